@@ -11,6 +11,7 @@ from catalog_figures import CATALOG
 from commits_figures import COMMITS
 from container_figures import CONTAINER_DATA
 from creation_figures import CREATION
+from graph_figures import GRAPH
 from hits_figures import HITS
 from sharing_figures import SHARING
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
@@ -287,4 +288,5 @@ FIGURES = (
     *CREATION,
     *CONTAINER_DATA,
     *HITS,
+    *GRAPH,
 )

@@ -22,6 +22,7 @@ NAMES = {
     "catalog_sqlite_curve": "SQLite, curve index",
     "copy": "bare COPY",
     "hits_hdf5": "HDF5, arrays",
+    "kuzu": "Kuzu",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
     "fieldstone-columns": "columns in Rust",

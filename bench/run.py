@@ -28,6 +28,7 @@ from typing import Any
 import before
 import catalog
 import container_data
+import graph
 import hits
 import opening
 import report
@@ -49,6 +50,8 @@ PEERS = {
     "sqlite-curve": catalog.CURVE,
     "copy": catalog.COPY,
     "hdf5-arrays": hits.HDF5,
+    graph.FJALL: graph.FJALL,
+    graph.KUZU: graph.KUZU,
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{

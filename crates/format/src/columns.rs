@@ -17,8 +17,10 @@
 //! writer's choice; here the shortest.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use fieldstone_core::{Error, Result};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{Cursor, Put};
 
@@ -265,18 +267,43 @@ pub(crate) fn read_floats(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<f64>>
     })
 }
 
+/// Hashes texts that are mostly short, and come from no attacker who gains by a slow table: a column has a bounded
+/// number of rows.
+#[derive(Default)]
+pub(crate) struct ShortHasher(u64);
+
+impl Hasher for ShortHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_usize(&mut self, _: usize) {
+        // The length of a text: its bytes say it, too.
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Appends a column of byte strings; at least one.
 pub(crate) fn put_strings<T: AsRef<[u8]>>(out: &mut Vec<u8>, values: &[T]) {
     let most = values.len() / 2;
     let mut codes: Vec<i64> = Vec::with_capacity(values.len());
     let mut words: Vec<&[u8]> = Vec::new();
-    let mut seen: HashMap<&[u8], i64> = HashMap::new();
+    let mut seen: HashMap<&[u8], i64, BuildHasherDefault<ShortHasher>> = HashMap::default();
     let mut bytes = 0usize;
+    let mut last: &[u8] = &[];
     for value in values {
         bytes += value.as_ref().len();
-        let code = *seen.entry(value.as_ref()).or_insert_with(|| {
-            words.push(value.as_ref());
-            words.len() as i64 - 1
+        // One text for many rows is often the same bytes.
+        let again = codes.last().copied().filter(|_| std::ptr::eq(last, value.as_ref()));
+        last = value.as_ref();
+        let code = again.unwrap_or_else(|| {
+            *seen.entry(last).or_insert_with(|| {
+                words.push(last);
+                words.len() as i64 - 1
+            })
         });
         if words.len() > most || bytes > LISTED_BYTES {
             out.push(0);

@@ -13,7 +13,7 @@
 //! ```
 
 use fieldstone_core::Result;
-use fieldstone_core::value::{DEPTH, Value};
+use fieldstone_core::value::{DEPTH, Value, ValueType};
 
 use crate::bytes::{Cursor, Put};
 use crate::columns::{put_zigzag, read_zigzag};
@@ -25,6 +25,12 @@ const MAP: u8 = 12;
 pub fn put_value(out: &mut Vec<u8>, value: &Value) {
     out.push(head(value));
     put_rest(out, value);
+}
+
+/// Appends a text, as [`put_value`] has it.
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.push(ValueType::Text as u8);
+    out.put_bytes(text.as_bytes());
 }
 
 fn head(value: &Value) -> u8 {

@@ -34,8 +34,50 @@ const SEGMENT: &str = ".segment";
 const MANIFEST_MAX: u64 = 1 << 30;
 /// How often a reader finds that a list was replaced under it.
 const ROUNDS: usize = 8;
-/// A segment on disk is merged with what comes while it is at most so many times as large.
-const RATIO: u64 = 3;
+/// Segments of one tier that become one of the next: tiers are so many times as large as one another.
+const TIER: usize = 4;
+/// Largest segment of the first tier.
+const TIER_BYTES: u64 = 8 << 20;
+/// Bytes up to which all are made one where that is asked for: some seconds of work.
+const WHOLE: u64 = 1 << 30;
+
+/// Which older segments are written again together with what is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeOlder {
+    /// None: room is wanted in memory.
+    None,
+    /// Those that stand in the way of few segments: a row is written again once in each tier.
+    Tiers,
+    /// All, unless they are too many.
+    All,
+}
+
+fn tier(bytes: u64) -> u32 {
+    (bytes / TIER_BYTES).checked_ilog(TIER as u64).map_or(0, |tier| tier + 1)
+}
+
+/// From which of these segments on all become one: at the latest from the first that is in memory.
+fn merged_from(segments: &[Arc<Segment>], older: MergeOlder) -> usize {
+    let in_memory = segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len());
+    let sum = |part: &[Arc<Segment>]| part.iter().map(|segment| segment.bytes).sum::<u64>();
+    if older == MergeOlder::None {
+        return in_memory;
+    }
+    if older == MergeOlder::All && sum(segments) <= WHOLE {
+        return if segments.len() == 1 { in_memory } else { 0 };
+    }
+    let mut from = in_memory;
+    loop {
+        let own = tier(sum(&segments[from..]));
+        let larger = segments[..from].iter().rposition(|segment| tier(segment.bytes) > own);
+        let first = larger.map_or(0, |larger| larger + 1);
+        let new = usize::from(from < segments.len());
+        if from == first || from - first + new < TIER {
+            return from;
+        }
+        from = first;
+    }
+}
 
 /// The folder of one store's segments.
 #[derive(Debug)]
@@ -130,30 +172,24 @@ impl SegmentFolder {
         Segment::over(Storage::File(storage), summary).map(Arc::new)
     }
 
-    /// Writes what of these segments is in memory, merged with younger ones on disk of about that size, and puts the
-    /// new list in place of the one of generation `based_on`. `None` where another process writes or has written.
+    /// Writes what of these segments is in memory, merged with `older` ones on disk, and puts the new list in place of
+    /// the one of generation `based_on`. `None` where another process writes or has written.
     pub fn save(
         &self,
         segments: &[Arc<Segment>],
         list: Manifest,
         based_on: u64,
-        stop: &dyn Fn() -> bool,
+        older: MergeOlder,
     ) -> Result<Option<(Manifest, Vec<Arc<Segment>>)>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
         let current = self.manifest().unwrap_or(None);
         if current.map_or(0, |manifest| manifest.generation) != based_on {
             return Ok(None);
         }
-        let in_memory = segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len());
-        let mut bytes: u64 = segments[in_memory..].iter().map(|segment| segment.bytes).sum();
-        let mut from = in_memory;
-        while from > 0 && segments[from - 1].bytes <= bytes.saturating_mul(RATIO) {
-            from -= 1;
-            bytes += segments[from].bytes;
-        }
+        let from = merged_from(segments, older);
         let mut kept = segments[..from].to_vec();
         if from < segments.len() {
-            let Some(new) = self.write(&segments[from..], stop)? else { return Ok(None) };
+            let Some(new) = self.write(&segments[from..], &|| false)? else { return Ok(None) };
             kept.push(new);
         }
         let live = |segment: &Arc<Segment>| {

@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::graph::{Record, is_graph};
+use fieldstone_format::graph::is_graph;
 use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::folder::SegmentFolder;
+use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
 use crate::state::GraphState;
 
@@ -76,8 +76,8 @@ impl Applied {
     }
 
     /// Writes what is in memory to disk; `None` where another process does or did.
-    pub fn save(&self, folder: &SegmentFolder, stop: &dyn Fn() -> bool) -> Result<Option<Saved>> {
-        let saved = folder.save(&self.segments, self.list(), self.saved, stop)?;
+    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<Saved>> {
+        let saved = folder.save(&self.segments, self.list(), self.saved, older)?;
         Ok(saved.map(|(manifest, segments)| Saved {
             replaces: self.segments.len(),
             number: manifest.generation,
@@ -271,15 +271,12 @@ fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<S
     let source = CommitOrder { known, user: commit.owner };
     rows.begin(source);
     for (i, side) in commit.side.iter().enumerate().filter(|(_, side)| is_graph(side)) {
-        match Record::decode(side) {
-            Ok(record) => rows.add(source, record),
-            Err(error) => {
-                let later = if error.kind() == ErrorKind::Corrupt { "" } else { " of a later release" };
-                let Commit { writer, sequence, .. } = commit;
-                let note = format!("log {writer}, commit {sequence}, record {i}{later}: {}", error.message());
-                if damaged.len() < NOTES && !damaged.contains(&note) {
-                    damaged.push(note);
-                }
+        if let Err(error) = rows.add(source, side) {
+            let later = if error.kind() == ErrorKind::Corrupt { "" } else { " of a later release" };
+            let Commit { writer, sequence, .. } = commit;
+            let note = format!("log {writer}, commit {sequence}, record {i}{later}: {}", error.message());
+            if damaged.len() < NOTES && !damaged.contains(&note) {
+                damaged.push(note);
             }
         }
     }
@@ -373,7 +370,7 @@ impl View for GraphView {
         // A long replay does not fit into memory. Where it cannot be written, it has to.
         if let Some(folder) =
             self.folder.as_ref().filter(|_| self.frozen.is_empty() && applied.in_memory() > SPILL)
-            && let Ok(Some(saved)) = applied.save(folder, &|| false)
+            && let Ok(Some(saved)) = applied.save(folder, MergeOlder::None)
         {
             (applied.segments, applied.saved) = (saved.segments, saved.number);
         }

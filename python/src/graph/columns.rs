@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone::catalog::value::Value;
-use fieldstone::graph::{Props, RelationPut, VertexName, VertexPut};
+use fieldstone::graph::{PropValue, Props, RelationBatch, TextColumn, VertexName, VertexPut};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::catalog::columns::cells;
 use crate::catalog::values;
@@ -16,10 +16,25 @@ use crate::errors::{Raise, invalid};
 enum GraphColumn {
     One(Value),
     Each(Vec<Value>),
+    /// Of a list of texts: they are copied once, into one piece.
+    Texts(TextColumn, usize),
+}
+
+/// The texts of a list that has nothing else.
+fn texts(object: &Bound<'_, PyAny>) -> Option<GraphColumn> {
+    let list = object.cast_exact::<PyList>().ok()?;
+    let mut column = TextColumn::default();
+    for item in list.iter() {
+        column.push(item.cast::<PyString>().ok()?.to_str().ok()?);
+    }
+    Some(GraphColumn::Texts(column, list.len()))
 }
 
 impl GraphColumn {
     fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<GraphColumn> {
+        if let Some(column) = texts(object) {
+            return Ok(column);
+        }
         match cells(object, what)? {
             Some(cells) => Ok(GraphColumn::Each(cells.singly())),
             None if object.is_none() => Ok(GraphColumn::One(Value::Null)),
@@ -31,15 +46,52 @@ impl GraphColumn {
         match self {
             GraphColumn::One(_) => None,
             GraphColumn::Each(values) => Some(values.len()),
+            GraphColumn::Texts(_, rows) => Some(*rows),
         }
     }
 
-    fn get(&self, row: usize) -> &Value {
+    /// The value of a row; a text as one.
+    fn get(&self, row: usize) -> PyResult<PropValue<'_>> {
+        Ok(match self {
+            GraphColumn::One(Value::Text(text)) => PropValue::Text(text),
+            GraphColumn::One(value) => PropValue::Any(value),
+            GraphColumn::Each(values) => match &values[row] {
+                Value::Text(text) => PropValue::Text(text),
+                value => PropValue::Any(value),
+            },
+            GraphColumn::Texts(texts, _) => PropValue::Text(texts.text(row).or_raise()?),
+        })
+    }
+
+    /// The texts of all rows.
+    fn into_texts(self, name: &str) -> PyResult<TextColumn> {
         match self {
-            GraphColumn::One(value) => value,
-            GraphColumn::Each(values) => &values[row],
+            GraphColumn::Texts(texts, _) => Ok(texts),
+            GraphColumn::One(Value::Text(text)) => Ok(TextColumn::One(text.into_bytes())),
+            GraphColumn::One(value) => Err(no_text(name, 0, &value)),
+            GraphColumn::Each(values) => {
+                let mut column = TextColumn::default();
+                for (row, value) in values.iter().enumerate() {
+                    match value {
+                        Value::Text(text) => column.push(text),
+                        other => return Err(no_text(name, row, other)),
+                    }
+                }
+                Ok(column)
+            }
         }
     }
+}
+
+fn no_text(name: &str, row: usize, value: &Value) -> PyErr {
+    invalid(
+        format!("{name} of row {row} is {}, which is no text", value.kind().name()),
+        "types and ids are text",
+    )
+}
+
+fn no_column(name: &str) -> PyErr {
+    invalid(format!("there is no column {name}"), "types and ids are needed")
 }
 
 /// GraphColumns by name, and how many rows there are.
@@ -97,13 +149,10 @@ impl GraphColumns {
     }
 
     fn text(&self, name: &str, row: usize) -> PyResult<&str> {
-        match self.columns.get(name).map(|column| column.get(row)) {
-            Some(Value::Text(text)) => Ok(text),
-            Some(other) => Err(invalid(
-                format!("{name} of row {row} is {}, which is no text", other.kind().name()),
-                "types and ids are text",
-            )),
-            None => Err(invalid(format!("there is no column {name}"), "types and ids are needed")),
+        match self.columns.get(name).map(|column| column.get(row)).transpose()? {
+            Some(PropValue::Text(text)) => Ok(text),
+            Some(PropValue::Any(other)) => Err(no_text(name, row, other)),
+            None => Err(no_column(name)),
         }
     }
 
@@ -121,24 +170,57 @@ impl GraphColumns {
     fn stamp(&self, name: &str, row: usize) -> PyResult<Option<u64>> {
         let wrong =
             || invalid(format!("{name} of row {row} is no time"), "give seconds, datetimes or stamps");
-        Ok(match self.columns.get(name).map_or(&Value::Null, |column| column.get(row)) {
-            Value::Null => None,
-            Value::Int(n) | Value::DateTime(n) => Some(u64::try_from(*n).map_err(|_| wrong())?),
-            Value::UInt(n) => Some(*n),
+        let Some(column) = self.columns.get(name) else { return Ok(None) };
+        Ok(match column.get(row)? {
+            PropValue::Any(Value::Null) => None,
+            PropValue::Any(Value::Int(n) | Value::DateTime(n)) => {
+                Some(u64::try_from(*n).map_err(|_| wrong())?)
+            }
+            PropValue::Any(Value::UInt(n)) => Some(*n),
             _ => return Err(wrong()),
         })
     }
 
+    /// Names of properties are not empty; keys of a dict are unique.
+    fn check_nested(&self, name: &str) -> PyResult<()> {
+        let empty =
+            self.nested.get(name).is_some_and(|columns| columns.iter().any(|(name, _)| name.is_empty()));
+        if empty { Err(invalid(format!("a column of {name} has no name"), "give it one")) } else { Ok(()) }
+    }
+
+    fn put_props(&self, out: &mut Vec<u8>, name: &str, row: usize) -> PyResult<()> {
+        let Some(columns) = self.nested.get(name) else { return Ok(()) };
+        let cells = columns.iter().map(|(name, column)| Ok((name.as_str(), column.get(row)?)));
+        match columns.as_slice() {
+            // Most have one, for which no room is made.
+            [(name, column)] => Props::put(out, [(name.as_str(), column.get(row)?)].into_iter()).or_raise(),
+            _ => Props::put(out, cells.collect::<PyResult<Vec<_>>>()?.into_iter()).or_raise(),
+        }
+    }
+
     fn props(&self, name: &'static str, row: usize) -> PyResult<Option<Props>> {
-        let Some(columns) = self.nested.get(name) else { return Ok(None) };
-        let props = Props::of(columns.iter().map(|(name, column)| (name.as_str(), column.get(row))));
-        props.or_raise().map(Some)
+        if !self.nested.contains_key(name) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        self.put_props(&mut bytes, name, row)?;
+        Ok(Some(Props::of_bytes(&bytes)))
+    }
+
+    fn stamps(&self, name: &str) -> PyResult<Option<Vec<Option<u64>>>> {
+        let all = || (0..self.rows).map(|row| self.stamp(name, row)).collect();
+        self.columns.contains_key(name).then(all).transpose()
+    }
+
+    fn texts(&mut self, name: &str) -> PyResult<TextColumn> {
+        self.columns.remove(name).ok_or_else(|| no_column(name))?.into_texts(name)
     }
 }
 
 /// Vertices of columns `type`, `id`, `static`, `props`, `time`.
 pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
     let mut columns = GraphColumns::read(given, &["type", "id", "time"], &["static", "props"])?;
+    ["static", "props"].into_iter().try_for_each(|name| columns.check_nested(name))?;
     let mut all = Vec::with_capacity(columns.rows);
     for row in 0..columns.rows {
         let vertex = VertexName { kind: columns.kind("type", row)?, id: columns.text("id", row)?.into() };
@@ -150,23 +232,26 @@ pub fn vertices(given: &Bound<'_, PyDict>) -> PyResult<Vec<VertexPut>> {
 }
 
 /// Relations of columns `type`, `src_type`, `src_id`, `dst_type`, `dst_id`, `props`, `time`, `until`.
-pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<Vec<RelationPut>> {
+pub fn edges(given: &Bound<'_, PyDict>) -> PyResult<RelationBatch> {
     let plain = ["type", "src_type", "src_id", "dst_type", "dst_id", "time", "until"];
     let mut columns = GraphColumns::read(given, &plain, &["props"])?;
-    let mut all = Vec::with_capacity(columns.rows);
-    for row in 0..columns.rows {
-        let source =
-            VertexName { kind: columns.kind("src_type", row)?, id: columns.text("src_id", row)?.into() };
-        let target =
-            VertexName { kind: columns.kind("dst_type", row)?, id: columns.text("dst_id", row)?.into() };
-        all.push(RelationPut {
-            kind: columns.kind("type", row)?,
-            source,
-            target,
-            props: columns.props("props", row)?.unwrap_or_default(),
-            time: columns.stamp("time", row)?,
-            until: columns.stamp("until", row)?,
-        });
+    columns.check_nested("props")?;
+    let mut props = TextColumn::One(Vec::new());
+    if columns.nested.contains_key("props") {
+        props = TextColumn::default();
+        for row in 0..columns.rows {
+            props.push_with(|out| columns.put_props(out, "props", row)).transpose()?;
+        }
     }
-    Ok(all)
+    Ok(RelationBatch {
+        times: columns.stamps("time")?,
+        until: columns.stamps("until")?,
+        kinds: columns.texts("type")?,
+        source_kinds: columns.texts("src_type")?,
+        source_ids: columns.texts("src_id")?,
+        target_kinds: columns.texts("dst_type")?,
+        target_ids: columns.texts("dst_id")?,
+        props,
+        rows: columns.rows,
+    })
 }

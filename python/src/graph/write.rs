@@ -82,16 +82,24 @@ impl PyGraph {
                 Err(_) => each(given, |row| vertex(arguments(&row)?))?,
             },
         };
+        let mut batch = None;
         let edges = match edges {
             None => Vec::new(),
             Some(given) => match given.cast::<PyDict>() {
-                Ok(columns) => columns::edges(columns)?,
+                Ok(columns) => {
+                    batch = Some(columns::edges(columns)?);
+                    Vec::new()
+                }
                 Err(_) => each(given, |row| edge(arguments(&row)?))?,
             },
         };
         // What gave the rows may have closed the store.
         self.open()?;
-        py.waiting(|| graph.put(vertices, edges, self.transaction)).or_raise()
+        py.waiting(|| match batch {
+            None => graph.put(vertices, edges, self.transaction),
+            Some(batch) => graph.put_batch(vertices, &batch, self.transaction),
+        })
+        .or_raise()
     }
 
     /// Vertices by name, relations by (type, source, target).

@@ -83,6 +83,15 @@ impl Store {
         })
     }
 
+    /// The graph with its segments in a folder that the caller chose, where this is the first call that asks for the
+    /// graph: what simulations use. There every close writes what is in memory.
+    pub fn graph_in(&self, folder: &std::path::Path) -> &Graph {
+        self.graph.get_or_init(|| {
+            let journal = self.composed.journal().clone();
+            Graph::in_folder(self.composed.clone(), journal, folder.to_owned())
+        })
+    }
+
     /// Whether the catalog was asked for: then it may hold what is not flushed yet.
     pub fn uses_catalog(&self) -> bool {
         self.catalog.get().is_some()

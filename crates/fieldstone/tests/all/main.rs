@@ -22,6 +22,8 @@ mod engine_faults;
 mod finders;
 mod fleet;
 mod graph;
+mod graph_faults;
+mod graph_sharing;
 mod handles;
 mod ingest;
 mod kill;

@@ -16,6 +16,8 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod batch;
+mod columns;
 mod props;
 mod record;
 mod types;
@@ -23,8 +25,10 @@ mod types;
 use std::fmt;
 use std::sync::Arc;
 
+pub use batch::{PropValue, RelationBatch, TextColumn};
+pub use columns::{ROWS_MAX, RelationColumns};
 pub use props::Props;
-pub use record::{KINDS, ROWS_MAX, Record, is_graph};
+pub use record::{KINDS, Record, is_graph};
 pub use types::{EdgeType, TypeDecl, VertexType};
 
 /// A vertex's type and id: what it is named by.

@@ -12,6 +12,8 @@ use crate::value::{put_value, read_value, skip_value};
 
 /// Longest properties of one version, bytes.
 const PROPS_MAX: usize = 16 << 20;
+/// The property by which a relation replaces what its target was before.
+const REPLACES: &str = "replaces";
 
 /// Names with values, in the order they were given; names are unique.
 ///
@@ -48,11 +50,16 @@ impl Props {
             bytes.put_bytes(name.as_bytes());
             put_value(&mut bytes, value);
         }
-        if bytes.len() > PROPS_MAX {
-            return Err(Error::invalid(format!("properties of {} bytes", bytes.len()))
+        Props::check_length(bytes.len())?;
+        Ok(Props(bytes.into()))
+    }
+
+    pub(super) fn check_length(bytes: usize) -> Result<()> {
+        if bytes > PROPS_MAX {
+            return Err(Error::invalid(format!("properties of {bytes} bytes"))
                 .with_hint("they hold at most 16 MiB; larger things are fields or files"));
         }
-        Ok(Props(bytes.into()))
+        Ok(())
     }
 
     /// Properties whose bytes were [read](Props::read) before.
@@ -62,20 +69,35 @@ impl Props {
 
     /// Reads properties that take all of these bytes; every defect is Corrupt.
     pub fn read(bytes: &[u8]) -> Result<Props> {
+        let (bytes, _) = Props::check(bytes)?;
+        Ok(Props(bytes.into()))
+    }
+
+    /// What [`read`](Props::read) does, without keeping them: gives their bytes, which are none where there are no
+    /// properties, and whether `replaces` is true among them.
+    pub fn check(bytes: &[u8]) -> Result<(&[u8], bool)> {
         if bytes == [0] {
-            return Ok(Props::default());
+            return Ok((&[], false));
         }
-        let props = Props(bytes.into());
-        let mut names: Vec<Box<str>> = Vec::new();
-        props.each(|name, cursor| {
+        let mut names: Vec<&str> = Vec::new();
+        let mut replaces = false;
+        each(bytes, |name, cursor| {
+            let begin = cursor.position();
             skip_value(cursor)?;
-            if names.iter().any(|known| **known == *name) {
+            if name == REPLACES {
+                let value = read_value(&mut Cursor::new(&bytes[begin..]))?;
+                replaces = matches!(value, Value::Bool(true));
+            }
+            // Most have one, and room for names is made for the others alone.
+            if names.contains(&name) {
                 return Err(Error::corrupt(format!("the property '{name}' is there twice")));
             }
-            names.push(name.into());
+            if !cursor.is_empty() {
+                names.push(name);
+            }
             Ok(true)
         })?;
-        Ok(props)
+        Ok((bytes, replaces))
     }
 
     /// The bytes.
@@ -91,7 +113,7 @@ impl Props {
     /// All of them.
     pub fn pairs(&self) -> Result<Vec<(String, Value)>> {
         let mut pairs = Vec::new();
-        self.each(|name, cursor| {
+        each(&self.0, |name, cursor| {
             pairs.push((name.to_owned(), read_value(cursor)?));
             Ok(true)
         })?;
@@ -101,7 +123,7 @@ impl Props {
     /// One of them.
     pub fn get(&self, name: &str) -> Result<Option<Value>> {
         let mut found = None;
-        self.each(|known, cursor| {
+        each(&self.0, |known, cursor| {
             let value = read_value(cursor)?;
             if known == name {
                 found = Some(value);
@@ -110,23 +132,19 @@ impl Props {
         })?;
         Ok(found)
     }
+}
 
-    /// Whether one of them is true.
-    pub fn is_true(&self, name: &str) -> Result<bool> {
-        Ok(matches!(self.get(name)?, Some(Value::Bool(true))))
+/// Gives each name to `pair`, with the cursor in front of its value, until it says that it has enough.
+fn each<'a>(bytes: &'a [u8], mut pair: impl FnMut(&'a str, &mut Cursor<'a>) -> Result<bool>) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
     }
-
-    fn each(&self, mut pair: impl FnMut(&str, &mut Cursor<'_>) -> Result<bool>) -> Result<()> {
-        if self.0.is_empty() {
+    let mut cursor = Cursor::new(bytes);
+    for _ in 0..cursor.count(2)? {
+        let name = cursor.text()?;
+        if !pair(name, &mut cursor)? {
             return Ok(());
         }
-        let mut cursor = Cursor::new(&self.0);
-        for _ in 0..cursor.count(2)? {
-            let name = cursor.text()?;
-            if !pair(name, &mut cursor)? {
-                return Ok(());
-            }
-        }
-        if cursor.is_empty() { Ok(()) } else { Err(cursor.fail("properties are longer than their content")) }
     }
+    if cursor.is_empty() { Ok(()) } else { Err(cursor.fail("properties are longer than their content")) }
 }

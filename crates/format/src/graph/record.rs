@@ -8,31 +8,29 @@
 //! ```
 //! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
+use super::columns::{ROWS_MAX, RelationColumns, read_names, read_rows, read_versions};
 use super::types::{put_types, read_types};
 use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
-use crate::columns::{put_ints, put_strings, read_ints, read_strings};
+use crate::columns::{ShortHasher, put_ints, put_strings, read_strings};
 use crate::log::SideRecord;
 use crate::side;
 
 /// Kinds of side records that belong to the graph, known or not.
 pub const KINDS: std::ops::RangeInclusive<u16> = 0x0200..=0x02ff;
 const VERTICES: u16 = 0x0200;
-const RELATIONS: u16 = 0x0201;
+pub(super) const RELATIONS: u16 = 0x0201;
 const TYPES: u16 = 0x0202;
 
-/// Most rows of a record.
-pub const ROWS_MAX: usize = 65_536;
 /// Bytes of rows after which a record is split.
-const SPLIT_BYTES: usize = 16 << 20;
+pub(super) const SPLIT_BYTES: usize = 16 << 20;
 
 /// Whether a side record belongs to the graph.
 pub fn is_graph(side: &SideRecord) -> bool {
@@ -85,6 +83,11 @@ impl Record {
             records.push(side::encode(RELATIONS, &body));
         }
         records
+    }
+
+    /// The body of a side record of relations, for [`RelationColumns`]; `None` for another kind.
+    pub fn relations_body(side: &SideRecord) -> Result<Option<Cow<'_, [u8]>>> {
+        if side.kind == RELATIONS { side::body(side).map(Some) } else { Ok(None) }
     }
 
     /// Reads the bytes of a side record of types.
@@ -165,18 +168,44 @@ fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
     put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
 }
 
+/// Relations, each part of all rows.
+pub(super) struct RelationParts<'a> {
+    pub kinds: Vec<&'a [u8]>,
+    /// Types and ids.
+    pub source: [Vec<&'a [u8]>; 2],
+    pub target: [Vec<&'a [u8]>; 2],
+    pub versions: &'a [Version],
+    pub until: &'a [Option<u64>],
+    pub props: Vec<&'a [u8]>,
+}
+
 fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
-    out.put_varint(rows.len() as u64);
-    put_texts(out, rows, |row| &row.kind);
-    put_texts(out, rows, |row| &row.source.kind);
-    put_texts(out, rows, |row| &row.source.id);
-    put_texts(out, rows, |row| &row.target.kind);
-    put_texts(out, rows, |row| &row.target.id);
-    put_versions(out, rows, |row| &row.version);
-    put_numbers(out, rows, |row| i64::from(row.until.is_some()));
-    let until = |row: &RelationRow| row.until.map(|until| until.wrapping_sub(row.version.stamp) as i64);
-    put_ints(out, &rows.iter().filter_map(until).collect::<Vec<i64>>());
-    put_strings(out, &rows.iter().map(|row| row.props.bytes()).collect::<Vec<&[u8]>>());
+    fn texts<'a>(rows: &'a [RelationRow], text: impl Fn(&'a RelationRow) -> &'a str) -> Vec<&'a [u8]> {
+        rows.iter().map(|row| text(row).as_bytes()).collect()
+    }
+    let parts = RelationParts {
+        kinds: texts(rows, |row| &row.kind),
+        source: [texts(rows, |row| &row.source.kind), texts(rows, |row| &row.source.id)],
+        target: [texts(rows, |row| &row.target.kind), texts(rows, |row| &row.target.id)],
+        versions: &rows.iter().map(|row| row.version).collect::<Vec<Version>>(),
+        until: &rows.iter().map(|row| row.until).collect::<Vec<Option<u64>>>(),
+        props: rows.iter().map(|row| row.props.bytes()).collect(),
+    };
+    put_relation_parts(out, &parts);
+}
+
+pub(super) fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
+    out.put_varint(parts.versions.len() as u64);
+    put_strings(out, &parts.kinds);
+    parts.source.iter().chain(&parts.target).for_each(|column| put_strings(out, column));
+    put_versions(out, parts.versions, |version| version);
+    put_numbers(out, parts.until, |until| i64::from(until.is_some()));
+    let lengths = parts.until.iter().zip(parts.versions);
+    let length = |(until, version): (&Option<u64>, &Version)| {
+        until.map(|until| until.wrapping_sub(version.stamp) as i64)
+    };
+    put_ints(out, &lengths.filter_map(length).collect::<Vec<i64>>());
+    put_strings(out, &parts.props);
 }
 
 fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
@@ -193,117 +222,56 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
     if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a record is longer than its content")) }
 }
 
-fn read_rows(cursor: &mut Cursor<'_>) -> Result<usize> {
-    match cursor.size()? {
-        n @ 1..=ROWS_MAX => Ok(n),
-        _ => Err(cursor.fail("a record has an impossible number of rows")),
-    }
-}
-
-/// Hashes texts that are mostly short, and come from no attacker who gains by a slow table: a record has at most
-/// [`ROWS_MAX`] rows.
+/// Texts of a column, of which equal ones are one.
 #[derive(Default)]
-struct ShortHasher(u64);
-
-impl Hasher for ShortHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn write_usize(&mut self, _: usize) {
-        // The length of a text: its bytes say it, too.
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// A column of texts, of which equal ones are one.
-struct Texts<'a> {
-    strings: std::vec::IntoIter<&'a [u8]>,
-    known: HashMap<&'a [u8], Arc<str>, BuildHasherDefault<ShortHasher>>,
-}
+struct Texts<'a>(HashMap<&'a str, Arc<str>, BuildHasherDefault<ShortHasher>>);
 
 impl<'a> Texts<'a> {
-    fn read(cursor: &mut Cursor<'a>, n: usize) -> Result<Texts<'a>> {
-        Ok(Texts { strings: read_strings(cursor, n)?.into_iter(), known: HashMap::default() })
+    fn shared(&mut self, text: &'a str) -> Arc<str> {
+        self.0.entry(text).or_insert_with(|| text.into()).clone()
     }
-
-    /// The next one; names are not empty.
-    fn next(&mut self) -> Result<Arc<str>> {
-        let bytes = self.strings.next().unwrap_or_default();
-        if let Some(known) = self.known.get(bytes) {
-            return Ok(known.clone());
-        }
-        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty());
-        let text: Arc<str> = text.ok_or_else(|| Error::corrupt("a name is empty or not UTF-8"))?.into();
-        self.known.insert(bytes, text.clone());
-        Ok(text)
-    }
-}
-
-fn read_flags(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<bool>> {
-    let flag = |number: i64| match number {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Error::corrupt("a flag is neither 0 nor 1")),
-    };
-    read_ints(cursor, n)?.into_iter().map(flag).collect()
-}
-
-fn read_versions(cursor: &mut Cursor<'_>, n: usize) -> Result<Vec<Version>> {
-    let (stamps, lags) = (read_ints(cursor, n)?, read_ints(cursor, n)?);
-    let deleted = read_flags(cursor, n)?;
-    let version = |((stamp, lag), deleted): ((i64, i64), bool)| Version {
-        stamp: stamp as u64,
-        time: stamp.wrapping_add(lag),
-        deleted,
-    };
-    Ok(stamps.into_iter().zip(lags).zip(deleted).map(version).collect())
 }
 
 fn read_vertices(cursor: &mut Cursor<'_>) -> Result<Vec<VertexRow>> {
     let n = read_rows(cursor)?;
-    let (mut kinds, mut ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
+    let (kinds, ids) = (read_names(cursor, n)?, read_names(cursor, n)?);
     let versions = read_versions(cursor, n)?;
     let (fixed, props) = (read_strings(cursor, n)?, read_strings(cursor, n)?);
+    let (mut known_kinds, mut known_ids) = (Texts::default(), Texts::default());
+    let mut names = kinds.into_iter().zip(ids);
     let mut rows = Vec::with_capacity(n);
     for (version, (fixed, props)) in versions.into_iter().zip(fixed.into_iter().zip(props)) {
+        let (kind, id) = names.next().unwrap_or_default();
         let fixed = match fixed {
             [] => None,
             [0] => Some(Props::default()),
             bytes => Some(Props::read(bytes)?),
         };
-        let vertex = VertexName { kind: kinds.next()?, id: ids.next()? };
+        let vertex = VertexName { kind: known_kinds.shared(kind), id: known_ids.shared(id) };
         rows.push(VertexRow { vertex, version, fixed, props: Props::read(props)? });
     }
     Ok(rows)
 }
 
 fn read_relations(cursor: &mut Cursor<'_>) -> Result<Vec<RelationRow>> {
-    let n = read_rows(cursor)?;
-    let mut kinds = Texts::read(cursor, n)?;
-    let (mut source_kinds, mut source_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
-    let (mut target_kinds, mut target_ids) = (Texts::read(cursor, n)?, Texts::read(cursor, n)?);
-    let versions = read_versions(cursor, n)?;
-    let ends = read_flags(cursor, n)?;
-    let lengths = match ends.iter().filter(|ends| **ends).count() {
-        0 => Vec::new(),
-        m => read_ints(cursor, m)?,
-    };
-    let mut lengths = lengths.into_iter();
-    let props = read_strings(cursor, n)?;
-    let mut rows = Vec::with_capacity(n);
-    for ((version, ends), props) in versions.into_iter().zip(ends).zip(props) {
-        let length = if ends { lengths.next() } else { None };
+    let columns = RelationColumns::read(cursor)?;
+    let mut texts: [Texts; 5] = Default::default();
+    let mut rows = Vec::with_capacity(columns.len());
+    for i in 0..columns.len() {
+        let [kind, source_kind, source_id, target_kind, target_id] = &mut texts;
         rows.push(RelationRow {
-            kind: kinds.next()?,
-            source: VertexName { kind: source_kinds.next()?, id: source_ids.next()? },
-            target: VertexName { kind: target_kinds.next()?, id: target_ids.next()? },
-            version,
-            until: length.map(|length| version.stamp.wrapping_add(length as u64)),
-            props: Props::read(props)?,
+            kind: kind.shared(columns.kinds[i]),
+            source: VertexName {
+                kind: source_kind.shared(columns.source_kinds[i]),
+                id: source_id.shared(columns.source_ids[i]),
+            },
+            target: VertexName {
+                kind: target_kind.shared(columns.target_kinds[i]),
+                id: target_id.shared(columns.target_ids[i]),
+            },
+            version: columns.versions[i],
+            until: columns.until[i],
+            props: Props::of_bytes(columns.props[i]),
         });
     }
     Ok(rows)

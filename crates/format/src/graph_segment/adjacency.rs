@@ -57,46 +57,107 @@ pub struct FarEnd {
     pub versions: Vec<EdgeVersion>,
 }
 
-/// Relations of one type in one direction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Index of the type's name, times two; plus one where the vertex is the target.
-    pub code: u32,
-    /// Where its rows begin, behind the vertex's own.
-    pub rows: u64,
-    /// In the order of their numbers.
-    pub far_ends: Vec<FarEnd>,
+/// What leaves and reaches one vertex, as it is written: groups in the order of their codes, in each the far ends in
+/// the order of their numbers. It is used for one vertex after another.
+///
+/// ```
+/// use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion, groups};
+/// let version =
+///     EdgeVersion { stamp: 7, known: 0, until: None, user: 0, deleted: false, replaces: false, row: 0 };
+/// let mut writer = AdjacencyWriter::new(5);
+/// writer.group(4, 0);
+/// writer.version(17, version);
+/// let mut bytes = Vec::new();
+/// writer.finish(&mut bytes);
+/// assert_eq!(groups(&bytes)?.next().transpose()?.map(|group| group.code), Some(4));
+/// # Ok::<(), fieldstone_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AdjacencyWriter {
+    base: u64,
+    groups: u64,
+    written: Vec<u8>,
+    /// Code of the group that is open, and where its rows begin.
+    open: Option<(u32, u64)>,
+    /// Its far ends by number, each with how many versions it has.
+    ends: Vec<(u32, u32)>,
+    versions: Vec<EdgeVersion>,
+    numbers_bytes: Vec<u8>,
+    versions_bytes: Vec<u8>,
 }
 
-/// Appends what leaves and reaches a vertex. Nothing where there is nothing.
-pub fn put_adjacency(out: &mut Vec<u8>, base: u64, groups: &[Group]) {
-    if groups.is_empty() {
-        return;
+impl AdjacencyWriter {
+    /// Stamps are counted from `base`.
+    pub fn new(base: u64) -> AdjacencyWriter {
+        AdjacencyWriter {
+            base,
+            groups: 0,
+            written: Vec::new(),
+            open: None,
+            ends: Vec::new(),
+            versions: Vec::new(),
+            numbers_bytes: Vec::new(),
+            versions_bytes: Vec::new(),
+        }
     }
-    out.put_varint(groups.len() as u64);
-    let (mut numbers, mut versions) = (Vec::new(), Vec::new());
-    for group in groups {
+
+    /// Begins a group; `rows`: where its rows begin, behind the vertex's own.
+    pub fn group(&mut self, code: u32, rows: u64) {
+        self.close();
+        self.open = Some((code, rows));
+    }
+
+    /// Adds a version to the open group, under the far end of this number; of one far end the newest first.
+    #[inline]
+    pub fn version(&mut self, number: u32, version: EdgeVersion) {
+        match self.ends.last_mut() {
+            Some((last, count)) if *last == number => *count += 1,
+            _ => self.ends.push((number, 1)),
+        }
+        self.versions.push(version);
+    }
+
+    fn close(&mut self) {
+        let Some((code, rows)) = self.open.take().filter(|_| !self.ends.is_empty()) else { return };
+        let AdjacencyWriter { numbers_bytes: numbers, versions_bytes: versions, .. } = self;
         numbers.clear();
         versions.clear();
-        let single = group.far_ends.iter().all(|end| end.versions.len() == 1);
-        let live = group.far_ends.iter().flat_map(|end| &end.versions).all(|version| !version.deleted);
-        let mut last = 0;
-        for end in &group.far_ends {
-            numbers.put_varint(u64::from(end.number - last));
-            last = end.number;
+        let single = self.ends.len() == self.versions.len();
+        let live = self.versions.iter().all(|version| !version.deleted);
+        let (mut last, mut of_end) = (0, self.versions.as_slice());
+        for (number, count) in &self.ends {
+            numbers.put_varint(u64::from(number - last));
+            last = *number;
             if !single {
-                versions.put_varint(end.versions.len() as u64);
+                versions.put_varint(u64::from(*count));
             }
-            end.versions.iter().for_each(|version| put_version(&mut versions, base, version));
+            let (own, behind) = of_end.split_at(*count as usize);
+            own.iter().for_each(|version| put_version(versions, self.base, version));
+            of_end = behind;
         }
-        out.put_varint(u64::from(group.code));
+        let out = &mut self.written;
+        out.put_varint(u64::from(code));
         out.push((u8::from(single) * SINGLE) | (u8::from(live) * LIVE));
-        out.put_varint(group.far_ends.len() as u64);
+        out.put_varint(self.ends.len() as u64);
         out.put_varint(numbers.len() as u64);
         out.put_varint(versions.len() as u64);
-        out.put_varint(group.rows);
-        out.extend_from_slice(&numbers);
-        out.extend_from_slice(&versions);
+        out.put_varint(rows);
+        out.extend_from_slice(numbers);
+        out.extend_from_slice(versions);
+        self.groups += 1;
+        self.ends.clear();
+        self.versions.clear();
+    }
+
+    /// Ends the vertex: appends its adjacency, which has no byte where there is no relation.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.close();
+        if self.groups > 0 {
+            out.put_varint(self.groups);
+            out.extend_from_slice(&self.written);
+        }
+        self.groups = 0;
+        self.written.clear();
     }
 }
 
@@ -154,13 +215,13 @@ fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
 /// A group as its bytes have it.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupBytes<'a> {
-    /// As [`Group::code`].
+    /// Index of the type's name, times two; plus one where the vertex is the target.
     pub code: u32,
     /// How many far ends there are.
     pub len: usize,
     /// Whether each far end has one version, and no version is a deletion.
     pub plain: bool,
-    /// As [`Group::rows`].
+    /// Where its rows begin, behind the vertex's own.
     pub rows: u64,
     single: bool,
     numbers: &'a [u8],
@@ -259,6 +320,25 @@ impl<'a> GroupBytes<'a> {
         Ok(())
     }
 
+    /// Gives each version to `take`: the number of its far end, the version, and where its row begins.
+    pub fn each_version(
+        &self,
+        base: u64,
+        mut take: impl FnMut(u32, EdgeVersion, u64) -> Result<()>,
+    ) -> Result<()> {
+        let (mut cursor, mut row) = (Cursor::new(self.versions), self.rows);
+        for number in self.numbers() {
+            let number = number?;
+            let count = if self.single { 1 } else { cursor.count(3)? };
+            for _ in 0..count {
+                let version = read_version(&mut cursor, base)?;
+                take(number, version, row)?;
+                row = row.saturating_add(u64::from(version.row));
+            }
+        }
+        Ok(())
+    }
+
     /// The far ends with their versions; each time with the offset of the row of its first version.
     pub fn far_ends(&self, base: u64) -> FarEnds<'a> {
         let cursor = Cursor::new(self.versions);
@@ -340,6 +420,26 @@ mod tests {
         )
     }
 
+    /// A group as it is put.
+    #[derive(Debug, Clone)]
+    struct Group {
+        code: u32,
+        rows: u64,
+        far_ends: Vec<FarEnd>,
+    }
+
+    fn write(writer: &mut AdjacencyWriter, groups: &[Group]) -> Vec<u8> {
+        for group in groups {
+            writer.group(group.code, group.rows);
+            for end in &group.far_ends {
+                end.versions.iter().for_each(|version| writer.version(end.number, *version));
+            }
+        }
+        let mut bytes = Vec::new();
+        writer.finish(&mut bytes);
+        bytes
+    }
+
     fn group() -> impl Strategy<Value = Group> {
         let ends =
             proptest::collection::btree_map(any::<u32>(), proptest::collection::vec(version(), 1..3), 1..9);
@@ -353,8 +453,9 @@ mod tests {
     proptest! {
         #[test]
         fn groups_come_back(all in proptest::collection::vec(group(), 0..4), base in any::<u64>()) {
-            let mut bytes = Vec::new();
-            put_adjacency(&mut bytes, base, &all);
+            let mut writer = AdjacencyWriter::new(base);
+            let bytes = write(&mut writer, &all);
+            prop_assert_eq!(&write(&mut writer, &all), &bytes, "nothing is left of the vertex before");
             let back: Vec<GroupBytes<'_>> = groups(&bytes).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(back.len(), all.len());
             for (group, bytes) in all.iter().zip(back) {
@@ -364,6 +465,17 @@ mod tests {
                     prop_assert_eq!((end, row), (read, *at));
                     row += end.versions.iter().map(|version| u64::from(version.row)).sum::<u64>();
                 }
+                let mut each = Vec::new();
+                bytes.each_version(base, |number, version, at| {
+                    each.push((number, version, at));
+                    Ok(())
+                }).unwrap();
+                let mut at = group.rows;
+                for (number, version) in group.far_ends.iter().flat_map(|end| end.versions.iter().map(|v| (end.number, v))) {
+                    prop_assert_eq!(each.remove(0), (number, *version, at));
+                    at += u64::from(version.row);
+                }
+                prop_assert!(each.is_empty());
                 let numbers: Vec<u32> = bytes.numbers().map(Result::unwrap).collect();
                 for (end, at) in &ends {
                     prop_assert_eq!(bytes.find(end.number, base).unwrap(), Some((end.clone(), *at)));

@@ -18,7 +18,7 @@ pub mod directory;
 pub mod manifest;
 pub mod rows;
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::graph::VertexName;
 
@@ -26,13 +26,31 @@ use crate::graph::VertexName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VertexPlace(pub u128);
 
+/// Longest name, with the length in front of it, that is hashed in one piece.
+const NAME_SHORT: usize = 256;
+
 impl VertexPlace {
     /// The place of a vertex.
     pub fn of(vertex: &VertexName) -> VertexPlace {
+        VertexPlace::named(&vertex.kind, &vertex.id)
+    }
+
+    /// The place of a vertex of this type and id.
+    pub fn named(kind: &str, id: &str) -> VertexPlace {
+        let parts = [&(kind.len() as u64).to_le_bytes(), kind.as_bytes(), id.as_bytes()];
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        // A hasher of parts is set up for long texts, which takes some times as long as a short one.
+        let mut short = [0; NAME_SHORT];
+        if let Some(name) = short.get_mut(..length) {
+            let mut at = 0;
+            for part in parts {
+                name[at..at + part.len()].copy_from_slice(part);
+                at += part.len();
+            }
+            return VertexPlace(xxh3_128(name));
+        }
         let mut hasher = Xxh3::new();
-        hasher.update(&(vertex.kind.len() as u64).to_le_bytes());
-        hasher.update(vertex.kind.as_bytes());
-        hasher.update(vertex.id.as_bytes());
+        parts.iter().for_each(|part| hasher.update(part));
         VertexPlace(hasher.digest128())
     }
 }
@@ -55,3 +73,18 @@ pub const PAGE: usize = 64 << 10;
 pub const PLACE_BYTES: usize = 16;
 /// Bytes of an entry of the section of offsets: two of six bytes.
 pub const OFFSETS_BYTES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_have_places_by_the_same_rule() {
+        for length in [1, 200, NAME_SHORT - 13, NAME_SHORT - 12, NAME_SHORT - 11, 5000] {
+            let id = "x".repeat(length);
+            let mut whole = 4u64.to_le_bytes().to_vec();
+            whole.extend_from_slice(format!("file{id}").as_bytes());
+            assert_eq!(VertexPlace::named("file", &id).0, xxh3_128(&whole), "{length}");
+        }
+    }
+}

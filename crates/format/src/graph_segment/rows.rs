@@ -52,29 +52,38 @@ pub struct Vertex {
 
 /// Appends a vertex.
 pub fn put_vertex(out: &mut Vec<u8>, base: u64, kind: u32, id: &str, versions: &[VertexVersion]) {
-    let mut body = Vec::with_capacity(16 + id.len());
-    body.put_varint(u64::from(kind));
-    body.put_bytes(id.as_bytes());
-    body.put_varint(versions.len() as u64);
+    // Most have no version: where the length takes one byte, what follows need not be moved.
+    let begin = out.len();
+    out.push(0);
+    out.put_varint(u64::from(kind));
+    out.put_bytes(id.as_bytes());
+    out.put_varint(versions.len() as u64);
     for version in versions {
         let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-        body.push(
+        out.push(
             bit(version.deleted, DELETED)
                 | bit(version.fixed.is_some(), FIXED)
                 | bit(!version.props.is_empty(), PROPS),
         );
-        put_zigzag(&mut body, version.stamp.wrapping_sub(base) as i64);
-        body.put_varint(u64::from(version.known));
-        body.put_varint(u64::from(version.user));
-        put_zigzag(&mut body, version.time.wrapping_sub(version.stamp as i64));
+        put_zigzag(out, version.stamp.wrapping_sub(base) as i64);
+        out.put_varint(u64::from(version.known));
+        out.put_varint(u64::from(version.user));
+        put_zigzag(out, version.time.wrapping_sub(version.stamp as i64));
         if let Some(fixed) = &version.fixed {
-            body.put_bytes(fixed.bytes());
+            out.put_bytes(fixed.bytes());
         }
         if !version.props.is_empty() {
-            body.put_bytes(version.props.bytes());
+            out.put_bytes(version.props.bytes());
         }
     }
-    out.put_bytes(&body);
+    let length = out.len() - begin - 1;
+    if length < 0x80 {
+        out[begin] = length as u8;
+    } else {
+        let body = out.split_off(begin + 1);
+        out.truncate(begin);
+        out.put_bytes(&body);
+    }
 }
 
 /// Reads a vertex at the front of its rows; with the offset at which rows of relations begin.
@@ -116,11 +125,11 @@ fn small(cursor: &mut Cursor<'_>) -> Result<u32> {
 }
 
 /// Appends the row of a relation's version; returns its length, 0 where it needs none.
-pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &Props) -> usize {
+pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) -> usize {
     let (lag, before) = (time.wrapping_sub(stamp as i64), out.len());
     if lag != 0 || !props.is_empty() {
         put_zigzag(out, lag);
-        out.extend_from_slice(props.bytes());
+        out.extend_from_slice(props);
     }
     out.len() - before
 }
@@ -183,7 +192,7 @@ mod tests {
         fn rows_come_back(stamp in any::<u64>(), lag in any::<bool>(), props in props()) {
             let time = (stamp as i64).wrapping_add(i64::from(lag));
             let mut bytes = Vec::new();
-            let len = put_row(&mut bytes, stamp, time, &props);
+            let len = put_row(&mut bytes, stamp, time, props.bytes());
             prop_assert_eq!(len == 0, !lag && props.is_empty());
             prop_assert_eq!(read_row(&bytes, stamp).unwrap(), (time, props));
         }

@@ -6,7 +6,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::graph::{
     EdgeType, Props, ROWS_MAX, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
 };
-use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
+use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
 use fieldstone_format::graph_segment::{PAGE, VertexPlace};
 
@@ -101,11 +101,13 @@ fn the_examples_of_sections_are_what_is_written() {
     let mut rows = Vec::new();
     put_vertex(&mut rows, base, 0, "/b.nc", &[own(1005, 1007, true, None)]);
     put_vertex(&mut rows, base, 1, "17", &[]);
-    let row = put_row(&mut rows, 1000, 1000, &written()) as u32;
+    let row = put_row(&mut rows, 1000, 1000, written().bytes()) as u32;
     put_vertex(&mut rows, base, 0, "/a.nc", &[own(1000, 1000, false, Some(mode()))]);
     assert_eq!(hex(&rows), section_example("rows"));
 
-    let group = |code: u32, number: u32, row: u32| {
+    let mut writer = AdjacencyWriter::new(base);
+    let mut adjacency = Vec::new();
+    let mut group = |code: u32, number: u32, row: u32| {
         let version = EdgeVersion {
             stamp: 1000,
             known: 0,
@@ -115,11 +117,12 @@ fn the_examples_of_sections_are_what_is_written() {
             replaces: false,
             row,
         };
-        Group { code, rows: 0, far_ends: vec![FarEnd { number, versions: vec![version] }] }
+        writer.group(code, 0);
+        writer.version(number, version);
+        writer.finish(&mut adjacency);
     };
-    let mut adjacency = Vec::new();
-    put_adjacency(&mut adjacency, base, &[group(4, 2, row)]);
-    put_adjacency(&mut adjacency, base, &[group(5, 1, 0)]);
+    group(4, 2, row);
+    group(5, 1, 0);
     assert_eq!(hex(&adjacency), section_example("adjacency"));
 }
 

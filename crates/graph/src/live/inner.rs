@@ -30,15 +30,21 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
-use crate::folder::SegmentFolder;
+use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{PageCache, Segment};
 use crate::state::GraphState;
 use crate::view::{GraphView, dump, merge_young};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
-/// Bytes of segments in memory after which they are written to disk.
+/// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
 const SAVE: u64 = 8 << 20;
+/// How long that is, nanoseconds: of what comes in a flood, much is written at once.
+const SETTLED: u64 = 1_000_000_000;
+/// Bytes after which they are written whenever they came.
+const FLOOD: u64 = 64 << 20;
+/// Bytes of segments in memory after which a read waits for those that are being written.
+const FULL: u64 = 256 << 20;
 /// The same at the end, when others are to find it there.
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
@@ -78,6 +84,8 @@ struct ProcessState {
     last: AtomicU64,
     /// The state that was asked for types last.
     types: Mutex<Option<Arc<GraphState>>>,
+    /// When more than a little was in memory first, by the clock that never goes back; 0 where it is not.
+    waits_since: AtomicU64,
     /// Types of relations that were looked for and that nobody had declared.
     kinds: Mutex<HashSet<String>>,
 }
@@ -161,6 +169,7 @@ impl ProcessState {
             own: Mutex::default(),
             last: AtomicU64::new(0),
             types: Mutex::default(),
+            waits_since: AtomicU64::new(0),
             kinds: Mutex::default(),
         }
     }
@@ -229,12 +238,19 @@ impl GraphInner {
 
     /// A stamp above all that were read or given away.
     pub fn stamp(&self) -> u64 {
-        let now = u64::try_from(self.clock()).unwrap_or(0);
-        let next = |last: u64| now.max(last.saturating_add(1));
+        self.stamps(1).0
+    }
+
+    /// The first of so many stamps above all that were read or given away, and the clock.
+    pub fn stamps(&self, count: u64) -> (u64, i64) {
+        let clock = self.clock();
+        let now = u64::try_from(clock).unwrap_or(0);
+        let first = |last: u64| now.max(last.saturating_add(1));
+        let next = |last: u64| first(last).saturating_add(count.saturating_sub(1));
         let last = &self.process().last;
         let before = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         // It always succeeds: the closure always gives one.
-        next(before.unwrap_or_default())
+        (first(before.unwrap_or_default()), clock)
     }
 
     /// Whether a stamp is one that others follow.
@@ -261,6 +277,16 @@ impl GraphInner {
         }
         buffer.vertices.extend(vertices);
         buffer.relations.extend(relations);
+    }
+
+    /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
+    pub fn give_records(&self, session: Option<Id>, rows: u64, records: Vec<SideRecord>) {
+        let losses = self.journal.keep(rows, session);
+        let mut buffers = lock(&self.process().buffers);
+        if let Some(before) = buffers.remove(&session) {
+            give(&self.journal, session, before);
+        }
+        self.journal.take_kept(records, rows, losses, session);
     }
 
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
@@ -295,6 +321,9 @@ impl GraphInner {
     pub fn state(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
+        if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
+            self.join_saving();
+        }
         let mut newest = false;
         for _ in 0..ROUNDS {
             self.hand_over(None);
@@ -318,7 +347,7 @@ impl GraphInner {
             self.note_stamp(view.state().most());
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
             let shown = self.with_own(view, session, all, transaction)?;
-            let save = view.applied().in_memory() >= SAVE;
+            let save = self.is_due(view.applied().in_memory());
             drop(slot);
             if save {
                 self.save_beside();
@@ -361,7 +390,8 @@ impl GraphInner {
     pub fn rebuild(&self) -> Result<Stats> {
         self.remake()?;
         drop(self.state(None)?);
-        self.save();
+        self.join_saving();
+        self.save(MergeOlder::All);
         self.stats()
     }
 
@@ -387,6 +417,18 @@ impl GraphInner {
         Ok(check)
     }
 
+    /// Whether so many bytes in memory are to be written to disk by now.
+    fn is_due(&self, in_memory: u64) -> bool {
+        let since = &self.process().waits_since;
+        if in_memory < SAVE {
+            since.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let now = self.env.clock.monotonic().max(1);
+        let first = since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        in_memory >= FLOOD || first.is_err_and(|first| now.saturating_sub(first) >= SETTLED)
+    }
+
     /// Writes segments to disk on a thread of its own, unless one is at it.
     fn save_beside(&self) {
         let Some(inner) = self.folder().and_then(|_| self.me.upgrade()) else { return };
@@ -395,7 +437,10 @@ impl GraphInner {
             return;
         }
         // Where no thread can be started, they stay in memory.
-        *saving = std::thread::Builder::new().name("graph-save".into()).spawn(move || inner.save()).ok();
+        *saving = std::thread::Builder::new()
+            .name("graph-save".into())
+            .spawn(move || inner.save(MergeOlder::Tiers))
+            .ok();
     }
 
     fn join_saving(&self) {
@@ -406,10 +451,10 @@ impl GraphInner {
     }
 
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
-    fn save(&self) {
+    fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
         let Some(applied) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
-        let saved = applied.save(&folder, &|| false).unwrap_or(None);
+        let saved = applied.save(&folder, older).unwrap_or(None);
         let done = saved.is_some();
         let mut slot = lock(&self.process().view);
         if let Some(view) = slot.as_mut() {
@@ -537,9 +582,10 @@ impl FlushParticipant for GraphInner {
         lock(&self.process().own).clear();
         self.join_saving();
         let view = lock(&self.process().view);
-        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= SAVE_AT_END) {
+        let least = if self.chosen.is_some() { 1 } else { SAVE_AT_END };
+        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
             drop(view);
-            self.save();
+            self.save(MergeOlder::Tiers);
         }
     }
 }

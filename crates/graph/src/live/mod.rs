@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::graph::{TypeDecl, VertexName};
+use fieldstone_format::graph::{RelationBatch, TypeDecl, VertexName};
 use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
@@ -84,6 +84,18 @@ impl Graph {
         transaction: Option<Id>,
     ) -> Result<u64> {
         let stamp = self.inner.put(vertices, relations, transaction)?;
+        self.inner.changed(transaction)?;
+        Ok(stamp)
+    }
+
+    /// Puts vertices, and relations of columns: all of them, or nothing where one is refused. Gives the last stamp.
+    pub fn put_batch(
+        &self,
+        vertices: Vec<VertexPut>,
+        batch: &RelationBatch,
+        transaction: Option<Id>,
+    ) -> Result<u64> {
+        let stamp = self.inner.put_batch(vertices, batch, transaction)?;
         self.inner.changed(transaction)?;
         Ok(stamp)
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::graph::{Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{
+    Props, Record, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName, VertexRow,
+};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::inner::GraphInner;
@@ -15,6 +17,8 @@ use crate::vocabulary::Vocabulary;
 
 /// Longest name of a type, bytes.
 const KIND_MAX: usize = 255;
+/// Rows of columns from which on they become records by themselves.
+const BATCH_LEAST: usize = 4096;
 /// Longest id of a vertex, bytes: longer than every path.
 const ID_MAX: usize = 1 << 16;
 
@@ -53,7 +57,8 @@ impl GraphInner {
     /// The version of a row that is put at a stamp, or now.
     fn version(&self, time: Option<u64>, deleted: bool) -> Result<Version> {
         let Some(stamp) = time else {
-            return Ok(Version { stamp: self.stamp(), time: self.clock(), deleted });
+            let (stamp, time) = self.stamps(1);
+            return Ok(Version { stamp, time, deleted });
         };
         if !self.is_believed(stamp) {
             return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
@@ -78,6 +83,69 @@ impl GraphInner {
         let last = last.or(vertices.last().map(|row| row.version.stamp)).unwrap_or_else(|| self.stamp());
         self.buffer(session, vertices, relations);
         Ok(last)
+    }
+
+    /// Puts vertices, and relations of columns: all of them, or nothing where one is refused.
+    pub fn put_batch(
+        &self,
+        vertices: Vec<VertexPut>,
+        batch: &RelationBatch,
+        session: Option<Id>,
+    ) -> Result<u64> {
+        self.journal.check_writable()?;
+        if !batch.is_even() {
+            return Err(Error::invalid("columns of relations are not equally long"));
+        }
+        // Few are better kept with others for one record; what is refused, or called by its far end's name, is looked
+        // at one by one.
+        if batch.rows < BATCH_LEAST || !self.is_plain(batch, session)? {
+            return self.put(vertices, singly(batch)?, session);
+        }
+        let vertices = self.vertex_rows(vertices, session)?;
+        if !vertices.is_empty() {
+            self.buffer(session, vertices, Vec::new());
+        }
+        let (first, time) = self.stamps(batch.rows as u64);
+        let now = |row: usize| Version { stamp: first + row as u64, time, deleted: false };
+        let version = |row: usize| match batch.times.as_ref().and_then(|times| times[row]) {
+            None => now(row),
+            Some(stamp) => Version { stamp, time: stamp as i64, deleted: false },
+        };
+        let versions: Vec<Version> = (0..batch.rows).map(version).collect();
+        batch.times.iter().flatten().flatten().for_each(|stamp| self.note_stamp(*stamp));
+        self.give_records(session, batch.rows as u64, batch.encode(&versions));
+        Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
+    }
+
+    /// Whether relations of columns are written as they are called, and none of them is refused.
+    fn is_plain(&self, batch: &RelationBatch, session: Option<Id>) -> Result<bool> {
+        let mut types = Types { inner: self, session, known: None };
+        // Rows of one type, between vertices of the same types, mostly stand together.
+        let mut last: Option<[&[u8]; 3]> = None;
+        for row in 0..batch.rows {
+            let own = [&batch.kinds, &batch.source_kinds, &batch.target_kinds].map(|column| column.get(row));
+            if last != Some(own) {
+                let name = |kind: &TextColumn| Ok(VertexName::new(kind.text(row)?, "x"));
+                let (source, target) = (name(&batch.source_kinds)?, name(&batch.target_kinds)?);
+                let named = check_name(&source).and_then(|()| check_name(&target));
+                let forward = types.forward(batch.kinds.text(row)?.into(), source, target.clone());
+                if !matches!((named, forward), (Ok(()), Ok((kind, _, far))) if kind.as_bytes() == own[0] && far == target)
+                {
+                    return Ok(false);
+                }
+                last = Some(own);
+            }
+            let ids = [batch.source_ids.get(row).len(), batch.target_ids.get(row).len()];
+            let (time, until) = batch.moments(row);
+            let sound = ids.into_iter().all(|id| (1..=ID_MAX).contains(&id))
+                && [time, until].into_iter().flatten().all(|stamp| self.is_believed(stamp))
+                // Without a time, it is now: what ended before is refused, or not, by the moment it is put.
+                && until.is_none_or(|until| time.is_some_and(|time| until >= time));
+            if !sound {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn vertex_rows(&self, vertices: Vec<VertexPut>, session: Option<Id>) -> Result<Vec<VertexRow>> {
@@ -175,6 +243,17 @@ fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &Verte
     }
     let message = format!("there is no relation {kind} from {source} to {target}");
     Err(Code::RelationNotFound.error(message).with_hint("see those of one of them with edges"))
+}
+
+/// The relations of columns, one by one.
+fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
+    let put = |row: usize| {
+        let (time, until) = batch.moments(row);
+        let RelationRow { kind, source, target, props, .. } =
+            batch.row(row, Version { stamp: 0, time: 0, deleted: false })?;
+        Ok(RelationPut { kind, source, target, props, time, until })
+    };
+    (0..batch.rows).map(put).collect()
 }
 
 /// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.

@@ -11,10 +11,10 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::Props;
 use fieldstone_format::graph_segment::adjacency::{EdgeVersion, groups};
 use fieldstone_format::graph_segment::directory::Summary;
-use fieldstone_format::graph_segment::rows::{VertexVersion, read_row, read_vertex, relations_at};
+use fieldstone_format::graph_segment::rows::{VertexVersion, read_name, read_row, read_vertex, relations_at};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
-use super::write::{NewGroup, NewRow, NewVersion, Sink, Writer};
+use super::write::{NewRow, Sink, Writer};
 use super::{SectionBytes, Segment, TypeRow, outside};
 
 /// Numbers of one segment, and what they are in the new one.
@@ -81,18 +81,19 @@ pub fn merge<S: Sink>(
     let base = stamped.map(|segment| segment.summary.base).min().unwrap_or(0);
     let mut writer = Writer::new(sink, base);
     let mut at = vec![0u32; segments.len()];
+    let mut sources = Vec::with_capacity(segments.len());
     for number in 0..vertices {
         if number % 4096 == 0 && stop() {
             return Ok(None);
         }
-        let mut sources = Vec::with_capacity(2);
+        sources.clear();
         for (old, at) in renumbered.iter().zip(&mut at) {
             if old.vertices.get(*at as usize) == Some(&number) {
                 sources.push((old, *at));
                 *at += 1;
             }
         }
-        write_vertex(&mut writer, &sources, &numbering)?;
+        write_vertex(&mut writer, &sources)?;
     }
     let mut types: Vec<TypeRow> = Vec::new();
     for row in segments.iter().flat_map(|segment| &segment.types) {
@@ -150,73 +151,86 @@ fn edge_order(version: &EdgeVersion) -> Order {
     (Reverse(version.stamp), version.user, Reverse(version.known))
 }
 
-fn write_vertex<S: Sink>(
-    writer: &mut Writer<'_, S>,
-    sources: &[(&Renumbered<'_>, u32)],
-    numbering: &Numbering,
-) -> Result<()> {
-    let mut rows: Vec<SectionBytes<'_>> = Vec::with_capacity(sources.len());
-    let mut adjacency: Vec<SectionBytes<'_>> = Vec::with_capacity(sources.len());
-    for (old, number) in sources {
-        rows.push(old.segment.rows(*number)?);
-        adjacency.push(old.segment.adjacency(*number)?);
-    }
+/// Half of a relation: code and far end in the new segment, the version, and its row.
+type NewHalf<'a> = (u32, u32, EdgeVersion, NewRow<'a>);
+
+fn write_vertex<S: Sink>(writer: &mut Writer<'_, S>, sources: &[(&Renumbered<'_>, u32)]) -> Result<()> {
     let Some((first, number)) = sources.first() else { return Ok(()) };
-    let (place, name) = (first.segment.place(*number)?, first.segment.name(*number)?);
-    let kind = position(&numbering.names, &name.kind.to_string())?;
+    let mut bytes: Vec<(SectionBytes<'_>, SectionBytes<'_>)> = Vec::with_capacity(sources.len());
+    for (old, number) in sources {
+        bytes.push((old.segment.rows(*number)?, old.segment.adjacency(*number)?));
+    }
+    let (kind, id) = read_name(&bytes[0].0)?;
+    let kind = *first.names.get(kind as usize).ok_or_else(outside)?;
     let mut versions: Vec<VertexVersion> = Vec::new();
-    let mut ends: Vec<(u32, u32, NewVersion<'_>)> = Vec::new();
-    for ((old, _), (rows, adjacency)) in sources.iter().zip(rows.iter().zip(&adjacency)) {
-        let base = old.segment.summary.base;
-        for version in read_vertex(rows, base)?.0.versions {
+    for ((old, _), (rows, _)) in sources.iter().zip(&bytes) {
+        for version in read_vertex(rows, old.segment.summary.base)?.0.versions {
             let known = *old.known.get(version.known as usize).ok_or_else(outside)?;
             let user = *old.users.get(version.user as usize).ok_or_else(outside)?;
             versions.push(VertexVersion { known, user, ..version });
         }
-        let behind = relations_at(rows)?;
-        for group in groups(adjacency)? {
-            let group = group?;
-            let name = *old.names.get((group.code / 2) as usize).ok_or_else(outside)?;
-            let code = name * 2 + (group.code & 1);
-            for end in group.far_ends(base) {
-                let (end, row) = end?;
-                let far = *old.vertices.get(end.number as usize).ok_or_else(outside)?;
-                let mut at = behind as u64 + row;
-                for version in end.versions {
-                    let to = at + u64::from(version.row);
-                    let row = match group.code & 1 {
-                        0 => NewRow::Bytes(rows.get(at as usize..to as usize).ok_or_else(outside)?),
-                        _ => NewRow::Elsewhere,
-                    };
-                    at = to;
-                    ends.push((code, far, NewVersion { version: old.edge(version)?, row }));
-                }
-            }
-        }
     }
-    let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
     if sources.len() > 1 {
+        let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
         versions.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(b).cmp(&content(a))));
         versions.dedup_by(|b, a| (a.stamp, a.user) == (b.stamp, b.user));
-        ends.sort_by(|a, b| {
-            let key = |end: &(u32, u32, NewVersion<'_>)| (end.0, end.1, edge_order(&end.2.version));
-            key(a).cmp(&key(b)).then_with(|| edge_content(&b.2).cmp(&edge_content(&a.2)))
-        });
-        ends.dedup_by(|b, a| {
-            (a.0, a.1, a.2.version.stamp, a.2.version.user) == (b.0, b.1, b.2.version.stamp, b.2.version.user)
-        });
     }
-    let mut new: Vec<NewGroup<'_>> = Vec::new();
-    for (code, far, version) in ends {
-        match new.last_mut().filter(|group| group.code == code) {
-            None => new.push(NewGroup { code, far_ends: vec![(far, vec![version])] }),
-            Some(group) => match group.far_ends.last_mut().filter(|(last, _)| *last == far) {
-                None => group.far_ends.push((far, vec![version])),
-                Some((_, versions)) => versions.push(version),
-            },
+    writer.begin(first.segment.place(*number)?, (kind, id), &versions)?;
+    let mut last = None;
+    let mut write = |writer: &mut Writer<'_, S>, (code, far, version, row): NewHalf<'_>| {
+        if last != Some(code) {
+            last = Some(code);
+            writer.group(code);
         }
+        writer.version(far, version, row)
+    };
+    if let [(rows, adjacency)] = bytes.as_slice() {
+        // Most vertices of a large segment stand in it alone: nothing of them is sorted.
+        each_half(first, rows, adjacency, |half| write(writer, half))?;
+        return writer.end();
     }
-    writer.vertex(place, (kind, &name.id), &versions, &new)
+    let mut halves: Vec<NewHalf<'_>> = Vec::new();
+    for ((old, _), (rows, adjacency)) in sources.iter().zip(&bytes) {
+        each_half(old, rows, adjacency, |half| {
+            halves.push(half);
+            Ok(())
+        })?;
+    }
+    halves.sort_by(|a, b| {
+        let key = |half: &NewHalf<'_>| (half.0, half.1, edge_order(&half.2));
+        key(a).cmp(&key(b)).then_with(|| edge_content(b).cmp(&edge_content(a)))
+    });
+    halves.dedup_by(|b, a| (a.0, a.1, a.2.stamp, a.2.user) == (b.0, b.1, b.2.stamp, b.2.user));
+    for half in halves {
+        write(writer, half)?;
+    }
+    writer.end()
+}
+
+/// Gives the halves that a segment has of a vertex, in its order, with the numbers of the new one.
+fn each_half<'a>(
+    old: &Renumbered<'_>,
+    rows: &'a [u8],
+    adjacency: &[u8],
+    mut take: impl FnMut(NewHalf<'a>) -> Result<()>,
+) -> Result<()> {
+    let behind = relations_at(rows)? as u64;
+    for group in groups(adjacency)? {
+        let group = group?;
+        let name = *old.names.get((group.code / 2) as usize).ok_or_else(outside)?;
+        let code = name * 2 + (group.code & 1);
+        group.each_version(old.segment.summary.base, |number, version, row| {
+            let far = *old.vertices.get(number as usize).ok_or_else(outside)?;
+            let from = behind.saturating_add(row);
+            let to = from.saturating_add(u64::from(version.row));
+            let row = match group.code & 1 {
+                0 => NewRow::Bytes(rows.get(from as usize..to as usize).ok_or_else(outside)?),
+                _ => NewRow::Elsewhere,
+            };
+            take((code, far, old.edge(version)?, row))
+        })?;
+    }
+    Ok(())
 }
 
 /// By what one of two is taken where all else is equal: any rule that does not depend on what came first.
@@ -226,10 +240,10 @@ fn content(version: &VertexVersion) -> (bool, Option<&[u8]>, &[u8], i64) {
 }
 
 /// The same of relations. What both directions have comes first, so that both take the same.
-fn edge_content<'a>(new: &NewVersion<'a>) -> (bool, Option<u64>, bool, Option<(i64, Props)>) {
-    let row = match new.row {
-        NewRow::Bytes(bytes) => read_row(bytes, new.version.stamp).ok(),
+fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool, Option<(i64, Props)>) {
+    let row = match row {
+        NewRow::Bytes(bytes) => read_row(bytes, version.stamp).ok(),
         _ => None,
     };
-    (new.version.deleted, new.version.until, new.version.replaces, row)
+    (version.deleted, version.until, version.replaces, row)
 }

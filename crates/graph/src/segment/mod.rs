@@ -1,7 +1,8 @@
 //! Segments: sorted, immutable parts of the view, in memory or in a file, read in the same way.
 //!
 //! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
-//! * `build`: a segment in memory from rows as they come out of the logs;
+//! * `rows`: rows as they come out of the logs, each name once;
+//! * `build`: a segment in memory from them;
 //! * [`index`]: vertices by type, value and word;
 //! * `merge`: one segment from several;
 //! * `write`: what both make it with.
@@ -14,6 +15,7 @@
 mod build;
 pub mod index;
 mod merge;
+mod rows;
 mod storage;
 mod write;
 
@@ -23,14 +25,14 @@ use std::sync::Arc;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
-use fieldstone_format::graph_segment::{
-    CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace, rows,
-};
+use fieldstone_format::graph_segment::rows::{read_name, relations_at};
+use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace};
 
 use index::SegmentIndex;
 
-pub use build::{CommitOrder, Rows, build};
+pub use build::build;
 pub use merge::merge;
+pub use rows::{CommitOrder, Rows};
 pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
 
@@ -178,7 +180,7 @@ impl Segment {
     pub fn relations_at(&self, number: u32) -> Result<u64> {
         let [(first, end), _] = self.offsets(number)?;
         let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
-        Ok(rows::relations_at(&front)? as u64)
+        Ok(relations_at(&front)? as u64)
     }
 
     /// Bytes of a vertex's rows alone.
@@ -212,7 +214,7 @@ impl Segment {
     /// Type and id of a vertex.
     pub fn name(&self, number: u32) -> Result<VertexName> {
         let rows = self.rows(number)?;
-        let (kind, id) = rows::read_name(&rows)?;
+        let (kind, id) = read_name(&rows)?;
         Ok(VertexName { kind: self.kind(kind)?.clone(), id: id.into() })
     }
 

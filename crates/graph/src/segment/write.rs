@@ -6,9 +6,8 @@ use std::sync::Arc;
 use fieldstone_core::env::{DiskFile, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::bytes::{Cursor, Put};
-use fieldstone_format::graph::Props;
 use fieldstone_format::graph::{Record, TypeDecl};
-use fieldstone_format::graph_segment::adjacency::{EdgeVersion, FarEnd, Group, put_adjacency};
+use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, PAGE, VertexPlace};
@@ -127,33 +126,19 @@ impl Sink for FileSink {
     }
 }
 
-/// A version of a relation with its row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewVersion<'a> {
-    pub version: EdgeVersion,
-    /// Its row, where the vertex is the source.
-    pub row: NewRow<'a>,
-}
-
 /// The row of a relation's version.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum NewRow<'a> {
     /// It stands with the source.
     Elsewhere,
     /// As another segment has it.
     Bytes(&'a [u8]),
-    /// Time and properties.
-    Content(i64, &'a Props),
+    /// Time, and the bytes of the properties.
+    Content(i64, &'a [u8]),
 }
 
-/// Relations of one type in one direction: far ends by number, each with versions, newest first.
-#[derive(Debug)]
-pub struct NewGroup<'a> {
-    pub code: u32,
-    pub far_ends: Vec<(u32, Vec<NewVersion<'a>>)>,
-}
-
-/// A segment that is being written.
+/// A segment that is being written: vertices in the order of their places, each [begun](Writer::begin), with its
+/// [groups](Writer::group) and their [versions](Writer::version) in order, and [ended](Writer::end).
 pub struct Writer<'a, S: Sink> {
     sink: &'a mut S,
     base: u64,
@@ -161,7 +146,10 @@ pub struct Writer<'a, S: Sink> {
     adjacency: u64,
     relations: u64,
     most: u64,
+    /// Rows of the vertex, and where those of its relations begin.
     row_bytes: Vec<u8>,
+    behind: usize,
+    adjacent: AdjacencyWriter,
     adjacency_bytes: Vec<u8>,
 }
 
@@ -176,6 +164,8 @@ impl<'a, S: Sink> Writer<'a, S> {
             relations: 0,
             most: 0,
             row_bytes: Vec::new(),
+            behind: 0,
+            adjacent: AdjacencyWriter::new(base),
             adjacency_bytes: Vec::new(),
         }
     }
@@ -187,19 +177,18 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.sink.put(Section::Offsets, &bytes)
     }
 
-    /// Writes the next vertex; groups in the order of their codes.
-    pub fn vertex(
+    /// Begins the next vertex.
+    pub fn begin(
         &mut self,
         place: VertexPlace,
         (kind, id): (u32, &str),
         versions: &[VertexVersion],
-        groups: &[NewGroup<'_>],
     ) -> Result<()> {
         self.offsets()?;
         self.sink.put(Section::Places, &place.0.to_be_bytes())?;
         self.row_bytes.clear();
         put_vertex(&mut self.row_bytes, self.base, kind, id, versions);
-        let own = self.row_bytes.len();
+        self.behind = self.row_bytes.len();
         for version in versions {
             self.most = self.most.max(version.stamp);
             if version.deleted {
@@ -210,40 +199,41 @@ impl<'a, S: Sink> Writer<'a, S> {
                 self.sink.put(Section::Tombstones, &bytes)?;
             }
         }
-        let mut written = Vec::with_capacity(groups.len());
-        for group in groups {
-            let rows = (self.row_bytes.len() - own) as u64;
-            let mut far_ends = Vec::with_capacity(group.far_ends.len());
-            for (number, versions) in &group.far_ends {
-                let versions = versions.iter().map(|version| self.version(version)).collect::<Result<_>>()?;
-                far_ends.push(FarEnd { number: *number, versions });
-            }
-            written.push(Group { code: group.code, rows, far_ends });
-        }
-        self.adjacency_bytes.clear();
-        put_adjacency(&mut self.adjacency_bytes, self.base, &written);
-        self.sink.put(Section::Rows, &self.row_bytes)?;
-        self.sink.put(Section::Adjacency, &self.adjacency_bytes)?;
-        self.rows += self.row_bytes.len() as u64;
-        self.adjacency += self.adjacency_bytes.len() as u64;
         Ok(())
     }
 
-    fn version(&mut self, new: &NewVersion<'_>) -> Result<EdgeVersion> {
-        let version = new.version;
+    /// Begins a group of the vertex; codes ascend.
+    pub fn group(&mut self, code: u32) {
+        self.adjacent.group(code, (self.row_bytes.len() - self.behind) as u64);
+    }
+
+    /// Adds a version of a relation to the group; numbers of far ends ascend, of one the newest comes first.
+    pub fn version(&mut self, far: u32, version: EdgeVersion, row: NewRow<'_>) -> Result<()> {
         self.most = self.most.max(version.stamp);
         let before = self.row_bytes.len();
-        match new.row {
+        match row {
             NewRow::Elsewhere => {}
             NewRow::Bytes(bytes) => self.row_bytes.extend_from_slice(bytes),
             NewRow::Content(time, props) => {
                 put_row(&mut self.row_bytes, version.stamp, time, props);
             }
         }
-        self.relations += u64::from(new.row != NewRow::Elsewhere);
+        self.relations += u64::from(!matches!(row, NewRow::Elsewhere));
         let row = u32::try_from(self.row_bytes.len() - before);
         let row = row.map_err(|_| Error::invalid("properties of a relation exceed 4 GiB"))?;
-        Ok(EdgeVersion { row, ..version })
+        self.adjacent.version(far, EdgeVersion { row, ..version });
+        Ok(())
+    }
+
+    /// Ends the vertex.
+    pub fn end(&mut self) -> Result<()> {
+        self.adjacency_bytes.clear();
+        self.adjacent.finish(&mut self.adjacency_bytes);
+        self.sink.put(Section::Rows, &self.row_bytes)?;
+        self.sink.put(Section::Adjacency, &self.adjacency_bytes)?;
+        self.rows += self.row_bytes.len() as u64;
+        self.adjacency += self.adjacency_bytes.len() as u64;
+        Ok(())
     }
 
     /// Ends it.

@@ -35,7 +35,7 @@ fn state(dice: &mut Random, rows: &[VertexRow], declared: bool) -> GraphState {
     let order = CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: 1 };
     let mut parts = [Rows::default(), Rows::default(), Rows::default()];
     for row in rows {
-        parts[dice.index(3)].add(order, Record::Vertices(vec![row.clone()]));
+        parts[dice.index(3)].add(order, &Record::Vertices(vec![row.clone()]).encode()).unwrap();
     }
     let dataset = VertexType {
         name: "dataset".into(),
@@ -43,7 +43,7 @@ fn state(dice: &mut Random, rows: &[VertexRow], declared: bool) -> GraphState {
         text: vec!["title".into()],
         ..VertexType::default()
     };
-    parts[0].add(order, Record::Types(vec![TypeDecl::Vertex(dataset)]));
+    parts[0].add(order, &Record::Types(vec![TypeDecl::Vertex(dataset)]).encode()).unwrap();
     let segments = parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap()));
     GraphState::of(segments.collect())
 }

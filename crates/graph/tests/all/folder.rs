@@ -9,7 +9,7 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::Record;
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::manifest::Manifest;
-use fieldstone_graph::folder::SegmentFolder;
+use fieldstone_graph::folder::{MergeOlder, SegmentFolder};
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::{GraphView, dump};
@@ -30,7 +30,7 @@ fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
     let mut all = Rows::default();
     for commit in 0..rows {
         let known = CommitKnown { since: commit, stamp: commit };
-        all.add(CommitOrder { known, user: 1 }, common::record(dice));
+        all.add(CommitOrder { known, user: 1 }, &common::record(dice).encode()).unwrap();
     }
     Arc::new(build(&all).unwrap())
 }
@@ -54,7 +54,7 @@ fn what_was_written_is_what_another_reads() {
             segments.push(segment(dice, rows));
             let whole = dump(&GraphState::of(segments.clone())).unwrap();
             let list = Manifest { marks: vec![(Id([1; 16]), number + 1)], ..Manifest::default() };
-            let saved = folder(&env).save(&segments, list, number, &|| false).unwrap();
+            let saved = folder(&env).save(&segments, list, number, MergeOlder::Tiers).unwrap();
             let (manifest, written) = saved.unwrap();
             assert!(written.iter().all(|segment| !segment.is_in_memory()));
             assert_eq!(dump(&GraphState::of(written.clone())).unwrap(), whole);
@@ -72,22 +72,22 @@ fn who_finds_the_lock_taken_or_a_newer_list_writes_nothing() {
     let world = SimWorld::new(1);
     let env = world.process("a");
     let own = [segment(&mut seeded(1), 9)];
-    let first = folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap();
+    let first = folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap();
     assert!(first.is_some());
     let before = names(&env);
     assert!(
-        folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap().is_none(),
+        folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap().is_none(),
         "it is not the newest"
     );
     let lock = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     let text = format!("{} {}", env.identity.process(), env.identity.host());
     lock.write_at(text.as_bytes(), 0).unwrap();
-    assert!(folder(&env).save(&own, Manifest::default(), 1, &|| false).unwrap().is_none());
+    assert!(folder(&env).save(&own, Manifest::default(), 1, MergeOlder::Tiers).unwrap().is_none());
     env.disk.unlink(Path::new("/graph/lock")).unwrap();
     let dead = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     dead.write_at(format!("4000000 {}", env.identity.host()).as_bytes(), 0).unwrap();
     assert!(
-        folder(&env).save(&own, Manifest::default(), 1, &|| false).unwrap().is_some(),
+        folder(&env).save(&own, Manifest::default(), 1, MergeOlder::Tiers).unwrap().is_some(),
         "who had it is gone"
     );
     assert_eq!(names(&env).len(), before.len());
@@ -99,7 +99,7 @@ fn a_flipped_byte_gives_the_same_answer_or_none() {
     let world = SimWorld::new(3);
     let env = world.process("a");
     let own = [segment(&mut seeded(3), 12)];
-    folder(&env).save(&own, Manifest::default(), 0, &|| false).unwrap().unwrap();
+    folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap().unwrap();
     let whole = dump(&GraphState::of(own.to_vec())).unwrap();
     for name in names(&env) {
         let path = PathBuf::from("/graph").join(name);
@@ -148,7 +148,7 @@ fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
         let env = SimWorld::new(4).process("a");
         let mut view = GraphView::new();
         apply(&mut view, 1, false);
-        let saved = view.freeze().save(&folder(&env), &|| false).unwrap();
+        let saved = view.freeze().save(&folder(&env), MergeOlder::Tiers).unwrap();
         assert!(saved.is_some());
         apply(&mut view, 2, anew);
         let before = view.dump().unwrap();
@@ -156,4 +156,26 @@ fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
         assert_eq!(view.dump().unwrap(), before, "made anew: {anew}");
         assert_eq!(view.applied().segments[0].is_in_memory(), anew);
     }
+}
+
+/// However many are written, few stand there, and all made one says the same.
+#[test]
+fn many_small_segments_become_few_and_all_may_become_one() {
+    let env = SimWorld::new(6).process("a");
+    let dice = &mut *seeded(6);
+    let (mut segments, mut number): (Vec<Arc<Segment>>, u64) = (Vec::new(), 0);
+    for _ in 0..30 {
+        segments.push(segment(dice, 3));
+        let saved = folder(&env).save(&segments, Manifest::default(), number, MergeOlder::Tiers).unwrap();
+        let (manifest, written) = saved.unwrap();
+        (segments, number) = (written, manifest.generation);
+        assert!(segments.len() < 4, "{} segments of the first tier", segments.len());
+    }
+    let whole = dump(&GraphState::of(segments.clone())).unwrap();
+    segments.push(segment(dice, 0));
+    let room = folder(&env).save(&segments, Manifest::default(), number, MergeOlder::None).unwrap().unwrap();
+    assert_eq!(room.1.len(), segments.len(), "those on the disk stay as they are");
+    let one = folder(&env).save(&room.1, Manifest::default(), number + 1, MergeOlder::All).unwrap().unwrap();
+    assert_eq!(one.1.len(), 1);
+    assert_eq!(dump(&GraphState::of(one.1)).unwrap(), whole);
 }

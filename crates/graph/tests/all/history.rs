@@ -78,15 +78,17 @@ impl History {
             let part = &mut parts[dice.index(2)];
             part.add(
                 CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Relations(vec![row.clone()]),
-            );
+                &Record::Relations(vec![row.clone()]).encode(),
+            )
+            .unwrap();
         }
         for (row, user) in &self.vertices {
             let part = &mut parts[dice.index(2)];
             part.add(
                 CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                Record::Vertices(vec![row.clone()]),
-            );
+                &Record::Vertices(vec![row.clone()]).encode(),
+            )
+            .unwrap();
         }
         GraphState::of(
             parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect(),

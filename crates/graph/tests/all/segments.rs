@@ -35,7 +35,7 @@ fn rows(commits: &[(CommitOrder, Vec<Record>)]) -> Rows {
     let mut rows = Rows::default();
     for (source, records) in commits {
         rows.begin(*source);
-        records.iter().for_each(|record| rows.add(*source, record.clone()));
+        records.iter().for_each(|record| rows.add(*source, &record.encode()).unwrap());
     }
     rows
 }

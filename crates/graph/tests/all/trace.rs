@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fieldstone_core::value::Value;
 use fieldstone_format::graph::{RelationRow, VertexName};
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
 use fieldstone_testkit::{random::seeds, seeded};
@@ -116,7 +117,7 @@ fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> u
             "write" => to,
             _ => from,
         };
-        if &*row.kind == "write" && to && row.props.is_true("replaces").unwrap() {
+        if &*row.kind == "write" && to && row.props.get("replaces").unwrap() == Some(Value::Bool(true)) {
             bounds.insert(*begin);
         }
         if up && looked_at && *ended != u64::MAX {
@@ -129,7 +130,9 @@ fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> u
 /// The write that hides others at a vertex and a time.
 fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
     let replacing = standing.iter().filter(|(begin, .., row)| {
-        let replaces = &*row.kind == "write" && row.target == *here && row.props.is_true("replaces").unwrap();
+        let replaces = &*row.kind == "write"
+            && row.target == *here
+            && row.props.get("replaces").unwrap() == Some(Value::Bool(true));
         replaces && (*begin <= time) == up
     });
     let stamps = replacing.map(|(begin, ..)| *begin);

@@ -187,7 +187,9 @@ impl Tried<'_> {
     ) -> Option<Option<u64>> {
         let standing = self.history.standing(self.walk.at);
         let replaced = standing.iter().filter(|(.., row)| {
-            &*row.kind == "write" && row.target == *here && row.props.is_true("replaces").unwrap()
+            &*row.kind == "write"
+                && row.target == *here
+                && row.props.get("replaces").unwrap() == Some(Value::Bool(true))
         });
         let replaced: Vec<u64> = replaced.map(|(begin, ..)| *begin).collect();
         let there = |time: u64| ended == u64::MAX || time < ended;

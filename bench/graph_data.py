@@ -1,0 +1,104 @@
+"""Graphs that are put and asked: an RMAT graph, and one with a hub.
+
+Vertices are numbers here; a peer gives them the names it needs. The same seed gives the same graph.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+SCALE, EDGES = 18, 1_200_000
+"""Of the RMAT graph of which reachability is asked."""
+HUB, HUB_EDGES = 0, 30_000
+_QUADRANTS = (0.45, 0.15, 0.15, 0.25)
+"""The GraphMeta paper's parameters of RMAT."""
+_LETTERS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+PROPERTY = 128
+"""Bytes of the property of a relation."""
+
+
+@cache
+def rmat(edges: int = EDGES, scale: int = SCALE, seed: int = 42) -> np.ndarray:
+    """Pairs of source and target, unique, none from a vertex to itself, in random order."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    a, b, c, _ = _QUADRANTS
+    known = np.empty(0, dtype=np.uint64)
+    while len(known) < edges:
+        n = int((edges - len(known)) * 1.3) + 1024
+        source, target = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
+        for _ in range(scale):
+            drawn = rng.random(n)
+            low = drawn >= a + b
+            right = ((drawn >= a) & (drawn < a + b)) | (drawn >= a + b + c)
+            source, target = (source << np.uint64(1)) | low, (target << np.uint64(1)) | right
+        fit = source != target
+        known = np.unique(np.concatenate([known, (source[fit] << np.uint64(32)) | target[fit]]))
+    rng.shuffle(known)
+    known = known[:edges]
+    return np.stack([known >> np.uint64(32), known & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
+
+
+@cache
+def power(edges: int = EDGES, seed: int = 7) -> np.ndarray:
+    """Most vertices have few relations, by a power law; the hub has 30,000, or a quarter of a small graph."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    hub = min(HUB_EDGES, edges // 4)
+    most = edges // 4
+    rest = edges - hub
+    degrees = np.minimum(rng.zipf(2.1, size=most), 2_000)
+    source = np.repeat(np.arange(1, most + 1, dtype=np.uint32), degrees)
+    rng.shuffle(source)
+    source = np.resize(source, rest)
+    pairs = np.empty((edges, 2), dtype=np.uint32)
+    pairs[:hub, 0] = HUB
+    pairs[:hub, 1] = np.arange(1, hub + 1)
+    pairs[hub:, 0] = source
+    pairs[hub:, 1] = rng.integers(most + 1, most + 1 + edges, size=rest)
+    rng.shuffle(pairs)
+    return pairs
+
+
+def edges(shape: str, count: int) -> np.ndarray:
+    """The relations of a graph, by its name."""
+    return {"rmat": rmat, "power": power}[shape](count)
+
+
+def write(path: Path, pairs: np.ndarray) -> None:
+    """As pairs of little-endian u32."""
+    pairs.astype("<u4").tofile(path)
+
+
+def properties(count: int, seed: int = 1) -> list[str]:
+    """Texts of 128 random characters."""
+    import numpy as np
+
+    letters = np.frombuffer(_LETTERS, dtype=np.uint8)
+    drawn = letters[np.random.default_rng(seed).integers(0, 64, size=(count, PROPERTY), dtype=np.uint8)]
+    return drawn.view(f"S{PROPERTY}").ravel().astype(f"U{PROPERTY}").tolist()
+
+
+def identifier(vertex: int) -> str:
+    """The id of a vertex: a path, as files have it."""
+    return f"/scratch/run/{vertex:08d}"
+
+
+def columns(pairs: np.ndarray, texts: list[str]) -> dict[str, Any]:
+    """Relations as `put_many` takes them."""
+    return {
+        "type": "has",
+        "src_type": "file",
+        "dst_type": "file",
+        "src_id": [identifier(vertex) for vertex in pairs[:, 0].tolist()],
+        "dst_id": [identifier(vertex) for vertex in pairs[:, 1].tolist()],
+        "props": {"note": texts},
+    }

@@ -1,0 +1,301 @@
+//! Rows as they come out of the logs, until a segment is built of them: each name once, relations as numbers.
+//!
+//! Of a relation nothing is copied but numbers: its properties stay in the body of their record.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::{Record, RelationColumns, VertexName, VertexRow};
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
+use fieldstone_format::log::SideRecord;
+
+use super::TypeRow;
+
+/// A commit that brought rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitOrder {
+    /// When it became known.
+    pub known: CommitKnown,
+    /// Whose log it is of.
+    pub user: u32,
+}
+
+/// What came out of the logs and stands in no segment yet; each row with the number of its commit.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// The commits.
+    pub(super) commits: Vec<CommitOrder>,
+    pub(super) names: RowNames,
+    pub(super) vertices: Vec<VertexLine>,
+    pub(super) relations: Vec<RelationLine>,
+    pub(super) types: Vec<TypeRow>,
+    /// Bodies of records, in which properties of relations stand.
+    bodies: Vec<Box<[u8]>>,
+}
+
+/// A version of a vertex.
+#[derive(Debug)]
+pub(super) struct VertexLine {
+    pub vertex: u32,
+    pub commit: u32,
+    pub row: VertexRow,
+}
+
+/// A version of a relation; type and ends are numbers of [`RowNames`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RelationLine {
+    pub kind: u32,
+    pub source: u32,
+    pub target: u32,
+    pub commit: u32,
+    pub stamp: u64,
+    pub time: i64,
+    pub until: Option<u64>,
+    pub deleted: bool,
+    pub replaces: bool,
+    body: u32,
+    from: u32,
+    len: u32,
+}
+
+impl Rows {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.vertices.is_empty() && self.relations.is_empty() && self.types.is_empty()
+    }
+
+    /// What is added from here on is of another commit.
+    pub fn begin(&mut self, source: CommitOrder) {
+        self.commits.push(source);
+    }
+
+    /// Adds what a side record says: all of it, or nothing where it cannot be read.
+    pub fn add(&mut self, source: CommitOrder, side: &SideRecord) -> Result<()> {
+        if self.commits.last() != Some(&source) {
+            self.begin(source);
+        }
+        let commit = self.commits.len() as u32 - 1;
+        if let Some(body) = Record::relations_body(side)? {
+            return self.add_relations(commit, body);
+        }
+        match Record::decode(side)? {
+            Record::Vertices(rows) => {
+                for row in rows {
+                    let VertexName { kind, id } = &row.vertex;
+                    let name = [(&&**kind, &&**id)];
+                    let mut vertex = 0;
+                    self.names.vertices(name.into_iter(), |_, number| vertex = number);
+                    self.vertices.push(VertexLine { vertex, commit, row });
+                }
+            }
+            Record::Types(types) => self.types.extend(types.into_iter().map(|declared| TypeRow {
+                known: source.known,
+                user: source.user,
+                declared,
+            })),
+            // Its body was taken above.
+            Record::Relations(_) => {}
+        }
+        Ok(())
+    }
+
+    fn add_relations(&mut self, commit: u32, body: Cow<'_, [u8]>) -> Result<()> {
+        if u32::try_from(body.len()).is_err() {
+            return Err(Error::corrupt("a record of the graph of more than 4 GiB"));
+        }
+        let columns = RelationColumns::of_body(&body)?;
+        let (number, first) = (self.bodies.len() as u32, self.relations.len());
+        self.relations.reserve(columns.len());
+        for i in 0..columns.len() {
+            let (version, props) = (columns.versions[i], columns.props[i]);
+            let from = if props.is_empty() { 0 } else { props.as_ptr() as usize - body.as_ptr() as usize };
+            self.relations.push(RelationLine {
+                kind: self.names.kind(columns.kinds[i]),
+                source: 0,
+                target: 0,
+                commit,
+                stamp: version.stamp,
+                time: version.time,
+                until: columns.until[i],
+                deleted: version.deleted,
+                replaces: columns.replaces[i],
+                body: number,
+                from: from as u32,
+                len: props.len() as u32,
+            });
+        }
+        let new = &mut self.relations[first..];
+        let sources = columns.source_kinds.iter().zip(&columns.source_ids);
+        self.names.vertices(sources, |i, number| new[i].source = number);
+        let targets = columns.target_kinds.iter().zip(&columns.target_ids);
+        self.names.vertices(targets, |i, number| new[i].target = number);
+        self.bodies.push(body.into());
+        Ok(())
+    }
+
+    /// The bytes of a relation's properties.
+    pub(super) fn props(&self, line: &RelationLine) -> &[u8] {
+        let from = line.from as usize;
+        &self.bodies[line.body as usize][from..from + line.len as usize]
+    }
+}
+
+/// A vertex that rows name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedVertex {
+    pub place: VertexPlace,
+    pub kind: u32,
+    from: usize,
+    len: usize,
+}
+
+/// Mentions of vertices that are looked up side by side: each look-up waits for memory, together they wait once.
+const TOGETHER: usize = 128;
+
+/// RowNames of types and vertices, each once, numbered as they came.
+#[derive(Debug, Default)]
+pub(super) struct RowNames {
+    pub kinds: Vec<Arc<str>>,
+    by_kind: HashMap<Arc<str>, u32>,
+    /// The type that was asked for last: rows of one type stand together.
+    last: u32,
+    pub vertices: Vec<NamedVertex>,
+    /// Vertices by place: a slot for each, where the highest bits of the place say or behind that. See [`PlaceSlot`].
+    slots: Vec<PlaceSlot>,
+    ids: String,
+    /// Two vertices of one place, the first that were met.
+    clash: Option<String>,
+}
+
+/// The lowest bits of a place, and the number of the vertex plus one; 0 where there is none.
+#[derive(Debug, Clone, Copy, Default)]
+struct PlaceSlot {
+    low: u32,
+    number: u32,
+}
+
+impl RowNames {
+    fn kind(&mut self, kind: &str) -> u32 {
+        if self.kinds.get(self.last as usize).is_some_and(|last| **last == *kind) {
+            return self.last;
+        }
+        self.last = match self.by_kind.get(kind) {
+            Some(number) => *number,
+            None => {
+                let (shared, number): (Arc<str>, _) = (kind.into(), self.kinds.len() as u32);
+                self.kinds.push(shared.clone());
+                self.by_kind.insert(shared, number);
+                number
+            }
+        };
+        self.last
+    }
+
+    /// Gives the numbers of vertices to `take`, each with how many stand before it.
+    fn vertices<'a>(
+        &mut self,
+        mut names: impl Iterator<Item = (&'a &'a str, &'a &'a str)>,
+        mut take: impl FnMut(usize, u32),
+    ) {
+        let mut mentions = [(VertexPlace(0), 0u32, ""); TOGETHER];
+        let mut numbers = [0u32; TOGETHER];
+        let mut begin = 0;
+        loop {
+            let mut n = 0;
+            for (mention, (kind, id)) in mentions.iter_mut().zip(&mut names) {
+                *mention = (VertexPlace::named(kind, id), self.kind(kind), id);
+                n += 1;
+            }
+            self.make_room(n);
+            for (number, (place, ..)) in numbers.iter_mut().zip(&mentions[..n]) {
+                *number = self.slots[self.slot(*place)].number;
+            }
+            for (i, (place, kind, id)) in mentions[..n].iter().enumerate() {
+                let known = match numbers[i] {
+                    0 => None,
+                    number => self.vertices.get(number as usize - 1).filter(|known| known.place == *place),
+                };
+                numbers[i] = match known {
+                    Some(_) => numbers[i] - 1,
+                    None => self.vertex(*place, *kind, id),
+                };
+            }
+            for (i, (_, kind, id)) in mentions[..n].iter().enumerate() {
+                let known = &self.vertices[numbers[i] as usize];
+                if (known.kind, self.id(known)) != (*kind, *id) && self.clash.is_none() {
+                    let name = |kind: u32, id: &str| format!("{}:{id}", self.kinds[kind as usize]);
+                    self.clash =
+                        Some(format!("{} and {}", name(known.kind, self.id(known)), name(*kind, id)));
+                }
+                take(begin + i, numbers[i]);
+            }
+            begin += n;
+            if n < TOGETHER {
+                return;
+            }
+        }
+    }
+
+    /// Where a place is looked for first: the first slot with its lowest bits, or the empty one behind these.
+    fn slot(&self, place: VertexPlace) -> usize {
+        let most = self.slots.len() - 1;
+        let mut at = (place.0 >> 96) as usize & most;
+        while self.slots[at].number != 0 && self.slots[at].low != place.0 as u32 {
+            at = (at + 1) & most;
+        }
+        at
+    }
+
+    /// The number of a vertex that may be new.
+    fn vertex(&mut self, place: VertexPlace, kind: u32, id: &str) -> u32 {
+        let most = self.slots.len() - 1;
+        let mut at = self.slot(place);
+        while let Some(number) = self.slots[at].number.checked_sub(1) {
+            if self.vertices[number as usize].place == place {
+                return number;
+            }
+            at = (at + 1) & most;
+        }
+        let number = self.vertices.len() as u32;
+        self.vertices.push(NamedVertex { place, kind, from: self.ids.len(), len: id.len() });
+        self.ids.push_str(id);
+        self.slots[at] = PlaceSlot { low: place.0 as u32, number: number + 1 };
+        number
+    }
+
+    /// Makes room for so many vertices more: less than half of the slots are taken.
+    fn make_room(&mut self, more: usize) {
+        let least = (2 * (self.vertices.len() + more) + 1).next_power_of_two();
+        if least <= self.slots.len() {
+            return;
+        }
+        let most = 2 * least - 1;
+        self.slots = vec![PlaceSlot::default(); most + 1];
+        for (number, vertex) in (1..).zip(&self.vertices) {
+            let place = vertex.place.0;
+            let mut at = (place >> 96) as usize & most;
+            while self.slots[at].number != 0 {
+                at = (at + 1) & most;
+            }
+            self.slots[at] = PlaceSlot { low: place as u32, number };
+        }
+    }
+
+    /// The id of a vertex.
+    pub fn id(&self, vertex: &NamedVertex) -> &str {
+        &self.ids[vertex.from..vertex.from + vertex.len]
+    }
+
+    /// Fails where two vertices have one place, or there are more than can be numbered.
+    pub fn check(&self) -> Result<()> {
+        if let Some(clash) = &self.clash {
+            return Err(Error::internal(format!("{clash} have one place")));
+        }
+        match u32::try_from(self.vertices.len()) {
+            Ok(u32::MAX) | Err(_) => Err(Error::internal("a segment of more than 2^32 vertices")),
+            Ok(_) => Ok(()),
+        }
+    }
+}
