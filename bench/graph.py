@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -130,15 +131,19 @@ def scans(fig: Figure, at: Sitting, peer: str) -> Result:
 
     count, shape = graph_data.EDGES // (20 if at.quick else 1), fig.data["shape"]
     vertices = at.work / f"{shape}-{count}.vertices"
-    sources = graph_data.edges(shape, count)[:, 0]
-    drawn = np.random.default_rng(3).integers(0, count, size=10_000 // (20 if at.quick else 1))
-    sources[drawn].astype("<u4").tofile(vertices)
+    sources = np.unique(graph_data.edges(shape, count)[:, 0])
+    np.random.default_rng(3).choice(sources, 10_000 // (20 if at.quick else 1)).astype("<u4").tofile(vertices)
     asked = (str(graph_data.HUB), vertices)
     if peer == FJALL:
         return _fjall(at, at.fresh(fig.name, peer), shape, count, 1_000, *asked)
     command = [_RELEASE / "examples" / "graph_scan", at.root(fig.name, peer), *asked]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def _program() -> str:
+    beside = shutil.which("fieldstone", path=str(Path(sys.executable).parent))
+    return beside or str(_RELEASE / "fieldstone")
 
 
 def trace(fig: Figure, at: Sitting, peer: str) -> Result:
@@ -161,7 +166,9 @@ def volume(millions: int, work: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     facts = machine(work) | {"load before": f"{os.getloadavg()[0]:.2f}"}
     figures: dict[str, Result] = {"put": graph_work.child("volume", root=str(root), millions=millions)}
-    figures["rebuild"] = graph_work.child("rebuild", root=str(root))
+    made = run_program([_program(), "rebuild", str(root)], {}, work / "rebuild.out")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024.0
+    figures["rebuild"] = {**made, "rate": millions * 1e6 / made["seconds"], "peak_of_all": peak}
     print(json.dumps(figures), file=sys.stderr)
     figures["lineages"] = graph_work.child(
         "lineages", root=str(root), millions=millions, count=1_000, depth=4

@@ -174,17 +174,6 @@ def lineages(root: str, millions: int, count: int, depth: int) -> Result:
     return {"median": middle, "p99": late, "found": found, "cpu": cpu, "peak": peak}
 
 
-def rebuild(root: str) -> Result:
-    """The view from the logs."""
-    import fieldstone as fst
-
-    with fst.open(root) as store, Span() as span:
-        store.rebuild()
-        relations = store.graph.stats().relations
-    _, peak = _usage()
-    return {"seconds": span.seconds, "cpu": span.cpu, "rate": relations / span.seconds, "peak": peak}
-
-
 def follow(root: str) -> Result:
     """Looks for what it is told on its input, a relation a line, until that ends."""
     import fieldstone as fst
