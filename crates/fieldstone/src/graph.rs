@@ -18,6 +18,8 @@ mod text;
 pub use fieldstone_format::graph::{
     EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
 };
+pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
+pub use fieldstone_graph::dossier::{Dossier, Properties};
 pub use fieldstone_graph::live::{Check, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
