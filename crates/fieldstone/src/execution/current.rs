@@ -6,15 +6,16 @@
 //! 3. Else the process itself, where `FIELDSTONE_EXECUTION` names a job.
 //! 4. Else none, and nothing is recorded.
 //!
-//! Where executions that lie in none of each other are open at once, a thread that has entered none belongs to none of them
-//! (G-32).
+//! Where executions that do not lie in one another are open at once, a thread that has entered none belongs to none of
+//! them. An execution that begins lies in the one that its thread has entered, else in the process itself; never in one
+//! that is merely open, which may have nothing to do with it (G-32).
 //!
 //! Invariants:
 //! * without an execution a call costs one look at an atomic;
 //! * a forked child has none of its parent's: it reads the variable anew.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fieldstone_core::env::Env;
@@ -30,6 +31,9 @@ static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;
 const SOME: u8 = 2;
+
+/// How many are open; a forked child has its parent's number, which does no harm.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The executions of a process.
 #[derive(Debug, Default)]
@@ -65,9 +69,7 @@ pub fn current() -> Option<Arc<ExecutionInner>> {
     if !is_used() {
         return None;
     }
-    let process = std::process::id();
-    let is_here = |execution: &Arc<ExecutionInner>| execution.process == process && execution.is_open();
-    if let Some(own) = ENTERED.with(|own| own.borrow().clone()).filter(is_here) {
+    if let Some(own) = entered() {
         return Some(own);
     }
     let executions = executions();
@@ -83,6 +85,22 @@ pub fn current() -> Option<Arc<ExecutionInner>> {
     executions.ambient.get_or_init(ambient).clone()
 }
 
+/// Whether several are open: one alone has all calls of its process, whoever makes them.
+pub fn is_contended() -> bool {
+    OPEN.load(Ordering::Relaxed) > 1
+}
+
+/// The execution that this thread has entered.
+fn entered() -> Option<Arc<ExecutionInner>> {
+    let is_here = |own: &Arc<ExecutionInner>| own.is_open() && own.process == std::process::id();
+    ENTERED.with(|own| own.borrow().clone()).filter(is_here)
+}
+
+/// The execution that one which begins now lies in.
+pub fn outer() -> Option<Arc<ExecutionInner>> {
+    if is_used() { entered().or_else(own_process) } else { None }
+}
+
 /// This process, where it belongs to a job.
 pub fn own_process() -> Option<Arc<ExecutionInner>> {
     if is_used() { executions().ambient.get_or_init(ambient).clone() } else { None }
@@ -91,7 +109,7 @@ pub fn own_process() -> Option<Arc<ExecutionInner>> {
 fn ambient() -> Option<Arc<ExecutionInner>> {
     let link = ExecutionLink::of_environment()?;
     let (env, variables) = (Env::real(), environment::Variables::own());
-    let naming = Naming::of_process(&env, &link, variables.rank());
+    let naming = Naming::of_process(&link, variables.rank());
     let begun = own_description(&env, &variables, link.process.as_deref());
     Some(Arc::new(ExecutionInner::new(env, naming, begun)))
 }
@@ -106,6 +124,7 @@ pub fn open(execution: &Arc<ExecutionInner>) {
     // The variable is read before there is an execution that may set it.
     drop(own_process());
     STATE.store(SOME, Ordering::Relaxed);
+    OPEN.fetch_add(1, Ordering::Relaxed);
     executions().open.lock().unwrap_or_else(PoisonError::into_inner).push(execution.clone());
 }
 
@@ -113,5 +132,7 @@ pub fn open(execution: &Arc<ExecutionInner>) {
 pub fn close(execution: &Arc<ExecutionInner>) {
     execution.close();
     let mut open = executions().open.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = open.len();
     open.retain(|other| !Arc::ptr_eq(other, execution));
+    OPEN.fetch_sub(before - open.len(), Ordering::Relaxed);
 }

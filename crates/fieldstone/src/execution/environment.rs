@@ -135,11 +135,9 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// The name of a process within its job: its rank, or host and number.
-pub fn place(env: &Env, rank: Option<u64>) -> String {
-    rank.map_or_else(
-        || format!("{}-{}", env.identity.host(), env.identity.process()),
-        |rank| rank.to_string(),
-    )
+pub fn place(rank: Option<u64>) -> String {
+    let own = || format!("{}-{}", Env::real().identity.host(), std::process::id());
+    rank.map_or_else(own, |rank| rank.to_string())
 }
 
 /// The arguments of this process, the program first.

@@ -5,11 +5,12 @@
 //! or neither is (G-30).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
+use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::{Record, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::log::SideRecord;
@@ -24,6 +25,7 @@ use crate::interop::lineage::props::{PropList, Span, count, put_execution, relat
 /// An execution that runs in this process.
 #[derive(Debug)]
 pub struct ExecutionInner {
+    /// The world of its store, of which clock and random numbers are taken. Who we are says the operating system.
     pub env: Env,
     /// The process that it runs in.
     pub process: u32,
@@ -32,8 +34,12 @@ pub struct ExecutionInner {
     pub job: VertexName,
     /// The URL of the store that its processes record in, where they can open it.
     pub store: Option<String>,
+    /// The store that says who ran the job, where that is another execution.
+    recorded: Option<Id>,
     /// The execution of this process that it lies in.
     pub outer: Option<Arc<ExecutionInner>>,
+    /// The store that its record is in, once that is there.
+    home: OnceLock<Id>,
     /// When it began, as a stamp.
     pub start: u64,
     /// What was known of it then.
@@ -50,21 +56,24 @@ pub struct Naming {
     pub vertex: VertexName,
     pub job: VertexName,
     pub store: Option<String>,
+    pub recorded: Option<Id>,
     pub outer: Option<Arc<ExecutionInner>>,
 }
 
 impl ExecutionInner {
     /// An execution that begins now.
     pub fn new(env: Env, naming: Naming, begun: PropList) -> ExecutionInner {
-        let Naming { vertex, job, store, outer } = naming;
+        let Naming { vertex, job, store, recorded, outer } = naming;
         let read = outer.as_ref().map_or(0, |outer| outer.last.load(Ordering::Relaxed));
         let inner = ExecutionInner {
-            process: env.identity.process(),
+            process: std::process::id(),
             env,
             vertex,
             job,
             store,
+            recorded,
             outer,
+            home: OnceLock::new(),
             start: 0,
             begun,
             last: AtomicU64::new(read),
@@ -103,7 +112,8 @@ impl ExecutionInner {
     /// What processes that it starts are given.
     pub fn link(&self) -> ExecutionLink {
         let process = (self.vertex != self.job).then(|| self.vertex.id.to_string());
-        ExecutionLink { job: self.job.id.to_string(), process, store: self.store.clone() }
+        let id = self.home.get().copied().or(self.recorded);
+        ExecutionLink { job: self.job.id.to_string(), process, store: self.store.clone(), id }
     }
 
     /// Notes that bytes of a field were read, which came by these commits.
@@ -125,23 +135,32 @@ impl ExecutionInner {
         self.ledger().is_behind()
     }
 
-    /// The store of this id was given who it is.
-    pub fn note_described(&self, store: fieldstone_format::Id) {
+    /// Its record is in the store of this id, which was given who it is.
+    pub fn note_described(&self, store: Id) {
+        self.home.get_or_init(|| store);
         self.ledger().note_described(store);
     }
 
-    /// Who it is: it itself, its job and its user; where it has ended, with what is known then.
-    pub fn description(&self, end: Option<(u64, &PropList)>) -> Result<GraphRows> {
+    /// The store that says who ran its job.
+    pub fn recorded(&self) -> Option<Id> {
+        if self.vertex == self.job { self.home.get().copied() } else { self.recorded }
+    }
+
+    /// Who it is, for a store: it itself, its job and its user; where it has ended, with what is known then.
+    pub fn description(&self, store: Option<Id>, end: Option<(u64, &PropList)>) -> Result<GraphRows> {
         let mut rows = GraphRows::default();
         let span = Span { begin: self.start, end: end.map(|(end, _)| end) };
         let none = PropList::default();
         let ended = end.map_or(&none, |(_, ended)| ended);
         put_execution(&mut rows, &self.vertex, span, self.begun.clone(), ended)?;
-        let user = VertexName::new("user", &self.env.identity.uid().to_string());
+        let user = VertexName::new("user", &Env::real().identity.uid().to_string());
         if self.vertex != self.job {
             rows.relations.push(relation("contains", &self.job, &self.vertex, span));
         }
-        rows.relations.push(relation("run", &user, &self.job, span));
+        // Who ran the job is said there by whoever began it.
+        if self.vertex == self.job || self.recorded.is_none() || self.recorded != store {
+            rows.relations.push(relation("run", &user, &self.job, span));
+        }
         Ok(rows)
     }
 
@@ -155,7 +174,7 @@ impl ExecutionInner {
         ledger.note_offered(draft.id);
         let mut vertices = Vec::new();
         if !ledger.is_described(draft.id.store) {
-            let described = self.description(None)?;
+            let described = self.description(Some(draft.id.store), None)?;
             vertices.extend(described.vertices.into_iter().map(|put| self.vertex_row(put)));
             relations.extend(described.relations.into_iter().map(|put| self.relation_row(put)));
         }

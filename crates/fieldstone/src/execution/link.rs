@@ -1,14 +1,15 @@
 //! How a process learns of the execution that started it: the variable `FIELDSTONE_EXECUTION`.
 //!
 //! ```text
-//! {"job": "17.0", "process": "17.0/node1-4711", "store": "/data/forecast.store"}
+//! {"job": "17.0", "process": "17.0/node1-4711", "store": "/data/forecast.store", "id": "5f0c…"}
 //! ```
 //! `job` is the id of the job, `process` that of the process that started this one (absent where that is the job
-//! itself), `store` the store that the job is recorded in (absent where no other process can open it). Names that are
-//! not known are passed over; a text that is something else counts for nothing.
+//! itself), `store` the store that the job is recorded in (absent where no other process can open it), `id` that store's
+//! id. Names that are not known are passed over; a text that is something else counts for nothing.
 
 use std::path::Path;
 
+use fieldstone_format::Id;
 use serde_json::{Map, Value};
 
 /// The name of the variable.
@@ -23,6 +24,8 @@ pub struct ExecutionLink {
     pub process: Option<String>,
     /// The URL of the store.
     pub store: Option<String>,
+    /// The id of the store.
+    pub id: Option<Id>,
 }
 
 impl ExecutionLink {
@@ -30,7 +33,9 @@ impl ExecutionLink {
     pub fn encode(&self) -> String {
         let mut map = Map::new();
         map.insert("job".into(), Value::String(self.job.clone()));
-        for (name, value) in [("process", &self.process), ("store", &self.store)] {
+        for (name, value) in
+            [("process", &self.process), ("store", &self.store), ("id", &self.id.map(|id| id.to_string()))]
+        {
             map.extend(value.clone().map(|value| (name.to_owned(), Value::String(value))));
         }
         Value::Object(map).to_string()
@@ -45,6 +50,7 @@ impl ExecutionLink {
             job: get("job").filter(is_fit)?,
             process: get("process").filter(is_fit),
             store: get("store"),
+            id: get("id").and_then(|text| Id::parse(&text)),
         })
     }
 
@@ -73,7 +79,12 @@ mod tests {
     #[test]
     fn a_link_is_read_as_it_was_written() {
         for process in [None, Some("17.0/n-1".to_owned())] {
-            let link = ExecutionLink { job: "17.0".into(), process, store: Some("/a b \"c\"".into()) };
+            let link = ExecutionLink {
+                job: "17.0".into(),
+                process,
+                store: Some("/a b \"c\"".into()),
+                id: Some(Id([7; 16])),
+            };
             assert_eq!(ExecutionLink::decode(&link.encode()), Some(link));
         }
     }
@@ -84,7 +95,7 @@ mod tests {
             assert_eq!(ExecutionLink::decode(text), None, "{text}");
         }
         let link = ExecutionLink::decode(r#"{"job": "a", "later": [1]}"#);
-        assert_eq!(link, Some(ExecutionLink { job: "a".into(), process: None, store: None }));
+        assert_eq!(link, Some(ExecutionLink { job: "a".into(), process: None, store: None, id: None }));
     }
 
     #[test]

@@ -42,6 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
+use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::put::RelationPut;
 use fieldstone_journal::author::AuthorScope;
@@ -115,6 +116,22 @@ pub struct Execution {
     notes: Vec<String>,
 }
 
+/// That something belongs to an execution.
+#[derive(Debug, Clone)]
+pub struct Membership(Arc<ExecutionInner>);
+
+impl Membership {
+    /// This thread's calls belong to an execution from here on, or to none that it has entered.
+    pub fn switch(to: Option<&Membership>) {
+        drop(current::enter(to.map(|membership| membership.0.clone())));
+    }
+
+    /// Whether more than one is open in this process, so that it matters which of them a thread has entered.
+    pub fn matters() -> bool {
+        current::is_contended()
+    }
+}
+
 /// While it lives, calls of this thread belong to an execution.
 #[derive(Debug)]
 #[must_use]
@@ -128,21 +145,21 @@ impl Drop for EntryScope {
 
 impl Naming {
     /// A process that found a link.
-    fn of_process(env: &Env, link: &ExecutionLink, rank: Option<u64>) -> Naming {
-        let mut place = environment::place(env, rank);
+    fn of_process(link: &ExecutionLink, rank: Option<u64>) -> Naming {
+        let mut place = environment::place(rank);
         // What a rank starts has its variables, and is another process.
         if link.process.as_deref() == Some(&*format!("{}/{place}", link.job)) {
-            place = environment::place(env, None);
+            place = environment::place(None);
         }
         let vertex = VertexName::new("process", &format!("{}/{place}", link.job));
         let (job, store) = (VertexName::new("job", &link.job), link.store.clone());
-        Naming { vertex, job, store, outer: None }
+        Naming { vertex, job, store, recorded: link.id, outer: None }
     }
 }
 
 impl Execution {
-    /// Begins an execution whose record is in `store`, within the one that the call belongs to. What was archived
-    /// before is flushed, and so is the beginning of the record.
+    /// Begins an execution whose record is in `store`, within the one that this thread has [entered](Self::enter), or
+    /// the job that this process belongs to. What was archived before is flushed, and so is the beginning of the record.
     pub fn begin(store: &Store, options: ExecutionOptions) -> Result<Execution> {
         store.flush(None)?;
         let env = store.composed().journal().env().clone();
@@ -170,7 +187,7 @@ impl Execution {
     /// Puts the beginning of the record.
     fn record(&mut self, allocation: Option<VertexName>) -> Result<()> {
         let span = Span { begin: self.inner.start, end: None };
-        let mut rows = self.inner.description(None)?;
+        let mut rows = self.inner.description(self.home(), None)?;
         if let Some(allocation) = allocation {
             rows.relations.push(relation("contains", &allocation, &self.inner.job, span));
         }
@@ -191,6 +208,11 @@ impl Execution {
         self.store.flush(None)?;
         self.inner.note_described(self.store.composed().journal().home().id);
         Ok(())
+    }
+
+    /// The id of its store, which may not be there yet: then it will have this one.
+    fn home(&self) -> Option<Id> {
+        Some(self.store.composed().journal().home().id)
     }
 
     /// The program, and the files that were named to be read.
@@ -243,10 +265,9 @@ impl Execution {
         EntryScope(current::enter(Some(self.inner.clone())))
     }
 
-    /// For a binding whose language knows which execution a call belongs to: this thread's calls belong to this one
-    /// from here on, or to none that it has entered.
-    pub fn switch(execution: Option<&Execution>) {
-        drop(current::enter(execution.map(|execution| execution.inner.clone())));
+    /// For a binding whose language knows to which execution a call belongs.
+    pub fn membership(&self) -> Membership {
+        Membership(self.inner.clone())
     }
 
     /// Ends it: flushes, and puts the end of the record. Gives what could not be recorded. In a forked child this
@@ -257,7 +278,7 @@ impl Execution {
 
     /// As [`finish`](Self::finish), where the caller cannot give it away; a second end does nothing.
     pub fn end(&mut self, outcome: &Outcome) -> Result<Vec<String>> {
-        if !self.inner.is_open() || self.inner.env.identity.process() != self.inner.process {
+        if !self.inner.is_open() || std::process::id() != self.inner.process {
             return Ok(Vec::new());
         }
         let ended = self.put_end(outcome);
@@ -273,7 +294,7 @@ impl Execution {
         ended.set_some("exit", outcome.exit.map(Value::Int));
         ended.set_some("signal", outcome.signal.map(Value::Int));
         ended.set_some("error", outcome.error.as_deref().map(|text| Value::Text(secrets::hide(text))));
-        let mut rows = self.inner.description(Some((end, &ended)))?;
+        let mut rows = self.inner.description(self.home(), Some((end, &ended)))?;
         // The version of its beginning is there.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);
         self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
@@ -309,7 +330,7 @@ fn name(
     whole: bool,
 ) -> Result<(Naming, Option<VertexName>)> {
     let url = reachable(store.url());
-    if let Some(outer) = current::current() {
+    if let Some(outer) = current::outer() {
         let job = outer.job.clone();
         let vertex = match current::own_process().filter(|own| whole && Arc::ptr_eq(own, &outer)) {
             Some(own) => own.vertex.clone(),
@@ -317,24 +338,25 @@ fn name(
                 let n = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
                 let rank = variables.rank();
                 let link = outer.link();
-                let own = Naming::of_process(env, &ExecutionLink { process: None, ..link }, rank);
+                let own = Naming::of_process(&ExecutionLink { process: None, ..link }, rank);
                 VertexName::new("process", &format!("{}.{n}", own.vertex.id))
             }
         };
         // Its children record where the innermost execution does.
-        return Ok((Naming { vertex, job, store: url, outer: Some(outer) }, None));
+        let recorded = outer.recorded();
+        return Ok((Naming { vertex, job, store: url, recorded, outer: Some(outer) }, None));
     }
     let mut random = [0; 8];
     env.rand.fill(&mut random);
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let alone = |id: &str| {
         let job = VertexName::new("job", id);
-        Naming { vertex: job.clone(), job, store: url.clone(), outer: None }
+        Naming { vertex: job.clone(), job, store: url.clone(), recorded: None, outer: None }
     };
     let Some(slurm) = variables.slurm_job() else { return Ok((alone(&random), None)) };
     if variables.rank().is_some() {
-        let link = ExecutionLink { job: slurm, process: None, store: url };
-        return Ok((Naming::of_process(env, &link, variables.rank()), None));
+        let link = ExecutionLink { job: slurm, process: None, store: url, id: None };
+        return Ok((Naming::of_process(&link, variables.rank()), None));
     }
     // Several commands of one batch script have one number (G-35).
     let job = VertexName::new("job", &slurm);
@@ -406,7 +428,7 @@ pub fn settle() -> Result<()> {
     let Some(url) = own.store.clone() else { return Ok(()) };
     let store = crate::open(&url, &OpenOptions::default())?;
     let _author = AuthorScope::enter(Some(own.clone()));
-    let rows = own.description(None)?;
+    let rows = own.description(Some(store.composed().journal().home().id), None)?;
     store.graph().put(rows.vertices, rows.relations, None)?;
     store.flush(None)?;
     store.composed().close_quietly()

@@ -1,0 +1,101 @@
+//! From fields to the commits they came by, and from executions to the fields they wrote: how lineage finds fields, of
+//! which the graph has none.
+
+use std::collections::{BTreeMap, HashSet};
+
+use fieldstone_core::Result;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::VertexName;
+use fieldstone_graph::read::Versions;
+use fieldstone_graph::trace::{Lineage, TraceOptions};
+use fieldstone_store::Field;
+use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
+
+use super::Store;
+
+impl Store {
+    /// The commits that the fields of a request came by, the newest first.
+    pub fn commits(&self, request: &Request, transaction: Option<Id>) -> Result<Vec<CommitId>> {
+        let options = RetrieveOptions { strict: false, transaction };
+        let mut commits = BTreeMap::new();
+        // Not by way of the execution that asks: looking is not reading.
+        for field in self.composed.fields.retrieve(request, &options)?.iter() {
+            commits.extend(field?.commits());
+        }
+        Ok(newest_first(commits))
+    }
+
+    /// The lineage of fields, by the commits that they came by. NotFound where the request names no field; where
+    /// nothing is recorded of them, a commit alone.
+    pub fn trace_fields(
+        &self,
+        request: &Request,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        let commits = self.commits(request, transaction)?;
+        let none = || {
+            fieldstone_core::Code::FieldNotFound
+                .error(format!("no field {request}"))
+                .with_hint("see what exists with axes or list")
+        };
+        self.trace_commits(&commits, options, transaction)?.ok_or_else(none)
+    }
+
+    /// The lineage of one field.
+    pub fn trace_field(
+        &self,
+        field: &Field,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        let commits = newest_first(field.commits().into_iter().collect());
+        let none = || fieldstone_core::Error::invalid("nobody knows by which commit the field came");
+        self.trace_commits(&commits, options, transaction)?.ok_or_else(none)
+    }
+
+    fn trace_commits(
+        &self,
+        commits: &[CommitId],
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Option<Lineage>> {
+        let names: Vec<VertexName> =
+            commits.iter().map(|commit| VertexName::new("commit", &commit.to_string())).collect();
+        let Some((root, others)) = names.split_first() else { return Ok(None) };
+        self.graph().trace_all(root, others, options, transaction).map(Some)
+    }
+
+    /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
+    /// they stand now.
+    pub fn fields_of(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Listing> {
+        let mut commits = HashSet::new();
+        let mut take = |name: &VertexName| {
+            if &*name.kind == "commit"
+                && let Some(id) = CommitId::parse(&name.id)
+                && id.store == self.composed.journal().home().id
+            {
+                commits.insert((id.log, id.sequence));
+            }
+        };
+        take(vertex);
+        let (mut executions, graph) = (vec![vertex.clone()], self.graph());
+        if &*vertex.kind == "job" {
+            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, transaction)?;
+            executions.extend(parts.into_iter().map(|part| part.far));
+        }
+        for execution in &executions {
+            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, transaction)?;
+            writes.iter().for_each(|write| take(&write.far));
+        }
+        self.composed.fields.list_commits(commits, &ListOptions { transaction, ..ListOptions::default() })
+    }
+}
+
+fn newest_first(commits: BTreeMap<CommitId, u64>) -> Vec<CommitId> {
+    let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
+    commits.sort_unstable_by(|a, b| b.cmp(a));
+    commits.into_iter().map(|(_, id)| id).collect()
+}
