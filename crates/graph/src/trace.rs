@@ -106,19 +106,19 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
     trace_all(state, root, &[], options)
 }
 
-/// The lineage of several vertices as one: of `root`, and of others that stand beside it. Of what nothing names there is
-/// nothing but the root itself.
+/// The lineage of several vertices as one: of `root`, and of others that stand beside it. Of the first that anything
+/// names it is called; of what nothing names there is nothing but the root itself.
 pub fn trace_all(
     state: &GraphState,
     root: &VertexName,
     others: &[VertexName],
     options: &TraceOptions,
 ) -> Result<Lineage> {
-    let place = VertexPlace::of(root);
-    let mut roots = Vec::new();
+    let (mut root, mut roots) = (root, Vec::new());
     for name in [root].into_iter().chain(others) {
         let place = VertexPlace::of(name);
         if state.names(place)? && !roots.contains(&place) {
+            root = if roots.is_empty() { name } else { root };
             roots.push(place);
         }
     }
@@ -147,7 +147,7 @@ pub fn trace_all(
         let since = options.since.unwrap_or(0);
         walk.run(&roots.iter().map(|place| (*place, since)).collect::<Vec<_>>())?;
     }
-    walk.lineage(root, place, &roots)
+    walk.lineage(root, &roots)
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
@@ -338,7 +338,8 @@ impl Walk<'_> {
         self.used.insert((source, edge.direction.kind.clone(), target, version.stamp, version.user));
     }
 
-    fn lineage(mut self, root: &VertexName, place: VertexPlace, roots: &[VertexPlace]) -> Result<Lineage> {
+    fn lineage(mut self, root: &VertexName, roots: &[VertexPlace]) -> Result<Lineage> {
+        let place = VertexPlace::of(root);
         // Ranks of a job that had no part in it would only be in the way.
         let part = |key: &Used| &*key.1 == "contains";
         let reached = |place: &VertexPlace| self.depths.contains_key(place);

@@ -3,69 +3,52 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use fieldstone_core::Result;
 use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::read::Versions;
 use fieldstone_graph::trace::{Lineage, TraceOptions};
-use fieldstone_store::Field;
 use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
 
 use super::Store;
 
 impl Store {
-    /// The commits that the fields of a request came by, the newest first.
-    pub fn commits(&self, request: &Request, transaction: Option<Id>) -> Result<Vec<CommitId>> {
+    /// The commits that the fields of requests came by, the newest first.
+    pub fn commits(&self, requests: &[Request], transaction: Option<Id>) -> Result<Vec<CommitId>> {
         let options = RetrieveOptions { strict: false, transaction };
         let mut commits = BTreeMap::new();
-        // Not by way of the execution that asks: looking is not reading.
-        for field in self.composed.fields.retrieve(request, &options)?.iter() {
-            commits.extend(field?.commits());
+        for request in requests {
+            // Not by way of the execution that asks: looking is not reading.
+            for field in self.composed.fields.retrieve(request, &options)?.iter() {
+                commits.extend(field?.commits());
+            }
         }
-        Ok(newest_first(commits))
+        let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
+        commits.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(commits.into_iter().map(|(_, id)| id).collect())
     }
 
-    /// The lineage of fields, by the commits that they came by. NotFound where the request names no field; where
-    /// nothing is recorded of them, a commit alone.
-    pub fn trace_fields(
+    /// The lineage of data as one: of vertices, and of the commits that the fields of requests came by. NotFound where
+    /// there are neither; of what nothing is recorded there is nothing but itself.
+    pub fn trace_data(
         &self,
-        request: &Request,
+        vertices: Vec<VertexName>,
+        requests: &[Request],
         options: &TraceOptions,
         transaction: Option<Id>,
     ) -> Result<Lineage> {
-        let commits = self.commits(request, transaction)?;
-        let none = || {
-            fieldstone_core::Code::FieldNotFound
-                .error(format!("no field {request}"))
-                .with_hint("see what exists with axes or list")
+        let mut roots = vertices;
+        let commits = self.commits(requests, transaction)?;
+        roots.extend(commits.iter().map(|commit| VertexName::new("commit", &commit.to_string())));
+        let Some((root, others)) = roots.split_first() else {
+            let named: Vec<String> = requests.iter().map(|request| request.to_string()).collect();
+            return Err(Code::FieldNotFound
+                .error(format!("no field {}", named.join(" or ")))
+                .with_hint("see what exists with axes or list"));
         };
-        self.trace_commits(&commits, options, transaction)?.ok_or_else(none)
-    }
-
-    /// The lineage of one field.
-    pub fn trace_field(
-        &self,
-        field: &Field,
-        options: &TraceOptions,
-        transaction: Option<Id>,
-    ) -> Result<Lineage> {
-        let commits = newest_first(field.commits().into_iter().collect());
-        let none = || fieldstone_core::Error::invalid("nobody knows by which commit the field came");
-        self.trace_commits(&commits, options, transaction)?.ok_or_else(none)
-    }
-
-    fn trace_commits(
-        &self,
-        commits: &[CommitId],
-        options: &TraceOptions,
-        transaction: Option<Id>,
-    ) -> Result<Option<Lineage>> {
-        let names: Vec<VertexName> =
-            commits.iter().map(|commit| VertexName::new("commit", &commit.to_string())).collect();
-        let Some((root, others)) = names.split_first() else { return Ok(None) };
-        self.graph().trace_all(root, others, options, transaction).map(Some)
+        self.graph().trace_all(root, others, options, transaction)
     }
 
     /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
@@ -92,10 +75,4 @@ impl Store {
         }
         self.composed.fields.list_commits(commits, &ListOptions { transaction, ..ListOptions::default() })
     }
-}
-
-fn newest_first(commits: BTreeMap<CommitId, u64>) -> Vec<CommitId> {
-    let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
-    commits.sort_unstable_by(|a, b| b.cmp(a));
-    commits.into_iter().map(|(_, id)| id).collect()
 }
