@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use fieldstone_core::{Error, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Execution, ExecutionOptions, Outcome, VARIABLE, files};
 use crate::Store;
@@ -88,11 +89,11 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
 }
 
 fn pass(signal: libc::c_int) {
-    let child = CHILD.load(Ordering::SeqCst);
-    if child > 0 && signal > 0 {
-        // SAFETY: kill has no memory to harm and may be called in a handler. The child is not waited for before
-        // CHILD is 0, but for the moment between: then its number is not another process's yet, or nobody's.
-        unsafe { libc::kill(child, signal) };
+    if let (Some(child), Some(signal)) =
+        (Pid::from_raw(CHILD.load(Ordering::SeqCst)), Signal::from_named_raw(signal))
+    {
+        // Between the end of the child and CHILD being 0 its number is nobody's, or not another process's yet.
+        let _ = kill_process(child, signal);
     }
 }
 

@@ -56,7 +56,6 @@ pub struct NamedFile {
 /// Files as they were at one moment.
 pub type FileMarks = BTreeMap<PathBuf, FileMark>;
 
-/// What is told apart in a file's facts.
 impl FileMark {
     fn of(facts: &Metadata) -> FileMark {
         let created = facts.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -58,6 +58,9 @@ use crate::interop::lineage::GraphRows;
 use crate::interop::lineage::props::{PropList, Span, count, relation};
 use crate::{OpenOptions, Store};
 
+/// How far the times of files may lag behind the clock, nanoseconds: a tick of the kernel, at most 10 ms.
+const LAG: u64 = 10_000_000;
+
 /// Blocks of programs in jobs of this process so far.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
@@ -307,7 +310,9 @@ impl Execution {
         for file in files::changed(&self.before, &after, &mut self.notes) {
             // A file that was there may have been written from the beginning on.
             let begin = file.created.filter(|_| file.replaces).map_or(start, |made| made.clamp(start, end));
-            let span = Span { begin, end: Some(file.modified.clamp(begin, end)) };
+            // The times of files lag behind the clock: what was read just before must not seem to come after.
+            let written = file.modified.saturating_add(LAG);
+            let span = Span { begin, end: Some(written.clamp(begin, end)) };
             rows.relations.push(self.file_relation("write", &file, span)?);
         }
         self.put(rows)
