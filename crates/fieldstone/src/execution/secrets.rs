@@ -41,7 +41,7 @@ pub fn mask(argv: &[String], known: &[String]) -> MaskedArguments {
     for (index, argument) in argv.iter().enumerate() {
         let follows = |name: &str| !argument.starts_with('-') && !is_count(name, argument);
         let is_value = option.take().is_some_and(follows);
-        let ranges = if is_value { vec![0..argument.len()] } else { secrets(argument, known) };
+        let ranges = if is_value { whole(argument) } else { secrets(argument, known) };
         option = Some(argument.as_str()).filter(|argument| index > 0 && is_secret_option(argument));
         let ranges: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         if ranges.is_empty() {
@@ -130,10 +130,15 @@ fn ends_value(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '&' | ';' | ',' | ')' | '}' | ']' | '|' | '<' | '>')
 }
 
+/// All of a text.
+fn whole(text: &str) -> Vec<Range<usize>> {
+    std::iter::once(0..text.len()).collect()
+}
+
 /// The secrets of a text, in order and apart from one another.
 fn secrets(text: &str, known: &[String]) -> Vec<Range<usize>> {
     if text.contains("PRIVATE KEY-----") {
-        return vec![0..text.len()];
+        return whole(text);
     }
     let mut found = Vec::new();
     named(text, &mut found);
