@@ -192,12 +192,15 @@ fn parts_of_fields_are_read_as_bytes_of_one_field() {
 fn executions_of_several_threads_never_share_a_commit() {
     let _alone = alone();
     let store = memory();
+    archive(&store, "input", 0);
+    store.flush(None).unwrap();
     let executions: Vec<Execution> = (0..4).map(|n| begin(&store, &format!("part {n}"))).collect();
     std::thread::scope(|scope| {
         for (n, execution) in executions.iter().enumerate() {
             let store = &store;
             scope.spawn(move || {
                 let _within = execution.enter();
+                read(store, "input", 0);
                 for step in 0..50 {
                     archive(store, &format!("v{n}"), step);
                     if step % 10 == 9 {
@@ -210,13 +213,23 @@ fn executions_of_several_threads_never_share_a_commit() {
         scope.spawn(|| (0..50).for_each(|step| archive(&store, "nobody", step)));
     });
     let vertices: Vec<VertexName> = executions.iter().map(|one| one.vertex().clone()).collect();
-    executions.into_iter().rev().for_each(finish);
+    // Each ends while fields of another one wait.
+    let last = begin(&store, "last");
+    for execution in executions {
+        let within = last.enter();
+        archive(&store, "last", 0);
+        drop(within);
+        finish(execution);
+    }
+    finish(last);
+    let readers = edges(&store, &commit_of(&store, "input", 0), "wasReadBy");
+    assert_eq!(readers.len(), 4, "what they read is recorded all the same");
     for (n, vertex) in vertices.iter().enumerate() {
         for step in 0..50 {
             let commit = commit_of(&store, &format!("v{n}"), step);
             let writers: Vec<VertexName> =
                 edges(&store, &commit, "wasWrittenBy").into_iter().map(|edge| edge.far).collect();
-            assert_eq!(writers, [vertex.clone()], "v{n} {step}");
+            assert_eq!(writers, std::slice::from_ref(vertex), "v{n} {step}");
         }
         let fields: i64 = edges(&store, vertex, "write").iter().map(|write| number(write, "fields")).sum();
         assert_eq!(fields, 50);

@@ -130,6 +130,15 @@ impl ExecutionInner {
         }
     }
 
+    /// Relations of what it read and a store was not given yet: for a commit that may be another execution's.
+    pub fn reads(&self, store: Id) -> Result<Vec<RelationPut>> {
+        let put = |row: RelationRow| {
+            let RelationRow { kind, source, target, version, until, props } = row;
+            RelationPut { kind, source, target, props, time: Some(version.stamp), until }
+        };
+        Ok(self.ledger().fresh(store, &self.vertex)?.into_iter().map(put).collect())
+    }
+
     /// Whether it read something that no store was given.
     pub fn is_behind(&self) -> bool {
         self.ledger().is_behind()
@@ -167,7 +176,7 @@ impl ExecutionInner {
     fn rows_of(&self, draft: &CommitDraft) -> Result<Vec<SideRecord>> {
         let mut ledger = self.ledger();
         let wrote = draft.fields > 0 || draft.catalog;
-        let mut relations = ledger.offer(draft.id, &self.vertex)?;
+        let mut relations = ledger.fresh(draft.id.store, &self.vertex)?;
         if relations.is_empty() && !wrote {
             return Ok(Vec::new());
         }

@@ -110,12 +110,12 @@ impl Ledger {
         self.stores.entry(store).or_default().described = true;
     }
 
-    /// Relations of what a store was not given yet; they are in the commit of this name.
-    pub fn offer(&mut self, commit: CommitId, reader: &VertexName) -> Result<Vec<RelationRow>> {
-        let upto = self.stores.get(&commit.store).map_or(0, |known| known.upto);
+    /// Relations of what a store was not given yet.
+    pub fn fresh(&self, store: Id, reader: &VertexName) -> Result<Vec<RelationRow>> {
+        let upto = self.stores.get(&store).map_or(0, |known| known.upto);
         let mut fresh: Vec<_> = self.commits.iter().filter(|(_, reads)| reads.changed > upto).collect();
         fresh.sort_by_key(|(id, reads)| (reads.first, **id));
-        fresh.into_iter().map(|(id, reads)| reads.row(*id, commit.store, reader)).collect()
+        fresh.into_iter().map(|(id, reads)| reads.row(*id, store, reader)).collect()
     }
 
     /// What was offered, and who the execution is, goes into the commit.
@@ -197,7 +197,7 @@ mod tests {
         read(&mut ledger, 1, 6, "b");
         read(&mut ledger, 1, 7, "a");
         read(&mut ledger, 2, 8, "a");
-        let rows = ledger.offer(commit(1, 3), &reader).unwrap();
+        let rows = ledger.fresh(Id([1; 16]), &reader).unwrap();
         ledger.note_offered(commit(1, 3));
         assert_eq!(rows.len(), 2);
         let get = |row: &RelationRow, name: &str| row.props.get(name).unwrap();
@@ -207,14 +207,14 @@ mod tests {
         assert_eq!(get(&rows[0], "store"), None, "it is the very store");
         // Another commit landed: all is offered again.
         ledger.landed(commit(1, 2));
-        assert_eq!(ledger.offer(commit(1, 3), &reader).unwrap().len(), 2);
+        assert_eq!(ledger.fresh(Id([1; 16]), &reader).unwrap().len(), 2);
         ledger.note_offered(commit(1, 3));
         ledger.landed(commit(1, 3));
         assert!(!ledger.is_behind() && ledger.is_described(Id([1; 16])));
         read(&mut ledger, 2, 9, "a");
         assert!(ledger.is_behind());
-        assert_eq!(ledger.offer(commit(1, 4), &reader).unwrap().len(), 1);
-        let elsewhere = ledger.offer(commit(2, 1), &reader).unwrap();
+        assert_eq!(ledger.fresh(Id([1; 16]), &reader).unwrap().len(), 1);
+        let elsewhere = ledger.fresh(Id([2; 16]), &reader).unwrap();
         assert_eq!(elsewhere.len(), 2);
         assert_eq!(get(&elsewhere[0], "store"), Some(Value::Text("/other".into())));
     }
@@ -223,7 +223,7 @@ mod tests {
     fn requests_are_kept_up_to_a_length() {
         let mut ledger = Ledger::default();
         (0..1000).for_each(|n| read(&mut ledger, 1, n, &format!("step={n}")));
-        let row = ledger.offer(commit(1, 2), &VertexName::new("job", "1")).unwrap().remove(0);
+        let row = ledger.fresh(Id([1; 16]), &VertexName::new("job", "1")).unwrap().remove(0);
         let Some(Value::Text(text)) = row.props.get("request").unwrap() else { panic!("no text") };
         assert!(text.starts_with("step=0; step=1; ") && text.ends_with("; …") && text.len() < 1100, "{text}");
         assert_eq!(row.props.get("fields").unwrap(), Some(Value::Int(1000)));

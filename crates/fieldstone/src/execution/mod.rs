@@ -39,9 +39,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::put::RelationPut;
@@ -190,7 +190,7 @@ impl Execution {
     /// Puts the beginning of the record.
     fn record(&mut self, allocation: Option<VertexName>) -> Result<()> {
         let span = Span { begin: self.inner.start, end: None };
-        let mut rows = self.inner.description(self.home(), None)?;
+        let mut rows = self.inner.description(Some(self.home_id()), None)?;
         if let Some(allocation) = allocation {
             rows.relations.push(relation("contains", &allocation, &self.inner.job, span));
         }
@@ -209,13 +209,13 @@ impl Execution {
         let _entered = self.enter();
         self.store.graph().put(rows.vertices, rows.relations, None)?;
         self.store.flush(None)?;
-        self.inner.note_described(self.store.composed().journal().home().id);
+        self.inner.note_described(self.home_id());
         Ok(())
     }
 
     /// The id of its store, which may not be there yet: then it will have this one.
-    fn home(&self) -> Option<Id> {
-        Some(self.store.composed().journal().home().id)
+    fn home_id(&self) -> Id {
+        self.store.composed().journal().home().id
     }
 
     /// The program, and the files that were named to be read.
@@ -297,7 +297,7 @@ impl Execution {
         ended.set_some("exit", outcome.exit.map(Value::Int));
         ended.set_some("signal", outcome.signal.map(Value::Int));
         ended.set_some("error", outcome.error.as_deref().map(|text| Value::Text(secrets::hide(text))));
-        let mut rows = self.inner.description(self.home(), Some((end, &ended)))?;
+        let mut rows = self.inner.description(Some(self.home_id()), Some((end, &ended)))?;
         // The version of its beginning is there.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);
         self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
@@ -306,6 +306,8 @@ impl Execution {
         let mut absent =
             |pattern: &str| self.notes.push(format!("{pattern}: there is no such file that was written"));
         drop(files::expand(writes, &self.folder, &mut absent));
+        // Fields of another execution may wait in the same session, and then the next commit is that one's.
+        rows.relations.extend(self.inner.reads(self.home_id())?);
         let after = files::marks(writes, watch, &self.folder, without.as_deref());
         for file in files::changed(&self.before, &after, &mut self.notes) {
             // A file that was there may have been written from the beginning on.
@@ -433,7 +435,11 @@ pub fn settle() -> Result<()> {
     let Some(url) = own.store.clone() else { return Ok(()) };
     let store = crate::open(&url, &OpenOptions::default())?;
     let _author = AuthorScope::enter(Some(own.clone()));
-    let rows = own.description(Some(store.composed().journal().home().id), None)?;
+    let id = store.composed().journal().home().id;
+    if own.recorded().is_some_and(|known| known != id) {
+        return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
+    }
+    let rows = own.description(Some(id), None)?;
     store.graph().put(rows.vertices, rows.relations, None)?;
     store.flush(None)?;
     store.composed().close_quietly()
