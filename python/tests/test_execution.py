@@ -251,3 +251,22 @@ def test_the_record_needs_a_store_that_may_be_written_to(tmp_path):
         store.archive(key("t"), b"x")
     with pytest.raises(fst.Denied), fst.execution("x", fst.open(url, mode="r")):
         pass
+
+
+def test_a_forked_child_is_a_process_of_the_job(tmp_path):
+    url = str(tmp_path / "store")
+    with fst.open(url) as store, fst.execution("parent", store) as x:
+        store.archive(key("t", 0), b"parent")
+        child = os.fork()
+        if child == 0:
+            try:
+                store.archive(key("t", 1), b"child")
+                store.flush()
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    with fst.open(url, mode="r") as store:
+        assert writers(store, "t", 0) == [x.vertex]
+        (process,) = writers(store, "t", 1)
+        assert process[0] == "process" and process[1].endswith(f"-{child}")
+        assert ("process", process[1]) in [e.dst for e in store.graph.edges(x.vertex, "contains")]

@@ -178,7 +178,8 @@ impl Execution {
         let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
         let read = files::expand(&options.reads, &folder, &mut absent);
         let reads = read.iter().filter_map(|path| files::look(path, None, &mut notes)).collect();
-        let executable = options.executable.as_deref().and_then(|path| files::look(path, None, &mut notes));
+        let executable =
+            options.executable.as_deref().and_then(|path| files::look_at_program(path, &mut notes));
         let without = store.composed().journal().home().folder;
         let before = files::marks(&options.writes, &options.watch, &folder, without.as_deref());
         let mut execution =
@@ -412,7 +413,7 @@ fn describe(
         props.set("params", Value::Map(options.params.iter().map(shown).collect()));
     }
     props.set("env", variables.kept(&options.env));
-    props.set_some("git", git::describe(folder));
+    props.set_some("git", git::describe(folder, &*Env::real().clock));
     props.set_some("slurm", variables.slurm());
     props
 }
