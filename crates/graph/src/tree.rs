@@ -24,10 +24,13 @@ impl Lineage {
             self.vertices.iter().map(|step| (&step.name, step.depth)).collect();
         let depth = |name: &VertexName| depths.get(name).copied().unwrap_or(0);
         let mut below: HashMap<&VertexName, Vec<(&str, &VertexName)>> = HashMap::new();
-        for edge in &self.edges {
+        // Data first. No walk goes from a program to those who ran it.
+        let (programs, data): (Vec<_>, Vec<_>) = self.edges.iter().partition(|edge| edge.kind == "exe");
+        for edge in data.into_iter().chain(programs) {
             let reverse = self.reverses.get(&edge.kind).unwrap_or(&edge.kind);
             for (near, kind, far) in [(&edge.near, &edge.kind, &edge.far), (&edge.far, reverse, &edge.near)] {
-                if depth(far) >= depth(near) {
+                let walked = edge.kind != "exe" || near == &edge.near;
+                if walked && depth(far) >= depth(near) {
                     below.entry(near).or_default().push((kind, far));
                 }
             }

@@ -27,7 +27,7 @@ pub struct Asked {
 
 impl Asked {
     /// The field that was asked for.
-    pub fn field(self, field: Field) -> Field {
+    pub fn field(self: Arc<Asked>, field: Field) -> Field {
         let lenient = field.is_lenient();
         let captured =
             CapturedField { field, asked: self, commits: OnceLock::new(), was_read: AtomicBool::new(false) };
@@ -36,7 +36,7 @@ impl Asked {
     }
 
     /// The fields that were asked for.
-    pub fn fields(self, fields: Fields) -> Fields {
+    pub fn fields(self: Arc<Asked>, fields: Fields) -> Fields {
         Fields::new(Arc::new(CapturedFields { fields, asked: self }))
     }
 }
@@ -45,7 +45,7 @@ impl Asked {
 #[derive(Debug)]
 struct CapturedField {
     field: Field,
-    asked: Asked,
+    asked: Arc<Asked>,
     commits: OnceLock<Vec<(CommitId, u64)>>,
     was_read: AtomicBool,
 }
@@ -59,7 +59,7 @@ impl CapturedField {
     fn note(&self, bytes: usize) {
         let commits = self.commits.get_or_init(|| self.field.commits());
         let fields = u64::from(!self.was_read.swap(true, Ordering::Relaxed));
-        let Asked { by, request, url } = &self.asked;
+        let Asked { by, request, url } = &*self.asked;
         by.note_read(commits, &FieldRead { fields, bytes: bytes as u64, request, url: url.as_ref() });
     }
 }
@@ -142,7 +142,7 @@ impl FieldSource for CapturedField {
 #[derive(Debug)]
 struct CapturedFields {
     fields: Fields,
-    asked: Asked,
+    asked: Arc<Asked>,
 }
 
 impl FieldsSource for CapturedFields {

@@ -89,7 +89,11 @@ impl ExecutionInner {
 
     /// A stamp above all that it read or gave away.
     pub fn stamp(&self) -> u64 {
-        let now = u64::try_from(self.env.clock.now()).unwrap_or(0);
+        self.stamp_at(self.env.clock.now())
+    }
+
+    fn stamp_at(&self, now: i64) -> u64 {
+        let now = u64::try_from(now).unwrap_or(0);
         let next = |last: u64| now.max(last.saturating_add(1));
         let before = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         next(before.unwrap_or_default())
@@ -124,7 +128,7 @@ impl ExecutionInner {
         let time = self.env.clock.now();
         for (commit, stamp) in commits {
             self.last.fetch_max(*stamp, Ordering::Relaxed);
-            let (commit, stamp) = (*commit, self.stamp());
+            let (commit, stamp) = (*commit, self.stamp_at(time));
             let FieldRead { fields, bytes, request, url } = *note;
             self.ledger().note(&ReadNote { commit, stamp, time, fields, bytes, request, url });
         }

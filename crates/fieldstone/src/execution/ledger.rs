@@ -64,7 +64,10 @@ pub struct ReadNote<'a> {
 /// All reads of an execution.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    commits: HashMap<CommitId, CommitReads>,
+    commits: Vec<(CommitId, CommitReads)>,
+    places: HashMap<CommitId, usize>,
+    /// The place of the commit that was read last: neighbours mostly came by one.
+    last: usize,
     stores: HashMap<Id, StoreKnows>,
     changes: u64,
 }
@@ -74,17 +77,13 @@ impl Ledger {
     pub fn note(&mut self, note: &ReadNote<'_>) {
         self.changes += 1;
         let changed = self.changes;
-        let reads = self.commits.entry(note.commit).or_insert_with(|| CommitReads {
-            first: note.stamp,
-            last: note.stamp,
-            time: note.time,
-            fields: 0,
-            bytes: 0,
-            request: note.request.to_string(),
-            latest: note.request.clone(),
-            url: note.url.cloned(),
-            changed,
-        });
+        if self.commits.get(self.last).is_none_or(|(id, _)| *id != note.commit) {
+            self.last = *self.places.entry(note.commit).or_insert_with(|| {
+                self.commits.push((note.commit, CommitReads::begun(note)));
+                self.commits.len() - 1
+            });
+        }
+        let Some((_, reads)) = self.commits.get_mut(self.last) else { return };
         reads.last = reads.last.max(note.stamp);
         reads.fields += note.fields;
         reads.bytes = reads.bytes.saturating_add(note.bytes);
@@ -114,7 +113,7 @@ impl Ledger {
     pub fn fresh(&self, store: Id, reader: &VertexName) -> Result<Vec<RelationRow>> {
         let upto = self.stores.get(&store).map_or(0, |known| known.upto);
         let mut fresh: Vec<_> = self.commits.iter().filter(|(_, reads)| reads.changed > upto).collect();
-        fresh.sort_by_key(|(id, reads)| (reads.first, **id));
+        fresh.sort_by_key(|(id, reads)| (reads.first, *id));
         fresh.into_iter().map(|(id, reads)| reads.row(*id, store, reader)).collect()
     }
 
@@ -138,6 +137,20 @@ impl Ledger {
 }
 
 impl CommitReads {
+    fn begun(note: &ReadNote<'_>) -> CommitReads {
+        CommitReads {
+            first: note.stamp,
+            last: note.stamp,
+            time: note.time,
+            fields: 0,
+            bytes: 0,
+            request: note.request.to_string(),
+            latest: note.request.clone(),
+            url: note.url.cloned(),
+            changed: 0,
+        }
+    }
+
     fn add_request(&mut self, request: &str) {
         // What is cut off stays so: nothing is looked for in it any more.
         if self.request.ends_with(CUT) || self.request.split("; ").any(|known| known == request) {

@@ -19,8 +19,8 @@ use crate::execution::current::{ExecutionInner, current};
 
 impl Composed {
     /// What an execution asks of this store.
-    fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Asked {
-        Asked { by, request: request.into(), url: self.reachable.clone() }
+    fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Arc<Asked> {
+        Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() })
     }
 }
 
