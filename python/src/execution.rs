@@ -31,6 +31,7 @@ fn pair(vertex: &fieldstone::graph::VertexName) -> (String, String) {
 impl PyExecution {
     /// Begins an execution within the one that the context names.
     #[staticmethod]
+    #[allow(clippy::too_many_arguments, reason = "what is said of an execution")]
     fn begin(
         py: Python<'_>,
         store: &Bound<'_, Store>,
