@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def test_tasks_of_one_thread_are_apart(store):
     assert store.graph.vertex(writers(store, "w")[0]).props["name"] == "waits"
 
 
-def test_threads_are_apart_and_those_that_an_execution_starts_belong_to_it(store):
+def test_threads_are_apart(store):
     found = {}
 
     def part(n):
@@ -152,6 +153,18 @@ def test_threads_are_apart_and_those_that_an_execution_starts_belong_to_it(store
     for n in range(3):
         assert all(writers(store, f"v{n}", step) == [found[n]] for step in range(20))
 
+    two = fst.execution("two", store)
+    with fst.execution("one", store):
+        context = contextvars.Context()
+        context.run(two.__enter__)
+        thread = threading.Thread(target=lambda: store.archive(key("nobody"), b"x"))
+        thread.start()
+        thread.join()
+        context.run(two.__exit__, None, None, None)
+    assert writers(store, "nobody") == []
+
+
+def test_a_thread_that_an_execution_starts_belongs_to_it(store):
     with fst.execution("starts", store) as x:
         thread = threading.Thread(target=lambda: store.archive(key("t"), b"x"))
         thread.start()

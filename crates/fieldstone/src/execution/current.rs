@@ -121,8 +121,8 @@ pub fn enter(execution: Option<Arc<ExecutionInner>>) -> Option<Arc<ExecutionInne
 
 /// An execution has begun.
 pub fn open(execution: &Arc<ExecutionInner>) {
-    // The variable is read before there is an execution that may set it.
-    drop(own_process());
+    // The variable is read before there is an execution that may set it for its children.
+    executions().ambient.get_or_init(ambient);
     STATE.store(SOME, Ordering::Relaxed);
     OPEN.fetch_add(1, Ordering::Relaxed);
     executions().open.lock().unwrap_or_else(PoisonError::into_inner).push(execution.clone());
