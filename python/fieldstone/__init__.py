@@ -17,6 +17,7 @@ from collections.abc import Mapping as _Mapping
 
 from . import _exit
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
+from ._execution import Execution, execution
 from ._fields import FieldWriter
 from ._graph import Edge, Graph, GraphStats, Stamp, Vertex
 from ._hits import Hits
@@ -93,6 +94,7 @@ __all__ = [
     "Edge",
     "Entry",
     "Error",
+    "Execution",
     "Explanation",
     "ExportReport",
     "Field",
@@ -154,6 +156,7 @@ __all__ = [
     "covers",
     "equal",
     "exact",
+    "execution",
     "exists",
     "float_range",
     "glob",

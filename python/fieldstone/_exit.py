@@ -10,9 +10,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from typing import Any
 
-from ._native import _finish
+from ._native import _finish, _settle
 
 
 def install() -> None:
@@ -25,7 +26,17 @@ def install() -> None:
 def _at_exit() -> None:
     interactive = bool(sys.flags.interactive) or hasattr(sys, "ps1")
     uncaught = getattr(sys, "last_exc", None) is not None or getattr(sys, "last_type", None) is not None
-    _finish(discard=uncaught and not interactive)
+    _end(uncaught and not interactive)
+
+
+def _end(discard: bool) -> None:
+    try:
+        _finish(discard=discard)
+    finally:
+        try:
+            _settle()
+        except Exception as error:  # what was read stands, whether it is recorded or not
+            warnings.warn(f"what was read is not recorded: {error}", stacklevel=1)
 
 
 def _in_child() -> None:
@@ -52,4 +63,4 @@ def _child_ends() -> None:
         return
     # Runs in a `finally` clause: an exception on its way out is the one that ends the child.
     error = sys.exc_info()[0]
-    _finish(discard=error is not None and not issubclass(error, SystemExit))
+    _end(error is not None and not issubclass(error, SystemExit))

@@ -18,13 +18,13 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._audit import Audit, Difference, audited, differences
-from ._lineage import Lineage
+from ._lineage import Lineage, trace_row
 from ._travel import Travel
 from ._values import datetime_ns
 from .errors import Invalid
 
 if TYPE_CHECKING:
-    from ._native import _Graph
+    from ._native import Listing, _Graph
     from ._store import Store
     from ._transaction import Transaction
 
@@ -338,7 +338,7 @@ class Graph:
 
     def trace(
         self,
-        x: Name | Vertex,
+        x: Any,
         *,
         direction: Literal["up", "down", "both"] = "up",
         depth: int | None = None,
@@ -349,25 +349,26 @@ class Graph:
     ) -> Lineage:
         """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
 
+        `x` is a vertex, a pair of its type and id; or fields: a key or request, a field, an entry of a list,
+        a hit, a run. The lineage of fields is that of the commits which they came by.
+
         By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the
         last that replaced the file; downstream the mirror image. A job and its processes count as one.
         `depth` bounds the hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds
-        the vertices (``.truncated``). NotFound where nothing names `x`.
+        the vertices (``.truncated``). NotFound where nothing names the vertex, or no field is there; of
+        fields that no execution wrote there are the commits alone.
         """
         if since is not None and direction == "up":
             raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
         native = self._read
-        most = count(limit, "limit")
-        row = native.trace(
-            x,
-            direction,
-            count(depth, "depth"),
-            stamp_of(at, "at"),
-            stamp_of(since, "since"),
-            causal,
-            2**32 if most is None else most,
-        )
-        return Lineage(native, row, direction)
+        options = trace_options(direction, depth, at, since, causal, limit)
+        return Lineage(native, trace_row(native, x, options), direction)
+
+    def fields(self, execution: Any) -> Listing:
+        """The fields that an execution wrote, as ``store.list`` gives them; of a job those of its processes,
+        too. A commit has those that came by it. What was replaced or removed since is not among them.
+        """
+        return self._read.fields(execution)
 
     def find(
         self, type: str | None = None, *, at: Any = None, limit: int | None = None, **tests: Any
@@ -443,6 +444,21 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<fieldstone.Graph of {self.store.url}>"
+
+
+def trace_options(
+    direction: str, depth: int | None, at: Any, since: Any, causal: bool, limit: int | None
+) -> tuple[Any, ...]:
+    """How a lineage is asked for, as native code takes it."""
+    most = count(limit, "limit")
+    return (
+        direction,
+        count(depth, "depth"),
+        stamp_of(at, "at"),
+        stamp_of(since, "since"),
+        causal,
+        2**32 if most is None else most,
+    )
 
 
 def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:

@@ -1,9 +1,11 @@
-"""What a result came from, or what came from it: the result of ``g.trace``."""
+"""What a result came from, or what came from it: the result of ``g.trace``, and what may be traced."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from ._native import Entry, Field, Hit
 
 if TYPE_CHECKING:  # imported where it is used: networkx and pyarrow are optional
     import networkx as nx
@@ -96,3 +98,42 @@ class Lineage:
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow-x: auto">{self.export("svg")}</div>'
+
+
+def trace_row(graph: _Graph, x: Any, options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The lineage of whatever may be traced, as native code gives it."""
+    from ._run import Run
+
+    pair = getattr(x, "pair", x)
+    if isinstance(pair, tuple):
+        return graph.trace(pair, *options)
+    vertices: list[tuple[str, str]] = []
+    requests: Any = None
+    if isinstance(x, Field):
+        vertices = [("commit", id) for id in x._commits]
+    elif isinstance(x, Hit):
+        vertices = [("commit", x._commit)]
+        requests = [dict(x.key)] if x.variable is not None else None
+    elif isinstance(x, Run):
+        vertices = [("run", x.name)]
+        requests = [dict(x._key(None, None))]
+    else:
+        requests = x.key if isinstance(x, Entry) else x
+    return graph.trace_data(vertices, requests, *options)
+
+
+def of(graph: _Graph, x: Any, options: tuple[Any, ...]) -> Lineage:
+    """The lineage of `x` in a graph; `options` are those of ``g.trace``, in their order."""
+    from ._graph import trace_options
+
+    return Lineage(graph, trace_row(graph, x, trace_options(*options)), options[0])
+
+
+def of_field(field: Field, *options: Any) -> Lineage:
+    """The lineage of a field, in the graph of its store."""
+    return of(field._graph(), field, options)
+
+
+def of_hit(graph: _Graph, hit: Hit, *options: Any) -> Lineage:
+    """The lineage of a hit."""
+    return of(graph, hit, options)

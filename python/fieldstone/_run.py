@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ._graph import Graph
 from ._hits import Hits
 from ._native import Test, _items
 from ._outside import read as outside
@@ -15,6 +16,7 @@ from ._values import Uniform
 from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:
+    from ._lineage import Lineage
     from ._native import Table, _Where
     from ._store import Store
 
@@ -171,7 +173,13 @@ class Run:
             self._pair, variable, step, np.asanyarray(array), start, chunks, compression, self._txn
         )
 
-    def _key(self, variable: str, step: int | None) -> Any:
+    def lineage(self, **options: Any) -> Lineage:
+        """Where it came from, or what came from it: a `Lineage` of the run and of the commits that its fields
+        came by. The options are those of ``Graph.trace``.
+        """
+        return Graph(self.store).trace(self, **options)
+
+    def _key(self, variable: str | None, step: int | None) -> Any:
         return self.store._catalog().key_of(self._pair, variable, step)
 
     def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:

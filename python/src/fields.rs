@@ -225,6 +225,11 @@ pub struct PyField {
 }
 
 impl PyField {
+    /// Where it comes from, where that is known.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_deref()
+    }
+
     /// The field.
     pub fn field(&self) -> &Field {
         &self.field
@@ -316,6 +321,31 @@ impl PyField {
             return crate::grib::decode(py, &self.field, start, count);
         }
         value(py, &self.field, start, count)
+    }
+
+    /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage``, by the commits that its parts came
+    /// by. The options are those of ``Graph.trace``. Of a field that no execution wrote it has the commit alone.
+    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000)))]
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn lineage<'py>(
+        slf: &Bound<'py, Self>,
+        direction: &str,
+        depth: Option<u32>,
+        at: Option<Bound<'py, PyAny>>,
+        since: Option<Bound<'py, PyAny>>,
+        causal: bool,
+        limit: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let of_field = slf.py().import("fieldstone._lineage")?.getattr("of_field")?;
+        of_field.call1((slf, direction, depth, at, since, causal, limit))
+    }
+
+    /// Ids of the commits that its parts came by, the newest first.
+    #[getter]
+    fn _commits(&self) -> Vec<String> {
+        let mut commits = self.field.commits();
+        commits.sort_by_key(|(_, stamp)| std::cmp::Reverse(*stamp));
+        commits.into_iter().map(|(id, _)| id.to_string()).collect()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -4,7 +4,7 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `container` array files, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
 mod autoflush;
@@ -12,9 +12,11 @@ mod catalog;
 mod checkpoint;
 mod comm;
 mod container;
+mod context;
 mod data;
 mod describe;
 mod errors;
+mod execution;
 mod expand;
 mod export;
 mod fdb;
@@ -59,7 +61,11 @@ mod native {
     #[pymodule_export]
     use super::container::{PyContainer, PyVar, container_create, container_open};
     #[pymodule_export]
+    use super::context::PyMembership;
+    #[pymodule_export]
     use super::describe::Cube;
+    #[pymodule_export]
+    use super::execution::{PyExecution, settle};
     #[pymodule_export]
     use super::expand::{Expansion, ExpansionIterator};
     #[pymodule_export]

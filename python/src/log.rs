@@ -274,6 +274,7 @@ impl<'py> Waiting<'py> for Python<'py> {
         let shown =
             |outcome: PyResult<()>| outcome.unwrap_or_else(|error| error.write_unraisable(self, None));
         shown(ask(self));
+        crate::context::sync(self);
         let outcome = self.detach(call);
         shown(tell(self));
         outcome

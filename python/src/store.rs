@@ -119,6 +119,7 @@ impl Store {
     }
 
     pub fn handle(&self) -> PyResult<fieldstone::Store> {
+        Python::attach(crate::context::sync);
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let handle = handle
             .ok_or_else(|| invalid(format!("the store {} is closed", self.opening.url), "open it again"))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
 use fieldstone::graph::{Relation, Vertex, VertexName};
-use fieldstone::{Error, Result};
+use fieldstone::{Error, Request, Result};
 use serde_json::{Value as Json, json};
 
 use crate::arguments::Reading;
@@ -42,6 +42,34 @@ pub fn vertex(text: &str) -> Result<VertexName> {
     match path.to_str() {
         Some(path) => Ok(VertexName::new("file", path)),
         None => Err(Error::invalid(format!("the path {} is not UTF-8", path.display()))),
+    }
+}
+
+/// What a lineage is asked for.
+#[derive(Debug, PartialEq)]
+pub enum Data {
+    /// A vertex.
+    Vertex(VertexName),
+    /// The fields of a request.
+    Fields(Request),
+}
+
+/// A request, whose words all hold a `=` behind a keyword; else TYPE:ID, or the path of a file.
+pub fn data(words: &[String]) -> Result<Data> {
+    let is_keyword = |word: &str| {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        !word.is_empty() && word.chars().all(plain)
+    };
+    let is_request = |word: &String| {
+        word.split_once('=').is_some_and(|(keyword, _)| is_keyword(keyword.trim_start_matches('{')))
+    };
+    if words.iter().all(is_request) && words.iter().all(|word| !Path::new(word).exists()) {
+        return Ok(Data::Fields(Request::parse(&words.join(","))?));
+    }
+    match words {
+        [one] => vertex(one).map(Data::Vertex),
+        _ => Err(Error::invalid(format!("'{}' are several", words.join(" ")))
+            .with_hint("write one TYPE:ID or path, or a request: KEYWORD=VALUE …")),
     }
 }
 
@@ -92,6 +120,18 @@ mod tests {
         assert_eq!(vertex("/nowhere/a.nc").unwrap(), VertexName::new("file", "/nowhere/a.nc"));
         let here = vertex("a:").unwrap();
         assert!(&*here.kind == "file" && here.id.ends_with("/a:"), "{here}");
+    }
+
+    #[test]
+    fn what_is_traced_is_a_request_a_vertex_or_a_path() {
+        let data = |words: &[&str]| data(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let request = Data::Fields(Request::parse("run=a,step=6").unwrap());
+        assert_eq!(data(&["run=a", "step=6"]).unwrap(), request);
+        assert_eq!(data(&["run=a,step=6"]).unwrap(), request);
+        assert_eq!(data(&["job:17"]).unwrap(), Data::Vertex(VertexName::new("job", "17")));
+        assert_eq!(data(&["file:/a=b"]).unwrap(), Data::Vertex(VertexName::new("file", "/a=b")));
+        assert_eq!(data(&["/nowhere/a=b"]).unwrap(), Data::Vertex(VertexName::new("file", "/nowhere/a=b")));
+        assert!(data(&["job:17", "job:18"]).is_err());
     }
 
     #[test]

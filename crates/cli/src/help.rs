@@ -12,7 +12,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Put in", &["init", "archive", "ingest"]),
     ("Find", &["list", "axes", "show", "where"]),
     ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
-    ("Where it came from", &["trace", "audit", "graph"]),
+    ("Where it came from", &["run", "trace", "audit", "graph"]),
     ("Take out", &["get", "export", "plot"]),
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),

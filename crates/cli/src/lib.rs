@@ -133,6 +133,10 @@ pub fn call(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         (Ok(()), flushed) => flushed,
         (stopped, _) => stopped,
     };
+    // A command of a job that only read has not recorded that yet; its answer stands all the same.
+    if let Err(error) = fieldstone::execution::settle() {
+        output::report(&error.context("what was read is not recorded"), format != Format::Text);
+    }
     match done {
         Ok(()) | Err(Stop::PipeClosed) => 0,
         Err(Stop::Exit(code)) => code,

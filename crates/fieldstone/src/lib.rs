@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod container;
 mod cubes;
+pub mod execution;
 pub mod finders;
 pub mod graph;
 mod interop;

@@ -12,7 +12,7 @@
 //! | [`keys`] | keys as bytes whose order is the typed order |
 //! | [`board`] | `boards/*.board`: one slot per writer |
 //! | [`claim`] | `logs/<hash>.claim`: who owns a dataset, in a store of several users |
-//! | [`version`] | the text that names a snapshot |
+//! | [`version`], [`commit_id`] | texts that name a snapshot, a commit |
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
 //! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
@@ -33,6 +33,7 @@ pub mod bytes;
 pub mod catalog;
 pub mod claim;
 mod columns;
+pub mod commit_id;
 pub mod darshan;
 pub mod data;
 pub mod entry;

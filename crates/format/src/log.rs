@@ -419,7 +419,7 @@ impl CommitRecord {
 /// ```text
 /// side records = { kind: u16  bytes }
 /// ```
-pub fn encode_side(records: &[SideRecord]) -> Vec<u8> {
+pub fn encode_side<'a>(records: impl IntoIterator<Item = &'a SideRecord>) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
         out.put_u16(record.kind);

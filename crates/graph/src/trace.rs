@@ -98,11 +98,34 @@ pub struct Lineage {
 
 /// The lineage of a vertex; NotFound where nothing names it.
 pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
-    let place = VertexPlace::of(root);
-    if !state.names(place)? {
+    if !state.names(VertexPlace::of(root))? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
             .with_hint("write its id out: a file's is its full path"));
+    }
+    trace_all(state, root, &[], options)
+}
+
+/// The lineage of several vertices as one: of `root`, and of others that stand beside it. Of the first that anything
+/// names it is called; of what nothing names there is nothing but the root itself.
+pub fn trace_all(
+    state: &GraphState,
+    root: &VertexName,
+    others: &[VertexName],
+    options: &TraceOptions,
+) -> Result<Lineage> {
+    let (mut root, mut roots) = (root, Vec::new());
+    for name in [root].into_iter().chain(others) {
+        let place = VertexPlace::of(name);
+        if state.names(place)? && !roots.contains(&place) {
+            root = if roots.is_empty() { name } else { root };
+            roots.push(place);
+        }
+    }
+    if roots.is_empty() {
+        let vertices = vec![Step { name: root.clone(), depth: 0 }];
+        let (edges, reverses) = Default::default();
+        return Ok(Lineage { root: root.clone(), vertices, edges, reverses, truncated: false });
     }
     let mut walk = Walk {
         state,
@@ -113,15 +136,18 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
         joined: HashSet::new(),
         truncated: false,
     };
-    walk.depths.insert(place, 0);
+    walk.depths.extend(roots.iter().map(|place| (*place, 0)));
     if options.way != Way::Down {
-        walk.run(place, walk.begins(place)?)?;
+        let from = roots.iter().map(|place| Ok((*place, walk.begins(*place)?)));
+        let from = from.collect::<Result<Vec<_>>>()?;
+        walk.run(&from)?;
     }
     if options.way != Way::Up {
         walk.up = false;
-        walk.run(place, options.since.unwrap_or(0))?;
+        let since = options.since.unwrap_or(0);
+        walk.run(&roots.iter().map(|place| (*place, since)).collect::<Vec<_>>())?;
     }
-    walk.lineage(root, place)
+    walk.lineage(root, &roots)
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
@@ -166,13 +192,13 @@ impl Walk<'_> {
         if self.up { time } else { !time }
     }
 
-    fn run(&mut self, root: VertexPlace, time: u64) -> Result<()> {
+    fn run(&mut self, from: &[(VertexPlace, u64)]) -> Result<()> {
         let mut next: BinaryHeap<Next> = BinaryHeap::new();
         // Of what was expanded with more time, within one epoch of the vertex, the least depth: only fewer hops show
         // more.
         let mut done: HashMap<(VertexPlace, usize), u32> = HashMap::new();
         let mut bounds: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
-        next.push((self.key(time), Reverse(0), root));
+        next.extend(from.iter().map(|(root, time)| (self.key(*time), Reverse(0), *root)));
         while let Some((key, Reverse(depth), place)) = next.pop() {
             let time = self.key(key);
             if let Some(known) = bounds.get(&place)
@@ -312,13 +338,14 @@ impl Walk<'_> {
         self.used.insert((source, edge.direction.kind.clone(), target, version.stamp, version.user));
     }
 
-    fn lineage(mut self, root: &VertexName, place: VertexPlace) -> Result<Lineage> {
+    fn lineage(mut self, root: &VertexName, roots: &[VertexPlace]) -> Result<Lineage> {
+        let place = VertexPlace::of(root);
         // Ranks of a job that had no part in it would only be in the way.
         let part = |key: &Used| &*key.1 == "contains";
         let reached = |place: &VertexPlace| self.depths.contains_key(place);
         self.used.retain(|key| reached(&key.0) && reached(&key.2));
-        let takes_part: HashSet<VertexPlace> =
-            self.used.iter().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]).chain([place]).collect();
+        let taking = self.used.iter().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]);
+        let takes_part: HashSet<VertexPlace> = taking.chain(roots.iter().copied()).collect();
         let kept_by_parts: HashSet<VertexPlace> = self
             .used
             .iter()

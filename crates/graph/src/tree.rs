@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use fieldstone_core::value::Value;
 use fieldstone_format::graph::VertexName;
 
 use crate::trace::Lineage;
@@ -23,14 +24,22 @@ impl Lineage {
             self.vertices.iter().map(|step| (&step.name, step.depth)).collect();
         let depth = |name: &VertexName| depths.get(name).copied().unwrap_or(0);
         let mut below: HashMap<&VertexName, Vec<(&str, &VertexName)>> = HashMap::new();
-        for edge in &self.edges {
+        // Data first. No walk goes from a program to those who ran it.
+        let (programs, data): (Vec<_>, Vec<_>) = self.edges.iter().partition(|edge| edge.kind == "exe");
+        for edge in data.into_iter().chain(programs) {
             let reverse = self.reverses.get(&edge.kind).unwrap_or(&edge.kind);
             for (near, kind, far) in [(&edge.near, &edge.kind, &edge.far), (&edge.far, reverse, &edge.near)] {
-                if depth(far) >= depth(near) {
+                let walked = edge.kind != "exe" || near == &edge.near;
+                if walked && depth(far) >= depth(near) {
                     below.entry(near).or_default().push((kind, far));
                 }
             }
         }
+        let notes = self.notes();
+        let shown = |vertex: &VertexName| match notes.get(vertex) {
+            Some(note) => format!("{} ({note})", shown(vertex)),
+            None => shown(vertex),
+        };
         let (mut text, mut written) = (shown(&self.root), 1);
         let mut seen = HashSet::from([&self.root]);
         // What is left of each vertex on the way down, with what stands in front of its lines.
@@ -57,11 +66,32 @@ impl Lineage {
         }
         text
     }
+
+    /// What is said of commits: how many fields came by one; where only who read it is known, what was asked for.
+    fn notes(&self) -> HashMap<&VertexName, String> {
+        let mut notes = HashMap::new();
+        for edge in self.edges.iter().filter(|edge| &*edge.far.kind == "commit") {
+            let get = |name: &str| edge.props.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+            match (&*edge.kind, get("fields"), get("request")) {
+                ("write", Some(Value::Int(1)), _) => drop(notes.insert(&edge.far, "1 field".to_owned())),
+                ("write", Some(Value::Int(n)), _) => drop(notes.insert(&edge.far, format!("{n} fields"))),
+                ("read", _, Some(Value::Text(asked))) => {
+                    notes.entry(&edge.far).or_insert_with(|| line(asked));
+                }
+                _ => {}
+            }
+        }
+        notes
+    }
 }
 
 /// A vertex in one line that is not too long.
 fn shown(vertex: &VertexName) -> String {
-    let text = vertex.to_string();
+    line(&vertex.to_string())
+}
+
+/// A text in one line that is not too long.
+fn line(text: &str) -> String {
     let mut line: String =
         text.chars().take(NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(NAME).is_some() {

@@ -7,7 +7,7 @@
 //! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
 //! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
-//! | [`participant`] | who has records for a flush |
+//! | [`participant`], [`author`] | who has records for a flush; on whose behalf it is made |
 //! | [`medium`] | where the bytes lie: files of a folder, or objects |
 //! | [`conformance`] | what every view must show, and the random histories it is shown on |
 //!
@@ -36,6 +36,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+pub mod author;
 pub mod conformance;
 pub mod feed;
 pub mod files;

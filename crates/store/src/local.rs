@@ -1,7 +1,7 @@
 //! The store over one journal: in a folder of a file system, in memory (on a simulated disk), or in any other
 //! medium.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -119,6 +119,12 @@ impl LocalStore {
     /// Conflict where another process has meanwhile made it with another schema.
     pub fn create(&self) -> Result<()> {
         self.journal.create()
+    }
+
+    /// The fields with a part that came by one of these commits of this store: log and sequence.
+    pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
+        let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);
+        Ok(Box::new(read::list(&snapshot, selection, options)?.of_commits(commits)))
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {

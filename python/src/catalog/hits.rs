@@ -175,6 +175,34 @@ impl PyHit {
         read.call1((own.source.store.bind(py), slf, within, own.source.txn.as_deref()))
     }
 
+    /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage`` of the commit that it came by, which
+    /// says who annotated it, and of the field that it stands on. The options are those of ``Graph.trace``.
+    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000)))]
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn lineage<'py>(
+        slf: &Bound<'py, Self>,
+        direction: &str,
+        depth: Option<u32>,
+        at: Option<Bound<'py, PyAny>>,
+        since: Option<Bound<'py, PyAny>>,
+        causal: bool,
+        limit: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, source) = (slf.py(), &slf.get().source);
+        let of_hit = py.import("fieldstone._lineage")?.getattr("of_hit")?;
+        let graph = source.store.bind(py).call_method1("_graph", (source.txn.as_deref(),))?;
+        of_hit.call1((graph, slf, direction, depth, at, since, causal, limit))
+    }
+
+    /// The id of the commit that it came by.
+    #[getter]
+    fn _commit(&self, py: Python<'_>) -> PyResult<String> {
+        let handle = self.source.store.get().handle()?;
+        let store = py.detach(|| handle.status()).or_raise()?.id;
+        let id = self.hit.id;
+        Ok(store.map_or_else(String::new, |store| format!("{store}/{}/{}", id.writer, id.sequence)))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let hit = &self.hit;
         let mut text = format!("<fieldstone.Hit {}", hit.run);

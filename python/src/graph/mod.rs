@@ -19,6 +19,7 @@ pub use read::Traced;
 
 use crate::catalog::values;
 use crate::errors::{Raise, invalid};
+use crate::fields::{Origin, PyField};
 use crate::request::type_name;
 use crate::store::{Store, transaction};
 
@@ -27,7 +28,9 @@ use crate::store::{Store, transaction};
 pub struct PyGraph {
     graph: Graph,
     transaction: Option<fieldstone::Id>,
-    store: Py<Store>,
+    handle: fieldstone::Store,
+    /// `None` for that of a field, which keeps its store open.
+    store: Option<Py<Store>>,
 }
 
 #[pymethods]
@@ -37,14 +40,27 @@ impl Store {
     fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
         let handle = slf.get().handle()?;
         let transaction = transaction(txn)?;
-        Ok(PyGraph { graph: handle.graph().clone(), transaction, store: slf.clone().unbind() })
+        Ok(PyGraph { graph: handle.graph().clone(), transaction, handle, store: Some(slf.clone().unbind()) })
+    }
+}
+
+#[pymethods]
+impl PyField {
+    /// The graph of its store.
+    fn _graph(&self) -> PyResult<PyGraph> {
+        let none = || invalid("nobody knows which store the field is of", "retrieve it");
+        let Origin { handle, transaction, .. } = self.origin().ok_or_else(none)?;
+        let (graph, handle) = (handle.graph().clone(), handle.clone());
+        Ok(PyGraph { graph, transaction: *transaction, handle, store: None })
     }
 }
 
 impl PyGraph {
     /// Invalid where the store is closed.
     fn open(&self) -> PyResult<&Graph> {
-        self.store.get().handle()?;
+        if let Some(store) = &self.store {
+            store.get().handle()?;
+        }
         Ok(&self.graph)
     }
 }

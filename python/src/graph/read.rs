@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use super::{PyGraph, name};
 use crate::catalog::object;
 use crate::errors::{Raise, invalid};
+use crate::listing::PyListing;
 use crate::log::Waiting as _;
 
 /// Type and id.
@@ -53,6 +54,24 @@ pub(super) fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRo
         edge.user,
         edge.deleted,
     ))
+}
+
+fn way(direction: &str) -> PyResult<Way> {
+    match direction {
+        "up" => Ok(Way::Up),
+        "down" => Ok(Way::Down),
+        "both" => Ok(Way::Both),
+        _ => Err(invalid(format!("direction={direction:?}"), "give \"up\", \"down\" or \"both\"")),
+    }
+}
+
+fn lineage_row<'py>(py: Python<'py>, found: Lineage, at: Option<u64>) -> PyResult<LineageRow<'py>> {
+    let tree = found.tree(SHOWN);
+    let Lineage { root, vertices, edges, truncated, .. } = &found;
+    let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
+    let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
+    let (root, truncated) = (pair(root), *truncated);
+    Ok((root, vertices, edges, truncated, tree, Traced { lineage: found, at }))
 }
 
 #[pymethods]
@@ -107,23 +126,44 @@ impl PyGraph {
         causal: bool,
         limit: usize,
     ) -> PyResult<LineageRow<'py>> {
-        let way = match direction {
-            "up" => Way::Up,
-            "down" => Way::Down,
-            "both" => Way::Both,
-            _ => {
-                return Err(invalid(format!("direction={direction:?}"), "give \"up\", \"down\" or \"both\""));
-            }
-        };
-        let options = TraceOptions { way, depth, at, since, causal, limit };
+        let options = TraceOptions { way: way(direction)?, depth, at, since, causal, limit };
         let (graph, vertex) = (self.open()?, name(vertex)?);
         let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
-        let tree = found.tree(SHOWN);
-        let Lineage { root, vertices, edges, truncated, .. } = &found;
-        let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
-        let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
-        let (root, truncated) = (pair(root), *truncated);
-        Ok((root, vertices, edges, truncated, tree, Traced { lineage: found, at }))
+        lineage_row(py, found, at)
+    }
+
+    /// The lineage of vertices and of the fields of requests as one; `requests`: None for none.
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn trace_data<'py>(
+        &self,
+        py: Python<'py>,
+        vertices: Vec<Bound<'py, PyAny>>,
+        requests: Option<&Bound<'py, PyAny>>,
+        direction: &str,
+        depth: Option<u32>,
+        at: Option<u64>,
+        since: Option<u64>,
+        causal: bool,
+        limit: usize,
+    ) -> PyResult<LineageRow<'py>> {
+        let options = TraceOptions { way: way(direction)?, depth, at, since, causal, limit };
+        self.open()?;
+        let vertices = vertices.iter().map(name).collect::<PyResult<Vec<_>>>()?;
+        let requests = match requests {
+            Some(given) => crate::request::requests(Some(given))?,
+            None => Vec::new(),
+        };
+        let found = py.waiting(|| self.handle.trace_data(vertices, &requests, &options, self.transaction));
+        lineage_row(py, found.or_raise()?, at)
+    }
+
+    /// The fields that an execution wrote, or that came by a commit.
+    fn fields(&self, py: Python<'_>, vertex: &Bound<'_, PyAny>) -> PyResult<PyListing> {
+        self.open()?;
+        let vertex = name(vertex)?;
+        let text = format!("fields of {vertex}").chars().take(200).collect();
+        let found = py.waiting(|| self.handle.fields_of(&vertex, self.transaction)).or_raise()?;
+        Ok(PyListing::new(vec![found], self.handle.schema(), text))
     }
 
     /// The name of a user, or its number.

@@ -23,6 +23,7 @@ mod list;
 mod r#move;
 mod plot;
 mod rebuild;
+mod run;
 mod runs;
 mod schema;
 mod shell;
@@ -66,6 +67,7 @@ pub enum Verb {
     Tags(tags::Arguments),
     Sql(sql::Arguments),
     Delete(delete::Arguments),
+    Run(run::Arguments),
     Trace(trace::Arguments),
     Audit(audit::Arguments),
     Graph(graph::Arguments),
@@ -106,6 +108,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Tags(arguments) => tags::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),
         Verb::Audit(arguments) => audit::run(arguments, out),
         Verb::Graph(arguments) => graph::run(arguments, out),

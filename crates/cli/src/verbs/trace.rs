@@ -6,20 +6,22 @@ use fieldstone::graph::{Dossier, Graph, TraceOptions, VertexName, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use serde_json::json;
 
-use crate::graph::{Graphed, edge_json, stamp, vertex};
+use crate::graph::{Data, Graphed, data, edge_json, stamp, vertex};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone trace store /data/plot.png
+  fieldstone trace store run=a,variable=t,step=6
   fieldstone trace store job:17 --down
   fieldstone trace store plot.png --at 2026-11-21T06:00 --json
   fieldstone trace store plot.png --format svg > lineage.svg
   fieldstone trace store --compare job:17 job:18
   fieldstone trace store plot.png --script > rebuild.sh
 
-WHAT is the path of a file, or TYPE:ID. The walk goes by cause: what was read after a result was written did not go
+WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. Fields came by commits, each of which an execution
+wrote: fieldstone graph fields lists what is in one. The walk goes by cause: what was read after a result was written did not go
 into it, and what a later write replaced did not come from the earlier one. A job and its processes count as one.
 
 With --json: root, vertices of type, id and depth, edges of type, src, dst, props, stamp, time, until, user and deleted,
@@ -35,7 +37,7 @@ that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or 
 pub struct Arguments {
     #[command(flatten)]
     store: Graphed,
-    /// The path of a file, or TYPE:ID; several with --compare
+    /// A request, the path of a file, or TYPE:ID; several with --compare
     #[arg(required = true)]
     what: Vec<String>,
     /// What differs between several
@@ -75,14 +77,11 @@ const ALL: usize = 1_000_000;
 
 /// Traces.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let what = arguments.what.iter().map(|what| vertex(what)).collect::<fieldstone::Result<Vec<_>>>()?;
     if arguments.compare {
+        let what = arguments.what.iter().map(|what| vertex(what)).collect::<fieldstone::Result<Vec<_>>>()?;
         return compared(arguments, &what, out);
     }
-    let [root] = what.as_slice() else {
-        let why = format!("a trace of {} vertices", what.len());
-        return Err(Code::CommandLine.error(why).with_hint("give one, or --compare them").into());
-    };
+    let what = data(&arguments.what)?;
     let options = TraceOptions {
         way: if arguments.down { Way::Down } else { Way::Up },
         depth: arguments.depth,
@@ -93,16 +92,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let store = arguments.store.open()?;
     let graph = store.graph();
+    let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
+    let options = TraceOptions { limit, ..options };
+    let lineage = match what {
+        Data::Vertex(root) => graph.trace(&root, &options, None)?,
+        Data::Fields(request) => store.trace_data(Vec::new(), &[request], &options, None)?,
+    };
     if arguments.script {
-        let options = TraceOptions { limit: arguments.limit.max(ALL), ..options };
-        out.text(&script(&graph.dossier(root, &options, None)?)?)?;
+        out.text(&script(&graph.around(&lineage, options.at, None)?)?)?;
         return Ok(store.close()?);
     }
     if let Some(format) = arguments.format {
-        out.text(export(&graph.dossier(root, &options, None)?, format))?;
+        out.text(export(&graph.around(&lineage, options.at, None)?, format))?;
         return Ok(store.close()?);
     }
-    let lineage = graph.trace(root, &options, None)?;
     if out.json() {
         let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
         let vertices = lineage

@@ -13,6 +13,7 @@ mod inspect;
 mod layout;
 mod lineage;
 mod real_files;
+mod run;
 mod schema_and_show;
 mod sharing;
 mod shell;

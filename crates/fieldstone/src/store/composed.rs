@@ -20,11 +20,15 @@ use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, Stats, Status, Transactions, VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, FieldAccess, Stats, Status, Transactions, VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
+use fieldstone_journal::author::AuthorScope;
 use fieldstone_journal::participant::FlushParticipant;
+
+use crate::execution::current::current;
+use crate::execution::{reachable, settle};
 
 /// Those who take part in flushes of one process.
 pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
@@ -36,6 +40,8 @@ pub struct Composed {
     pub(super) journal: Arc<Journal>,
     /// Whether every change outside of transactions is durable before its call returns.
     pub(super) durable: AtomicBool,
+    /// The URL by which others open it, where they can.
+    pub(super) reachable: Option<Arc<str>>,
     /// Who keeps records for flushes of this process.
     pub(super) participants: Participants,
 }
@@ -45,7 +51,8 @@ impl Composed {
     pub fn new(fields: LocalStore) -> Arc<Composed> {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
-        Arc::new(Composed { fields, journal, durable: AtomicBool::new(false), participants })
+        let reachable = reachable(fields.url()).map(Arc::from);
+        Arc::new(Composed { fields, journal, durable: AtomicBool::new(false), reachable, participants })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).
@@ -70,6 +77,23 @@ impl Composed {
     /// The journal.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// As long as the scope lives, what this thread archives is of the execution that it belongs to.
+    pub(super) fn author(&self) -> Option<AuthorScope> {
+        current().map(|execution| AuthorScope::enter(Some(execution)))
+    }
+
+    /// Closes the store without a look at what this process has read.
+    pub fn close_quietly(&self) -> Result<()> {
+        let _author = self.author();
+        self.gather(None);
+        let closed = self.fields.close();
+        if closed.is_ok() {
+            self.flushed(None);
+        }
+        self.participants().iter().for_each(|one| one.closed());
+        closed
     }
 
     /// The participants that still live.
@@ -97,6 +121,7 @@ impl Composed {
 impl Transactions for Composed {
     fn flush(&self, transaction: Option<Id>) -> Result<()> {
         self.journal.check_writable()?;
+        let _author = self.author();
         self.gather(transaction);
         self.fields.flush(transaction)?;
         self.flushed(transaction);
@@ -121,6 +146,7 @@ impl Transactions for Composed {
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        let _author = self.author();
         if commit {
             self.flush(Some(transaction))?;
         } else {
@@ -137,6 +163,7 @@ impl Transactions for Composed {
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+        let _author = self.author();
         // What is asked for in contradiction is refused before anything is flushed.
         if on != 0 && on & off == 0 {
             self.flush(Some(transaction))?;
@@ -168,6 +195,7 @@ impl Admin for Composed {
 
     fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
         // It flushes by itself.
+        let _author = self.author();
         self.gather(None);
         let report = self.fields.checkpoint(folder, options)?;
         self.flushed(None);
@@ -175,12 +203,11 @@ impl Admin for Composed {
     }
 
     fn close(&self) -> Result<()> {
-        self.gather(None);
-        let closed = self.fields.close();
-        if closed.is_ok() {
-            self.flushed(None);
+        let closed = self.close_quietly();
+        // Who only reads must not fail for the record of it.
+        if let Err(error) = settle() {
+            tracing::warn!(%error, "what was read is not recorded");
         }
-        self.participants().iter().for_each(|one| one.closed());
         closed
     }
 }

@@ -9,11 +9,20 @@ use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_format::Id;
 use fieldstone_store::api::{
     ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
-    RemoveOptions, RetrieveOptions, Value,
+    RemoveOptions, RetrieveOptions, Value, key_request,
 };
 use fieldstone_store::{Field, Fields};
 
 use super::composed::Composed;
+use crate::execution::Asked;
+use crate::execution::current::{ExecutionInner, current};
+
+impl Composed {
+    /// What an execution asks of this store.
+    fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Arc<Asked> {
+        Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() })
+    }
+}
 
 impl FieldAccess for Composed {
     fn url(&self) -> &str {
@@ -29,16 +38,19 @@ impl FieldAccess for Composed {
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        let _author = self.author();
         self.fields.archive(key, value, options)?;
         self.note_change(options.transaction)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        let _author = self.author();
         self.fields.archive_many(items, options)?;
         self.note_change(options.transaction)
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
+        let _author = self.author();
         self.fields.create_field(key, spec, options)?;
         self.note_change(options.transaction)
     }
@@ -49,17 +61,20 @@ impl FieldAccess for Composed {
         spec: &ExternalSpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
+        let _author = self.author();
         self.fields.archive_external(key, spec, options)?;
         self.note_change(options.transaction)
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
+        let _author = self.author();
         let removed = self.fields.remove(request, options)?;
         self.note_change(options.transaction)?;
         Ok(removed)
     }
 
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
+        let _author = self.author();
         self.fields.remove_fields(fields, options)?;
         self.note_change(options.transaction)
     }
@@ -69,11 +84,19 @@ impl FieldAccess for Composed {
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
-        self.fields.retrieve(request, options)
+        let fields = self.fields.retrieve(request, options)?;
+        Ok(match current() {
+            Some(by) => self.asked(by, request.to_string()).fields(fields),
+            None => fields,
+        })
     }
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
-        self.fields.get(key, options)
+        let field = self.fields.get(key, options)?;
+        Ok(match current() {
+            Some(by) => self.asked(by, key_request(key).to_string()).field(field),
+            None => field,
+        })
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {

@@ -1,7 +1,7 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it.
+//!   a field store, and what catalogs ask of it; `origins`: from fields to commits, and back.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -14,6 +14,7 @@
 
 mod composed;
 mod fields;
+mod origins;
 mod port;
 
 use std::ops::Deref;

@@ -27,7 +27,7 @@ use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
 use crate::state::GraphState;
-use crate::trace::{Lineage, TraceOptions, trace};
+use crate::trace::{Lineage, TraceOptions, trace, trace_all};
 use crate::travel::{Travel, Travelled, VertexTest, travel as walk_plan};
 use inner::GraphInner;
 pub use inner::{Check, Stats};
@@ -194,6 +194,18 @@ impl Graph {
     pub fn audit(&self, options: &AuditOptions, transaction: Option<Id>) -> Result<Audit> {
         let named = |user| self.user_name(user);
         self.inner.reading(transaction, |state| audit(state, options, &named))
+    }
+
+    /// The lineage of several vertices as one: of `root`, and of others that stand beside it, such as the commits of one
+    /// field's parts. Of what nothing names there is nothing but the root itself.
+    pub fn trace_all(
+        &self,
+        root: &VertexName,
+        others: &[VertexName],
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        self.inner.reading(transaction, |state| trace_all(state, root, others, options))
     }
 
     /// All of it, as it is now: nothing that is put later shows.

@@ -19,6 +19,7 @@ use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 use super::{Journal, State, lock};
+use crate::author;
 use crate::snapshot::Flushed;
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
@@ -51,8 +52,15 @@ impl Journal {
     pub fn take(&self, value: Encoded<'_>, transaction: Option<Id>) -> Result<()> {
         let state = self.state();
         let key = value.key.bytes.clone();
+        let author = author::current();
         let mut writer = lock(&state.writer);
-        let Some(value) = writer.take(transaction, value) else { return Ok(()) };
+        // What waits of another author is a commit of its own (G-31).
+        while !writer.may_take(transaction, &author) {
+            drop(writer);
+            self.commit_session(transaction)?;
+            writer = lock(&state.writer);
+        }
+        let Some(value) = writer.take(transaction, value, author) else { return Ok(()) };
         // The data log is one of a store that is there.
         let mut writer = match self.make_ready(state, writer) {
             Ok(writer) => writer,
@@ -227,7 +235,9 @@ impl Journal {
         let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
         // The log's own, and that of a data log which holds something of this commit.
         Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
-        flight.write(&self.env, Commit { horizon, decision, data_logs })
+        let flushed = flight.write(&self.env, Commit { horizon, decision, data_logs })?;
+        flight.report();
+        Ok(flushed)
     }
 
     /// Says that this handle writes no more, when no commit is under way.

@@ -14,6 +14,7 @@ use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentRef};
 use super::encoded::Encoded;
 use super::loss::Keys;
 use super::shared::Shared;
+use crate::author::{Author, is_same};
 use crate::medium::DataWriter;
 
 /// Fields in the order they were archived.
@@ -36,6 +37,8 @@ pub struct Batch {
     pub side: Vec<SideRecord>,
     /// Encoded first levels to be claimed beside those of the fields.
     pub claims: BTreeSet<Vec<u8>>,
+    /// Whose the fields are; `None` before the first one.
+    author: Option<Author>,
 }
 
 #[derive(Debug)]
@@ -67,6 +70,21 @@ impl Batch {
     /// An empty batch with a number, which is greater than those of all earlier ones.
     pub fn new(number: u64) -> Batch {
         Batch { number, ..Batch::default() }
+    }
+
+    /// Whose the fields are; `None` where there is none.
+    pub fn author(&self) -> Option<&Author> {
+        self.author.as_ref()
+    }
+
+    /// Whether fields of this author may be added.
+    pub fn may_take(&self, author: &Author) -> bool {
+        self.author.as_ref().is_none_or(|own| is_same(own, author))
+    }
+
+    /// The fields that follow are this author's.
+    pub fn note_author(&mut self, author: Author) {
+        self.author.get_or_insert(author);
     }
 
     /// Whether a flush would write nothing.
@@ -243,6 +261,17 @@ impl Batch {
             }
             self.put(item);
         }
+        self.author = match (self.author.take(), later.author) {
+            // Fields of both that must wait for one commit are recorded for neither.
+            (Some(own), Some(other)) => {
+                if is_same(&own, &other) {
+                    Some(own)
+                } else {
+                    Some(None)
+                }
+            }
+            (own, other) => own.or(other),
+        };
         self.borrows |= later.borrows;
         self.side.append(&mut later.side);
         self.claims.append(&mut later.claims);

@@ -10,13 +10,16 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::catalog::is_catalog;
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::log::{self, CommitRecord, Decision};
 use fieldstone_format::segment::CommitInfo;
 
 use super::Writer;
 use super::batch::Batch;
 use super::log::Log;
-use crate::medium::{DataWriter, Unsynced};
+use crate::author::{self, Author, CommitDraft};
+use crate::medium::{DataWriter, Unsynced, is_believed};
 use crate::snapshot::{Flushed, Snapshot};
 
 /// What a commit must know of the rest of the store.
@@ -37,6 +40,10 @@ pub struct Flight {
     log: Log,
     /// The greatest stamp of this writer so far.
     last_stamp: u64,
+    /// Whose it is.
+    author: Author,
+    /// What he was asked for.
+    draft: Option<CommitDraft>,
 }
 
 /// What is committed beside a batch.
@@ -56,16 +63,26 @@ impl Flight {
         self.batch.as_ref().map(|batch| batch.datasets()).unwrap_or_default()
     }
 
+    /// Lets the author know that the commit is durable.
+    pub fn report(&self) {
+        if let (Some(author), Some(draft)) = (&self.author, &self.draft) {
+            author.landed(draft);
+        }
+    }
+
     /// Writes the commit; it is durable when this returns.
     pub fn write(&mut self, env: &Env, commit: Commit) -> Result<Flushed> {
         let Commit { horizon, decision, data_logs } = commit;
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
         let (time, user) = (env.clock.now(), env.identity.uid());
-        // J-7: beyond all that was visible when the flush began, whatever the clock says.
+        // J-7: beyond all that was visible when the flush began, whatever the clock says; and beyond all that its
+        // author has read (G-31).
+        let floor = self.author.as_ref().map_or(0, |author| author.floor());
         let stamp = self
             .last_stamp
             .max(horizon.max_stamp)
+            .max(if is_believed(floor, time) { floor } else { 0 })
             .checked_add(1)
             .ok_or_else(|| Error::internal("stamps are used up"))?
             .max(u64::try_from(time).unwrap_or(0));
@@ -88,7 +105,22 @@ impl Flight {
         }
         let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
         let segment = batch.segment(log.payload_offset(), info)?;
-        let side = log::encode_side(&batch.side);
+        let mut added = Vec::new();
+        if let Some(author) = &self.author {
+            let draft = CommitDraft {
+                id: CommitId { store: log.store(), log: log.writer(), sequence: record.sequence },
+                stamp,
+                time,
+                transaction: self.session,
+                fields: record.fields,
+                bytes: record.bytes,
+                catalog: batch.side.iter().any(is_catalog),
+            };
+            added = author.records(&draft);
+            self.draft = Some(draft);
+        }
+        record.side_count += added.len() as u64;
+        let side = log::encode_side(batch.side.iter().chain(&added));
         let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
         self.last_stamp = stamp;
         Ok(flushed)
@@ -107,7 +139,12 @@ impl Writer {
             let number = self.batches;
             self.session(session).take_off(number)
         });
-        Ok(Flight { session, batch, log, last_stamp: self.last_stamp })
+        // A commit without values is of who makes it.
+        let author = match &batch {
+            Some(batch) => batch.author().cloned().unwrap_or_else(author::current),
+            None => None,
+        };
+        Ok(Flight { session, batch, log, last_stamp: self.last_stamp, author, draft: None })
     }
 
     /// What the commit's data logs have to sync before it is written; `None` where they hold nothing of it.
@@ -144,7 +181,7 @@ impl Writer {
 
     /// Takes the log back after a commit that is durable.
     pub fn finish(&mut self, flight: Flight, flushed: Flushed) {
-        let Flight { session, batch, log, last_stamp } = flight;
+        let Flight { session, batch, log, last_stamp, .. } = flight;
         if let Some(batch) = batch {
             batch.record_addresses(log.last_payload(), &mut self.shared);
             if let Some(own) = self.sessions.get_mut(&session) {

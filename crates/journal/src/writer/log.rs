@@ -61,6 +61,11 @@ impl Log {
         self.header.writer
     }
 
+    /// The store's id, as the header has it.
+    pub fn store(&self) -> Id {
+        self.header.store
+    }
+
     /// Sequence of the next commit.
     pub fn next_sequence(&self) -> u64 {
         self.sequence + 1

@@ -41,6 +41,7 @@ use loss::Loss;
 use session::Session;
 use shared::Shared;
 
+use crate::author::Author;
 use crate::identity::StoreIdentity;
 use crate::medium::{DataWriter, Medium};
 use crate::snapshot::Flushed;
@@ -308,12 +309,23 @@ impl Writer {
         self.identity = Some(identity);
     }
 
-    /// Takes an encoded value, where it can be kept in memory; else it is given back.
-    pub fn take<'a>(&mut self, session: Option<Id>, value: Encoded<'a>) -> Option<Encoded<'a>> {
+    /// Whether values of this author may join those that wait in a session.
+    pub fn may_take(&self, session: Option<Id>, author: &Author) -> bool {
+        self.sessions.get(&session).is_none_or(|own| own.batch.may_take(author))
+    }
+
+    /// Takes an encoded value of an author, where it can be kept in memory; else it is given back.
+    pub fn take<'a>(
+        &mut self,
+        session: Option<Id>,
+        value: Encoded<'a>,
+        author: Author,
+    ) -> Option<Encoded<'a>> {
         let place = value.digest.and_then(|digest| self.shared.find(digest));
         let own = self.session(session);
         own.note();
         let batch = &mut own.batch;
+        batch.note_author(author);
         if let Some(place) = place {
             batch.add_shared(value, place);
             return None;

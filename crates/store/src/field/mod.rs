@@ -82,6 +82,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, uncovered};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Result};
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::{KeyDecoder, key_text};
 
 pub use fields::Fields;
@@ -138,6 +139,11 @@ impl Field {
 
     fn name(&self) -> String {
         key_text(self.id().key)
+    }
+
+    /// The commits that its parts came by, each once and with its stamp.
+    pub fn commits(&self) -> Vec<(CommitId, u64)> {
+        self.source.commits()
     }
 
     /// The text that names the moment this field belongs to.

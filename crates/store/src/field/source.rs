@@ -14,6 +14,7 @@ use std::fmt;
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 
 use super::Field;
@@ -51,6 +52,11 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
 
     /// The text that names the moment it belongs to.
     fn version(&self) -> String;
+
+    /// The commits that its parts came by, each once and with its stamp; none where nobody knows them.
+    fn commits(&self) -> Vec<(CommitId, u64)> {
+        Vec::new()
+    }
 
     /// When its newest part was flushed, nanoseconds since 1970, by the writer's clock.
     fn time(&self) -> i64;

@@ -8,6 +8,7 @@ use fieldstone_core::geometry::{IndexBox, Summary, Uncovered, fill_box, uncovere
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, check};
+use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
@@ -183,6 +184,19 @@ impl FieldSource for LocalField {
             key: &self.versions.key,
             entry: self.versions.newest().id(),
         }
+    }
+
+    fn commits(&self) -> Vec<(CommitId, u64)> {
+        let mut commits: Vec<(CommitId, u64)> = Vec::new();
+        for part in self.versions.live() {
+            let log = self.snapshot.log_of(part.segment as usize);
+            let id = CommitId { store: log.header.store, log: part.writer, sequence: part.commit.sequence };
+            // Pieces of one commit follow one another.
+            if commits.last().is_none_or(|(last, _)| *last != id) {
+                commits.push((id, part.commit.stamp));
+            }
+        }
+        commits
     }
 
     fn version(&self) -> String {

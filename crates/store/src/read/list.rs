@@ -1,10 +1,11 @@
 //! Listing: a stream in key order that holds one block per segment.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::schema::Selection;
+use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 
@@ -24,6 +25,7 @@ pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOption
         users: HashMap::new(),
         masked: Vec::new(),
         failed: false,
+        only: None,
     })
 }
 
@@ -36,6 +38,8 @@ pub struct ListStream {
     /// Hidden versions of the last key, to be given next, in reverse.
     masked: Vec<ListEntry>,
     failed: bool,
+    /// Commits of which a field's parts have to be.
+    only: Option<HashSet<(Id, u64)>>,
 }
 
 impl Iterator for ListStream {
@@ -55,9 +59,25 @@ impl Iterator for ListStream {
 }
 
 impl ListStream {
+    /// The same, of fields alone with a part that came by one of these commits: log and sequence.
+    pub fn of_commits(mut self, commits: HashSet<(Id, u64)>) -> ListStream {
+        self.only = Some(commits);
+        self
+    }
+
+    fn is_wanted(&self, versions: &Versions) -> bool {
+        let of = |only: &HashSet<(Id, u64)>| {
+            versions.live().iter().any(|part| only.contains(&(part.writer, part.commit.sequence)))
+        };
+        self.only.as_ref().is_none_or(of)
+    }
+
     fn next_entry(&mut self) -> Result<Option<ListEntry>> {
         loop {
             let Some(mut versions) = self.scan.next_key()? else { return Ok(None) };
+            if !self.is_wanted(&versions) {
+                continue;
+            }
             let newest = if versions.live > 0 { Some(self.entry(&versions)?) } else { None };
             if self.options.depth < 3 {
                 let end = level_ends(&versions.key)?[usize::from(self.options.depth.max(1)) - 1];

@@ -3,6 +3,7 @@
 mod checksum;
 mod edges;
 mod export;
+mod fields;
 mod find;
 mod get;
 mod put;
@@ -21,6 +22,7 @@ Examples:
   fieldstone graph get store job:17
   fieldstone graph edges store /data/a.nc wasWrittenBy
   fieldstone graph export store /data/a.nc --format svg --output lineage.svg
+  fieldstone graph fields store job:17
   fieldstone graph stats store
 
 A vertex is TYPE:ID, or the path of a file. What is put is a version; nothing that was put is changed.";
@@ -38,6 +40,7 @@ enum Action {
     Get(get::Arguments),
     Put(put::Arguments),
     Edges(edges::Arguments),
+    Fields(fields::Arguments),
     Find(find::Arguments),
     Search(search::Arguments),
     Travel(travel::Arguments),
@@ -53,6 +56,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Get(arguments) => get::run(arguments, out),
         Action::Put(arguments) => put::run(arguments, out),
         Action::Edges(arguments) => edges::run(arguments, out),
+        Action::Fields(arguments) => fields::run(arguments, out),
         Action::Find(arguments) => find::run(arguments, out),
         Action::Search(arguments) => search::run(arguments, out),
         Action::Travel(arguments) => travel::run(arguments, out),

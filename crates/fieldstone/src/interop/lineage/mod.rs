@@ -29,7 +29,7 @@ mod darshan;
 pub(crate) mod export;
 mod openlineage;
 mod openlineage_own;
-mod props;
+pub(crate) mod props;
 mod sacct;
 mod script;
 mod tree;

@@ -40,6 +40,11 @@ impl PropList {
         more.0.iter().for_each(|(name, value)| self.set(name, value.clone()));
     }
 
+    /// Takes one away.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

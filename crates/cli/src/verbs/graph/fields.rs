@@ -1,0 +1,44 @@
+//! `fieldstone graph fields`: the fields that an execution wrote.
+
+use clap::Args;
+
+use crate::graph::{Graphed, vertex};
+use crate::json;
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph fields store job:17
+  fieldstone graph fields store process:17/node1-4711 --json
+
+Of a job those of its processes, too; of a commit those that came by it. What was replaced or removed since is not among
+them. Where a program reads, a line has key and bytes, with a tab between.
+
+With --json: {\"fields\": [...]} as fieldstone list has them.";
+
+/// List the fields that an execution wrote
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Graphed,
+    /// TYPE:ID
+    vertex: String,
+}
+
+/// Lists.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let name = vertex(&arguments.vertex)?;
+    let store = arguments.store.open()?;
+    let entries = store.fields_of(&name, None)?;
+    if out.json() {
+        return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
+    }
+    let mut table = Table::new([Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)]);
+    for entry in entries {
+        let entry = entry?;
+        table.row(vec![entry.key.to_string(), entry.nbytes.to_string()], out)?;
+    }
+    table.finish(out)
+}

@@ -1,0 +1,309 @@
+//! run: a command with a record of what it was, what it read and wrote, and how it ended.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::TestStore;
+
+/// The program, for scripts.
+const FIELDSTONE: &str = env!("CARGO_BIN_EXE_fieldstone");
+
+/// `fieldstone run store … -- sh -c script`, free of the surroundings of the test.
+fn script(t: &TestStore, options: &[&str], script: &str) -> Command {
+    let start = ["run", "store"].into_iter().chain(options.iter().copied());
+    let mut command = t.command(start.chain(["--", "sh", "-c", script]));
+    plain(&mut command);
+    command.env("F", FIELDSTONE);
+    command
+}
+
+fn plain(command: &mut Command) {
+    for (name, _) in std::env::vars() {
+        if name.starts_with("SLURM_") || name.starts_with("FIELDSTONE_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Far ends of relations of one type, with their properties.
+fn edges(t: &TestStore, vertex: &str, kind: &str) -> Vec<(String, Value)> {
+    let edges = t.run(["graph", "edges", "store", vertex, kind, "--json"]).ok().json();
+    let name = |end: &Value| format!("{}:{}", end[0].as_str().unwrap(), end[1].as_str().unwrap());
+    edges["edges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edge| (name(&edge["dst"]), edge["props"].clone()))
+        .collect()
+}
+
+/// The jobs of a store, by name.
+fn job(t: &TestStore, name: &str) -> (String, Value) {
+    let uid = Command::new("id").arg("-u").output().unwrap().stdout;
+    let user = format!("user:{}", String::from_utf8(uid).unwrap().trim());
+    let mut jobs = edges(t, &user, "run").into_iter().map(|(job, _)| (job.clone(), props(t, &job)));
+    jobs.find(|(_, props)| props["name"] == name).unwrap_or_else(|| panic!("no job {name}"))
+}
+
+fn props(t: &TestStore, vertex: &str) -> Value {
+    t.run(["graph", "get", "store", vertex, "--json"]).ok().json()["versions"][0]["props"].clone()
+}
+
+fn all_bytes(folder: &Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(all_bytes(&path));
+        } else {
+            all.extend(std::fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+fn it_ends_as_the_command_does_and_says_how() {
+    let t = TestStore::empty();
+    for (name, script_text, code) in [
+        ("good", "echo out; echo err >&2", 0),
+        ("bad", "exit 3", 3),
+        ("killed", "kill -9 $$", 137),
+        ("asked", "kill -TERM $$", 143),
+    ] {
+        let output = script(&t, &["--name", name], script_text).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{name}");
+        if code == 0 {
+            assert_eq!((&*output.stdout, &*output.stderr), (&b"out\n"[..], &b"err\n"[..]));
+        }
+    }
+    let facts = |name: &str| {
+        let (_, props) = job(&t, name);
+        assert!(props["start"].is_string() && props["end"].is_string());
+        (props["exit"].clone(), props["signal"].clone())
+    };
+    assert_eq!(facts("good"), (json!(0), Value::Null));
+    assert_eq!(facts("bad"), (json!(3), Value::Null));
+    assert_eq!(facts("killed"), (Value::Null, json!(9)));
+    assert_eq!(facts("asked"), (Value::Null, json!(15)));
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_recorded_and_ends_as_in_a_shell() {
+    let t = TestStore::empty();
+    let mut absent = t.command(["run", "store", "--name", "absent", "--", "no-such-command", "x"]);
+    plain(&mut absent);
+    let output = absent.output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("no-such-command"));
+    let (id, props) = job(&t, "absent");
+    assert_eq!((&props["exit"], &props["argv"]), (&json!(127), &json!(["no-such-command", "x"])));
+    assert!(props["error"].as_str().unwrap().contains("no-such-command"));
+    assert!(edges(&t, &id, "exe").is_empty());
+    std::fs::write(t.path().join("plain"), "text").unwrap();
+    let mut plain_file = t.command(["run", "store", "--", "./plain"]);
+    plain(&mut plain_file);
+    assert_eq!(plain_file.output().unwrap().status.code(), Some(126));
+    t.run(["run", "store"]).code(2);
+}
+
+#[test]
+fn what_ran_and_what_it_ran_on_is_recorded() {
+    let t = TestStore::empty();
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).current_dir(t.path());
+        assert!(command.output().unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    std::fs::write(t.path().join("code"), "1").unwrap();
+    git(&["add", "code"]);
+    git(&["commit", "-q", "-m", "x"]);
+    git(&["remote", "add", "origin", "https://me:hunter2@host/r.git"]);
+    std::fs::write(t.path().join("code"), "2").unwrap();
+    let done = script(&t, &["--name", "x", "--env", "MODEL_*"], "true")
+        .env("MODEL_A", "1")
+        .env("OTHER", "2")
+        .output()
+        .unwrap();
+    assert!(done.status.success());
+    let (id, props) = job(&t, "x");
+    assert_eq!(props["argv"], json!(["sh", "-c", "true"]));
+    assert_eq!(Path::new(props["cwd"].as_str().unwrap()), t.path().canonicalize().unwrap());
+    assert_eq!(props["env"]["MODEL_A"], "1");
+    assert!(props["env"]["PATH"].is_string() && props["env"]["OTHER"].is_null());
+    assert_eq!((&props["git"]["dirty"], props["git"]["commit"].as_str().unwrap().len()), (&json!(true), 40));
+    assert_eq!(props["git"]["remote"], "https://***@host/r.git");
+    let [(program, facts)] = &edges(&t, &id, "exe")[..] else { panic!("one program") };
+    let shell = std::fs::canonicalize("/bin/sh").unwrap();
+    assert_eq!(*program, format!("file:{}", shell.display()));
+    assert_eq!(facts["bytes"], json!(std::fs::metadata(&shell).unwrap().len()));
+    assert_eq!(facts["checksum"].as_str().unwrap().len(), 37);
+}
+
+#[test]
+fn a_secret_is_nowhere_in_the_store() {
+    let t = TestStore::empty();
+    let body = "$F archive store run=a variable=t step=0 < code; $F run store -- true --token hunter-four; true --password hunter-five";
+    std::fs::write(t.path().join("code"), "1").unwrap();
+    let mut command = script(&t, &["--name", "x"], body);
+    command.args(["--password=hunter-one", "--api-key", "hunter-two", "https://me:hunter-three@host/"]);
+    command.env("MY_PASSWORD", "hunter-six").env("SECRET", "hunter-seven").env("SLURM_JWT", "hunter-eight");
+    command.arg("is hunter-seven in it");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (_, props) = job(&t, "x");
+    let argv = props["argv"].as_array().unwrap();
+    assert_eq!(argv[3], "--password=${FIELDSTONE_SECRET_3}");
+    assert_eq!(argv[6], "https://${FIELDSTONE_SECRET_5}@host/");
+    assert_eq!(props["masked"], json!([2, 3, 5, 6, 7]));
+    let stored = all_bytes(&t.path().join("store"));
+    for secret in ["one", "two", "three", "four", "five", "six", "seven", "eight"] {
+        let secret = format!("hunter-{secret}");
+        assert!(!stored.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret}");
+    }
+    // Records may be compressed: what they say is looked at, too.
+    let (id, _) = job(&t, "x");
+    let processes = edges(&t, &id, "contains").into_iter().map(|(process, _)| process);
+    let all: Vec<String> = [id.clone()].into_iter().chain(processes).collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    for vertex in all {
+        let whole = t.run(["graph", "get", "store", &vertex, "--versions", "--json"]).ok().out();
+        assert!(!whole.contains("hunter-") && whole.contains("argv"), "{whole}");
+    }
+}
+
+#[test]
+fn children_and_grandchildren_belong_to_the_job() {
+    let t = TestStore::empty();
+    let body = "echo 0 | $F archive store run=a variable=t step=0
+        $F run store --name inner -- sh -c 'echo 1 | $F archive store run=a variable=t step=1'
+        $F get store run=a variable=t step=0 > out.txt";
+    let output = script(&t, &["--name", "outer", "--writes", "*.txt"], body).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (id, _) = job(&t, "outer");
+    let processes: Vec<String> = edges(&t, &id, "contains").into_iter().map(|(process, _)| process).collect();
+    assert_eq!(processes.len(), 4, "{processes:?}");
+    let all: Vec<Value> = processes.iter().map(|process| props(&t, process)).collect();
+    let inner = all.iter().position(|props| props["name"] == "inner").unwrap();
+    let grandchild = all.iter().position(|props| props["argv"][5] == "step=1").unwrap();
+    assert_eq!(format!("process:{}", all[grandchild]["parent"].as_str().unwrap()), processes[inner]);
+    assert!(all[inner]["parent"].is_null() && all[inner]["exit"] == 0);
+    let fields = t.run(["graph", "fields", "store", &id]).ok().out();
+    assert_eq!(fields, "{run=a}{variable=t}{step=0}\t2\n{run=a}{variable=t}{step=1}\t2\n");
+    // The file that the command wrote came of the field that one of its processes read.
+    let up = t.run(["trace", "store", "out.txt"]).ok().out();
+    assert!(up.contains("commit:") && up.contains("(1 field)"), "{up}");
+    let of_field = t.run(["trace", "store", "run=a", "variable=t", "step=1"]).ok().out();
+    assert!(of_field.contains(&processes[grandchild]), "{of_field}");
+    t.run(["trace", "store", "run=b"]).code(3);
+}
+
+#[test]
+fn files_are_recorded_whatever_they_are_called() {
+    let t = TestStore::empty();
+    let root = t.path().canonicalize().unwrap();
+    for name in ["in 1.nc", "in'2\n.nc", "old"] {
+        std::fs::write(root.join(name), name).unwrap();
+    }
+    let body = "cat in* > 'out \"$\".nc'; echo more >> old; mkdir sub; echo x > 'sub/é ü'; printf x > \"$(printf 'sub/\\377')\"";
+    let options = ["--name", "x", "--reads", "in*", "--writes", "out*", "--watch", ".", "--reads", "absent"];
+    let output = script(&t, &options, body).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("absent") && said.contains("not UTF-8"), "{said}");
+    let (id, _) = job(&t, "x");
+    let names = |kind: &str| {
+        let mut names: Vec<(String, Value)> = edges(&t, &id, kind)
+            .into_iter()
+            .map(|(file, props)| {
+                (file.replace(&format!("file:{}/", root.display()), ""), props["replaces"].clone())
+            })
+            .collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        names
+    };
+    let read: Vec<String> = names("read").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(read, ["in 1.nc", "in'2\n.nc"]);
+    let written = names("write");
+    let expected = [("old", Value::Null), ("out \"$\".nc", json!(true)), ("sub/é ü", json!(true))];
+    assert_eq!(
+        written,
+        expected.map(|(name, replaces)| (name.to_owned(), replaces)),
+        "and nothing of the store"
+    );
+    let target = root.join("out \"$\".nc").display().to_string();
+    assert!(t.run(["trace", "store", &target]).ok().out().contains("in 1.nc"));
+}
+
+/// Waits until a file is there.
+fn wait_for(path: &Path) {
+    for _ in 0..1000 {
+        if path.exists() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{} never came", path.display());
+}
+
+#[test]
+fn signals_are_passed_on_to_the_command() {
+    for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+        let t = TestStore::empty();
+        let body = format!("trap 'exit {}' {signal}; touch ready; while :; do sleep 0.05; done", 40 + number);
+        let mut command = script(&t, &["--name", "x"], &body);
+        let mut running = command.process_group(0).stdin(Stdio::null()).spawn().unwrap();
+        wait_for(&t.path().join("ready"));
+        let sent =
+            Command::new("kill").args([format!("-{signal}"), running.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(running.wait().unwrap().code(), Some(40 + number), "the command decides");
+        assert_eq!(job(&t, "x").1["exit"], json!(40 + number));
+    }
+}
+
+#[test]
+fn a_job_that_is_killed_with_its_wrapper_has_no_end() {
+    let t = TestStore::empty();
+    let mut command = script(&t, &["--name", "x"], "touch ready; exec sleep 60");
+    let mut running = command.process_group(0).spawn().unwrap();
+    wait_for(&t.path().join("ready"));
+    let group = format!("-{}", running.id());
+    assert!(Command::new("kill").args(["-9", "--", &group]).status().unwrap().success());
+    assert_eq!(running.wait().unwrap().signal(), Some(9));
+    let (_, props) = job(&t, "x");
+    assert!(props["start"].is_string() && props["end"].is_null() && props["exit"].is_null());
+}
+
+#[test]
+fn jobs_of_slurm_have_its_numbers() {
+    let t = TestStore::empty();
+    let slurm = |name: &str, variables: &[(&str, &str)]| {
+        let mut command = script(&t, &["--name", name], "echo x | $F archive store run=a variable=t step=0");
+        command.envs(variables.iter().copied());
+        assert!(command.output().unwrap().status.success());
+    };
+    slurm("batch", &[("SLURM_JOB_ID", "17"), ("SLURM_JOB_PARTITION", "big")]);
+    let props = props(&t, "job:17");
+    assert_eq!(
+        (&props["name"], &props["slurm"]),
+        (&json!("batch"), &json!({"job": "17", "partition": "big"}))
+    );
+    // Another command of the same script is a job of its own, within the first's number.
+    slurm("again", &[("SLURM_JOB_ID", "17")]);
+    let (id, _) = job(&t, "again");
+    assert!(id.starts_with("job:17."), "{id}");
+    assert!(edges(&t, "job:17", "contains").iter().any(|(part, _)| *part == id));
+    let step = [("SLURM_JOB_ID", "17"), ("SLURM_STEP_ID", "0"), ("SLURM_NTASKS", "2")];
+    for rank in ["0", "1"] {
+        slurm("rank", &step.into_iter().chain([("SLURM_PROCID", rank)]).collect::<Vec<_>>());
+    }
+    let ranks = edges(&t, "job:17.0", "contains");
+    assert!(ranks.iter().any(|(rank, _)| rank == "process:17.0/0"), "{ranks:?}");
+    assert_eq!(ranks.len(), 4, "two ranks, each with a process that it started: {ranks:?}");
+}

@@ -1,0 +1,259 @@
+//! One execution: who it is, and what it adds to the commits that it makes.
+//!
+//! A commit that holds fields, or records of the catalog, gets one relation `write` from the execution, at the commit's
+//! own stamp; what was read up to then goes into the same commit. So what a result came from is durable with the result,
+//! or neither is (G-30).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_core::value::Value;
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::{Record, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::log::SideRecord;
+use fieldstone_graph::put::{RelationPut, VertexPut};
+use fieldstone_journal::author::{CommitAuthor, CommitDraft};
+
+use super::ledger::{Ledger, ReadNote};
+use super::link::ExecutionLink;
+use crate::interop::lineage::GraphRows;
+use crate::interop::lineage::props::{PropList, Span, count, put_execution, relation};
+
+/// An execution that runs in this process.
+#[derive(Debug)]
+pub struct ExecutionInner {
+    /// The world of its store, of which clock and random numbers are taken. Who we are says the operating system.
+    pub env: Env,
+    /// The process that it runs in.
+    pub process: u32,
+    /// What it is called: a job, or a process of one.
+    pub vertex: VertexName,
+    pub job: VertexName,
+    /// The URL of the store that its processes record in, where they can open it.
+    pub store: Option<String>,
+    /// The store that says who ran the job, where that is another execution.
+    recorded: Option<Id>,
+    /// The execution of this process that it lies in.
+    pub outer: Option<Arc<ExecutionInner>>,
+    /// The store that its record is in, once that is there.
+    home: OnceLock<Id>,
+    /// When it began, as a stamp.
+    pub start: u64,
+    /// What was known of it then.
+    begun: PropList,
+    /// The greatest stamp that it gave away or read.
+    last: AtomicU64,
+    open: AtomicBool,
+    ledger: Mutex<Ledger>,
+}
+
+/// Who an execution is.
+#[derive(Debug)]
+pub struct Naming {
+    pub vertex: VertexName,
+    pub job: VertexName,
+    pub store: Option<String>,
+    pub recorded: Option<Id>,
+    pub outer: Option<Arc<ExecutionInner>>,
+}
+
+impl ExecutionInner {
+    /// An execution that begins now.
+    pub fn new(env: Env, naming: Naming, begun: PropList) -> ExecutionInner {
+        let Naming { vertex, job, store, recorded, outer } = naming;
+        let read = outer.as_ref().map_or(0, |outer| outer.last.load(Ordering::Relaxed));
+        let inner = ExecutionInner {
+            process: std::process::id(),
+            env,
+            vertex,
+            job,
+            store,
+            recorded,
+            outer,
+            home: OnceLock::new(),
+            start: 0,
+            begun,
+            last: AtomicU64::new(read),
+            open: AtomicBool::new(true),
+            ledger: Mutex::default(),
+        };
+        ExecutionInner { start: inner.stamp(), ..inner }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stamp above all that it read or gave away.
+    pub fn stamp(&self) -> u64 {
+        self.stamp_at(self.env.clock.now())
+    }
+
+    fn stamp_at(&self, now: i64) -> u64 {
+        let now = u64::try_from(now).unwrap_or(0);
+        let next = |last: u64| now.max(last.saturating_add(1));
+        let before = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        next(before.unwrap_or_default())
+    }
+
+    /// Whether it has not ended.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// It has ended: nothing is recorded of it any more.
+    pub fn close(&self) {
+        self.open.store(false, Ordering::Relaxed);
+        if let Some(outer) = &self.outer {
+            // What the outer one does next may follow from what this one read.
+            outer.last.fetch_max(self.last.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// What processes that it starts are given.
+    pub fn link(&self) -> ExecutionLink {
+        let process = (self.vertex != self.job).then(|| self.vertex.id.to_string());
+        let id = self.home.get().copied().or(self.recorded);
+        ExecutionLink { job: self.job.id.to_string(), process, store: self.store.clone(), id }
+    }
+
+    /// Notes that bytes of a field were read, which came by these commits.
+    pub fn note_read(&self, commits: &[(CommitId, u64)], note: &FieldRead<'_>) {
+        if !self.is_open() {
+            return;
+        }
+        let time = self.env.clock.now();
+        for (commit, stamp) in commits {
+            self.last.fetch_max(*stamp, Ordering::Relaxed);
+            let (commit, stamp) = (*commit, self.stamp_at(time));
+            let FieldRead { fields, bytes, request, url } = *note;
+            self.ledger().note(&ReadNote { commit, stamp, time, fields, bytes, request, url });
+        }
+    }
+
+    /// Relations of what it read and a store was not given yet: for a commit that may be another execution's.
+    pub fn reads(&self, store: Id) -> Result<Vec<RelationPut>> {
+        let put = |row: RelationRow| {
+            let RelationRow { kind, source, target, version, until, props } = row;
+            RelationPut { kind, source, target, props, time: Some(version.stamp), until }
+        };
+        Ok(self.ledger().fresh(store, &self.vertex)?.into_iter().map(put).collect())
+    }
+
+    /// Whether it read something that no store was given.
+    pub fn is_behind(&self) -> bool {
+        self.ledger().is_behind()
+    }
+
+    /// Its record is in the store of this id, which was given who it is.
+    pub fn note_described(&self, store: Id) {
+        self.home.get_or_init(|| store);
+        self.ledger().note_described(store);
+    }
+
+    /// The store that says who ran its job.
+    pub fn recorded(&self) -> Option<Id> {
+        if self.vertex == self.job { self.home.get().copied() } else { self.recorded }
+    }
+
+    /// Who it is, for a store: it itself, its job and its user; where it has ended, with what is known then.
+    pub fn description(&self, store: Option<Id>, end: Option<(u64, &PropList)>) -> Result<GraphRows> {
+        let mut rows = GraphRows::default();
+        let span = Span { begin: self.start, end: end.map(|(end, _)| end) };
+        let none = PropList::default();
+        let ended = end.map_or(&none, |(_, ended)| ended);
+        put_execution(&mut rows, &self.vertex, span, self.begun.clone(), ended)?;
+        let user = VertexName::new("user", &Env::real().identity.uid().to_string());
+        if self.vertex != self.job {
+            rows.relations.push(relation("contains", &self.job, &self.vertex, span));
+        }
+        // Who ran the job is said there by whoever began it.
+        if self.vertex == self.job || self.recorded.is_none() || self.recorded != store {
+            rows.relations.push(relation("run", &user, &self.job, span));
+        }
+        Ok(rows)
+    }
+
+    fn rows_of(&self, draft: &CommitDraft) -> Result<Vec<SideRecord>> {
+        let mut ledger = self.ledger();
+        let wrote = draft.fields > 0 || draft.catalog;
+        let mut relations = ledger.fresh(draft.id.store, &self.vertex)?;
+        if relations.is_empty() && !wrote {
+            return Ok(Vec::new());
+        }
+        ledger.note_offered(draft.id);
+        let mut vertices = Vec::new();
+        if !ledger.is_described(draft.id.store) {
+            let described = self.description(Some(draft.id.store), None)?;
+            vertices.extend(described.vertices.into_iter().map(|put| self.vertex_row(put)));
+            relations.extend(described.relations.into_iter().map(|put| self.relation_row(put)));
+        }
+        drop(ledger);
+        if wrote {
+            let mut props = PropList::default();
+            props.set("fields", count(draft.fields));
+            props.set("bytes", count(draft.bytes));
+            relations.push(RelationRow {
+                kind: "write".into(),
+                source: self.vertex.clone(),
+                target: VertexName::new("commit", &draft.id.to_string()),
+                version: Version { stamp: draft.stamp, time: draft.time, deleted: false },
+                until: None,
+                props: props.props()?,
+            });
+        }
+        Ok(Record::encode_rows(&vertices, &relations))
+    }
+
+    fn version(&self, time: Option<u64>) -> Version {
+        let stamp = time.unwrap_or(self.start);
+        Version { stamp, time: stamp as i64, deleted: false }
+    }
+
+    fn vertex_row(&self, put: VertexPut) -> VertexRow {
+        let VertexPut { vertex, fixed, props, time } = put;
+        VertexRow { vertex, version: self.version(time), fixed, props }
+    }
+
+    fn relation_row(&self, put: RelationPut) -> RelationRow {
+        let RelationPut { kind, source, target, props, time, until } = put;
+        RelationRow { kind, source, target, version: self.version(time), until, props }
+    }
+}
+
+/// A read of a field.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldRead<'a> {
+    /// 1 where the field was not read before, else 0.
+    pub fields: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// What was asked for.
+    pub request: &'a Arc<str>,
+    /// The URL of the store.
+    pub url: Option<&'a Arc<str>>,
+}
+
+impl CommitAuthor for ExecutionInner {
+    fn floor(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    fn records(&self, draft: &CommitDraft) -> Vec<SideRecord> {
+        self.last.fetch_max(draft.stamp, Ordering::Relaxed);
+        // Names and properties are bounded where they are made: this does not fail, and must not stop a flush.
+        self.rows_of(draft).unwrap_or_default()
+    }
+
+    fn landed(&self, draft: &CommitDraft) {
+        self.ledger().landed(draft.id);
+    }
+}
+
+/// Texts as one value.
+pub fn texts(all: &[String]) -> Value {
+    Value::List(all.iter().map(|text| Value::Text(text.clone())).collect())
+}

@@ -1,0 +1,447 @@
+//! Executions: who made what is in a store. A command that `fieldstone run` starts, a block of a program, a process of a
+//! job: what it archives and reads meanwhile is recorded in the provenance graph, commit by commit (docs/guide/executions.md).
+//!
+//! | module | |
+//! |---|---|
+//! | here | [`Execution`]: a part of this process, from its beginning to its end |
+//! | `child` | [`run`]: a command as an execution |
+//! | `current` | which execution a call belongs to |
+//! | `inner`, `ledger` | what an execution adds to commits; what it read |
+//! | `capture` | fields that were asked for within one |
+//! | `environment`, `git`, `files`, `link` | what is known of it; the variable that children are given |
+//! | `secrets` | what is never written |
+//!
+//! ```
+//! use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
+//! use fieldstone::{ArchiveOptions, OpenOptions, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let regrid = Execution::begin(&store, ExecutionOptions { name: Some("regrid".into()), ..Default::default() })?;
+//! store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
+//! let job = regrid.vertex().clone();
+//! regrid.finish(&Outcome::exit(0))?;
+//! assert_eq!(store.graph().edges(&job, Some("write"), Default::default(), None, None)?.len(), 1);
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+mod capture;
+mod child;
+pub(crate) mod current;
+mod environment;
+mod files;
+mod git;
+mod inner;
+mod ledger;
+mod link;
+mod secrets;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::graph::VertexName;
+use fieldstone_graph::put::RelationPut;
+use fieldstone_journal::author::AuthorScope;
+
+pub(crate) use capture::Asked;
+pub use child::{Ended, run};
+use environment::Variables;
+use files::{FileMarks, NamedFile};
+use inner::{ExecutionInner, Naming};
+pub use link::{ExecutionLink, VARIABLE, reachable};
+
+use crate::interop::lineage::GraphRows;
+use crate::interop::lineage::props::{PropList, Span, count, relation};
+use crate::{OpenOptions, Store};
+
+/// How far the times of files may lag behind the clock, nanoseconds: a tick of the kernel, at most 10 ms.
+const LAG: u64 = 10_000_000;
+
+/// Blocks of programs in jobs of this process so far.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// What is said of an execution when it begins.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionOptions {
+    /// Its name; the program's, where there is none.
+    pub name: Option<String>,
+    /// Its arguments, the program first; where there are none, those of this process.
+    pub argv: Vec<String>,
+    /// The file that is executed.
+    pub executable: Option<PathBuf>,
+    /// Files that it reads, as paths and patterns of a shell.
+    pub reads: Vec<String>,
+    /// Files that it writes: those of them that are new or changed at its end.
+    pub writes: Vec<String>,
+    /// Folders whose new and changed files it wrote.
+    pub watch: Vec<PathBuf>,
+    /// Parameters.
+    pub params: Vec<(String, Value)>,
+    /// Variables of the environment that are kept beside those of the list; a `*` at the end stands for anything.
+    pub env: Vec<String>,
+    /// Whether it is this whole process, with what it starts, and not a block of it.
+    pub whole: bool,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its exit code; none where a signal ended it.
+    pub exit: Option<i64>,
+    /// The signal that ended it.
+    pub signal: Option<i64>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+impl Outcome {
+    /// It ended with an exit code.
+    pub fn exit(code: i64) -> Outcome {
+        Outcome { exit: Some(code), ..Outcome::default() }
+    }
+}
+
+/// An execution that runs in this process. One that is dropped without its end has none in the record, as one that
+/// was killed.
+#[derive(Debug)]
+pub struct Execution {
+    inner: Arc<ExecutionInner>,
+    store: Store,
+    options: ExecutionOptions,
+    folder: PathBuf,
+    executable: Option<NamedFile>,
+    reads: Vec<NamedFile>,
+    before: FileMarks,
+    notes: Vec<String>,
+}
+
+/// That something belongs to an execution.
+#[derive(Debug, Clone)]
+pub struct Membership(Arc<ExecutionInner>);
+
+impl Membership {
+    /// This thread's calls belong to an execution from here on, or to none that it has entered.
+    pub fn switch(to: Option<&Membership>) {
+        drop(current::enter(to.map(|membership| membership.0.clone())));
+    }
+
+    /// Whether more than one is open in this process, so that it matters which of them a thread has entered.
+    pub fn matters() -> bool {
+        current::is_contended()
+    }
+}
+
+/// While it lives, calls of this thread belong to an execution.
+#[derive(Debug)]
+#[must_use]
+pub struct EntryScope(Option<Arc<ExecutionInner>>);
+
+impl Drop for EntryScope {
+    fn drop(&mut self) {
+        drop(current::enter(self.0.take()));
+    }
+}
+
+impl Naming {
+    /// A process that found a link.
+    fn of_process(link: &ExecutionLink, rank: Option<u64>) -> Naming {
+        let mut place = environment::place(rank);
+        // What a rank starts has its variables, and is another process.
+        if link.process.as_deref() == Some(&*format!("{}/{place}", link.job)) {
+            place = environment::place(None);
+        }
+        let vertex = VertexName::new("process", &format!("{}/{place}", link.job));
+        let (job, store) = (VertexName::new("job", &link.job), link.store.clone());
+        Naming { vertex, job, store, recorded: link.id, outer: None }
+    }
+}
+
+impl Execution {
+    /// Begins an execution whose record is in `store`, within the one that this thread has [entered](Self::enter), or
+    /// the job that this process belongs to. What was archived before is flushed, and so is the beginning of the record.
+    pub fn begin(store: &Store, options: ExecutionOptions) -> Result<Execution> {
+        store.flush(None)?;
+        let env = store.composed().journal().env().clone();
+        let variables = Variables::own();
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let (naming, allocation) = name(store, &env, &variables, options.whole)?;
+        let parent = naming.outer.as_ref().filter(|outer| !options.whole && outer.vertex != outer.job);
+        let parent = parent.map(|outer| outer.vertex.id.to_string());
+        let parent = parent.or_else(|| options.whole.then(ExecutionLink::of_environment)??.process);
+        let begun = describe(&options, &variables, &folder, parent);
+        let inner = Arc::new(ExecutionInner::new(env, naming, begun));
+        let mut notes = Vec::new();
+        let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
+        let read = files::expand(&options.reads, &folder, &mut absent);
+        let reads = read.iter().filter_map(|path| files::look(path, None, &mut notes)).collect();
+        let executable =
+            options.executable.as_deref().and_then(|path| files::look_at_program(path, &mut notes));
+        let without = store.composed().journal().home().folder;
+        let before = files::marks(&options.writes, &options.watch, &folder, without.as_deref());
+        let mut execution =
+            Execution { inner, store: store.clone(), options, folder, executable, reads, before, notes };
+        execution.record(allocation)?;
+        Ok(execution)
+    }
+
+    /// Puts the beginning of the record.
+    fn record(&mut self, allocation: Option<VertexName>) -> Result<()> {
+        let span = Span { begin: self.inner.start, end: None };
+        let mut rows = self.inner.description(Some(self.home_id()), None)?;
+        if let Some(allocation) = allocation {
+            rows.relations.push(relation("contains", &allocation, &self.inner.job, span));
+        }
+        self.put_inputs(&mut rows, span)?;
+        current::open(&self.inner);
+        let begun = self.put(rows);
+        if begun.is_err() {
+            current::close(&self.inner);
+        }
+        begun
+    }
+
+    /// Puts rows, and flushes them with all that was archived in the execution.
+    fn put(&self, rows: GraphRows) -> Result<()> {
+        let _author = AuthorScope::enter(Some(self.inner.clone()));
+        let _entered = self.enter();
+        self.store.graph().put(rows.vertices, rows.relations, None)?;
+        self.store.flush(None)?;
+        self.inner.note_described(self.home_id());
+        Ok(())
+    }
+
+    /// The id of its store, which may not be there yet: then it will have this one.
+    fn home_id(&self) -> Id {
+        self.store.composed().journal().home().id
+    }
+
+    /// The program, and the files that were named to be read.
+    fn put_inputs(&self, rows: &mut GraphRows, span: Span) -> Result<()> {
+        for (kind, files) in [("exe", self.executable.as_slice()), ("read", &self.reads)] {
+            for file in files {
+                rows.relations.push(self.file_relation(kind, file, span)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn file_relation(&self, kind: &str, file: &NamedFile, span: Span) -> Result<RelationPut> {
+        let target = VertexName::new(if file.folder { "directory" } else { "file" }, &file.path);
+        let mut put = relation(kind, &self.inner.vertex, &target, span);
+        let mut props = PropList::default();
+        if !file.folder {
+            props.set("bytes", count(file.bytes));
+            props.set_some("checksum", file.checksum.clone().map(Value::Text));
+        }
+        if kind == "write" && file.replaces {
+            props.set("replaces", Value::Bool(true));
+        }
+        put.props = props.props()?;
+        Ok(put)
+    }
+
+    /// What it is called in the graph.
+    pub fn vertex(&self) -> &VertexName {
+        &self.inner.vertex
+    }
+
+    /// The job that it belongs to, or is.
+    pub fn job(&self) -> &VertexName {
+        &self.inner.job
+    }
+
+    /// What processes that it starts are given as `FIELDSTONE_EXECUTION`.
+    pub fn link(&self) -> ExecutionLink {
+        self.inner.link()
+    }
+
+    /// What could not be recorded so far, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// As long as the scope lives, calls of this thread belong to it, whatever else is open.
+    pub fn enter(&self) -> EntryScope {
+        EntryScope(current::enter(Some(self.inner.clone())))
+    }
+
+    /// For a binding whose language knows to which execution a call belongs.
+    pub fn membership(&self) -> Membership {
+        Membership(self.inner.clone())
+    }
+
+    /// Ends it: flushes, and puts the end of the record. Gives what could not be recorded. In a forked child this
+    /// does nothing: the execution is the parent's.
+    pub fn finish(mut self, outcome: &Outcome) -> Result<Vec<String>> {
+        self.end(outcome)
+    }
+
+    /// As [`finish`](Self::finish), where the caller cannot give it away; a second end does nothing.
+    pub fn end(&mut self, outcome: &Outcome) -> Result<Vec<String>> {
+        if !self.inner.is_open() || std::process::id() != self.inner.process {
+            return Ok(Vec::new());
+        }
+        let ended = self.put_end(outcome);
+        current::close(&self.inner);
+        ended?;
+        Ok(std::mem::take(&mut self.notes))
+    }
+
+    fn put_end(&mut self, outcome: &Outcome) -> Result<()> {
+        let end = self.inner.stamp();
+        let start = self.inner.start;
+        let mut ended = PropList::default();
+        ended.set_some("exit", outcome.exit.map(Value::Int));
+        ended.set_some("signal", outcome.signal.map(Value::Int));
+        ended.set_some("error", outcome.error.as_deref().map(|text| Value::Text(secrets::hide(text))));
+        let mut rows = self.inner.description(Some(self.home_id()), Some((end, &ended)))?;
+        // The version of its beginning is there.
+        rows.vertices.retain(|put| put.time != Some(start) || end == start);
+        self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
+        let without = self.store.composed().journal().home().folder;
+        let (writes, watch) = (&self.options.writes, &self.options.watch);
+        let mut absent =
+            |pattern: &str| self.notes.push(format!("{pattern}: there is no such file that was written"));
+        drop(files::expand(writes, &self.folder, &mut absent));
+        // Fields of another execution may wait in the same session, and then the next commit is that one's.
+        rows.relations.extend(self.inner.reads(self.home_id())?);
+        let after = files::marks(writes, watch, &self.folder, without.as_deref());
+        for file in files::changed(&self.before, &after, &mut self.notes) {
+            // A file that was there may have been written from the beginning on.
+            let begin = file.created.filter(|_| file.replaces).map_or(start, |made| made.clamp(start, end));
+            // The times of files lag behind the clock: what was read just before must not seem to come after.
+            let written = file.modified.saturating_add(LAG);
+            let span = Span { begin, end: Some(written.clamp(begin, end)) };
+            rows.relations.push(self.file_relation("write", &file, span)?);
+        }
+        self.put(rows)
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.inner.is_open() {
+            current::close(&self.inner);
+        }
+    }
+}
+
+/// What an execution is called, and the job of SLURM that its own one is a part of.
+fn name(
+    store: &Store,
+    env: &Env,
+    variables: &Variables,
+    whole: bool,
+) -> Result<(Naming, Option<VertexName>)> {
+    let url = reachable(store.url());
+    if let Some(outer) = current::outer() {
+        let job = outer.job.clone();
+        let vertex = match current::own_process().filter(|own| whole && Arc::ptr_eq(own, &outer)) {
+            Some(own) => own.vertex.clone(),
+            None => {
+                let n = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
+                let rank = variables.rank();
+                let link = outer.link();
+                let own = Naming::of_process(&ExecutionLink { process: None, ..link }, rank);
+                VertexName::new("process", &format!("{}.{n}", own.vertex.id))
+            }
+        };
+        // Its children record where the innermost execution does.
+        let recorded = outer.recorded();
+        return Ok((Naming { vertex, job, store: url, recorded, outer: Some(outer) }, None));
+    }
+    let mut random = [0; 8];
+    env.rand.fill(&mut random);
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let alone = |id: &str| {
+        let job = VertexName::new("job", id);
+        Naming { vertex: job.clone(), job, store: url.clone(), recorded: None, outer: None }
+    };
+    let Some(slurm) = variables.slurm_job() else { return Ok((alone(&random), None)) };
+    if variables.rank().is_some() {
+        let link = ExecutionLink { job: slurm, process: None, store: url, id: None };
+        return Ok((Naming::of_process(&link, variables.rank()), None));
+    }
+    // Several commands of one batch script have one number (G-35).
+    let job = VertexName::new("job", &slurm);
+    match store.graph().versions(&job, None)?.is_empty() {
+        true => Ok((alone(&slurm), None)),
+        false => Ok((alone(&format!("{slurm}.{}", &random[..8])), Some(job))),
+    }
+}
+
+/// What is known of an execution as it begins.
+fn describe(
+    options: &ExecutionOptions,
+    variables: &Variables,
+    folder: &Path,
+    parent: Option<String>,
+) -> PropList {
+    let own;
+    let argv = match options.argv.is_empty() {
+        true => {
+            own = environment::arguments();
+            &own
+        }
+        false => &options.argv,
+    };
+    let known = secrets::values(&variables.pairs());
+    let masked = secrets::mask(argv, &known);
+    let program = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
+    let mut props = PropList::default();
+    props.set_some("name", options.name.clone().or(program).map(Value::Text));
+    props.set("argv", inner::texts(&masked.argv));
+    if !masked.masked.is_empty() {
+        props.set("masked", Value::List(masked.masked.iter().map(|index| count(*index as u64)).collect()));
+    }
+    props.set_some("cwd", folder.to_str().map(|folder| Value::Text(folder.to_owned())));
+    props.set("host", Value::Text(Env::real().identity.host()));
+    props.set_some("parent", parent.map(Value::Text));
+    if !options.params.is_empty() {
+        let shown = |(name, value): &(String, Value)| {
+            let value = if secrets::is_secret_name(name) {
+                Value::Text(secrets::HIDDEN.to_owned())
+            } else {
+                value.clone()
+            };
+            (name.clone(), value)
+        };
+        props.set("params", Value::Map(options.params.iter().map(shown).collect()));
+    }
+    props.set("env", variables.kept(&options.env));
+    props.set_some("git", git::describe(folder, &*Env::real().clock));
+    props.set_some("slurm", variables.slurm());
+    props
+}
+
+/// What is known of this process, which belongs to a job.
+fn own_description(env: &Env, variables: &Variables, parent: Option<&str>) -> PropList {
+    let folder = env.disk.absolute(Path::new(".")).unwrap_or_else(|_| PathBuf::from("/"));
+    // Its sources are those of the job, as a rule; asking for them would cost each process some processes more.
+    let mut props = describe(&ExecutionOptions::default(), variables, &folder, parent.map(str::to_owned));
+    props.remove("git");
+    props
+}
+
+/// Where this process belongs to a job and has read what no store knows of, since it wrote to none: puts that into the
+/// store of the job. Programs that read with this library call it as they end; closing a store does.
+pub fn settle() -> Result<()> {
+    let Some(own) = current::own_process().filter(|own| own.is_behind() && own.is_open()) else {
+        return Ok(());
+    };
+    let Some(url) = own.store.clone() else { return Ok(()) };
+    let store = crate::open(&url, &OpenOptions::default())?;
+    let _author = AuthorScope::enter(Some(own.clone()));
+    let id = store.composed().journal().home().id;
+    if own.recorded().is_some_and(|known| known != id) {
+        return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
+    }
+    let rows = own.description(Some(id), None)?;
+    store.graph().put(rows.vertices, rows.relations, None)?;
+    store.flush(None)?;
+    store.composed().close_quietly()
+}

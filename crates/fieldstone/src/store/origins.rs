@@ -1,0 +1,78 @@
+//! From fields to the commits they came by, and from executions to the fields they wrote: how lineage finds fields, of
+//! which the graph has none.
+
+use std::collections::{BTreeMap, HashSet};
+
+use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::VertexName;
+use fieldstone_graph::read::Versions;
+use fieldstone_graph::trace::{Lineage, TraceOptions};
+use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
+
+use super::Store;
+
+impl Store {
+    /// The commits that the fields of requests came by, the newest first.
+    pub fn commits(&self, requests: &[Request], transaction: Option<Id>) -> Result<Vec<CommitId>> {
+        let options = RetrieveOptions { strict: false, transaction };
+        let mut commits = BTreeMap::new();
+        for request in requests {
+            // Not by way of the execution that asks: looking is not reading.
+            for field in self.composed.fields.retrieve(request, &options)?.iter() {
+                commits.extend(field?.commits());
+            }
+        }
+        let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
+        commits.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(commits.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// The lineage of data as one: of vertices, and of the commits that the fields of requests came by. NotFound where
+    /// there are neither; of what nothing is recorded there is nothing but itself.
+    pub fn trace_data(
+        &self,
+        vertices: Vec<VertexName>,
+        requests: &[Request],
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        let mut roots = vertices;
+        let commits = self.commits(requests, transaction)?;
+        roots.extend(commits.iter().map(|commit| VertexName::new("commit", &commit.to_string())));
+        let Some((root, others)) = roots.split_first() else {
+            let named: Vec<String> = requests.iter().map(|request| request.to_string()).collect();
+            return Err(Code::FieldNotFound
+                .error(format!("no field {}", named.join(" or ")))
+                .with_hint("see what exists with axes or list"));
+        };
+        self.graph().trace_all(root, others, options, transaction)
+    }
+
+    /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
+    /// they stand now.
+    pub fn fields_of(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Listing> {
+        let mut commits = HashSet::new();
+        let mut take = |name: &VertexName| {
+            if &*name.kind == "commit"
+                && let Some(id) = CommitId::parse(&name.id)
+                && id.store == self.composed.journal().home().id
+            {
+                commits.insert((id.log, id.sequence));
+            }
+        };
+        take(vertex);
+        let (mut executions, graph) = (vec![vertex.clone()], self.graph());
+        if &*vertex.kind == "job" {
+            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, transaction)?;
+            executions.extend(parts.into_iter().map(|part| part.far));
+        }
+        for execution in &executions {
+            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, transaction)?;
+            writes.iter().for_each(|write| take(&write.far));
+        }
+        self.composed.fields.list_commits(commits, &ListOptions { transaction, ..ListOptions::default() })
+    }
+}

@@ -1,0 +1,107 @@
+//! Executions for Python: the class `_Execution`, which `fieldstone.execution` is a thin layer over.
+
+use std::sync::{Mutex, PoisonError};
+
+use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::catalog::values;
+use crate::context::{self, PyMembership};
+use crate::errors::Raise;
+use crate::log::Waiting as _;
+use crate::store::Store;
+
+/// An execution of this process.
+#[pyclass(frozen, name = "_Execution", module = "fieldstone")]
+pub struct PyExecution {
+    execution: Mutex<Execution>,
+    membership: Py<PyMembership>,
+    pair: (String, String),
+    job: (String, String),
+    link: String,
+}
+
+/// Type and id.
+fn pair(vertex: &fieldstone::graph::VertexName) -> (String, String) {
+    (vertex.kind.to_string(), vertex.id.to_string())
+}
+
+#[pymethods]
+impl PyExecution {
+    /// Begins an execution within the one that the context names.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments, reason = "what is said of an execution")]
+    fn begin(
+        py: Python<'_>,
+        store: &Bound<'_, Store>,
+        name: Option<String>,
+        reads: Vec<String>,
+        writes: Vec<String>,
+        params: Option<Bound<'_, PyDict>>,
+        env: Vec<String>,
+        executable: Option<std::path::PathBuf>,
+    ) -> PyResult<PyExecution> {
+        let params = params.map_or_else(|| Ok(Vec::new()), |params| values::with_none(&params, "params"))?;
+        let options =
+            ExecutionOptions { name, reads, writes, params, env, executable, ..ExecutionOptions::default() };
+        let handle = store.get().handle()?;
+        context::switch(py)?;
+        let execution = py.waiting(|| Execution::begin(&handle, options)).or_raise()?;
+        Ok(PyExecution {
+            membership: Py::new(py, PyMembership::of(&execution))?,
+            pair: pair(execution.vertex()),
+            job: pair(execution.job()),
+            link: execution.link().encode(),
+            execution: Mutex::new(execution),
+        })
+    }
+
+    /// What it is called in the graph.
+    #[getter]
+    fn pair(&self) -> (String, String) {
+        self.pair.clone()
+    }
+
+    /// The job that it belongs to, or is.
+    #[getter]
+    fn job(&self) -> (String, String) {
+        self.job.clone()
+    }
+
+    /// What the context names while it is open.
+    #[getter]
+    fn membership(&self, py: Python<'_>) -> Py<PyMembership> {
+        self.membership.clone_ref(py)
+    }
+
+    /// What its children are given as FIELDSTONE_EXECUTION.
+    #[getter]
+    fn link(&self) -> &str {
+        &self.link
+    }
+
+    /// Ends it; gives what could not be recorded.
+    fn end(
+        &self,
+        py: Python<'_>,
+        code: Option<i64>,
+        signal: Option<i64>,
+        error: Option<String>,
+    ) -> PyResult<Vec<String>> {
+        let outcome = Outcome { exit: code, signal, error };
+        let ended = py.waiting(|| {
+            let mut execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = execution.notes().to_vec();
+            execution.end(&outcome).map(|notes| if notes.is_empty() { before } else { notes })
+        });
+        ended.or_raise()
+    }
+}
+
+/// Puts into the store of a job what this process has read, where no store has it yet.
+#[pyfunction]
+#[pyo3(name = "_settle")]
+pub fn settle(py: Python<'_>) -> PyResult<()> {
+    py.detach(fieldstone::execution::settle).or_raise()
+}
