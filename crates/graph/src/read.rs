@@ -178,7 +178,7 @@ pub fn relation(
     Ok(Relation {
         kind: state.vocabulary().name(&edge.direction.kind, edge.direction.reverse),
         near: near.clone(),
-        far: state.name(edge.far)?,
+        far: state.far_name(version)?,
         reverse: edge.direction.reverse,
         props: props.pairs()?,
         stamp: version.stamp,

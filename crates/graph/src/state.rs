@@ -84,6 +84,9 @@ impl EdgeVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RowPlace {
     segment: u32,
+    /// The numbers there of the vertex that has the version, and of the far end.
+    vertex: u32,
+    far: u32,
     from: u64,
     len: u32,
 }
@@ -244,13 +247,13 @@ impl GraphState {
                 let direction = Direction { kind: kind.clone(), reverse };
                 for end in group.far_ends(segment.summary.base) {
                     let (end, row) = end?;
-                    let versions = edge_versions(segment, i, &end, behind.unwrap_or(0) + row)?;
+                    let versions = edge_versions(segment, (i, number), &end, behind.unwrap_or(0) + row)?;
                     let far = segment.place(end.number)?;
                     all.push(Edge { direction: direction.clone(), far, versions });
                 }
             }
         }
-        if sources > 1 { self.merge_edges(place, all) } else { Ok(all) }
+        if sources > 1 { self.merge_edges(all) } else { Ok(all) }
     }
 
     /// The version of a relation at a vertex that holds at a moment: the newest that stands and has not ended.
@@ -296,7 +299,7 @@ impl GraphState {
     }
 
     /// Brings together what several segments have of one vertex.
-    fn merge_edges(&self, place: VertexPlace, mut all: Vec<Edge>) -> Result<Vec<Edge>> {
+    fn merge_edges(&self, mut all: Vec<Edge>) -> Result<Vec<Edge>> {
         all.sort_by(|a, b| (&a.direction, a.far).cmp(&(&b.direction, b.far)));
         let mut merged: Vec<Edge> = Vec::with_capacity(all.len());
         for edge in all {
@@ -317,7 +320,7 @@ impl GraphState {
                 match kept.last_mut() {
                     // The row decides where all else is equal; it stands at the source.
                     Some(last) if order(last) == order(&version) && !edge.direction.reverse => {
-                        if self.own_row(place, &version)? > self.own_row(place, last)? {
+                        if self.own_row(&version)? > self.own_row(last)? {
                             *last = version;
                         }
                     }
@@ -344,22 +347,27 @@ impl GraphState {
         versions: &[&EdgeVersion],
     ) -> Result<Vec<(i64, Props)>> {
         if !edge.direction.reverse {
-            return versions.iter().map(|version| self.own_row(place, version)).collect();
+            return versions.iter().map(|version| self.own_row(version)).collect();
         }
         let forward = self.forward(edge.far, &edge.direction.kind, place)?;
         let row = |version: &&EdgeVersion| {
             let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
             let at = forward.binary_search_by_key(&order(version), order).map_err(|_| torn())?;
-            self.own_row(edge.far, &forward[at])
+            self.own_row(&forward[at])
         };
         versions.iter().map(row).collect()
     }
 
-    /// Time and properties of a version of a relation, by its source.
-    pub fn own_row(&self, source: VertexPlace, version: &EdgeVersion) -> Result<(i64, Props)> {
-        let segment = self.segments.get(version.row.segment as usize).ok_or_else(torn)?;
-        let number = segment.find(source)?.ok_or_else(torn)?;
-        read_row(&segment.row(number, version.row.from, version.row.len)?, version.stamp)
+    /// Time and properties of a version of a relation that its source has.
+    pub fn own_row(&self, version: &EdgeVersion) -> Result<(i64, Props)> {
+        let RowPlace { segment, vertex, from, len, .. } = version.row;
+        let segment = self.segments.get(segment as usize).ok_or_else(torn)?;
+        read_row(&segment.row(vertex, from, len)?, version.stamp)
+    }
+
+    /// Type and id of the far end of a version of a relation.
+    pub fn far_name(&self, version: &EdgeVersion) -> Result<VertexName> {
+        self.segments.get(version.row.segment as usize).ok_or_else(torn)?.name(version.row.far)
     }
 
     /// A relation as its source has it; without versions where it is not there.
@@ -382,17 +390,22 @@ impl GraphState {
                 }
                 let Some((end, row)) = group.find(far, segment.summary.base)? else { continue };
                 let behind = segment.relations_at(near)?;
-                let versions = edge_versions(segment, i, &end, behind + row)?;
+                let versions = edge_versions(segment, (i, near), &end, behind + row)?;
                 found.push(Edge { direction: direction.clone(), far: target, versions });
             }
         }
-        let edge = self.merge_edges(source, found)?.into_iter().next();
+        let edge = self.merge_edges(found)?.into_iter().next();
         Ok(edge.map(|edge| edge.versions).unwrap_or_default())
     }
 }
 
 /// The versions of a far end of the i-th segment; `row`: where the row of the first one is.
-fn edge_versions(segment: &Segment, i: usize, end: &FarEnd, row: u64) -> Result<Vec<EdgeVersion>> {
+fn edge_versions(
+    segment: &Segment,
+    (i, vertex): (usize, u32),
+    end: &FarEnd,
+    row: u64,
+) -> Result<Vec<EdgeVersion>> {
     let mut from = row;
     let mut versions = Vec::with_capacity(end.versions.len());
     for version in &end.versions {
@@ -403,7 +416,7 @@ fn edge_versions(segment: &Segment, i: usize, end: &FarEnd, row: u64) -> Result<
             user: segment.user(version.user)?,
             deleted: version.deleted,
             replaces: version.replaces,
-            row: RowPlace { segment: i as u32, from, len: version.row },
+            row: RowPlace { segment: i as u32, vertex, far: end.number, from, len: version.row },
         });
         from += u64::from(version.row);
     }

@@ -396,7 +396,7 @@ impl Walk<'_> {
                     let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
                     let at = edge.versions.binary_search_by_key(&(Reverse(*stamp), *user), order);
                     let Ok(version) = at.map(|at| &edge.versions[at]) else { continue };
-                    let row = self.state.own_row(source, version)?;
+                    let row = self.state.own_row(version)?;
                     relations.push(relation(self.state, near, edge, version, row)?);
                 }
             }
