@@ -141,6 +141,28 @@ def scans(fig: Figure, at: Sitting, peer: str) -> Result:
     return json.loads(done.stdout)
 
 
+def reach_load(fig: Figure, at: Sitting, peer: str) -> Result:
+    """The RMAT graph in a store of ours, and in Kuzu."""
+    if peer == KUZU:
+        root = at.fresh(fig.name, peer)
+        arguments = {"root": str(root), "shape": "rmat", "count": graph_data.EDGES, "how": "columns"}
+        return graph_work.child("kuzu_put", **arguments)
+    _edges(at, "rmat", graph_data.EDGES)
+    root = at.fresh(fig.name, peer)
+    return graph_work.child("load", root=str(root), shape="rmat", count=graph_data.EDGES)
+
+
+def reach(fig: Figure, at: Sitting, peer: str) -> Result:
+    """Reachability, each run in a process of its own, ours on a copy that it may change."""
+    root = at.root(fig.name, peer)
+    if peer == KUZU:
+        return graph_work.child("kuzu_reach", root=str(root), repeat=3)
+    copy = root.parent / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(root, copy)
+    return graph_work.child("reach", root=str(copy), repeat=3)
+
+
 def _program() -> str:
     beside = shutil.which("fieldstone", path=str(Path(sys.executable).parent))
     return beside or str(_RELEASE / "fieldstone")

@@ -269,7 +269,68 @@ def volume(root: str, millions: int) -> Result:
     }
 
 
+_STEPS = (2, 4, 8)
+
+
+def reach(root: str, repeat: int) -> Result:
+    """Distinct vertices within 2, 4 and 8 steps of vertex 0: first in a process and again, exactly three
+    steps, and only along relations whose property passes. Then a tenth of the relations is put and deleted."""
+    import fieldstone as fst
+    import numpy as np
+
+    def walk(name: str, travel: Any, most: int | None) -> None:
+        start = travel.v(_name(0))
+        for _ in range(3 if most is None else 1):
+            start = start.e("has")
+        if name == "filtered":
+            start = start.ea("note", fst.at_least("a"))
+        start = start if most is None else start.repeat(most)
+        with Span() as span:
+            result[f"found_{name}"] = start.run().count()
+        result[name], result[f"cpu_{name}"] = span.seconds, span.cpu
+
+    result: Result = {}
+    with fst.open(root) as store:
+        graph = store.graph
+        walk("cold", graph.travel(), 8)
+        for _ in range(repeat):
+            for most in _STEPS:
+                walk(f"warm_{most}", graph.travel(), most)
+            walk("exactly", graph.travel(), None)
+        walk("filtered", graph.travel(), 4)
+        before = graph.put_vertex(*_name(0))
+        rng = np.random.default_rng(5)
+        pairs = graph_data.edges("rmat", graph_data.EDGES)
+        gone = pairs[rng.choice(len(pairs), len(pairs) // 20, replace=False)]
+        graph.delete_many(edges=[("has", _name(a), _name(b)) for a, b in gone.tolist()])
+        new = rng.integers(0, 1 << graph_data.SCALE, (len(pairs) // 20, 2))
+        graph.put_many(edges=graph_data.columns(new, graph_data.properties(len(new), 9)))
+        store.flush()
+        for _ in range(repeat):
+            for most in _STEPS[1:]:
+                walk(f"changed_{most}", graph.travel(), most)
+                walk(f"before_{most}", graph.travel(at=before), most)
+    assert result["found_before_8"] == result["found_warm_8"]
+    return result
+
+
 # ---- Kuzu
+
+
+def kuzu_reach(root: str, repeat: int) -> Result:
+    """The same sets by Kuzu's shortest paths, warm."""
+    import kuzu
+
+    path, result = Path(root), Result()
+    database = kuzu.Database(str(path / "db"), buffer_pool_size=1 << 30)
+    connection = kuzu.Connection(database, num_threads=2)
+    for _ in range(repeat):
+        for most in _STEPS:
+            with Span() as span:
+                asked = f"MATCH (a:V {{id:0}})-[:E* SHORTEST 1..{most}]->(b:V) RETURN count(*)"
+                result[f"found_warm_{most}"] = connection.execute(asked).get_next()[0]
+            result[f"warm_{most}"], result[f"cpu_warm_{most}"] = span.seconds, span.cpu
+    return result
 
 
 def kuzu_put(root: str, shape: str, count: int, how: str) -> Result:

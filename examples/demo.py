@@ -3,8 +3,9 @@
 Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
 and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
 files back, plots, tags the warm spots of an ocean, finds some and reads them alone, rewrites a netCDF classic
-file, and lets four processes write one file of many objects. Everything that comes back is compared with the
-source. Needs the package with its extras and `iris-sample-data`; no network. What it makes is in demo-out/.
+file, lets four processes write one file of many objects, and draws where its plot came from. Everything that
+comes back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network.
+What it makes is in demo-out/.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def take_netcdf() -> None:
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
     say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models:")
     with fst.open(CLIMATE, schema="simulation") as store:
-        report = fst.ingest(store, paths, progress=False)
+        # What this block reads and writes is recorded: the last chapter asks for it.
+        with fst.execution("take netCDF", store, reads=paths):
+            report = fst.ingest(store, paths, progress=False)
         for taken in report.taken:
             say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
         for skipped in report.skipped:
@@ -303,7 +306,9 @@ def give_back(source: np.ndarray) -> None:
 def plot() -> None:
     request = f"run={AIR},variable=air_temperature,step=239"
     picture = OUT / "temperature-2099.png"
-    shell("plot", CLIMATE, request, "-o", str(picture.relative_to(ROOT)))
+    file = str(picture.relative_to(ROOT))
+    command = ["fieldstone", "plot", str(CLIMATE.relative_to(ROOT)), request, "-o", file]
+    shell("run", CLIMATE, "--name", "plot", "--writes", file, "--", *command)
     check(picture.read_bytes().startswith(b"\x89PNG"), f"{picture.name} is a picture")
     shell("plot", CLIMATE, request, "--width", "64", show=40)
 
@@ -402,10 +407,26 @@ def many_processes_one_file() -> None:
     say(f"{len(loader)} batches in random order for a training: {hits} hits")
 
 
+def where_it_came_from() -> None:
+    """Chapter 11 made a plot by `fieldstone run`, of fields that chapter 1 took within an execution."""
+    picture = OUT / "temperature-2099.png"
+    shell("trace", CLIMATE, str(picture.relative_to(ROOT)), show=16)
+    shell("graph travel", CLIMATE, f"v({picture}).e(wasWrittenBy).e(wasRunBy)")
+    drawing = OUT / "where-it-came-from.svg"
+    target = str(drawing.relative_to(ROOT))
+    shell("graph export", CLIMATE, str(picture.relative_to(ROOT)), "--format", "svg", "--output", target)
+    with fst.open(CLIMATE, mode="r") as store:
+        lineage = store.graph.trace(("file", str(picture)))
+        sources = [id for type, id in lineage.vertices if type == "file" and id.endswith(f"{AIR}.nc")]
+    check(len(sources) == 1, f"the plot came from {AIR}.nc, through {len(lineage.executions)} executions")
+    check(drawing.read_text().startswith("<svg"), f"{drawing.name} shows the way")
+
+
 def main() -> None:
     begun = time.perf_counter()
     # What the program asks of Python, it asks of this one.
-    os.environ |= {"FIELDSTONE_PYTHON": sys.executable, "MPLBACKEND": "agg"}
+    path = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PATH", "")])
+    os.environ |= {"FIELDSTONE_PYTHON": sys.executable, "MPLBACKEND": "agg", "PATH": path}
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
     source = source_values()
@@ -436,6 +457,8 @@ def main() -> None:
         tag_and_find()
     with chapter(13, "Many processes, one file"):
         many_processes_one_file()
+    with chapter(14, "Where that plot came from"):
+        where_it_came_from()
     print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
     for path in sorted(OUT.iterdir()):
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
