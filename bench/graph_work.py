@@ -274,7 +274,7 @@ _STEPS = (2, 4, 8)
 
 def reach(root: str, repeat: int) -> Result:
     """Distinct vertices within 2, 4 and 8 steps of vertex 0: first in a process and again, exactly three
-    steps, and only along relations whose property passes. Then a tenth of the relations is put and deleted."""
+    steps, and only along relations whose property passes. Then a tenth of the relations is changed."""
     import fieldstone as fst
     import numpy as np
 
