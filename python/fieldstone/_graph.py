@@ -294,12 +294,22 @@ class Graph:
     def delete_many(
         self,
         *,
-        vertices: Iterable[Name | Vertex] = (),
-        edges: Iterable[tuple[str, Name | Vertex, Name | Vertex]] = (),
+        vertices: Iterable[Name | Vertex] | Mapping[str, Any] = (),
+        edges: Iterable[tuple[str, Name | Vertex, Name | Vertex]] | Mapping[str, Any] = (),
         time: Any = None,
     ) -> Stamp:
-        """Deletes many: all of them, or nothing where one cannot be deleted."""
-        return Stamp(self._write.delete(list(vertices), [tuple(edge) for edge in edges], stamp_of(time)))
+        """Deletes many: all of them, or nothing where one cannot be deleted. Columns are a mapping of names to
+        arrays, lists or one value for all: `type`, `id`; and `type`, `src_type`, `src_id`, `dst_type`,
+        `dst_id`.
+        """
+        gone = _columns(vertices, "type", "id") if isinstance(vertices, Mapping) else list(vertices)
+        if isinstance(edges, Mapping):
+            ends = ("src_type", "src_id", "dst_type", "dst_id")
+            rows = _columns(edges, "type", *ends)
+            ended = [(kind, (s, source), (t, target)) for kind, s, source, t, target in rows]
+        else:
+            ended = [tuple(edge) for edge in edges]
+        return Stamp(self._write.delete(gone, ended, stamp_of(time)))
 
     def flush(self) -> None:
         """As ``store.flush``; within a transaction as ``tx.flush``."""
@@ -459,6 +469,24 @@ def trace_options(
         causal,
         2**32 if most is None else most,
     )
+
+
+def _columns(given: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
+    """Columns as rows; one value stands for all rows."""
+    if set(given) != set(names):
+        raise Invalid(f"the columns are {', '.join(map(str, given))}", f"give {', '.join(names)}")
+    columns = {
+        name: column if isinstance(column, str) else getattr(column, "tolist", lambda c=column: list(c))()
+        for name, column in given.items()
+    }
+    lengths = {len(column) for column in columns.values() if not isinstance(column, str)}
+    if len(lengths) > 1:
+        raise Invalid("the columns differ in length", "a column has one value for each row, or one for all")
+    (length,) = lengths or {1}
+    full = [
+        columns[name] if not isinstance(columns[name], str) else [columns[name]] * length for name in names
+    ]
+    return list(zip(*full, strict=True))
 
 
 def _rows(given: Any, length: int, times: tuple[int, ...]) -> Any:

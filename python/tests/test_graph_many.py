@@ -289,3 +289,23 @@ def test_stats_count_versions_and_vertices(graph):
     shown = "<fieldstone.GraphStats 30 versions of relations, 11 vertices, 1 segments>"
     assert repr(stats) == shown
     assert repr(graph) == "<fieldstone.Graph of memory:>"
+
+
+def test_columns_are_deleted_at_once():
+    files = [f"/{n}" for n in range(5)]
+    with fst.open("memory:") as store:
+        g = store.graph
+        ends = {"src_type": "job", "src_id": "1", "dst_type": "file"}
+        g.put_many(edges={"type": "write", **ends, "dst_id": files})
+        g.put_many(vertices={"type": "file", "id": files})
+        g.delete_many(edges={"type": "write", **ends, "dst_id": np.array(files[:2])})
+        assert {e.dst[1] for e in g.edges(("job", "1"))} == set(files[2:])
+        g.delete_many(vertices={"type": "file", "id": files[2:4]})
+        assert {e.dst[1] for e in g.edges(("job", "1"))} == {"/4"}
+        with pytest.raises(fst.NotFound):
+            g.delete_many(vertices={"type": "file", "id": ["/4", "/nowhere"]})
+        assert g.edges(("job", "1")), "all, or nothing"
+        with pytest.raises(fst.Invalid, match="differ in length"):
+            g.delete_many(vertices={"type": ["file", "file"], "id": ["/4"]})
+        with pytest.raises(fst.Invalid, match="the columns are"):
+            g.delete_many(vertices={"id": ["/4"]})
