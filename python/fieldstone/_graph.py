@@ -15,7 +15,7 @@ import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ._audit import Audit, Difference, audited, differences
 from ._lineage import Lineage, trace_row
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Name: TypeAlias = tuple[str, str]
 """A vertex: its type and its id."""
+
+Names: TypeAlias = str | Sequence[str] | None
+"""Properties that are asked for; None: all."""
 
 
 class Stamp(int):
@@ -123,6 +126,14 @@ class Vertex:
     def user(self) -> str:
         """Who put it."""
         return self._graph.user_name(self._user)
+
+    def _only(self, names: Names) -> Vertex:
+        """With these properties alone."""
+        if names is not None:
+            wanted = {names} if isinstance(names, str) else set(names)
+            self.static = {name: value for name, value in self.static.items() if name in wanted}
+            self.props = {name: value for name, value in self.props.items() if name in wanted}
+        return self
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Vertex):
@@ -298,8 +309,8 @@ class Graph:
         edges: Iterable[tuple[str, Name | Vertex, Name | Vertex]] | Mapping[str, Any] = (),
         time: Any = None,
     ) -> Stamp:
-        """Deletes many: all of them, or nothing where one cannot be deleted. Columns are a mapping of names to
-        arrays, lists or one value for all: `type`, `id`; and `type`, `src_type`, `src_id`, `dst_type`,
+        """Deletes many: all of them, or nothing where one cannot be deleted. Columns are a mapping of names
+        to arrays, lists or one value for all: `type`, `id`; and `type`, `src_type`, `src_id`, `dst_type`,
         `dst_id`.
         """
         gone = _columns(vertices, "type", "id") if isinstance(vertices, Mapping) else list(vertices)
@@ -317,15 +328,32 @@ class Graph:
 
     # -- reading
 
-    def vertex(self, vertex: Name | Vertex, *, at: Any = None) -> Vertex:
-        """A vertex as it is, or as it was `at` a moment. NotFound where there is none."""
+    @overload
+    def vertex(self, vertex: Name | Vertex, names: Names = None, *, at: Any = None) -> Vertex: ...
+    @overload
+    def vertex(
+        self, vertex: Name | Vertex, names: Names = None, *, versions: bool | tuple[Any, Any]
+    ) -> list[Vertex]: ...
+    def vertex(
+        self, vertex: Name | Vertex, names: Names = None, *, at: Any = None, versions: Any = None
+    ) -> Vertex | list[Vertex]:
+        """A vertex as it is, or as it was `at` a moment. NotFound where there is none. With `names` it has no
+        other properties than these. ``versions=True`` gives all its versions, newest first, a pair of moments
+        those between; none where there are none.
+        """
+        asked = between(versions)
+        if asked is not None and at is not None:
+            raise Invalid("both at and versions are given", "at asks what held then, versions for all")
         native = self._read
-        return Vertex(native, native.vertex(vertex, stamp_of(at, "at")))
+        if asked is None:
+            return Vertex(native, native.vertex(vertex, stamp_of(at, "at")))._only(names)
+        first, last = asked
+        found = (Vertex(native, row) for row in native.versions(vertex))
+        return [one._only(names) for one in found if first <= one.stamp <= last]
 
     def versions(self, vertex: Name | Vertex) -> list[Vertex]:
         """All versions of a vertex, newest first; a deletion is one, with ``.deleted``."""
-        native = self._read
-        return [Vertex(native, row) for row in native.versions(vertex)]
+        return self.vertex(vertex, versions=True)
 
     def edges(
         self,

@@ -371,3 +371,17 @@ def test_delete_many_deletes_all_or_nothing(graph):
     assert seen(graph.edges(JOB)).isdisjoint(seen(edges)) and len(graph.edges(JOB)) == 2
     assert [v.deleted for v in graph.versions(MESH)] == [True, False]
     assert graph.delete_many() and graph.put_many()
+
+
+def test_a_vertex_is_asked_for_some_properties_and_for_versions(graph):
+    first = graph.put_vertex(*OUT, static={"mode": 1, "size": 2}, props={"a": 1, "b": 2})
+    second = graph.put_vertex(*OUT, props={"a": 3})
+    graph.delete_vertex(OUT)
+    old = graph.vertex(OUT, ["a", "mode"], at=first)
+    assert (old.props, old.static) == ({"a": 1}, {"mode": 1})
+    assert graph.vertex(OUT, "b", at=second).props == {}
+    assert [v.props.get("a") for v in graph.vertex(OUT, versions=True)] == [None, 3, 1]
+    assert [v.props for v in graph.vertex(OUT, "a", versions=(first, second))] == [{"a": 3}, {"a": 1}]
+    assert graph.vertex(MESH, versions=True) == []
+    with pytest.raises(fst.Invalid, match="both at and versions"):
+        graph.vertex(OUT, at=first, versions=True)
