@@ -202,8 +202,8 @@ impl GraphState {
         let mut all = Vec::new();
         for segment in &self.segments {
             let Some(number) = segment.find(place)? else { continue };
-            let (vertex, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
-            for version in vertex.versions {
+            let (versions, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
+            for version in versions {
                 all.push(VertexVersion {
                     stamp: version.stamp,
                     time: version.time,
@@ -234,20 +234,16 @@ impl GraphState {
             let Some(number) = segment.find(place)? else { continue };
             sources += 1;
             let adjacency = segment.adjacency(number)?;
-            let mut behind = None;
             for group in groups(&adjacency)? {
                 let group = group?;
                 let (kind, reverse) = (segment.kind(group.code / 2)?, group.code & 1 == 1);
                 if !wanted(kind, reverse) {
                     continue;
                 }
-                if behind.is_none() {
-                    behind = Some(segment.relations_at(number)?);
-                }
                 let direction = Direction { kind: kind.clone(), reverse };
                 for end in group.far_ends(segment.summary.base) {
                     let (end, row) = end?;
-                    let versions = edge_versions(segment, (i, number), &end, behind.unwrap_or(0) + row)?;
+                    let versions = edge_versions(segment, (i, number), &end, row)?;
                     let far = segment.place(end.number)?;
                     all.push(Edge { direction: direction.clone(), far, versions });
                 }
@@ -389,8 +385,7 @@ impl GraphState {
                     continue;
                 }
                 let Some((end, row)) = group.find(far, segment.summary.base)? else { continue };
-                let behind = segment.relations_at(near)?;
-                let versions = edge_versions(segment, (i, near), &end, behind + row)?;
+                let versions = edge_versions(segment, (i, near), &end, row)?;
                 found.push(Edge { direction: direction.clone(), far: target, versions });
             }
         }

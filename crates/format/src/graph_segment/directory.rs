@@ -19,7 +19,7 @@ use crate::{Id, crc, unknown_version};
 pub const MAGIC: [u8; 8] = *b"FSGRAPHS";
 /// Bytes of the trailer.
 pub const TRAILER: usize = 32;
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A section of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ const VERSION: u64 = 1;
 pub enum Section {
     /// Places of vertices, ascending.
     Places,
-    /// For each vertex, and behind the last: where its rows begin, and where its adjacency does.
+    /// For each vertex, and behind the last: where its rows begin, where its adjacency does, and its name.
     Offsets,
     /// Rows.
     Rows,
@@ -39,11 +39,13 @@ pub enum Section {
     Tombstones,
     /// Declared types.
     Types,
+    /// Names of vertices.
+    Names,
 }
 
 impl Section {
     /// Every section, in order.
-    pub const ALL: [Section; 7] = [
+    pub const ALL: [Section; 8] = [
         Section::Places,
         Section::Offsets,
         Section::Rows,
@@ -51,6 +53,7 @@ impl Section {
         Section::Known,
         Section::Tombstones,
         Section::Types,
+        Section::Names,
     ];
 }
 

@@ -1,15 +1,15 @@
 //! Segments of the graph's view: sorted, immutable, made from the logs. The normative text is
 //! `spec/graph-segments.md`.
 //!
-//! A segment has two tables of vertices in the order of their places: **rows** (a vertex with its versions and the
+//! A segment has two tables of vertices in the order of their places: **rows** (the versions of a vertex and the
 //! properties of the relations that leave it, one contiguous read) and **adjacency** (far ends as numbers within
-//! the segment, stamps, lengths of rows; of both directions). Sections are cut into pages of 64 KiB, each
+//! the segment, stamps, lengths of rows; of both directions). Names of vertices stand apart. Sections are cut into pages of 64 KiB, each
 //! compressed where that is shorter, with a checksum; the directory behind them says where they stand.
 //!
 //! | module | bytes |
 //! |---|---|
 //! | [`adjacency`] | what leaves and reaches one vertex |
-//! | [`rows`] | versions of one vertex, properties of one relation |
+//! | [`rows`] | name and versions of one vertex, properties of one relation |
 //! | [`directory`] | sections, pages, names, users |
 //! | [`manifest`] | the list of live segments, with a mark per log |
 
@@ -72,7 +72,7 @@ pub const PAGE: usize = 64 << 10;
 /// Bytes of a place in its section, big-endian, so that their order is the bytes' order.
 pub const PLACE_BYTES: usize = 16;
 /// Bytes of an entry of the section of offsets: two of six bytes.
-pub const OFFSETS_BYTES: usize = 12;
+pub const OFFSETS_BYTES: usize = 18;
 
 #[cfg(test)]
 mod tests {

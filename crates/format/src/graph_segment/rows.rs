@@ -1,12 +1,15 @@
-//! Versions of one vertex, and the row of one version of a relation.
+//! The name and the versions of one vertex, and the row of one version of a relation.
 //!
 //! ```text
-//! vertex  = length of what follows: varint  index of the type's name: varint  id: text  n: varint  n x version
+//! name    = index of the type's name: varint  the bytes of the id
+//! vertex  = length of what follows: varint  n: varint  n x version
 //! version = head: u8  stamp - base: zigzag  index of known: varint  user: varint  time - stamp: zigzag
 //!           [static: bytes]  [properties: bytes]
 //! head    = 1 deletion  2 static properties are given  4 there are properties
 //! row     = time - stamp: zigzag  the bytes of the properties
 //! ```
+//! Names stand apart: who follows relations reads those of many vertices and the rows of few.
+//!
 //! A relation that has no properties and whose time is its stamp has no row. Versions stand newest first. Rows of
 //! relations follow the vertex.
 
@@ -39,24 +42,26 @@ pub struct VertexVersion {
     pub props: Props,
 }
 
-/// A vertex with its versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vertex {
-    /// Index of its type's name.
-    pub kind: u32,
-    /// Its id.
-    pub id: String,
-    /// Newest first; none of one that relations alone name.
-    pub versions: Vec<VertexVersion>,
+/// Appends the name of a vertex: the index of its type's name, and its id.
+pub fn put_name(out: &mut Vec<u8>, kind: u32, id: &str) {
+    out.put_varint(u64::from(kind));
+    out.extend_from_slice(id.as_bytes());
 }
 
-/// Appends a vertex.
-pub fn put_vertex(out: &mut Vec<u8>, base: u64, kind: u32, id: &str, versions: &[VertexVersion]) {
+/// Reads a name, which takes all of the bytes.
+pub fn read_name(bytes: &[u8]) -> Result<(u32, &str)> {
+    let mut cursor = Cursor::new(bytes);
+    let kind = small(&mut cursor)?;
+    let id =
+        std::str::from_utf8(&bytes[cursor.position()..]).map_err(|_| cursor.fail("an id is not UTF-8"))?;
+    Ok((kind, id))
+}
+
+/// Appends the versions of a vertex, newest first; none of one that relations alone name.
+pub fn put_vertex(out: &mut Vec<u8>, base: u64, versions: &[VertexVersion]) {
     // Most have no version: where the length takes one byte, what follows need not be moved.
     let begin = out.len();
     out.push(0);
-    out.put_varint(u64::from(kind));
-    out.put_bytes(id.as_bytes());
     out.put_varint(versions.len() as u64);
     for version in versions {
         let bit = |on: bool, bit: u8| if on { bit } else { 0 };
@@ -86,13 +91,11 @@ pub fn put_vertex(out: &mut Vec<u8>, base: u64, kind: u32, id: &str, versions: &
     }
 }
 
-/// Reads a vertex at the front of its rows; with the offset at which rows of relations begin.
-pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vertex, usize)> {
+/// Reads the versions at the front of a vertex's rows; with the offset at which rows of relations begin.
+pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vec<VertexVersion>, usize)> {
     let mut outer = Cursor::new(bytes);
     let body = outer.bytes()?;
     let mut cursor = Cursor::new(body);
-    let kind = small(&mut cursor)?;
-    let id = cursor.text()?.to_owned();
     let mut versions = Vec::new();
     for _ in 0..cursor.count(5)? {
         let head = cursor.u8()?;
@@ -103,14 +106,7 @@ pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vertex, usize)> {
         let props = if head & PROPS == 0 { Props::default() } else { Props::of_bytes(cursor.bytes()?) };
         versions.push(VertexVersion { stamp, time, known, user, deleted: head & DELETED != 0, fixed, props });
     }
-    Ok((Vertex { kind, id, versions }, outer.position()))
-}
-
-/// Reads the name of a vertex alone: the index of its type's name, and its id.
-pub fn read_name(bytes: &[u8]) -> Result<(u32, &str)> {
-    let body = Cursor::new(bytes).bytes()?;
-    let mut cursor = Cursor::new(body);
-    Ok((small(&mut cursor)?, cursor.text()?))
+    Ok((versions, outer.position()))
 }
 
 /// Where rows of relations begin, by the first ten bytes of a vertex's rows, or all where there are fewer.
@@ -179,13 +175,15 @@ mod tests {
             versions in proptest::collection::vec(version(), 0..4),
         ) {
             let mut bytes = Vec::new();
-            put_vertex(&mut bytes, base, kind, &id, &versions);
+            put_name(&mut bytes, kind, &id);
+            prop_assert_eq!(read_name(&bytes).unwrap(), (kind, id.as_str()));
+            bytes.clear();
+            put_vertex(&mut bytes, base, &versions);
             let end = bytes.len();
             bytes.extend_from_slice(b"rows");
-            prop_assert_eq!(read_name(&bytes).unwrap(), (kind, id.as_str()));
             prop_assert_eq!(relations_at(&bytes).unwrap(), end);
             prop_assert_eq!(relations_at(&bytes[..bytes.len().min(10)]).unwrap(), end);
-            prop_assert_eq!(read_vertex(&bytes, base).unwrap(), (Vertex { kind, id, versions }, end));
+            prop_assert_eq!(read_vertex(&bytes, base).unwrap(), (versions, end));
         }
 
         #[test]

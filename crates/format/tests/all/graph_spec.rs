@@ -7,7 +7,7 @@ use fieldstone_format::graph::{
     EdgeType, Props, ROWS_MAX, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
 };
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
-use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
+use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_vertex};
 use fieldstone_format::graph_segment::{PAGE, VertexPlace};
 
 fn spec(name: &str) -> String {
@@ -99,11 +99,17 @@ fn the_examples_of_sections_are_what_is_written() {
         props: Props::default(),
     };
     let mut rows = Vec::new();
-    put_vertex(&mut rows, base, 0, "/b.nc", &[own(1005, 1007, true, None)]);
-    put_vertex(&mut rows, base, 1, "17", &[]);
+    put_vertex(&mut rows, base, &[own(1005, 1007, true, None)]);
+    put_vertex(&mut rows, base, &[]);
     let row = put_row(&mut rows, 1000, 1000, written().bytes()) as u32;
-    put_vertex(&mut rows, base, 0, "/a.nc", &[own(1000, 1000, false, Some(mode()))]);
+    put_vertex(&mut rows, base, &[own(1000, 1000, false, Some(mode()))]);
     assert_eq!(hex(&rows), section_example("rows"));
+
+    let mut names = Vec::new();
+    for (kind, id) in [(0, "/b.nc"), (1, "17"), (0, "/a.nc")] {
+        put_name(&mut names, kind, id);
+    }
+    assert_eq!(hex(&names), section_example("names"));
 
     let mut writer = AdjacencyWriter::new(base);
     let mut adjacency = Vec::new();

@@ -56,8 +56,8 @@ fn key(word: &str) -> u64 {
 /// Visits the properties, static ones too, of all versions of all vertices.
 fn each_version(segment: &Segment, mut visit: impl FnMut(u32, &Props) -> Result<()>) -> Result<()> {
     for number in 0..segment.vertices() {
-        let (vertex, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
-        for version in &vertex.versions {
+        let (versions, _) = read_vertex(&segment.rows(number)?, segment.summary.base)?;
+        for version in &versions {
             for props in version.fixed.iter().chain([&version.props]) {
                 visit(number, props)?;
             }
@@ -72,8 +72,8 @@ impl Segment {
         if self.index.kinds.get().is_none() {
             let mut kinds: HashMap<Arc<str>, Vec<u32>> = HashMap::new();
             for number in 0..self.vertices() {
-                let rows = self.rows(number)?;
-                let (kind, _) = rows::read_name(&rows)?;
+                let name = self.name_bytes(number)?;
+                let (kind, _) = rows::read_name(&name)?;
                 kinds.entry(self.kind(kind)?.clone()).or_default().push(number);
             }
             let kinds = kinds.into_iter().map(|(kind, numbers)| (kind, numbers.into())).collect();
@@ -113,8 +113,8 @@ impl Segment {
         }
         let mut keys = Vec::new();
         for number in 0..self.vertices() {
-            let rows = self.rows(number)?;
-            keys.extend(words(rows::read_name(&rows)?.1).map(|word| (key(&word), number)));
+            let name = self.name_bytes(number)?;
+            keys.extend(words(rows::read_name(&name)?.1).map(|word| (key(&word), number)));
         }
         each_version(self, |number, props| {
             for name in names {

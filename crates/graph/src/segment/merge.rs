@@ -160,11 +160,12 @@ fn write_vertex<S: Sink>(writer: &mut Writer<'_, S>, sources: &[(&Renumbered<'_>
     for (old, number) in sources {
         bytes.push((old.segment.rows(*number)?, old.segment.adjacency(*number)?));
     }
-    let (kind, id) = read_name(&bytes[0].0)?;
+    let name = first.segment.name_bytes(*number)?;
+    let (kind, id) = read_name(&name)?;
     let kind = *first.names.get(kind as usize).ok_or_else(outside)?;
     let mut versions: Vec<VertexVersion> = Vec::new();
     for ((old, _), (rows, _)) in sources.iter().zip(&bytes) {
-        for version in read_vertex(rows, old.segment.summary.base)?.0.versions {
+        for version in read_vertex(rows, old.segment.summary.base)?.0 {
             let known = *old.known.get(version.known as usize).ok_or_else(outside)?;
             let user = *old.users.get(version.user as usize).ok_or_else(outside)?;
             versions.push(VertexVersion { known, user, ..version });

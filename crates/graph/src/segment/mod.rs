@@ -164,7 +164,7 @@ impl Segment {
     }
 
     /// Where rows and adjacency of a vertex begin, and where those of the next do.
-    fn offsets(&self, number: u32) -> Result<[(usize, usize); 2]> {
+    fn offsets(&self, number: u32) -> Result<[(usize, usize); 3]> {
         let bytes =
             self.storage.read(Section::Offsets, number as usize * OFFSETS_BYTES, 2 * OFFSETS_BYTES)?;
         read_offsets(&bytes)
@@ -172,28 +172,26 @@ impl Segment {
 
     /// The rows of a vertex: its versions, and behind them those of the relations that leave it.
     pub fn rows(&self, number: u32) -> Result<SectionBytes<'_>> {
-        let [(from, to), _] = self.offsets(number)?;
+        let [(from, to), ..] = self.offsets(number)?;
         self.storage.read(Section::Rows, from, to - from)
     }
 
-    /// Where rows of relations begin in the rows of a vertex.
-    pub fn relations_at(&self, number: u32) -> Result<u64> {
-        let [(first, end), _] = self.offsets(number)?;
-        let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
-        Ok(relations_at(&front)? as u64)
-    }
-
-    /// Bytes of a vertex's rows alone.
+    /// Bytes of the rows of relations that leave a vertex, counted from behind its versions.
     pub fn row(&self, number: u32, from: u64, len: u32) -> Result<SectionBytes<'_>> {
-        let [(first, end), _] = self.offsets(number)?;
-        let (from, len) = (usize::try_from(from).map_err(|_| outside())?, len as usize);
+        if len == 0 {
+            return Ok(SectionBytes::Borrowed(&[]));
+        }
+        let [(first, end), ..] = self.offsets(number)?;
+        let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
+        let from = usize::try_from(from).ok().and_then(|from| from.checked_add(relations_at(&front).ok()?));
+        let (from, len) = (from.ok_or_else(outside)?, len as usize);
         let fits = from.checked_add(len).is_some_and(|to| to <= end - first);
         if fits { self.storage.read(Section::Rows, first + from, len) } else { Err(outside()) }
     }
 
     /// What leaves and reaches a vertex.
     pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
-        let [_, (from, to)] = self.offsets(number)?;
+        let [_, (from, to), _] = self.offsets(number)?;
         self.storage.read(Section::Adjacency, from, to - from)
     }
 
@@ -207,14 +205,20 @@ impl Segment {
         let AdjacencyCursor { offsets, adjacency } = cursors;
         let at = number as usize * OFFSETS_BYTES;
         let bytes = self.storage.read_on(Section::Offsets, at, 2 * OFFSETS_BYTES, offsets)?;
-        let [_, (from, to)] = read_offsets(&bytes)?;
+        let [_, (from, to), _] = read_offsets(&bytes)?;
         self.storage.read_on(Section::Adjacency, from, to - from, adjacency)
+    }
+
+    /// Type, as index, and id of a vertex, as they are stored.
+    pub fn name_bytes(&self, number: u32) -> Result<SectionBytes<'_>> {
+        let [.., (from, to)] = self.offsets(number)?;
+        self.storage.read(Section::Names, from, to - from)
     }
 
     /// Type and id of a vertex.
     pub fn name(&self, number: u32) -> Result<VertexName> {
-        let rows = self.rows(number)?;
-        let (kind, id) = read_name(&rows)?;
+        let name = self.name_bytes(number)?;
+        let (kind, id) = read_name(&name)?;
         Ok(VertexName { kind: self.kind(kind)?.clone(), id: id.into() })
     }
 
@@ -248,18 +252,16 @@ pub struct AdjacencyCursor {
     adjacency: PageCursor,
 }
 
-/// From where to where rows and adjacency of a vertex reach.
+/// From where to where rows, adjacency and name of a vertex reach.
 #[inline]
-fn read_offsets(bytes: &[u8]) -> Result<[(usize, usize); 2]> {
+fn read_offsets(bytes: &[u8]) -> Result<[(usize, usize); 3]> {
     let six = |at: usize| {
         let bytes = bytes.get(at..at + 6).ok_or_else(outside)?;
         Ok(bytes.iter().rev().fold(0usize, |n, byte| n << 8 | usize::from(*byte)))
     };
-    let [rows, adjacency] = [(six(0)?, six(OFFSETS_BYTES)?), (six(6)?, six(6 + OFFSETS_BYTES)?)];
-    if rows.0 > rows.1 || adjacency.0 > adjacency.1 {
-        return Err(outside());
-    }
-    Ok([rows, adjacency])
+    let span = |at: usize| Ok((six(at)?, six(at + OFFSETS_BYTES)?));
+    let spans = [span(0)?, span(6)?, span(12)?];
+    if spans.iter().any(|(from, to)| from > to) { Err(outside()) } else { Ok(spans) }
 }
 
 /// Bytes that say how long a vertex is, in front of its rows.

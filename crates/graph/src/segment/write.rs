@@ -9,8 +9,8 @@ use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::graph::{Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
-use fieldstone_format::graph_segment::rows::{VertexVersion, put_row, put_vertex};
-use fieldstone_format::graph_segment::{CommitKnown, PAGE, VertexPlace};
+use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_vertex};
+use fieldstone_format::graph_segment::{CommitKnown, OFFSETS_BYTES, PAGE, VertexPlace};
 use fieldstone_format::{Id, block, crc};
 
 use super::{Storage, Tombstone, TypeRow};
@@ -144,6 +144,7 @@ pub struct Writer<'a, S: Sink> {
     base: u64,
     rows: u64,
     adjacency: u64,
+    names: u64,
     relations: u64,
     most: u64,
     /// Rows of the vertex, and where those of its relations begin.
@@ -161,6 +162,7 @@ impl<'a, S: Sink> Writer<'a, S> {
             base,
             rows: 0,
             adjacency: 0,
+            names: 0,
             relations: 0,
             most: 0,
             row_bytes: Vec::new(),
@@ -171,9 +173,10 @@ impl<'a, S: Sink> Writer<'a, S> {
     }
 
     fn offsets(&mut self) -> Result<()> {
-        let mut bytes = [0; 12];
-        bytes[..6].copy_from_slice(&self.rows.to_le_bytes()[..6]);
-        bytes[6..].copy_from_slice(&self.adjacency.to_le_bytes()[..6]);
+        let mut bytes = [0; OFFSETS_BYTES];
+        for (into, offset) in bytes.chunks_exact_mut(6).zip([self.rows, self.adjacency, self.names]) {
+            into.copy_from_slice(&offset.to_le_bytes()[..6]);
+        }
         self.sink.put(Section::Offsets, &bytes)
     }
 
@@ -187,7 +190,11 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.offsets()?;
         self.sink.put(Section::Places, &place.0.to_be_bytes())?;
         self.row_bytes.clear();
-        put_vertex(&mut self.row_bytes, self.base, kind, id, versions);
+        put_name(&mut self.row_bytes, kind, id);
+        self.sink.put(Section::Names, &self.row_bytes)?;
+        self.names += self.row_bytes.len() as u64;
+        self.row_bytes.clear();
+        put_vertex(&mut self.row_bytes, self.base, versions);
         self.behind = self.row_bytes.len();
         for version in versions {
             self.most = self.most.max(version.stamp);
