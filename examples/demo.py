@@ -105,13 +105,14 @@ def take_netcdf() -> None:
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
     say(f"{len(paths)} files, {megabytes:.1f} MB, of climate, ocean and weather models:")
     with fst.open(CLIMATE, schema="simulation") as store:
-        # What this block reads and writes is recorded: the last chapter asks for it.
-        with fst.execution("take netCDF", store, reads=paths):
-            report = fst.ingest(store, paths, progress=False)
-        for taken in report.taken:
-            say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
-        for skipped in report.skipped:
-            say(f"  not taken: {skipped}")
+        for path in paths:
+            # What a block reads and writes is recorded; the last chapter asks where a plot came from.
+            with fst.execution(f"take {path.name}", store, reads=[path]):
+                report = fst.ingest(store, [path], progress=False)
+            for taken in report.taken:
+                say(f"  {Path(taken.path).name:24}{taken.fields:5} fields {taken.bytes / 1e6:7.2f} MB")
+            for skipped in report.skipped:
+                say(f"  not taken: {skipped}")
         again = fst.ingest(store, paths, progress=False)
     check(sum(taken.fields for taken in again.taken) == 0, "taking the same files again adds nothing")
 
@@ -417,8 +418,8 @@ def where_it_came_from() -> None:
     shell("graph export", CLIMATE, str(picture.relative_to(ROOT)), "--format", "svg", "--output", target)
     with fst.open(CLIMATE, mode="r") as store:
         lineage = store.graph.trace(("file", str(picture)))
-        sources = [id for type, id in lineage.vertices if type == "file" and id.endswith(f"{AIR}.nc")]
-    check(len(sources) == 1, f"the plot came from {AIR}.nc, through {len(lineage.executions)} executions")
+        sources = [Path(id).name for type, id in lineage.vertices if type == "file" and id.endswith(".nc")]
+    check(sources == [f"{AIR}.nc"], f"of all files the plot came from {AIR}.nc alone")
     check(drawing.read_text().startswith("<svg"), f"{drawing.name} shows the way")
 
 
