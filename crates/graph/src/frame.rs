@@ -13,7 +13,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 use crate::segment::{Segment, outside};
 
 /// Places that are read at once.
-const RUN: u32 = 4096;
+const RUN: u32 = 1024;
 /// Where one segment has so many times the vertices of another, those are looked for one by one.
 const FAR_SMALLER: u32 = 16;
 

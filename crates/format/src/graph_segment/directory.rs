@@ -7,7 +7,7 @@
 //! section   = length: varint  pages: varint  pages x { offset: varint  stored: varint  crc: u32 }
 //! trailer   = offset: u64  length: u64  crc: u32 of the directory  crc: u32 of the 20 bytes before  magic: 8 bytes
 //! ```
-//! Page i of a section holds its bytes from 65,536 i on; it is compressed where it is stored shorter than it is.
+//! Page i of a section holds its bytes from 16,384 i on; it is compressed where it is stored shorter than it is.
 
 use fieldstone_core::Result;
 

@@ -3,8 +3,9 @@
 //!
 //! A segment has two tables of vertices in the order of their places: **rows** (the versions of a vertex and the
 //! properties of the relations that leave it, one contiguous read) and **adjacency** (far ends as numbers within
-//! the segment, stamps, lengths of rows; of both directions). Names of vertices stand apart. Sections are cut into pages of 64 KiB, each
-//! compressed where that is shorter, with a checksum; the directory behind them says where they stand.
+//! the segment, stamps, lengths of rows; of both directions). Names of vertices stand apart. Sections are cut into
+//! pages of 16 KiB, each compressed where that is shorter, with a checksum; the directory behind them says where they
+//! stand.
 //!
 //! | module | bytes |
 //! |---|---|
@@ -68,10 +69,10 @@ pub struct CommitKnown {
 /// Bytes of an entry of the section of commits: two stamps.
 pub const KNOWN_BYTES: usize = 16;
 /// Raw bytes of a page.
-pub const PAGE: usize = 64 << 10;
+pub const PAGE: usize = 16 << 10;
 /// Bytes of a place in its section, big-endian, so that their order is the bytes' order.
 pub const PLACE_BYTES: usize = 16;
-/// Bytes of an entry of the section of offsets: two of six bytes.
+/// Bytes of an entry of the section of offsets: three of six bytes.
 pub const OFFSETS_BYTES: usize = 18;
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn the_texts_name_the_kinds_limits_and_places() {
     for kind in 0x0200..0x0203 {
         assert!(records.contains(&format!("| {kind:#06x} |")), "{kind:#x}");
     }
-    assert_eq!((ROWS_MAX, PAGE), (65_536, 65_536));
+    assert_eq!((ROWS_MAX, PAGE), (65_536, 16_384));
     for (kind, id) in [("file", "/b.nc"), ("job", "17"), ("file", "/a.nc")] {
         let place = VertexPlace::of(&VertexName::new(kind, id)).0;
         assert!(segments.contains(&format!("| {kind} `{id}` | {place:032x} |")), "{kind}:{id}");
