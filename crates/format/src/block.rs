@@ -11,9 +11,12 @@
 //! ```
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io;
 
 use fieldstone_core::geometry::{Scalar, Summary};
 use fieldstone_core::{Code, Error, Result};
+use zstd::bulk::Decompressor;
 
 use crate::bytes::{Cursor, Put};
 use crate::crc;
@@ -82,11 +85,29 @@ pub fn unpack_checked(stored: &[u8], out: &mut [u8]) -> Result<()> {
         out.copy_from_slice(stored);
         return Ok(());
     }
-    match zstd::bulk::decompress_to_buffer(stored, out) {
+    match decompress(stored, out) {
         Ok(n) if n == out.len() => Ok(()),
         Ok(n) => Err(Error::corrupt(format!("a block holds {n} bytes instead of {}", out.len()))),
         Err(e) => Err(Error::corrupt("a block cannot be decompressed").with_source(e)),
     }
+}
+
+thread_local! {
+    /// What takes longer to make than a small block takes to decompress.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn decompress(stored: &[u8], out: &mut [u8]) -> io::Result<usize> {
+    let with_own = DECOMPRESSOR.try_with(|slot| {
+        let mut slot = slot.borrow_mut();
+        let own = match slot.take() {
+            Some(own) => own,
+            None => Decompressor::new()?,
+        };
+        slot.insert(own).decompress_to_buffer(stored, out)
+    });
+    // A thread that is ending has none any more.
+    with_own.unwrap_or_else(|_| Decompressor::new()?.decompress_to_buffer(stored, out))
 }
 
 /// Writes a list of blocks.
