@@ -69,7 +69,7 @@ pub fn data(words: &[String]) -> Result<Data> {
     match words {
         [one] => vertex(one).map(Data::Vertex),
         _ => Err(Error::invalid(format!("'{}' are several", words.join(" ")))
-            .with_hint("write one TYPE:ID or path, or a request: KEYWORD=VALUE …")),
+            .with_hint("write one TYPE:ID or path, or a request: KEYWORD=VALUE …; --compare takes several")),
     }
 }
 

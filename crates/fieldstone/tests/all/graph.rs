@@ -217,8 +217,11 @@ fn segments_on_disk_are_read_by_others_and_made_anew_where_they_are_damaged() {
         for n in [0, 17, 4_711, 19_999] {
             assert_eq!(writers(&reader, &format!("/data/{n}")), [(n % 50).to_string()], "byte {at}");
         }
-        assert!(reader.graph().verify().unwrap().ok());
+        // A page that nobody read yet is found to be damaged when all of them are.
+        let check = reader.graph().verify().unwrap();
+        assert!(check.ok() || check.different[0].starts_with("the view cannot be read"), "{check:?}");
         reader.graph().rebuild().unwrap();
+        assert!(reader.graph().verify().unwrap().ok());
         reader.close().unwrap();
         let now = segments();
         assert_eq!(now.len(), 1);
