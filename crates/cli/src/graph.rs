@@ -4,12 +4,14 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Relation, Vertex, VertexName};
+use fieldstone::graph::{Graph, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result};
 use serde_json::{Value as Json, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{moment_cell, named, value_cell};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
 
 /// The store that a verb of the graph reads.
 #[derive(Debug, Args)]
@@ -100,6 +102,24 @@ pub fn edge_json(edge: &Relation, user: &str) -> Json {
         "user": user,
         "deleted": edge.deleted,
     })
+}
+
+/// Prints vertices that were found, a line each.
+pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
+    if out.json() {
+        let row = |vertex| vertex_json(vertex, &graph.user_name(vertex.user));
+        return out.items("vertices", found.iter().map(|vertex| Ok(row(vertex))));
+    }
+    let mut table = Table::new([
+        Column::text("vertex").least(16).rank(9),
+        Column::text("user").least(4).rank(4),
+        Column::text("properties").least(8).rank(5),
+    ]);
+    for vertex in found {
+        let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
+        table.row(vec![vertex.name.to_string(), graph.user_name(vertex.user), props_cell(&all)], out)?;
+    }
+    table.finish(out)
 }
 
 /// Properties in one cell.

@@ -190,7 +190,7 @@ impl PyPaths {
             let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
             let mut read = Vec::new();
             while read.len() < most {
-                let Some(path) = paths.next()? else { break };
+                let Some(path) = paths.next_path()? else { break };
                 read.push(path);
             }
             Ok(read)

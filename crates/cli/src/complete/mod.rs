@@ -13,7 +13,7 @@ mod live;
 mod query;
 mod request;
 pub mod scripts;
-mod words;
+pub mod words;
 
 use std::io::Write;
 

@@ -26,16 +26,18 @@ pub fn for_bash(line: &str, word: &str, find: impl Fn(&[String]) -> Vec<Candidat
     find(words).into_iter().map(form).collect()
 }
 
-struct Split<'a> {
+/// A line in words.
+pub struct Split<'a> {
     /// The words without quotes; the last is the one at the cursor, empty behind a blank.
-    words: Vec<String>,
+    pub words: Vec<String>,
     /// The last one as it was typed.
-    raw: &'a str,
+    pub raw: &'a str,
     /// The quote that is open at the end.
-    quote: Option<char>,
+    pub quote: Option<char>,
 }
 
-fn split(line: &str) -> Split<'_> {
+/// Splits a line as `sh` does.
+pub fn split(line: &str) -> Split<'_> {
     let mut words = vec![String::new()];
     let (mut quote, mut escaped, mut start) = (None, false, 0);
     for (i, c) in line.char_indices() {

@@ -8,8 +8,9 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Context};
 
-use super::line::{takes_store, verb_len, words};
+use super::line::{takes_store, verb_len};
 use crate::complete::candidates;
+use crate::complete::words::{Split, split};
 use crate::explain::shell_word;
 
 /// Lines of the history that are kept.
@@ -90,11 +91,8 @@ impl Completer for Words {
 
     fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..cursor];
-        let Ok((mut call, begun)) = words(before) else { return Ok((cursor, Vec::new())) };
-        if !begun {
-            call.push(String::new());
-        }
-        let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let Split { words: mut call, raw, .. } = split(before);
+        let start = before.len() - raw.len();
         let at = verb_len(&call[..call.len() - 1], &self.program);
         if let Some(store) = self.store.as_ref().filter(|_| takes_store(&call[..at], &self.program)) {
             call.insert(at, store.clone());

@@ -3,6 +3,8 @@
 use clap::Command;
 use fieldstone::{Error, Result};
 
+use crate::complete::words::{Split, split};
+
 /// What a line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
@@ -16,37 +18,17 @@ pub enum Line {
     Call(Vec<String>),
 }
 
-/// Splits a line into words as `sh` does: at blanks, but not within `'…'` or `"…"`, and not behind `\`. The second is
-/// whether a word was begun and not ended: what a completion goes on with.
-pub fn words(line: &str) -> Result<(Vec<String>, bool)> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('"') | None, '\\') => match chars.next() {
-                Some(next) => word.get_or_insert_default().push(next),
-                None => return Err(unclosed("a backslash ends the line")),
-            },
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
+/// The words of a whole line; Invalid where a quote is not closed.
+fn words(line: &str) -> Result<Vec<String>> {
+    let Split { mut words, raw, quote } = split(line);
     if quote.is_some() {
-        return Err(unclosed("a quote is not closed"));
+        return Err(Error::invalid("a quote is not closed")
+            .with_hint("quotes come in pairs: 'size > 10'; a single one is written \\'"));
     }
-    let begun = word.is_some();
-    words.extend(word);
-    Ok((words, begun))
-}
-
-fn unclosed(message: &str) -> Error {
-    Error::invalid(message).with_hint("quotes come in pairs: 'size > 10'; a single one is written \\'")
+    if raw.is_empty() {
+        words.pop();
+    }
+    Ok(words)
 }
 
 /// Where a traversal ends on its line, and options begin: at the first blank behind closed brackets and quotes.
@@ -76,11 +58,11 @@ pub fn parse(line: &str, store: Option<&str>, global: &[String], program: &Comma
     if line.starts_with("v(") || line.starts_with("v.") {
         let (steps, options) = line.split_at(steps_end(line));
         let mut call = vec!["graph".to_owned(), "travel".to_owned(), opened(store)?, steps.to_owned()];
-        call.extend(words(options)?.0);
+        call.extend(words(options)?);
         call.extend_from_slice(global);
         return Ok(Line::Call(call));
     }
-    let (mut call, _) = words(line)?;
+    let mut call = words(line)?;
     match call.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["exit" | "quit"] => return Ok(Line::Exit),
         ["open", store] => return Ok(Line::Open((*store).to_owned())),
@@ -134,18 +116,12 @@ mod tests {
         parse(line, Some("my store"), &[], &program)
     }
 
-    fn words_of(line: &str) -> Vec<String> {
-        words(line).unwrap().0
-    }
-
     #[test]
     fn words_are_those_of_sh() {
-        assert_eq!(
-            words_of(r#"find tag=max 'value > 5' "a \"b\"" c\ d ''"#),
-            ["find", "tag=max", "value > 5", "a \"b\"", "c d", ""]
-        );
-        assert!(words("find 'a").is_err() && words("find a\\").is_err());
-        assert_eq!((words("li").unwrap().1, words("list ").unwrap().1), (true, false));
+        let expected = ["find", "tag=max", "value > 5", "a \"b\"", "c d", ""];
+        assert_eq!(words(r#" find tag=max 'value > 5' "a \"b\"" c\ d ''"#).unwrap(), expected);
+        assert_eq!(words("list ").unwrap(), ["list"]);
+        assert!(words("find 'a").is_err());
     }
 
     #[test]

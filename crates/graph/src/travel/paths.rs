@@ -53,8 +53,7 @@ impl Paths {
     }
 
     /// The next way; `None` behind the last.
-    #[allow(clippy::should_implement_trait, reason = "an iterator's items are no results of a whole walk")]
-    pub fn next(&mut self) -> Result<Option<Path>> {
+    pub fn next_path(&mut self) -> Result<Option<Path>> {
         loop {
             let next = match self.way.last_mut() {
                 Some(stop) => stop.open.pop(),

@@ -353,7 +353,7 @@ fn a_traversal_gives_what_trying_everything_gives() {
         if walk.paths {
             let mut paths = travelled.paths().unwrap();
             let mut found = BTreeSet::new();
-            while let Some(Path { vertices, edges }) = paths.next().unwrap() {
+            while let Some(Path { vertices, edges }) = paths.next_path().unwrap() {
                 let edges = edges.iter().map(|edge| (edge.kind.clone(), edge.stamp)).collect();
                 assert!(found.insert((vertices, edges)), "no way comes twice: {walk:?}");
             }

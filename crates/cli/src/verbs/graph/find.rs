@@ -5,9 +5,8 @@ use fieldstone::Result;
 use fieldstone::catalog::query::text::parse_test;
 use fieldstone::graph::VertexTest;
 
-use crate::graph::{Graphed, props_cell, stamp, vertex_json};
+use crate::graph::{Graphed, print_vertices, stamp};
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,18 +45,5 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let graph = store.graph();
     let found = graph.find(&test, at, arguments.limit, None)?;
-    if out.json() {
-        let row = |vertex| vertex_json(vertex, &graph.user_name(vertex.user));
-        return out.items("vertices", found.iter().map(|vertex| Ok(row(vertex))));
-    }
-    let mut table = Table::new([
-        Column::text("id").least(16).rank(9),
-        Column::text("user").least(4).rank(4),
-        Column::text("properties").least(8).rank(5),
-    ]);
-    for vertex in &found {
-        let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
-        table.row(vec![vertex.name.id.to_string(), graph.user_name(vertex.user), props_cell(&all)], out)?;
-    }
-    table.finish(out)
+    print_vertices(graph, &found, out)
 }

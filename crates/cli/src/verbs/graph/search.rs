@@ -2,9 +2,8 @@
 
 use clap::Args;
 
-use crate::graph::{Graphed, props_cell, vertex_json};
+use crate::graph::{Graphed, print_vertices};
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,18 +38,5 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let graph = store.graph();
     let words = arguments.words.join(" ");
     let found = graph.search(&words, arguments.kind.as_deref(), arguments.limit, None)?;
-    if out.json() {
-        let row = |vertex| vertex_json(vertex, &graph.user_name(vertex.user));
-        return out.items("vertices", found.iter().map(|vertex| Ok(row(vertex))));
-    }
-    let mut table = Table::new([
-        Column::text("vertex").least(16).rank(9),
-        Column::text("user").least(4).rank(4),
-        Column::text("properties").least(8).rank(5),
-    ]);
-    for vertex in &found {
-        let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
-        table.row(vec![vertex.name.to_string(), graph.user_name(vertex.user), props_cell(&all)], out)?;
-    }
-    table.finish(out)
+    print_vertices(graph, &found, out)
 }

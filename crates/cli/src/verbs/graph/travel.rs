@@ -111,7 +111,7 @@ fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) ->
     let mut all = Vec::new();
     let mut left = travelled.limit();
     let mut truncated = false;
-    while let Some(path) = paths.next()? {
+    while let Some(path) = paths.next_path()? {
         if left == 0 {
             truncated = true;
             break;
