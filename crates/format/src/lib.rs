@@ -19,8 +19,9 @@
 //! | [`catalog`] | side records of runs, steps, variables, tags and attributes |
 //! | [`graph`] | side records of vertices and relations |
 //! | [`graph_segment`] | segments of the view of the graph, and their list |
+//! | [`graph_message`] | messages between the slots of that view |
 //! | [`side`] | bodies of side records, compressed where that is shorter |
-//! | [`value`], `columns` | one value; columns of numbers and texts |
+//! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
 //! | [`helper`] | frames on the pipe to the helper process |
 //! | [`darshan`] | what those frames say of a Darshan log |
 //!
@@ -38,6 +39,7 @@ pub mod darshan;
 pub mod data;
 pub mod entry;
 pub mod graph;
+pub mod graph_message;
 pub mod graph_segment;
 pub mod grib;
 pub mod helper;
@@ -50,6 +52,7 @@ pub mod partitioned;
 pub mod segment;
 pub mod side;
 pub mod value;
+pub mod value_test;
 pub mod version;
 
 use fieldstone_core::{Code, Error};

@@ -12,6 +12,7 @@
 //! | [`find`] | vertices by what they are |
 //! | [`folder`] | segments on disk, and their list |
 //! | [`live`] | [`Graph`]: one handle: what this process puts, and what it reads |
+//! | [`partition`] | which slot has which relation |
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
@@ -27,6 +28,7 @@ pub mod find;
 pub mod folder;
 mod frame;
 pub mod live;
+pub mod partition;
 pub mod put;
 pub mod read;
 pub mod segment;

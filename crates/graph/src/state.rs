@@ -342,7 +342,8 @@ impl GraphState {
         edge: &Edge,
         versions: &[&EdgeVersion],
     ) -> Result<Vec<(i64, Props)>> {
-        if !edge.direction.reverse {
+        // In a slot of a partitioned view the row is there at both ends.
+        if !edge.direction.reverse || versions.iter().all(|version| version.row.len > 0) {
             return versions.iter().map(|version| self.own_row(version)).collect();
         }
         let forward = self.forward(edge.far, &edge.direction.kind, place)?;

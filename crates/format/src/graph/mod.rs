@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub use batch::{PropValue, RelationBatch, TextColumn};
 pub use columns::{ROWS_MAX, RelationColumns};
 pub use props::Props;
-pub use record::{KINDS, Record, is_graph};
+pub use record::{KINDS, Record, RelationParts, is_graph, put_relation_parts};
 pub use types::{EdgeType, TypeDecl, VertexType};
 
 /// A vertex's type and id: what it is named by.

@@ -169,13 +169,19 @@ fn put_vertices(out: &mut Vec<u8>, rows: &[VertexRow]) {
 }
 
 /// Relations, each part of all rows.
-pub(super) struct RelationParts<'a> {
+#[derive(Debug)]
+pub struct RelationParts<'a> {
+    /// Types.
     pub kinds: Vec<&'a [u8]>,
-    /// Types and ids.
+    /// Types and ids of the sources.
     pub source: [Vec<&'a [u8]>; 2],
+    /// Types and ids of the targets.
     pub target: [Vec<&'a [u8]>; 2],
+    /// When they began.
     pub versions: &'a [Version],
+    /// Stamps at which they ended.
     pub until: &'a [Option<u64>],
+    /// Properties, as their bytes.
     pub props: Vec<&'a [u8]>,
 }
 
@@ -194,7 +200,8 @@ fn put_relations(out: &mut Vec<u8>, rows: &[RelationRow]) {
     put_relation_parts(out, &parts);
 }
 
-pub(super) fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
+/// Appends the body of a record of relations; there is one at least.
+pub fn put_relation_parts(out: &mut Vec<u8>, parts: &RelationParts<'_>) {
     out.put_varint(parts.versions.len() as u64);
     put_strings(out, &parts.kinds);
     parts.source.iter().chain(&parts.target).for_each(|column| put_strings(out, column));

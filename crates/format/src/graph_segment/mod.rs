@@ -13,10 +13,12 @@
 //! | [`rows`] | name and versions of one vertex, properties of one relation |
 //! | [`directory`] | sections, pages, names, users |
 //! | [`manifest`] | the list of live segments, with a mark per log |
+//! | [`partitioning`] | how the view is cut into slots |
 
 pub mod adjacency;
 pub mod directory;
 pub mod manifest;
+pub mod partitioning;
 pub mod rows;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};

@@ -1,7 +1,8 @@
 //! A segment in memory, from rows as they come out of the logs.
 //!
 //! Each relation stands at both of its ends: with its row at the source, without one at the target. Both are made
-//! here, from one line, so that neither is ever there without the other.
+//! here, from one line, so that neither is ever there without the other. In a slot of a partitioned view a line stands
+//! for those of its ends that are placed there, with its row at each.
 //!
 //! Vertices are sorted by place; halves of relations go to their vertices by counting, and are sorted there.
 
@@ -9,6 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::hint::black_box;
 
 use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET};
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::adjacency::EdgeVersion;
 use fieldstone_format::graph_segment::rows::VertexVersion;
@@ -178,25 +180,26 @@ impl<'a> Tables<'a> {
     /// The halves of all relations by vertex: those of the i-th stand from the i-th of the numbers on, to the next.
     fn halves(&self, rows: &Rows) -> (Vec<Half>, Vec<usize>) {
         let mut begins = vec![0usize; self.by_place.len() + 1];
-        let ends = |line: &RelationLine| [line.source, line.target].map(|end| self.ranks[end as usize]);
+        let ends = |line: &RelationLine| {
+            let rank = |end: u32| self.ranks[end as usize];
+            [(FOR_SOURCE, rank(line.source), rank(line.target)), (FOR_TARGET, rank(line.target), rank(line.source))]
+        };
         for line in &rows.relations {
-            for end in ends(line) {
-                begins[end as usize + 1] += 1;
+            for (_, near, _) in ends(line).into_iter().filter(|(end, ..)| line.ends & end != 0) {
+                begins[near as usize + 1] += 1;
             }
         }
         for i in 1..begins.len() {
             begins[i] += begins[i - 1];
         }
-        let mut halves = vec![Half::default(); 2 * rows.relations.len()];
+        let mut halves = vec![Half::default(); begins[begins.len() - 1]];
         let mut next = begins.clone();
         for (i, line) in rows.relations.iter().enumerate() {
             let code = 2 * self.kinds[line.kind as usize];
-            let [source, target] = ends(line);
-            for (vertex, half) in
-                [(source, Half::new(code, target, i)), (target, Half::new(code | 1, source, i))]
-            {
-                halves[next[vertex as usize]] = half;
-                next[vertex as usize] += 1;
+            for (end, near, far) in ends(line).into_iter().filter(|(end, ..)| line.ends & end != 0) {
+                let code = code | u32::from(end == FOR_TARGET);
+                halves[next[near as usize]] = Half::new(code, far, i);
+                next[near as usize] += 1;
             }
         }
         (halves, begins)
@@ -245,9 +248,9 @@ pub fn build(rows: &Rows) -> Result<Segment> {
             }
             let same = own[at..].iter().take_while(|half| half.key == first.key).count();
             let mut one = |line: &RelationLine| {
-                let row = match first.code() & 1 {
-                    0 => NewRow::Content(line.time, rows.props(line)),
-                    _ => NewRow::Elsewhere,
+                let row = match first.code() & 1 == 0 || rows.at_both_ends {
+                    true => NewRow::Content(line.time, rows.props(line)),
+                    false => NewRow::Elsewhere,
                 };
                 writer.version(first.far(), edge_version(line, &tables), row)
             };

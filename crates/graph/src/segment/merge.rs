@@ -224,9 +224,9 @@ fn each_half<'a>(
             let far = *old.vertices.get(number as usize).ok_or_else(outside)?;
             let from = behind.saturating_add(row);
             let to = from.saturating_add(u64::from(version.row));
-            let row = match group.code & 1 {
-                0 => NewRow::Bytes(rows.get(from as usize..to as usize).ok_or_else(outside)?),
-                _ => NewRow::Elsewhere,
+            let row = match group.code & 1 == 1 && version.row == 0 {
+                false => NewRow::Bytes(rows.get(from as usize..to as usize).ok_or_else(outside)?),
+                true => NewRow::Elsewhere,
             };
             take((code, far, old.edge(version)?, row))
         })?;

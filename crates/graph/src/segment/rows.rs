@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Record, RelationColumns, VertexName, VertexRow};
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::SideRecord;
 
@@ -31,6 +32,8 @@ pub struct Rows {
     pub(super) vertices: Vec<VertexLine>,
     pub(super) relations: Vec<RelationLine>,
     pub(super) types: Vec<TypeRow>,
+    /// Rows of relations stand at both ends: what has one of them may not have the other.
+    pub(super) at_both_ends: bool,
     /// Bodies of records, in which properties of relations stand.
     bodies: Vec<Box<[u8]>>,
 }
@@ -55,6 +58,8 @@ pub(super) struct RelationLine {
     pub until: Option<u64>,
     pub deleted: bool,
     pub replaces: bool,
+    /// For which of its ends it stands here.
+    pub ends: u8,
     body: u32,
     from: u32,
     len: u32,
@@ -101,6 +106,39 @@ impl Rows {
         Ok(())
     }
 
+    /// Adds rows that are placed for some of their ends.
+    pub fn add_placed(&mut self, placed: &PlacedRows) -> Result<()> {
+        self.at_both_ends = true;
+        let first = self.commits.len() as u32;
+        self.commits.extend(placed.commits.iter().map(|c| CommitOrder { known: c.known, user: c.user }));
+        let commit = |index: u32| {
+            let there = (index as usize) < placed.commits.len();
+            if there { Ok(first + index) } else { Err(Error::corrupt("a row names a commit that is not there")) }
+        };
+        for (row, index) in placed.vertex_rows()?.into_iter().zip(&placed.of_vertices) {
+            let name = [(&*row.vertex.kind, &*row.vertex.id)];
+            let mut vertex = 0;
+            self.names.vertices(name.iter().map(|(kind, id)| (kind, id)), |_, number| vertex = number);
+            self.vertices.push(VertexLine { vertex, commit: commit(*index)?, row });
+        }
+        for (index, types) in placed.declared()? {
+            let CommitOrder { known, user } = self.commits[commit(index)? as usize];
+            self.types.extend(types.into_iter().map(|declared| TypeRow { known, user, declared }));
+        }
+        let line = self.relations.len();
+        if !placed.of_relations.is_empty() {
+            self.add_relations(first, Cow::Borrowed(&placed.relations))?;
+        }
+        let new = &mut self.relations[line..];
+        if new.len() != placed.of_relations.len() {
+            return Err(Error::corrupt("relations and their commits are not equally many"));
+        }
+        for (line, of) in new.iter_mut().zip(&placed.of_relations) {
+            (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
+        }
+        Ok(())
+    }
+
     fn add_relations(&mut self, commit: u32, body: Cow<'_, [u8]>) -> Result<()> {
         if u32::try_from(body.len()).is_err() {
             return Err(Error::corrupt("a record of the graph of more than 4 GiB"));
@@ -121,6 +159,7 @@ impl Rows {
                 until: columns.until[i],
                 deleted: version.deleted,
                 replaces: columns.replaces[i],
+                ends: FOR_SOURCE | FOR_TARGET,
                 body: number,
                 from: from as u32,
                 len: props.len() as u32,

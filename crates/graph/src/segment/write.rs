@@ -146,6 +146,8 @@ pub struct Writer<'a, S: Sink> {
     adjacency: u64,
     names: u64,
     relations: u64,
+    /// Relations of the open group are counted: those that leave the vertex.
+    counted: bool,
     most: u64,
     /// Rows of the vertex, and where those of its relations begin.
     row_bytes: Vec<u8>,
@@ -164,6 +166,7 @@ impl<'a, S: Sink> Writer<'a, S> {
             adjacency: 0,
             names: 0,
             relations: 0,
+            counted: false,
             most: 0,
             row_bytes: Vec::new(),
             behind: 0,
@@ -211,6 +214,7 @@ impl<'a, S: Sink> Writer<'a, S> {
 
     /// Begins a group of the vertex; codes ascend.
     pub fn group(&mut self, code: u32) {
+        self.counted = code & 1 == 0;
         self.adjacent.group(code, (self.row_bytes.len() - self.behind) as u64);
     }
 
@@ -225,7 +229,7 @@ impl<'a, S: Sink> Writer<'a, S> {
                 put_row(&mut self.row_bytes, version.stamp, time, props);
             }
         }
-        self.relations += u64::from(!matches!(row, NewRow::Elsewhere));
+        self.relations += u64::from(self.counted);
         let row = u32::try_from(self.row_bytes.len() - before);
         let row = row.map_err(|_| Error::invalid("properties of a relation exceed 4 GiB"))?;
         self.adjacent.version(far, EdgeVersion { row, ..version });

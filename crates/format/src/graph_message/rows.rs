@@ -1,0 +1,153 @@
+//! Rows that go to a slot: versions of vertices and relations, each with the commit it is of, and of relations which
+//! of their two ends they are placed for.
+//!
+//! ```text
+//! rows      = commits: list { since  stamp  user }  vertices: bytes  of: list  relations: bytes  of: list
+//!             types: list { commit: varint  record: bytes }
+//! vertices  = side record of vertices, its kind and bytes; nothing where there is none
+//! of        = for each vertex: index of its commit
+//! relations = body of a side record of relations; nothing where there is none
+//! of        = for each relation: index of its commit << 2 | 1 it is placed for its source | 2 for its target
+//! ```
+
+use fieldstone_core::{Error, Result};
+
+use super::fields::{Field, fields};
+use crate::bytes::Cursor;
+use crate::graph::{Record, RelationColumns, RelationParts, TypeDecl, Version, VertexRow, put_relation_parts};
+use crate::graph_segment::CommitKnown;
+use crate::log::SideRecord;
+
+/// A relation is placed for its source.
+pub const FOR_SOURCE: u8 = 1;
+/// A relation is placed for its target.
+pub const FOR_TARGET: u8 = 2;
+
+/// A commit that brought rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowsCommit {
+    /// When it became known.
+    pub known: CommitKnown,
+    /// Whose log it is of.
+    pub user: u32,
+}
+
+/// Rows for a slot. See the module.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlacedRows {
+    /// The commits.
+    pub commits: Vec<RowsCommit>,
+    /// A side record of versions of vertices.
+    pub vertices: Box<[u8]>,
+    /// The commit of each.
+    pub of_vertices: Vec<u32>,
+    /// The body of a side record of versions of relations.
+    pub relations: Box<[u8]>,
+    /// The commit of each, and which ends it is placed for.
+    pub of_relations: Vec<u32>,
+    /// Side records of declared types, each with its commit.
+    pub types: Vec<(u32, Box<[u8]>)>,
+}
+
+/// A row that a slot does not take: what it is placed for is elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// Which relation of the batch.
+    pub row: u32,
+    /// For which of its ends.
+    pub ends: u8,
+}
+
+impl PlacedRows {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.of_vertices.is_empty() && self.of_relations.is_empty() && self.types.is_empty()
+    }
+
+    /// The versions of vertices.
+    pub fn vertex_rows(&self) -> Result<Vec<VertexRow>> {
+        let rows = match self.vertices.split_first_chunk() {
+            None => Vec::new(),
+            Some((kind, bytes)) => {
+                let side = SideRecord { kind: u16::from_le_bytes(*kind), bytes: bytes.into() };
+                match Record::decode(&side)? {
+                    Record::Vertices(rows) => rows,
+                    _ => return Err(Error::corrupt("a record of vertices holds something else")),
+                }
+            }
+        };
+        match rows.len() == self.of_vertices.len() {
+            true => Ok(rows),
+            false => Err(Error::corrupt("vertices and their commits are not equally many")),
+        }
+    }
+
+    /// The declared types, each with the index of its commit.
+    pub fn declared(&self) -> Result<Vec<(u32, Vec<TypeDecl>)>> {
+        self.types.iter().map(|(commit, bytes)| Ok((*commit, Record::decode_types(bytes)?))).collect()
+    }
+
+    /// Takes versions of vertices, each with the index of its commit; at most [`ROWS_MAX`](crate::graph::ROWS_MAX).
+    pub fn set_vertices(&mut self, rows: Vec<VertexRow>, of: Vec<u32>) {
+        let mut bytes = Vec::new();
+        if !rows.is_empty() {
+            let side = Record::Vertices(rows).encode();
+            bytes.extend_from_slice(&side.kind.to_le_bytes());
+            bytes.extend_from_slice(&side.bytes);
+        }
+        (self.vertices, self.of_vertices) = (bytes.into(), of);
+    }
+
+    /// Adds declared types, with the index of their commit.
+    pub fn declare(&mut self, commit: u32, types: Vec<TypeDecl>) {
+        self.types.push((commit, Record::Types(types).encode().bytes.to_vec().into()));
+    }
+
+    /// Some of the relations, each for these ends alone; of vertices and types nothing.
+    pub fn some(&self, picked: &[Refused]) -> Result<PlacedRows> {
+        let columns = RelationColumns::of_body(&self.relations)?;
+        if picked.iter().any(|pick| pick.row as usize >= columns.len().min(self.of_relations.len())) {
+            return Err(Error::corrupt("a relation is refused that was not sent"));
+        }
+        fn texts<'a>(column: &[&'a str], picked: &[Refused]) -> Vec<&'a [u8]> {
+            picked.iter().map(|pick| column[pick.row as usize].as_bytes()).collect()
+        }
+        let versions: Vec<Version> = picked.iter().map(|pick| columns.versions[pick.row as usize]).collect();
+        let until: Vec<Option<u64>> = picked.iter().map(|pick| columns.until[pick.row as usize]).collect();
+        let parts = RelationParts {
+            kinds: texts(&columns.kinds, picked),
+            source: [texts(&columns.source_kinds, picked), texts(&columns.source_ids, picked)],
+            target: [texts(&columns.target_kinds, picked), texts(&columns.target_ids, picked)],
+            versions: &versions,
+            until: &until,
+            props: picked.iter().map(|pick| columns.props[pick.row as usize]).collect(),
+        };
+        let of = |pick: &Refused| self.of_relations[pick.row as usize] >> 2 << 2 | u32::from(pick.ends);
+        let mut some = PlacedRows { commits: self.commits.clone(), ..PlacedRows::default() };
+        some.set_relations(&parts, picked.iter().map(of).collect());
+        Ok(some)
+    }
+
+    /// Takes relations, each with the index of its commit and the ends it is placed for.
+    pub fn set_relations(&mut self, parts: &RelationParts<'_>, of: Vec<u32>) {
+        let mut body = Vec::new();
+        if !of.is_empty() {
+            put_relation_parts(&mut body, parts);
+        }
+        (self.relations, self.of_relations) = (body.into(), of);
+    }
+}
+
+impl Field for RowsCommit {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.known.put(out);
+        self.user.put(out);
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<RowsCommit> {
+        Ok(RowsCommit { known: Field::read(cursor)?, user: Field::read(cursor)? })
+    }
+}
+
+fields!(PlacedRows { commits, vertices, of_vertices, relations, of_relations, types });
+fields!(Refused { row, ends });
