@@ -16,6 +16,7 @@
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
+//! | [`slot`] | parts of a partitioned view, which know of one another by messages |
 //! | [`state`] | all segments of one moment, read as one graph |
 //! | [`trace`] | lineage, by cause |
 //! | [`travel`] | traversals, step by step |
@@ -32,6 +33,7 @@ pub mod partition;
 pub mod put;
 pub mod read;
 pub mod segment;
+pub mod slot;
 pub mod state;
 pub mod trace;
 pub mod travel;

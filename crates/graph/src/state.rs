@@ -314,9 +314,11 @@ impl GraphState {
             let mut kept: Vec<EdgeVersion> = Vec::with_capacity(edge.versions.len());
             for version in std::mem::take(&mut edge.versions) {
                 match kept.last_mut() {
-                    // The row decides where all else is equal; it stands at the source.
-                    Some(last) if order(last) == order(&version) && !edge.direction.reverse => {
-                        if self.own_row(&version)? > self.own_row(last)? {
+                    // The row decides where all else is equal. At a target without a row the source's decide.
+                    Some(last) if order(last) == order(&version) => {
+                        let rows = last.row.len > 0 && version.row.len > 0;
+                        let less = last.row.len > 0 && version.row.len == 0;
+                        if less || (rows && self.own_row(&version)? > self.own_row(last)?) {
                             *last = version;
                         }
                     }

@@ -26,11 +26,9 @@ use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
 use crate::folder::{MergeOlder, SegmentFolder};
-use crate::segment::{CommitOrder, MemorySink, Rows, Segment, build, merge};
+use crate::segment::{CommitOrder, Rows, Segment, build, merge_young};
 use crate::state::GraphState;
 
-/// Bytes to which segments in memory are merged.
-const YOUNG: u64 = 8 << 20;
 /// Bytes in memory after which segments are written to disk before more is applied.
 const SPILL: u64 = 128 << 20;
 /// Most notes on damage that are kept.
@@ -280,23 +278,6 @@ fn add(rows: &mut Rows, commit: &Commit, known: CommitKnown, damaged: &mut Vec<S
             }
         }
     }
-}
-
-/// Merges young segments in memory, so that each is more than twice as large as the next, or as large as one grows
-/// before it is written to disk.
-pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
-    while let [.., older, younger] = segments.as_slice() {
-        let small = older.bytes + younger.bytes <= YOUNG;
-        if !small || !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
-            return Ok(());
-        }
-        let mut sink = MemorySink::default();
-        let Some(summary) = merge(&[&**older, &**younger], &mut sink, &|| false)? else { return Ok(()) };
-        let merged = Segment::over(sink.storage(), summary)?;
-        segments.truncate(segments.len() - 2);
-        segments.push(Arc::new(merged));
-    }
-    Ok(())
 }
 
 impl View for GraphView {

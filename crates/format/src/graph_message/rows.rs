@@ -14,8 +14,10 @@ use fieldstone_core::{Error, Result};
 
 use super::fields::{Field, fields};
 use crate::bytes::Cursor;
-use crate::graph::{Record, RelationColumns, RelationParts, TypeDecl, Version, VertexRow, put_relation_parts};
-use crate::graph_segment::CommitKnown;
+use crate::graph::{
+    Record, RelationColumns, RelationParts, TypeDecl, Version, VertexRow, put_relation_parts,
+};
+use crate::graph_segment::{CommitKnown, VertexPlace};
 use crate::log::SideRecord;
 
 /// A relation is placed for its source.
@@ -126,6 +128,17 @@ impl PlacedRows {
         let mut some = PlacedRows { commits: self.commits.clone(), ..PlacedRows::default() };
         some.set_relations(&parts, picked.iter().map(of).collect());
         Ok(some)
+    }
+
+    /// The places of the source and the target of each relation.
+    pub fn places(&self) -> Result<Vec<(VertexPlace, VertexPlace)>> {
+        if self.of_relations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let columns = RelationColumns::of_body(&self.relations)?;
+        let source = |i| VertexPlace::named(columns.source_kinds[i], columns.source_ids[i]);
+        let target = |i| VertexPlace::named(columns.target_kinds[i], columns.target_ids[i]);
+        Ok((0..columns.len()).map(|i| (source(i), target(i))).collect())
     }
 
     /// Takes relations, each with the index of its commit and the ends it is placed for.

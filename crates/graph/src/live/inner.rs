@@ -31,9 +31,9 @@ use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
 use crate::folder::{MergeOlder, SegmentFolder};
-use crate::segment::{PageCache, Segment};
+use crate::segment::{PageCache, Segment, merge_young};
 use crate::state::GraphState;
-use crate::view::{GraphView, dump, merge_young};
+use crate::view::{GraphView, dump};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;

@@ -85,12 +85,7 @@ pub trait Partitioner: Debug + Send + Sync {
     }
 
     /// The partition of v in which a relation to u is, of those that stand below `top`.
-    fn leaf_below(
-        &self,
-        top: Partition,
-        path: u32,
-        is_split: &dyn Fn(Partition) -> bool,
-    ) -> Partition {
+    fn leaf_below(&self, top: Partition, path: u32, is_split: &dyn Fn(Partition) -> bool) -> Partition {
         let mut at = top;
         while is_split(at) && self.given_away(at).is_some() {
             at = at.turn(path);

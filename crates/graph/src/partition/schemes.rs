@@ -178,7 +178,9 @@ mod tests {
         use PartitionScheme::{Dido, EdgeCut, Giga, VertexCut};
         let of = |(scheme, labels)| Partitioning { slots, scheme, labels, threshold: 2 };
         let low = SlotLabels::Low;
-        [(EdgeCut, low), (VertexCut, low), (Giga, low), (Dido, low), (Dido, SlotLabels::Paper)].map(of).to_vec()
+        [(EdgeCut, low), (VertexCut, low), (Giga, low), (Dido, low), (Dido, SlotLabels::Paper)]
+            .map(of)
+            .to_vec()
     }
 
     #[test]

@@ -182,7 +182,10 @@ impl<'a> Tables<'a> {
         let mut begins = vec![0usize; self.by_place.len() + 1];
         let ends = |line: &RelationLine| {
             let rank = |end: u32| self.ranks[end as usize];
-            [(FOR_SOURCE, rank(line.source), rank(line.target)), (FOR_TARGET, rank(line.target), rank(line.source))]
+            [
+                (FOR_SOURCE, rank(line.source), rank(line.target)),
+                (FOR_TARGET, rank(line.target), rank(line.source)),
+            ]
         };
         for line in &rows.relations {
             for (_, near, _) in ends(line).into_iter().filter(|(end, ..)| line.ends & end != 0) {

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::Props;
@@ -14,8 +15,11 @@ use fieldstone_format::graph_segment::directory::Summary;
 use fieldstone_format::graph_segment::rows::{VertexVersion, read_name, read_row, read_vertex, relations_at};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
-use super::write::{NewRow, Sink, Writer};
+use super::write::{MemorySink, NewRow, Sink, Writer};
 use super::{SectionBytes, Segment, TypeRow, outside};
+
+/// Bytes to which segments in memory are merged.
+const YOUNG: u64 = 8 << 20;
 
 /// Numbers of one segment, and what they are in the new one.
 struct Renumbered<'a> {
@@ -247,4 +251,21 @@ fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool,
         _ => None,
     };
     (version.deleted, version.until, version.replaces, row)
+}
+
+/// Merges young segments in memory, so that each is more than twice as large as the next, or as large as one grows
+/// before it is written to disk.
+pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
+    while let [.., older, younger] = segments.as_slice() {
+        let small = older.bytes + younger.bytes <= YOUNG;
+        if !small || !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
+            return Ok(());
+        }
+        let mut sink = MemorySink::default();
+        let Some(summary) = merge(&[&**older, &**younger], &mut sink, &|| false)? else { return Ok(()) };
+        let merged = Segment::over(sink.storage(), summary)?;
+        segments.truncate(segments.len() - 2);
+        segments.push(Arc::new(merged));
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
 //! * `rows`: rows as they come out of the logs, each name once;
+//! * `route`: the same as they go to slots;
 //! * `build`: a segment in memory from them;
 //! * [`index`]: vertices by type, value and word;
 //! * `merge`: one segment from several;
@@ -15,6 +16,7 @@
 mod build;
 pub mod index;
 mod merge;
+mod route;
 mod rows;
 mod storage;
 mod write;
@@ -31,7 +33,7 @@ use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, 
 use index::SegmentIndex;
 
 pub use build::build;
-pub use merge::merge;
+pub use merge::{merge, merge_young};
 pub use rows::{CommitOrder, Rows};
 pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};

@@ -113,7 +113,11 @@ impl Rows {
         self.commits.extend(placed.commits.iter().map(|c| CommitOrder { known: c.known, user: c.user }));
         let commit = |index: u32| {
             let there = (index as usize) < placed.commits.len();
-            if there { Ok(first + index) } else { Err(Error::corrupt("a row names a commit that is not there")) }
+            if there {
+                Ok(first + index)
+            } else {
+                Err(Error::corrupt("a row names a commit that is not there"))
+            }
         };
         for (row, index) in placed.vertex_rows()?.into_iter().zip(&placed.of_vertices) {
             let name = [(&*row.vertex.kind, &*row.vertex.id)];
@@ -136,6 +140,25 @@ impl Rows {
         for (line, of) in new.iter_mut().zip(&placed.of_relations) {
             (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
         }
+        Ok(())
+    }
+
+    /// Leaves of each relation those of its ends that `stands` takes; it is given the places of the near and the far
+    /// end, and gives whether the relation stands there for the near one.
+    pub fn retain_ends(
+        &mut self,
+        mut stands: impl FnMut(usize, u8, VertexPlace, VertexPlace) -> Result<bool>,
+    ) -> Result<()> {
+        for (i, line) in self.relations.iter_mut().enumerate() {
+            let [source, target] =
+                [line.source, line.target].map(|vertex| self.names.vertices[vertex as usize].place);
+            for (end, near, far) in [(FOR_SOURCE, source, target), (FOR_TARGET, target, source)] {
+                if line.ends & end != 0 && !stands(i, end, near, far)? {
+                    line.ends &= !end;
+                }
+            }
+        }
+        self.relations.retain(|line| line.ends != 0);
         Ok(())
     }
 

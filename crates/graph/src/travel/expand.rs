@@ -14,14 +14,14 @@ use crate::read::{self, Vertex};
 use crate::state::{Edge, EdgeVersion, GraphState};
 
 /// When a walk by cause is somewhere: at no time yet, as long as no relation moved it.
-pub(super) type Moment = Option<u64>;
+pub(crate) type Moment = Option<u64>;
 
 /// A vertex in a walk, by number.
-pub(super) type Number = u32;
+pub(crate) type Number = u32;
 
 /// A relation that a walk took, and where it goes on.
 #[derive(Debug, Clone)]
-pub(super) struct TakenRelation {
+pub(crate) struct TakenRelation {
     pub far: Number,
     pub moment: Moment,
     /// The end from which it was taken, its type, and the version; none where the walk stays.
@@ -30,11 +30,12 @@ pub(super) struct TakenRelation {
 
 /// Reads a state for a plan; counts what it reads.
 #[derive(Debug, Clone)]
-pub(super) struct Expander {
+pub(crate) struct Expander {
     pub state: Arc<GraphState>,
     pub plan: Arc<TravelPlan>,
     numbers: HashMap<VertexPlace, Number>,
     places: Vec<VertexPlace>,
+    names: HashMap<Number, VertexName>,
     /// Whether a vertex passes the tests of a set.
     passing: HashMap<(usize, Number), bool>,
     /// Vertices and relations that were read.
@@ -49,6 +50,7 @@ impl Expander {
             plan,
             numbers: HashMap::new(),
             places: Vec::new(),
+            names: HashMap::new(),
             passing: HashMap::new(),
             vertices: 0,
             relations: 0,
@@ -68,7 +70,15 @@ impl Expander {
     }
 
     pub fn name(&self, number: Number) -> Result<VertexName> {
-        self.state.name(self.place(number))
+        match self.names.get(&number) {
+            Some(name) => Ok(name.clone()),
+            None => self.state.name(self.place(number)),
+        }
+    }
+
+    /// Takes the name of a vertex that the state may not name: a slot has what is placed there alone.
+    pub fn named(&mut self, number: Number, name: VertexName) {
+        self.names.insert(number, name);
     }
 
     /// The job that stands for a vertex where jobs count as one; else the vertex.
@@ -76,25 +86,36 @@ impl Expander {
         if !self.plan.jobs || &*self.name(number)?.kind != "process" {
             return Ok(number);
         }
-        let place = self.place(number);
+        let job = self.jobs(self.place(number))?.into_iter().next();
+        Ok(job.map_or(number, |(_, far)| self.number(far)))
+    }
+
+    /// The jobs that contain a process, in the order of their places.
+    pub fn jobs(&self, place: VertexPlace) -> Result<Vec<(VertexName, VertexPlace)>> {
+        let mut jobs = Vec::new();
         for edge in self.state.edges(place, &|kind, reverse| kind == "contains" && reverse)? {
             let there = match self.plan.causal {
                 true => !cause::counting(&self.state, place, &edge, self.plan.at)?.is_empty(),
                 false => self.state.current(place, &edge, self.plan.at)?.is_some(),
             };
-            if there {
-                return Ok(self.number(edge.far));
+            if let Some(version) = edge.versions.first().filter(|_| there) {
+                jobs.push((self.state.far_name(version)?, edge.far));
             }
         }
-        Ok(number)
+        Ok(jobs)
+    }
+
+    /// The processes that a job contains.
+    pub fn processes(&self, place: VertexPlace) -> Result<Vec<VertexPlace>> {
+        let processes = self.state.edges(place, &|kind, reverse| kind == "contains" && !reverse)?;
+        Ok(processes.iter().map(|edge| edge.far).collect())
     }
 
     /// A job and its processes, where they count as one.
     fn parts(&self, place: VertexPlace) -> Result<Vec<VertexPlace>> {
         let mut parts = vec![place];
         if self.plan.jobs && &*self.state.name(place)?.kind == "job" {
-            let processes = self.state.edges(place, &|kind, reverse| kind == "contains" && !reverse)?;
-            parts.extend(processes.iter().map(|edge| edge.far));
+            parts.extend(self.processes(place)?);
         }
         Ok(parts)
     }
@@ -131,24 +152,40 @@ impl Expander {
         hop: &Hop,
         found: &mut Vec<(usize, TakenRelation)>,
     ) -> Result<()> {
-        let causal = self.plan.causal;
-        let hides = |kind: &str, reverse: bool| causal && kind == "write" && reverse;
-        // Where jobs count as one, what keeps them together leads nowhere.
-        let joins = |kind: &str| self.plan.jobs && kind == "contains";
-        let edges = self.state.edges(place, &|kind, reverse| {
-            hides(kind, reverse) || (hop.takes(kind, reverse) && !joins(kind))
-        })?;
+        let edges = self.edges(place, hop)?;
         self.vertices += 1;
         let replacing = self.replacing(place, &edges)?;
-        for edge in &edges {
-            self.relations += edge.versions.len() as u64;
+        self.along((place, &edges, &replacing), moments, hop, found)
+    }
+
+    /// The relations of a vertex that a hop may take, and those that hide others from it.
+    pub fn edges(&self, place: VertexPlace, hop: &Hop) -> Result<Vec<Edge>> {
+        let hides = |kind: &str, reverse: bool| self.plan.causal && kind == "write" && reverse;
+        // Where jobs count as one, what keeps them together leads nowhere.
+        let joins = |kind: &str| self.plan.jobs && kind == "contains";
+        self.state
+            .edges(place, &|kind, reverse| hides(kind, reverse) || (hop.takes(kind, reverse) && !joins(kind)))
+    }
+
+    /// Where a walk goes on along relations of a vertex, from each of these moments; `replacing`: when the vertex was
+    /// replaced, ascending.
+    pub fn along(
+        &mut self,
+        (place, edges, replacing): (VertexPlace, &[Edge], &[u64]),
+        moments: &[Moment],
+        hop: &Hop,
+        found: &mut Vec<(usize, TakenRelation)>,
+    ) -> Result<()> {
+        for edge in edges {
             let Edge { direction, far, .. } = edge;
-            if !hop.takes(&direction.kind, direction.reverse) {
+            let joins = self.plan.jobs && &*direction.kind == "contains";
+            self.relations += edge.versions.len() as u64;
+            if joins || !hop.takes(&direction.kind, direction.reverse) {
                 continue;
             }
             let counting = self.versions(place, edge, hop)?;
             let counting = self.tested(place, edge, counting, hop)?;
-            let course = if causal { cause::course(direction) } else { None };
+            let course = if self.plan.causal { cause::course(direction) } else { None };
             for (m, moment) in moments.iter().enumerate() {
                 for (version, ended) in &counting {
                     let after = match course {
@@ -158,7 +195,7 @@ impl Expander {
                                 Course::Up => self.plan.at,
                                 Course::Down => 0,
                             });
-                            let hiding = cause::hiding(&replacing, time, course);
+                            let hiding = cause::hiding(replacing, time, course);
                             cause::goes_on(direction, course, (version, *ended), time, hiding).map(Some)
                         }
                     };
@@ -173,7 +210,7 @@ impl Expander {
     }
 
     /// When a vertex was replaced, ascending.
-    fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
+    pub fn replacing(&self, place: VertexPlace, edges: &[Edge]) -> Result<Vec<u64>> {
         let mut replacing = Vec::new();
         let written = |edge: &&Edge| &*edge.direction.kind == "write" && edge.direction.reverse;
         for edge in edges.iter().filter(|edge| self.plan.causal && written(edge)) {

@@ -19,10 +19,10 @@
 //!
 //! Source: GraphMeta (TPDS 30 (7), 2019), GTravel: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
 
-mod expand;
+pub(crate) mod expand;
 mod figures;
 mod paths;
-mod plan;
+pub(crate) mod plan;
 mod travelled;
 mod walk;
 mod wide;
@@ -30,7 +30,7 @@ mod wide;
 use fieldstone_core::value::Test;
 
 pub use crate::find::VertexTest;
-pub use figures::StepFigures;
+pub use figures::{SlotFigures, StepFigures};
 pub use paths::{Path, Paths};
 pub use plan::TravelPlan;
 pub use travelled::{Travelled, travel, travel_within};

@@ -2,6 +2,7 @@
 
 use fieldstone_core::value::Test;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
 
 use super::{Travel, TravelStep, VertexTest};
 use crate::state::END;
@@ -11,22 +12,22 @@ use crate::vocabulary::{Direction, Vocabulary};
 #[derive(Debug, Clone)]
 pub struct TravelPlan {
     /// The moment that is asked about.
-    pub(super) at: u64,
-    pub(super) causal: bool,
-    pub(super) jobs: bool,
-    pub(super) limit: usize,
-    pub(super) start: VertexTest,
+    pub(crate) at: u64,
+    pub(crate) causal: bool,
+    pub(crate) jobs: bool,
+    pub(crate) limit: usize,
+    pub(crate) start: VertexTest,
     /// Tests of the start, besides.
-    pub(super) starting: Point,
-    pub(super) hops: Vec<Hop>,
+    pub(crate) starting: Point,
+    pub(crate) hops: Vec<Hop>,
     /// The first so many hops are repeated, at most so many times.
-    pub(super) repeat: Option<(usize, u32)>,
-    pub(super) paths: bool,
+    pub(crate) repeat: Option<(usize, u32)>,
+    pub(crate) paths: bool,
 }
 
 /// One hop: along relations, to vertices.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Hop {
+pub(crate) struct Hop {
     /// It leads from each vertex to itself: a place for tests of what was repeated.
     pub stays: bool,
     /// Types as this end calls them; none: all.
@@ -41,12 +42,17 @@ pub(super) struct Hop {
 
 /// A set of the walk: what must hold of its vertices, and whether they are returned.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Point {
+pub(crate) struct Point {
     pub tests: Vec<VertexTest>,
     pub returned: bool,
 }
 
 impl Hop {
+    /// Whether it may lead from data to who wrote or read them: what replaced the data hides others.
+    pub fn follows_data(&self) -> bool {
+        self.takes("write", true) || self.takes("read", true)
+    }
+
     /// Whether it takes relations of a type, as seen from one end.
     pub fn takes(&self, kind: &str, reverse: bool) -> bool {
         let same = |direction: &Direction| *direction.kind == *kind && direction.reverse == reverse;
@@ -142,25 +148,96 @@ impl TravelPlan {
     }
 
     /// The i-th set of the walk: 0 is the start, i the far ends of the i-th hop.
-    pub(super) fn set(&self, i: usize) -> &Point {
+    pub(crate) fn set(&self, i: usize) -> &Point {
         i.checked_sub(1).and_then(|hop| self.hops.get(hop)).map_or(&self.starting, |hop| &hop.point)
     }
 
     /// Whether sets are returned other than the last.
-    pub(super) fn returns(&self) -> bool {
+    pub(crate) fn returns(&self) -> bool {
         (0..=self.hops.len()).any(|i| self.set(i).returned)
     }
 
     /// Hops that are repeated.
-    pub(super) fn body(&self) -> usize {
+    pub(crate) fn body(&self) -> usize {
         self.repeat.map_or(0, |(hops, _)| hops)
     }
 
     /// Whether nothing is asked of relations and vertices but that they are there.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         let plain = |hop: &Hop| {
             !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty()
         };
         !(self.causal || self.jobs || self.paths || self.returns()) && self.hops.iter().all(plain)
     }
+}
+
+impl TravelPlan {
+    /// What of it goes to slots.
+    pub(crate) fn to_slots(&self) -> WalkPlan {
+        let hop = |hop: &Hop| WalkHop {
+            stays: hop.stays,
+            directions: hop.directions.iter().map(|d| (d.kind.clone(), d.reverse)).collect(),
+            versions: hop.versions,
+            edges: hop.edges.clone(),
+            tests: hop.point.tests.iter().map(to_slots).collect(),
+        };
+        WalkPlan {
+            at: self.at,
+            causal: self.causal,
+            jobs: self.jobs,
+            linked: self.paths || self.returns(),
+            starting: self.starting.tests.iter().map(to_slots).collect(),
+            hops: self.hops.iter().map(hop).collect(),
+            repeat: self.repeat.map(|(hops, most)| (hops as u32, most)),
+        }
+    }
+
+    /// The plan that a slot was sent; Corrupt where it cannot be one.
+    pub(crate) fn of_message(plan: WalkPlan) -> Result<TravelPlan> {
+        let WalkPlan { at, causal, jobs, starting, hops, repeat, .. } = plan;
+        if repeat.is_some_and(|(body, _)| body == 0 || body as usize > hops.len()) {
+            return Err(Error::corrupt("a plan repeats hops that it does not have"));
+        }
+        let point = |tests: Vec<WalkTest>| Point {
+            tests: tests.into_iter().map(of_message).collect(),
+            returned: false,
+        };
+        let hop = |hop: WalkHop| Hop {
+            stays: hop.stays,
+            directions: hop
+                .directions
+                .into_iter()
+                .map(|(kind, reverse)| Direction { kind, reverse })
+                .collect(),
+            versions: hop.versions,
+            edges: hop.edges,
+            point: point(hop.tests),
+        };
+        Ok(TravelPlan {
+            at,
+            causal,
+            jobs,
+            limit: usize::MAX,
+            start: VertexTest::default(),
+            starting: point(starting),
+            hops: hops.into_iter().map(hop).collect(),
+            repeat: repeat.map(|(hops, most)| (hops as usize, most)),
+            paths: false,
+        })
+    }
+
+    /// Whether it asks for types and ids of the vertices that it passes.
+    pub(crate) fn asks_for_names(&self) -> bool {
+        self.jobs || (0..=self.hops.len()).any(|i| !self.set(i).tests.is_empty())
+    }
+}
+
+fn to_slots(test: &VertexTest) -> WalkTest {
+    let VertexTest { named, kind, tests, versions } = test.clone();
+    WalkTest { named, kind, tests, versions }
+}
+
+fn of_message(test: WalkTest) -> VertexTest {
+    let WalkTest { named, kind, tests, versions } = test;
+    VertexTest { named, kind, tests, versions }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_message::walk::{WalkLink, WalkNode};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::expand::{Expander, shown};
-use super::figures::StepFigures;
+use super::figures::{SlotFigures, StepFigures};
 use super::paths::Paths;
 use super::plan::TravelPlan;
 use super::walk::{Reached, walk};
@@ -61,6 +62,7 @@ pub struct Travelled {
     sets: Vec<VertexSet>,
     ways: Option<(Expander, Arc<Reached>)>,
     figures: Vec<StepFigures>,
+    slots: Option<SlotFigures>,
     truncated: bool,
 }
 
@@ -79,8 +81,7 @@ pub fn travel_within(
     let starts = find::starts(&state, &plan.start, plan.at, plan.causal)?;
     let plan = Arc::new(plan);
     let mut expander = Expander::new(state.clone(), plan.clone());
-    let mut travelled =
-        Travelled { state, plan, sets: Vec::new(), ways: None, figures: Vec::new(), truncated: false };
+    let mut travelled = Travelled::empty(state, plan);
     let plan = travelled.plan.clone();
     let most = if plan.is_plain() { few } else { u64::MAX };
     match walk(&mut expander, &starts, clock, most)? {
@@ -90,27 +91,62 @@ pub fn travel_within(
             travelled.sets.push(VertexSet::Numbers(frame, numbers));
             travelled.figures = figures;
         }
-        Some(mut reached) => {
-            travelled.figures = std::mem::take(&mut reached.figures);
-            if plan.paths {
-                travelled.ways = Some((expander, Arc::new(reached)));
-            } else {
-                let last = plan.hops.len();
-                for i in (0..=last).filter(|i| *i == last || plan.set(*i).returned) {
-                    let numbers = reached.set(i, &plan);
-                    let mut places: Vec<VertexPlace> = numbers.iter().map(|n| expander.place(*n)).collect();
-                    places.sort_unstable();
-                    travelled.sets.push(VertexSet::Places(places));
-                }
-            }
-        }
+        Some(reached) => travelled.take(expander, reached),
     }
-    for set in &mut travelled.sets {
-        travelled.truncated |= set.truncate(plan.limit);
-    }
+    travelled.cut();
     Ok(travelled)
 }
 
+impl Travelled {
+    /// What slots gave, read against the state that they had.
+    pub(crate) fn of_slots(
+        state: Arc<GraphState>,
+        plan: Arc<TravelPlan>,
+        nodes: Vec<WalkNode>,
+        links: &[WalkLink],
+        figures: (Vec<StepFigures>, SlotFigures),
+    ) -> Result<Travelled> {
+        let mut expander = Expander::new(state.clone(), plan.clone());
+        let reached = Reached::of_slots(&mut expander, nodes, links, figures.0)?;
+        let mut travelled = Travelled::empty(state, plan);
+        travelled.slots = Some(figures.1);
+        travelled.take(expander, reached);
+        travelled.cut();
+        Ok(travelled)
+    }
+
+    fn empty(state: Arc<GraphState>, plan: Arc<TravelPlan>) -> Travelled {
+        let (sets, figures, slots) = Default::default();
+        Travelled { state, plan, sets, ways: None, figures, slots, truncated: false }
+    }
+
+    fn take(&mut self, expander: Expander, mut reached: Reached) {
+        let plan = self.plan.clone();
+        self.figures = std::mem::take(&mut reached.figures);
+        if plan.paths {
+            self.ways = Some((expander, Arc::new(reached)));
+            return;
+        }
+        let last = plan.hops.len();
+        for i in (0..=last).filter(|i| *i == last || plan.set(*i).returned) {
+            let numbers = reached.set(i, &plan);
+            let mut places: Vec<VertexPlace> = numbers.iter().map(|n| expander.place(*n)).collect();
+            places.sort_unstable();
+            self.sets.push(VertexSet::Places(places));
+        }
+    }
+
+    fn cut(&mut self) {
+        for set in &mut self.sets {
+            self.truncated |= set.truncate(self.plan.limit);
+        }
+    }
+
+    /// What each slot did, where slots walked.
+    pub fn slots(&self) -> Option<&SlotFigures> {
+        self.slots.as_ref()
+    }
+}
 impl Travelled {
     /// Whether whole ways are given.
     pub fn has_paths(&self) -> bool {

@@ -4,10 +4,12 @@
 //! it. What led to what is noted where that is asked for: by `rtn`, and by whole paths, which are looked for among the
 //! nodes that reach the end.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::walk::{WalkLink, WalkNode};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::expand::{Expander, Moment, Number};
@@ -27,7 +29,7 @@ struct Node {
 
 /// What a walk reached.
 #[derive(Debug)]
-pub(super) struct Reached {
+pub(crate) struct Reached {
     nodes: Vec<Node>,
     numbers: HashMap<(usize, Number, Moment), u32>,
     /// What led to what: from node, to node.
@@ -169,6 +171,40 @@ impl SetWalk<'_> {
 }
 
 impl Reached {
+    /// What slots reached together: nodes of sets, and what led to what, where a plan asks for that.
+    pub fn of_slots(
+        expander: &mut Expander,
+        mut nodes: Vec<WalkNode>,
+        links: &[WalkLink],
+        figures: Vec<StepFigures>,
+    ) -> Result<Reached> {
+        nodes.sort_unstable();
+        let (numbers, links_of) = (HashMap::new(), Vec::with_capacity(links.len()));
+        let mut reached = Reached { nodes: Vec::new(), numbers, links: links_of, ahead: Vec::new(), figures };
+        for WalkNode { set, round, vertex, moment } in nodes {
+            let node = Node { set: set as usize, vertex: expander.number(vertex), moment, round };
+            let next = reached.nodes.len() as u32;
+            if let Entry::Vacant(free) = reached.numbers.entry((node.set, node.vertex, moment)) {
+                free.insert(next);
+                reached.nodes.push(node);
+            }
+        }
+        let missing = || Error::internal("a slot names a vertex that no slot has reached");
+        for WalkLink { before, from, set, to } in links {
+            let mut node = |set: u32, (vertex, moment): (VertexPlace, Moment)| {
+                let key = (set as usize, expander.number(vertex), moment);
+                reached.numbers.get(&key).copied().ok_or_else(missing)
+            };
+            let link = (node(*before, *from)?, node(*set, *to)?);
+            reached.links.push(link);
+        }
+        let plan = expander.plan.clone();
+        if plan.returns() || plan.paths {
+            reached.look_ahead(&plan);
+        }
+        Ok(reached)
+    }
+
     /// The distinct vertices of a set; where paths or sets are returned, those from which the walk reaches its end.
     pub fn set(&self, set: usize, plan: &TravelPlan) -> Vec<Number> {
         let reaches = |i: usize, node: &Node| {

@@ -71,25 +71,22 @@ impl History {
         history
     }
 
+    /// Its rows, each in one of so many parts.
+    pub fn parts(&self, dice: &mut Random, parts: usize) -> Vec<Rows> {
+        let mut all: Vec<Rows> = (0..parts).map(|_| Rows::default()).collect();
+        let relations = self.relations.iter();
+        let relations = relations.map(|(row, user)| (Record::Relations(vec![row.clone()]), *user));
+        let vertices = self.vertices.iter().map(|(row, user)| (Record::Vertices(vec![row.clone()]), *user));
+        for (record, user) in relations.chain(vertices) {
+            let commit = CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user };
+            all[dice.index(parts)].add(commit, &record.encode()).unwrap();
+        }
+        all
+    }
+
     /// The segments of it.
     pub fn state(&self, dice: &mut Random) -> GraphState {
-        let mut parts = [Rows::default(), Rows::default()];
-        for (row, user) in &self.relations {
-            let part = &mut parts[dice.index(2)];
-            part.add(
-                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                &Record::Relations(vec![row.clone()]).encode(),
-            )
-            .unwrap();
-        }
-        for (row, user) in &self.vertices {
-            let part = &mut parts[dice.index(2)];
-            part.add(
-                CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user: *user },
-                &Record::Vertices(vec![row.clone()]).encode(),
-            )
-            .unwrap();
-        }
+        let parts = self.parts(dice, 2);
         GraphState::of(
             parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect(),
         )

@@ -9,6 +9,7 @@ mod find;
 mod folder;
 mod history;
 mod segments;
+mod slots;
 mod trace;
 mod travel;
 mod view;

@@ -24,7 +24,7 @@ struct Hop {
 
 /// A traversal, as the test understands it.
 #[derive(Debug, Clone)]
-struct Walk {
+pub struct Walk {
     at: u64,
     causal: bool,
     starts: Vec<VertexName>,
@@ -32,7 +32,7 @@ struct Walk {
     hops: Vec<Hop>,
     /// Hops that are repeated, at most so often.
     repeat: Option<(usize, u32)>,
-    paths: bool,
+    pub paths: bool,
 }
 
 const KINDS: [&str; 8] =
@@ -50,7 +50,7 @@ fn test(dice: &mut Random) -> Test {
 }
 
 impl Walk {
-    fn random(dice: &mut Random) -> Walk {
+    pub fn random(dice: &mut Random) -> Walk {
         let hops: Vec<Hop> = (0..1 + dice.below(3))
             .map(|_| Hop {
                 kinds: (0..dice.below(6)).map(|_| *dice.pick(&KINDS)).collect(),
@@ -76,7 +76,7 @@ impl Walk {
         }
     }
 
-    fn travel(&self) -> Travel {
+    pub fn travel(&self) -> Travel {
         let test = VertexTest { named: Some(self.starts.clone()), ..VertexTest::default() };
         let mut steps = vec![TravelStep::Vertices(test)];
         let returned = |returned: bool| (returned && !self.paths).then_some(TravelStep::Return);
@@ -332,7 +332,7 @@ impl Tried<'_> {
     }
 }
 
-fn all_names(travelled: &fieldstone_graph::travel::Travelled, set: usize) -> BTreeSet<VertexName> {
+pub fn all_names(travelled: &fieldstone_graph::travel::Travelled, set: usize) -> BTreeSet<VertexName> {
     let names = travelled.names(set, 0, usize::MAX).unwrap();
     let distinct: BTreeSet<VertexName> = names.iter().cloned().collect();
     assert_eq!(distinct.len(), names.len());

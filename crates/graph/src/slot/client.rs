@@ -1,0 +1,452 @@
+//! A client of slots: it puts rows, and begins traversals.
+//!
+//! It knows which partitions are split as far as slots told it: what it sends to a slot that has given it away comes
+//! back with what is split, and goes to the right one. One client of a view leads: it says when what was given away
+//! need not be shown any more, at a moment when no traversal begins.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fieldstone_core::env::Clock;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_message::plan::WalkPlan;
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, PlacedRows, Refused};
+use fieldstone_format::graph_message::walk::{Reaching, SlotStep, WalkLink, WalkNode};
+use fieldstone_format::graph_message::{Message, VertexPartition, VertexSplits};
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::delivery::Delivery;
+use super::network::Network;
+use crate::partition::{Partition, Partitioner, Splits};
+use crate::segment::Rows;
+use crate::travel::plan::TravelPlan;
+use crate::travel::{SlotFigures, StepFigures};
+
+/// How long a client waits before it looks whether slots still serve.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How the hops of a traversal follow one another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// Step by step; a slot that waits for others reads ahead until the next step begins.
+    #[default]
+    Sync,
+    /// Step by step.
+    Plain,
+    /// Each vertex goes on when it is reached.
+    Async,
+}
+
+impl Engine {
+    /// All of them, in the order of their numbers in messages.
+    pub const ALL: [Engine; 3] = [Engine::Sync, Engine::Plain, Engine::Async];
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Sync => "sync",
+            Engine::Plain => "plain",
+            Engine::Async => "async",
+        }
+    }
+}
+
+/// What a traversal of slots came to.
+#[derive(Debug)]
+pub struct WalkedSlots {
+    /// Vertices of the sets that are asked for.
+    pub nodes: Vec<WalkNode>,
+    /// What led to what.
+    pub links: Vec<WalkLink>,
+    /// What each hop of each round did.
+    pub steps: Vec<StepFigures>,
+    /// What each slot did.
+    pub figures: SlotFigures,
+}
+
+/// A client. See the module.
+#[derive(Debug)]
+pub struct SlotClient {
+    end: u32,
+    network: Arc<dyn Network>,
+    delivery: Delivery,
+    partitioner: Arc<dyn Partitioner>,
+    clock: Arc<dyn Clock>,
+    splits: HashMap<VertexPlace, Splits>,
+    next: u64,
+    /// Splits that are complete, and not finished.
+    complete: Vec<VertexPartition>,
+    /// Answers to finishing that are still to come.
+    finishing: usize,
+    /// How often rows came back.
+    redirects: u64,
+}
+
+/// What slots sent of a traversal, and whether all of it was received.
+struct Counts {
+    /// What this client sent to each slot.
+    own: Vec<u64>,
+    /// What each slot said that it sent, received, and has waiting.
+    slots: Vec<(Vec<u64>, Vec<u64>, u64)>,
+}
+
+impl Counts {
+    fn of(slots: usize) -> Counts {
+        let none = (vec![0; slots + 1], vec![0; slots + 1], 0);
+        Counts { own: vec![0; slots], slots: vec![none; slots] }
+    }
+
+    /// Whether everything that was sent was received, so that nobody has anything to do.
+    fn are_even(&self) -> bool {
+        let n = self.slots.len();
+        let from = |sender: usize, receiver: usize| match sender == n {
+            true => self.own[receiver],
+            false => self.slots[sender].0[receiver],
+        };
+        (0..=n).all(|a| (0..n).all(|b| from(a, b) == self.slots[b].1[a]))
+    }
+}
+
+impl SlotClient {
+    /// A client that is this end of a network.
+    pub fn new(
+        end: u32,
+        network: Arc<dyn Network>,
+        partitioner: Arc<dyn Partitioner>,
+        clock: Arc<dyn Clock>,
+    ) -> SlotClient {
+        let delivery = Delivery::new(end, network.is_reliable());
+        let (splits, complete) = Default::default();
+        let (next, finishing, redirects) = (0, 0, 0);
+        SlotClient {
+            end,
+            network,
+            delivery,
+            partitioner,
+            clock,
+            splits,
+            next,
+            complete,
+            finishing,
+            redirects,
+        }
+    }
+
+    fn slots(&self) -> u32 {
+        u32::from(self.partitioner.slots())
+    }
+
+    /// The number of this end.
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// How often rows came back because they were elsewhere.
+    pub fn redirects(&self) -> u64 {
+        self.redirects
+    }
+
+    fn say(&mut self, to: u32, message: Message) {
+        let frame = self.delivery.wrap(to, message, self.clock.monotonic());
+        self.network.send(to, frame);
+    }
+
+    fn say_to_all(&mut self, message: &Message) {
+        (0..self.slots()).for_each(|slot| self.say(slot, message.clone()));
+    }
+
+    /// The next message; Unavailable where a slot does not serve any more.
+    fn receive(&mut self) -> Result<(u32, Message)> {
+        loop {
+            let mut out = Vec::new();
+            let Some(frame) = self.network.receive(self.end, LOOK) else {
+                if let Some(lost) = (0..self.slots()).find(|slot| !self.network.serves(*slot)) {
+                    return Err(Error::unavailable(format!("slot {lost} of the graph's view stopped"))
+                        .with_hint("ask again: the view is made from what is on disk and in the logs"));
+                }
+                self.delivery.again(self.clock.monotonic(), &mut out);
+                out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
+                continue;
+            };
+            // What is no frame is sent again by who sent it.
+            let taken = self.delivery.take(&frame, &mut out).unwrap_or(None);
+            out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
+            match taken {
+                Some((_, Message::Complete { of })) => self.complete.push(of),
+                Some((_, Message::Finished)) => self.finishing = self.finishing.saturating_sub(1),
+                Some((_, Message::Failed { kind, why, .. })) => return Err(Message::error(kind, &why)),
+                Some(taken) => return Ok(taken),
+                None => {}
+            }
+        }
+    }
+
+    /// Puts rows where they belong.
+    pub fn insert(&mut self, rows: &Rows) -> Result<()> {
+        let (partitioner, splits) = (self.partitioner.clone(), &self.splits);
+        let none = Splits::default();
+        let home = |vertex| usize::from(partitioner.home(vertex));
+        let routed = rows.routed(partitioner.slots().into(), home, |near, far| {
+            usize::from(partitioner.slot_of(near, far, splits.get(&near).unwrap_or(&none)))
+        });
+        let mut open: HashMap<u64, PlacedRows> = HashMap::new();
+        for (slot, batches) in (0..).zip(routed) {
+            for rows in batches {
+                self.send_rows(slot, rows, &mut open);
+            }
+        }
+        while !open.is_empty() {
+            let (_, message) = self.receive()?;
+            let Message::Inserted { batch, refused, splits } = message else { continue };
+            let Some(rows) = open.remove(&batch) else { continue };
+            self.learn(splits);
+            if !refused.is_empty() {
+                self.redirects += refused.len() as u64;
+                self.send_again(&rows, &refused, &mut open)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_rows(&mut self, slot: u32, rows: PlacedRows, open: &mut HashMap<u64, PlacedRows>) {
+        self.next += 1;
+        let batch = self.next;
+        self.say(slot, Message::Insert { batch, rows: rows.clone() });
+        open.insert(batch, rows);
+    }
+
+    fn learn(&mut self, splits: Vec<VertexSplits>) {
+        for VertexSplits { vertex, partitions } in splits {
+            let known: Splits = partitions.into_iter().filter_map(Partition::of_number).collect();
+            self.splits.entry(vertex).or_default().merge(&known);
+        }
+    }
+
+    /// Sends what came back to where it is now.
+    fn send_again(
+        &mut self,
+        rows: &PlacedRows,
+        refused: &[Refused],
+        open: &mut HashMap<u64, PlacedRows>,
+    ) -> Result<()> {
+        let places = rows.places()?;
+        let none = Splits::default();
+        let mut by_slot: BTreeMap<u32, Vec<Refused>> = BTreeMap::new();
+        for pick in refused {
+            let (source, target) = *places
+                .get(pick.row as usize)
+                .ok_or_else(|| Error::corrupt("a slot refuses a relation that it was not sent"))?;
+            let (near, far) = if pick.ends == FOR_SOURCE { (source, target) } else { (target, source) };
+            let splits = self.splits.get(&near).unwrap_or(&none);
+            let slot = self.partitioner.slot_of(near, far, splits);
+            by_slot.entry(slot.into()).or_default().push(*pick);
+        }
+        for (slot, picks) in by_slot {
+            self.send_rows(slot, rows.some(&picks)?, open);
+        }
+        Ok(())
+    }
+
+    /// Says of splits that are complete that what was given away need not be shown any more. No traversal is
+    /// beginning: whoever calls it sees to that.
+    pub fn finish(&mut self) {
+        let mut by_slot: BTreeMap<u32, Vec<VertexPartition>> = BTreeMap::new();
+        for of in std::mem::take(&mut self.complete) {
+            if let Some(partition) = Partition::of_number(of.partition) {
+                by_slot.entry(self.partitioner.slot(of.vertex, partition).into()).or_default().push(of);
+            }
+        }
+        for (slot, of) in by_slot {
+            self.finishing += 1;
+            self.say(slot, Message::Finish { of });
+        }
+    }
+
+    /// Takes what came meanwhile, without waiting.
+    pub fn look(&mut self) {
+        while let Some(frame) = self.network.receive(self.end, Duration::ZERO) {
+            let mut out = Vec::new();
+            match self.delivery.take(&frame, &mut out).unwrap_or(None) {
+                Some((_, Message::Complete { of })) => self.complete.push(of),
+                Some((_, Message::Finished)) => self.finishing = self.finishing.saturating_sub(1),
+                _ => {}
+            }
+            out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
+        }
+    }
+
+    /// Waits until nothing is being split any more.
+    pub fn settle(&mut self) -> Result<()> {
+        loop {
+            self.finish();
+            self.say_to_all(&Message::Settle);
+            let (mut left, mut moving) = (self.slots(), 0);
+            while left > 0 {
+                if let (_, Message::Settled { moving: own }) = self.receive()? {
+                    left -= 1;
+                    moving += own;
+                }
+            }
+            if moving == 0 && self.complete.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a traversal in all slots: what is put from here on is not seen by it. `own`: for each slot, rows that only
+    /// who asks sees. Gives its number.
+    pub fn begin(&mut self, plan: &WalkPlan, engine: Engine, own: Vec<PlacedRows>) -> Result<u64> {
+        self.next += 1;
+        // Ends are never used twice, so no two traversals have one number.
+        let query = u64::from(self.end) << 32 | self.next;
+        let mut own = own.into_iter();
+        for slot in 0..self.slots() {
+            let (plan, rows) = (plan.clone(), own.next().unwrap_or_default());
+            self.say(slot, Message::Begin { query, engine: engine as u8, plan, rows });
+        }
+        let mut left = self.slots();
+        while left > 0 {
+            if let (_, Message::Begun { query: begun }) = self.receive()?
+                && begun == query
+            {
+                left -= 1;
+            }
+        }
+        Ok(query)
+    }
+
+    /// Walks what was begun, from these vertices.
+    pub fn walk(
+        &mut self,
+        query: u64,
+        plan: &TravelPlan,
+        engine: Engine,
+        starts: &[(VertexPlace, VertexName)],
+    ) -> Result<WalkedSlots> {
+        let outcome = self.walk_all(query, plan, engine, starts);
+        self.say_to_all(&Message::End { query });
+        outcome
+    }
+
+    fn walk_all(
+        &mut self,
+        query: u64,
+        plan: &TravelPlan,
+        engine: Engine,
+        starts: &[(VertexPlace, VertexName)],
+    ) -> Result<WalkedSlots> {
+        let mut counts = Counts::of(self.slots() as usize);
+        let mut by_slot: BTreeMap<u32, Vec<Reaching>> = BTreeMap::new();
+        for (vertex, name) in starts {
+            let home = self.partitioner.home(*vertex);
+            let reaching = Reaching { vertex: *vertex, moment: None, name: Some(name.clone()), from: None };
+            by_slot.entry(home.into()).or_default().push(reaching);
+        }
+        for (slot, reached) in by_slot {
+            counts.own[slot as usize] += 1;
+            self.say(slot, Message::Reach { query, set: 0, round: 1, reached });
+        }
+        self.wait(query, &mut counts)?;
+        let mut times: HashMap<(u32, u32), u64> = HashMap::new();
+        if engine != Engine::Async {
+            let body = plan.body() as u32;
+            for round in 1..=plan.repeat.map_or(0, |(_, most)| most) {
+                for hop in 0..body {
+                    self.step(query, (hop, round), &mut counts, &mut times)?;
+                }
+                if counts.slots.iter().all(|(.., fresh)| *fresh == 0) {
+                    break;
+                }
+            }
+            for hop in body..plan.hops.len() as u32 {
+                self.step(query, (hop, 0), &mut counts, &mut times)?;
+            }
+        }
+        self.collect(query, &times)
+    }
+
+    fn step(
+        &mut self,
+        query: u64,
+        (hop, round): (u32, u32),
+        counts: &mut Counts,
+        times: &mut HashMap<(u32, u32), u64>,
+    ) -> Result<()> {
+        let begun = self.clock.monotonic();
+        counts.own.iter_mut().for_each(|sent| *sent += 1);
+        self.say_to_all(&Message::Step { query, hop, round });
+        self.wait(query, counts)?;
+        times.insert((round, hop), self.clock.monotonic().saturating_sub(begun));
+        Ok(())
+    }
+
+    /// Waits until nobody has anything to do.
+    fn wait(&mut self, query: u64, counts: &mut Counts) -> Result<()> {
+        while !counts.are_even() {
+            let (from, message) = self.receive()?;
+            let Message::Report { query: of, sent, received, fresh } = message else { continue };
+            let n = counts.slots.len();
+            if of != query || from as usize >= n || sent.len() != n + 1 || received.len() != n + 1 {
+                continue;
+            }
+            // Reports may come in any order: counts only grow.
+            let known = &mut counts.slots[from as usize];
+            let more = |a: &[u64], b: &[u64]| a.iter().sum::<u64>() >= b.iter().sum::<u64>();
+            if more(&sent, &known.0) && more(&received, &known.1) {
+                *known = (sent, received, fresh);
+            }
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self, query: u64, times: &HashMap<(u32, u32), u64>) -> Result<WalkedSlots> {
+        self.say_to_all(&Message::Collect { query });
+        let mut walked = WalkedSlots {
+            nodes: Vec::new(),
+            links: Vec::new(),
+            steps: Vec::new(),
+            figures: SlotFigures { steps: vec![Vec::new(); self.slots() as usize] },
+        };
+        let mut left = self.slots();
+        while left > 0 {
+            let (from, message) = self.receive()?;
+            let Message::Collected { query: of, nodes, links, steps } = message else { continue };
+            if of == query && from < self.slots() {
+                left -= 1;
+                walked.nodes.extend(nodes);
+                walked.links.extend(links);
+                walked.figures.steps[from as usize] = steps;
+            }
+        }
+        walked.steps = steps_of(&walked.figures, times);
+        Ok(walked)
+    }
+}
+
+/// What each hop of each round did in all slots. Where no step was timed, its time is that of the busiest slot.
+fn steps_of(figures: &SlotFigures, times: &HashMap<(u32, u32), u64>) -> Vec<StepFigures> {
+    let mut all: BTreeMap<(u32, u32, u32), StepFigures> = BTreeMap::new();
+    for step in figures.steps.iter().flatten() {
+        let SlotStep { hop, round, .. } = *step;
+        let none = StepFigures {
+            hop: hop as usize,
+            round,
+            frontier: 0,
+            reached: 0,
+            vertices: 0,
+            relations: 0,
+            nanoseconds: 0,
+        };
+        let last = if round == 0 { 1 } else { 0 };
+        let sum = all.entry((last, round, hop)).or_insert(none);
+        sum.frontier += step.frontier;
+        sum.reached += step.reached;
+        sum.vertices += step.frontier;
+        sum.relations += step.relations;
+        let own = step.vertex_time + step.edge_time;
+        sum.nanoseconds = times.get(&(round, hop)).copied().unwrap_or(sum.nanoseconds.max(own));
+    }
+    all.into_values().collect()
+}

@@ -1,0 +1,137 @@
+//! Each message once, on a network that loses, repeats and reorders frames.
+//!
+//! Frames to each end are numbered and kept until they are acknowledged; those that are not in time are sent again.
+//! Numbers that came are noted, so that none is taken twice. On a reliable network nothing of this is needed, and
+//! frames have no numbers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use fieldstone_core::Result;
+use fieldstone_format::graph_message::{Frame, Message};
+
+/// Nanoseconds after which a frame that was not acknowledged is sent again.
+const AGAIN: u64 = 20_000_000;
+
+/// What goes out: to whom, bytes.
+pub type Outgoing = Vec<(u32, Vec<u8>)>;
+
+/// One end's deliveries.
+#[derive(Debug)]
+pub struct Delivery {
+    own: u32,
+    reliable: bool,
+    peers: HashMap<u32, Peer>,
+}
+
+#[derive(Debug, Default)]
+struct Peer {
+    /// The last number that was sent.
+    last: u64,
+    /// Frames that are not acknowledged, each with when it was sent.
+    open: BTreeMap<u64, (u64, Vec<u8>)>,
+    /// All numbers up to this came.
+    through: u64,
+    /// Those behind it that came.
+    beyond: BTreeSet<u64>,
+}
+
+impl Delivery {
+    /// Those of an end.
+    pub fn new(own: u32, reliable: bool) -> Delivery {
+        Delivery { own, reliable, peers: HashMap::new() }
+    }
+
+    /// The frame that carries a message.
+    pub fn wrap(&mut self, to: u32, message: Message, now: u64) -> Vec<u8> {
+        if self.reliable {
+            return Frame { from: self.own, to, number: 0, message }.encode();
+        }
+        let peer = self.peers.entry(to).or_default();
+        peer.last += 1;
+        let frame = Frame { from: self.own, to, number: peer.last, message }.encode();
+        peer.open.insert(peer.last, (now, frame.clone()));
+        frame
+    }
+
+    /// The message of a frame and who sent it; `None` where it came before or is none. Corrupt for what is no frame.
+    pub fn take(&mut self, bytes: &[u8], out: &mut Outgoing) -> Result<Option<(u32, Message)>> {
+        let Frame { from, to, number, message } = Frame::decode(bytes)?;
+        if to != self.own {
+            return Ok(None);
+        }
+        let peer = self.peers.entry(from).or_default();
+        if let Message::Acknowledge { numbers } = &message {
+            numbers.iter().for_each(|number| drop(peer.open.remove(number)));
+            return Ok(None);
+        }
+        if number == 0 {
+            return Ok(Some((from, message)));
+        }
+        let acknowledge = Message::Acknowledge { numbers: vec![number] };
+        out.push((from, Frame { from: self.own, to: from, number: 0, message: acknowledge }.encode()));
+        if number <= peer.through || !peer.beyond.insert(number) {
+            return Ok(None);
+        }
+        while peer.beyond.remove(&(peer.through + 1)) {
+            peer.through += 1;
+        }
+        Ok(Some((from, message)))
+    }
+
+    /// Frames that are to be sent again by now.
+    pub fn again(&mut self, now: u64, out: &mut Outgoing) {
+        for (to, peer) in &mut self.peers {
+            for (sent, frame) in peer.open.values_mut() {
+                if now.saturating_sub(*sent) >= AGAIN {
+                    *sent = now;
+                    out.push((*to, frame.clone()));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_comes_once_whatever_is_lost_and_repeated() {
+        for seed in 0..200u64 {
+            let mut number = seed;
+            let mut random = |n: u64| {
+                number =
+                    number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (number >> 33) % n
+            };
+            let mut ends = [Delivery::new(0, false), Delivery::new(1, false)];
+            let mut wire: Vec<(u32, Vec<u8>)> = Vec::new();
+            let mut came = Vec::new();
+            let mut now = 0;
+            for query in 0..20 {
+                wire.push((1, ends[0].wrap(1, Message::End { query }, now)));
+            }
+            while ends[0].peers.values().any(|peer| !peer.open.is_empty()) {
+                now += AGAIN / 3;
+                if wire.is_empty() {
+                    ends[0].again(now, &mut wire);
+                    continue;
+                }
+                let (to, frame) = wire.swap_remove(random(wire.len() as u64) as usize);
+                match random(4) {
+                    0 => {}
+                    1 => wire.extend([(to, frame.clone()), (to, frame)]),
+                    _ => {
+                        let taken = ends[to as usize].take(&frame, &mut wire).unwrap();
+                        came.extend(taken.map(|(from, message)| (from, format!("{message:?}"))));
+                    }
+                }
+            }
+            came.sort();
+            let mut expected: Vec<_> =
+                (0..20).map(|query| (0, format!("{:?}", Message::End { query }))).collect();
+            expected.sort();
+            assert_eq!(came, expected, "seed {seed}");
+        }
+    }
+}

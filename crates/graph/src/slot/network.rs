@@ -1,0 +1,83 @@
+//! What carries frames between slots and clients.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Debug;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Carries frames. Ends are numbers: slots from 0, clients behind them.
+pub trait Network: Debug + Send + Sync {
+    /// Sends a frame. On a network that is not reliable it may come late, twice or never.
+    fn send(&self, to: u32, frame: Vec<u8>);
+
+    /// The next frame for an end; `None` when none came for so long.
+    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>>;
+
+    /// Whether every frame comes once, and those of two ends in order.
+    fn is_reliable(&self) -> bool;
+
+    /// Whether the slot of this number still serves.
+    fn serves(&self, slot: u32) -> bool;
+}
+
+/// Frames that wait for one end.
+#[derive(Debug, Default)]
+struct Mailbox {
+    frames: Mutex<VecDeque<Vec<u8>>>,
+    came: Condvar,
+}
+
+/// Mailboxes in memory, between threads.
+#[derive(Debug, Default)]
+pub struct Mailboxes {
+    boxes: Mutex<HashMap<u32, Arc<Mailbox>>>,
+    gone: Mutex<Vec<u32>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mailboxes {
+    fn mailbox(&self, end: u32) -> Arc<Mailbox> {
+        lock(&self.boxes).entry(end).or_default().clone()
+    }
+
+    /// A slot does not serve any more.
+    pub fn leave(&self, slot: u32) {
+        lock(&self.gone).push(slot);
+        let all: Vec<Arc<Mailbox>> = lock(&self.boxes).values().cloned().collect();
+        all.iter().for_each(|mailbox| mailbox.came.notify_all());
+    }
+
+    /// Forgets a client's frames.
+    pub fn close(&self, end: u32) {
+        lock(&self.boxes).remove(&end);
+    }
+}
+
+impl Network for Mailboxes {
+    fn send(&self, to: u32, frame: Vec<u8>) {
+        let mailbox = self.mailbox(to);
+        lock(&mailbox.frames).push_back(frame);
+        mailbox.came.notify_one();
+    }
+
+    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+        let mailbox = self.mailbox(end);
+        let mut frames = lock(&mailbox.frames);
+        if frames.is_empty() && !wait.is_zero() {
+            let waited = mailbox.came.wait_timeout_while(frames, wait, |frames| frames.is_empty());
+            frames = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        frames.pop_front()
+    }
+
+    fn is_reliable(&self) -> bool {
+        true
+    }
+
+    fn serves(&self, slot: u32) -> bool {
+        !lock(&self.gone).contains(&slot)
+    }
+}

@@ -1,0 +1,116 @@
+//! Rows on their way to a slot: from the logs, or from the segments of another slot.
+
+use std::collections::HashMap;
+
+use fieldstone_core::Result;
+use fieldstone_format::graph::{RelationParts, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::segment::CommitOrder;
+use crate::state::{Edge, GraphState};
+
+/// Gathers rows for one slot.
+#[derive(Debug, Default)]
+pub struct RowsFor {
+    commits: Vec<RowsCommit>,
+    numbers: HashMap<(u64, u64, u32), u32>,
+    vertices: Vec<VertexRow>,
+    of_vertices: Vec<u32>,
+    relations: Vec<RelationRow>,
+    of_relations: Vec<u32>,
+}
+
+impl RowsFor {
+    fn commit(&mut self, CommitOrder { known, user }: CommitOrder) -> u32 {
+        let commits = &mut self.commits;
+        *self.numbers.entry((known.since, known.stamp, user)).or_insert_with(|| {
+            commits.push(RowsCommit { known, user });
+            commits.len() as u32 - 1
+        })
+    }
+
+    /// Adds a version of a vertex.
+    pub fn vertex(&mut self, commit: CommitOrder, row: VertexRow) {
+        let commit = self.commit(commit);
+        self.of_vertices.push(commit);
+        self.vertices.push(row);
+    }
+
+    /// Adds a version of a relation, for some of its ends.
+    pub fn relation(&mut self, commit: CommitOrder, row: RelationRow, ends: u8) {
+        let commit = self.commit(commit);
+        self.of_relations.push(commit << 2 | u32::from(ends));
+        self.relations.push(row);
+    }
+
+    /// How many relations there are.
+    pub fn relations(&self) -> usize {
+        self.relations.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.vertices.is_empty() && self.relations.is_empty()
+    }
+
+    /// What goes to the slot.
+    pub fn finish(self) -> PlacedRows {
+        fn texts<'a>(rows: &'a [RelationRow], text: impl Fn(&'a RelationRow) -> &'a str) -> Vec<&'a [u8]> {
+            rows.iter().map(|row| text(row).as_bytes()).collect()
+        }
+        let rows = &self.relations;
+        let versions: Vec<Version> = rows.iter().map(|row| row.version).collect();
+        let until: Vec<Option<u64>> = rows.iter().map(|row| row.until).collect();
+        let parts = RelationParts {
+            kinds: texts(rows, |row| &row.kind),
+            source: [texts(rows, |row| &row.source.kind), texts(rows, |row| &row.source.id)],
+            target: [texts(rows, |row| &row.target.kind), texts(rows, |row| &row.target.id)],
+            versions: &versions,
+            until: &until,
+            props: rows.iter().map(|row| row.props.bytes()).collect(),
+        };
+        let mut placed = PlacedRows { commits: self.commits, ..PlacedRows::default() };
+        placed.set_relations(&parts, self.of_relations);
+        placed.set_vertices(self.vertices, self.of_vertices);
+        placed
+    }
+}
+
+/// The versions of a relation that one of its ends has, as rows.
+pub fn relation_rows(
+    state: &GraphState,
+    near: (&VertexName, VertexPlace),
+    edge: &Edge,
+) -> Result<Vec<(CommitOrder, RelationRow, u8)>> {
+    let versions: Vec<_> = edge.versions.iter().collect();
+    let mut rows = Vec::with_capacity(versions.len());
+    for (version, (time, props)) in edge.versions.iter().zip(state.rows(near.1, edge, &versions)?) {
+        let (near, far) = (near.0.clone(), state.far_name(version)?);
+        let (source, target, ends) = match edge.direction.reverse {
+            false => (near, far, FOR_SOURCE),
+            true => (far, near, FOR_TARGET),
+        };
+        let row = RelationRow {
+            kind: edge.direction.kind.clone(),
+            source,
+            target,
+            version: Version { stamp: version.stamp, time, deleted: version.deleted },
+            until: version.until,
+            props,
+        };
+        rows.push((CommitOrder { known: version.known, user: version.user }, row, ends));
+    }
+    Ok(rows)
+}
+
+/// The versions of a vertex, as rows.
+pub fn vertex_rows(state: &GraphState, name: &VertexName) -> Result<Vec<(CommitOrder, VertexRow)>> {
+    let versions = state.vertex_versions(VertexPlace::of(name))?;
+    let row = |version: crate::state::VertexVersion| {
+        let at = Version { stamp: version.stamp, time: version.time, deleted: version.deleted };
+        let row = VertexRow { vertex: name.clone(), version: at, fixed: version.fixed, props: version.props };
+        (CommitOrder { known: version.known, user: version.user }, row)
+    };
+    Ok(versions.into_iter().map(row).collect())
+}

@@ -1,0 +1,393 @@
+//! Rows come into a slot; its partitions split.
+//!
+//! | | |
+//! |---|---|
+//! | a client's rows | what is elsewhere by now is refused, with the splits, and the client sends it there |
+//! | another slot's | what is elsewhere by now is given on, and acknowledged when it is there |
+//! | a partition of more than the threshold | is split: its right part is given away in batches; rows that come for it from now on are refused |
+//! | all of it is there | the client that leads is told, and says when it need not be shown here any more |
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::graph_message::rows::{PlacedRows, Refused};
+use fieldstone_format::graph_message::{Message, VertexPartition, VertexSplits};
+use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_format::graph_segment::adjacency::groups;
+
+use super::delivery::Outgoing;
+use super::placed::{RowsFor, relation_rows, vertex_rows};
+use super::server::Slot;
+use super::shelf::VertexSplitting;
+use crate::partition::{Partition, Splits, Splitting};
+use crate::segment::{Rows, Segment, build};
+use crate::state::GraphState;
+
+/// Relations of a batch that a split gives away.
+const MOVE_ROWS: usize = 1000;
+
+/// How many relations of a vertex are here: in the one partition of it that may still grow.
+#[derive(Debug)]
+pub enum Counted {
+    /// At most so many: a relation that was put twice may be in it twice.
+    AtMost(u64),
+    /// These.
+    Exactly(HashSet<(Arc<str>, bool, VertexPlace)>),
+    /// Any number: there is no slot to give some to.
+    Final,
+}
+
+/// What waits until batches are where they belong.
+#[derive(Debug)]
+pub struct Moving {
+    /// How many batches.
+    open: usize,
+    then: Then,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    /// A split is complete.
+    Complete(VertexPartition),
+    /// Another slot is answered.
+    Answer { to: u32, batch: u64 },
+    /// A client is.
+    Inserted { to: u32, batch: u64 },
+}
+
+fn partition_of(of: &VertexPartition) -> Result<Partition> {
+    let known = Partition::of_number(of.partition);
+    known.ok_or_else(|| fieldstone_core::Error::corrupt("a partition of an impossible number"))
+}
+
+impl Slot {
+    fn grows(&self) -> Option<u64> {
+        match self.partitioner.splitting() {
+            Splitting::Beyond(threshold) => Some(u64::from(threshold)),
+            _ => None,
+        }
+    }
+
+    /// Where a relation of a vertex is that came here, as far as this slot knows.
+    fn leaf(&self, splits: &Splits, near: VertexPlace, far: VertexPlace) -> Partition {
+        let top = self.partitioner.top(near, self.number as u16);
+        let path = self.partitioner.path(near, far);
+        self.partitioner.leaf_below(top, path, &|partition| splits.has(partition))
+    }
+
+    /// A client's rows.
+    pub(super) fn insert(
+        &mut self,
+        from: u32,
+        batch: u64,
+        placed: &PlacedRows,
+        out: &mut Outgoing,
+    ) -> Result<()> {
+        let refused = self.add(placed)?;
+        let (picks, mut splits): (Vec<Refused>, Vec<VertexSplits>) =
+            (refused.iter().map(|r| r.0).collect(), Vec::new());
+        let table = self.shelf.splits();
+        for (_, vertex, _) in &refused {
+            if !splits.iter().any(|known| known.vertex == *vertex)
+                && let Some(own) = table.get(vertex)
+            {
+                let partitions = own.known.partitions().map(Partition::number).collect();
+                splits.push(VertexSplits { vertex: *vertex, partitions });
+            }
+        }
+        let answer = Message::Inserted { batch, refused: picks, splits };
+        let echoes = self.contradictions(placed)?;
+        if echoes.is_empty() {
+            self.say(from, answer, out);
+        } else {
+            // Nothing with vertices is ever refused.
+            self.give_to_all(&echoes, Then::Inserted { to: from, batch }, out);
+        }
+        self.split_what_grew(out)
+    }
+
+    /// Another slot's rows.
+    pub(super) fn moved_here(
+        &mut self,
+        from: u32,
+        batch: u64,
+        placed: &PlacedRows,
+        out: &mut Outgoing,
+    ) -> Result<()> {
+        let refused = self.add(placed)?;
+        let mut by_slot: Vec<(u32, Vec<Refused>)> = Vec::new();
+        for (pick, _, slot) in refused {
+            match by_slot.iter_mut().find(|(known, _)| *known == slot) {
+                Some((_, picks)) => picks.push(pick),
+                None => by_slot.push((slot, vec![pick])),
+            }
+        }
+        let mut batches = Vec::new();
+        for (slot, picks) in by_slot {
+            batches.push((slot, placed.some(&picks)?));
+        }
+        self.give(batches, Then::Answer { to: from, batch }, out);
+        self.split_what_grew(out)
+    }
+
+    /// Adds rows; gives those that are elsewhere, each with its vertex and the slot.
+    fn add(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, u32)>> {
+        let mut rows = Rows::default();
+        rows.add_placed(placed)?;
+        let mut refused = Vec::new();
+        if self.grows().is_some() {
+            let table = self.shelf.splits();
+            rows.retain_ends(|row, ends, near, far| {
+                let Some(own) = table.get(&near) else { return Ok(true) };
+                let slot = u32::from(self.partitioner.slot(near, self.leaf(&own.known, near, far)));
+                if slot != self.number {
+                    refused.push((Refused { row: row as u32, ends }, near, slot));
+                }
+                Ok(slot == self.number)
+            })?;
+        }
+        if !rows.is_empty() {
+            let segment = Arc::new(build(&rows)?);
+            self.count(&segment)?;
+            self.shelf.add(segment)?;
+        }
+        Ok(refused)
+    }
+
+    /// Counts what a segment brings, before it is on the shelf.
+    fn count(&mut self, segment: &Segment) -> Result<()> {
+        if self.grows().is_none() {
+            return Ok(());
+        }
+        let mut before: Option<GraphState> = None;
+        for number in 0..segment.vertices() {
+            let bytes = segment.adjacency(number)?;
+            let mut brings = 0;
+            for group in groups(&bytes)? {
+                brings += group?.len as u64;
+            }
+            if brings == 0 {
+                continue;
+            }
+            let place = segment.place(number)?;
+            if !self.counted.contains_key(&place) {
+                let before = before.get_or_insert_with(|| GraphState::of(self.shelf.content().segments));
+                let known = before.edges(place, &|_, _| true)?.len() as u64;
+                self.counted.insert(place, Counted::AtMost(known));
+            }
+            match self.counted.get_mut(&place) {
+                Some(Counted::AtMost(n)) => *n += brings,
+                Some(Counted::Exactly(all)) => {
+                    for group in groups(&bytes)? {
+                        let group = group?;
+                        let kind = segment.kind(group.code / 2)?;
+                        for far in group.numbers() {
+                            all.insert((kind.clone(), group.code & 1 == 1, segment.place(far?)?));
+                        }
+                    }
+                }
+                _ => continue,
+            }
+            self.grown.push(place);
+        }
+        Ok(())
+    }
+
+    /// Splits partitions that hold more than the threshold.
+    fn split_what_grew(&mut self, out: &mut Outgoing) -> Result<()> {
+        let Some(threshold) = self.grows() else { return Ok(()) };
+        for vertex in std::mem::take(&mut self.grown) {
+            while self.holds_more_than(threshold, vertex)? {
+                let splits = self.shelf.splits().get(&vertex).cloned().unwrap_or_default();
+                let own = self.own_leaf(vertex, &splits.known);
+                let Some(right) = self.partitioner.given_away(own) else {
+                    self.counted.insert(vertex, Counted::Final);
+                    break;
+                };
+                self.split(vertex, own, right, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The partition of a vertex that is here and not split.
+    fn own_leaf(&self, vertex: VertexPlace, splits: &Splits) -> Partition {
+        let mut at = self.partitioner.top(vertex, self.number as u16);
+        while splits.has(at) {
+            at = at.turn(0);
+        }
+        at
+    }
+
+    fn holds_more_than(&mut self, threshold: u64, vertex: VertexPlace) -> Result<bool> {
+        match self.counted.get(&vertex) {
+            Some(Counted::AtMost(n)) if *n > threshold => {}
+            Some(Counted::Exactly(all)) => return Ok(all.len() as u64 > threshold),
+            _ => return Ok(false),
+        }
+        let content = self.shelf.content();
+        let splits = content.splits.get(&vertex).cloned().unwrap_or_default();
+        let own = self.own_leaf(vertex, &splits.known);
+        let edges = GraphState::of(content.segments).edges(vertex, &|_, _| true)?;
+        // What was given away may still lie here.
+        let here = edges.into_iter().filter(|edge| self.leaf(&splits.known, vertex, edge.far) == own);
+        let all: HashSet<_> = here.map(|e| (e.direction.kind, e.direction.reverse, e.far)).collect();
+        let more = all.len() as u64 > threshold;
+        self.counted.insert(vertex, Counted::Exactly(all));
+        Ok(more)
+    }
+
+    fn split(
+        &mut self,
+        vertex: VertexPlace,
+        own: Partition,
+        right: Partition,
+        out: &mut Outgoing,
+    ) -> Result<()> {
+        self.shelf.split(vertex, |splits| splits.known.add(own));
+        if let Some(Counted::Exactly(all)) = self.counted.get_mut(&vertex) {
+            let leaves = |far: VertexPlace| right.is_on(self.partitioner.path(vertex, far));
+            all.retain(|(_, _, far)| !leaves(*far));
+        }
+        self.give_away(vertex, own, right, out)
+    }
+
+    /// Gives away the right part of a partition that is split.
+    fn give_away(
+        &mut self,
+        vertex: VertexPlace,
+        own: Partition,
+        right: Partition,
+        out: &mut Outgoing,
+    ) -> Result<()> {
+        self.unfinished += 1;
+        let of = VertexPartition { vertex, partition: own.number() };
+        let home = u32::from(self.partitioner.home(vertex));
+        if home != self.number {
+            self.say(home, Message::Split { of }, out);
+        }
+        let state = GraphState::of(self.shelf.content().segments);
+        let slot = u32::from(self.partitioner.slot(vertex, right));
+        let (mut batches, mut rows) = (Vec::new(), RowsFor::default());
+        let edges = state.edges(vertex, &|_, _| true)?;
+        let name = if edges.is_empty() { None } else { Some(state.name(vertex)?) };
+        for edge in edges.iter().filter(|edge| right.is_on(self.partitioner.path(vertex, edge.far))) {
+            let Some(name) = &name else { break };
+            for (commit, row, ends) in relation_rows(&state, (name, vertex), edge)? {
+                rows.relation(commit, row, ends);
+                if rows.relations() == MOVE_ROWS {
+                    batches.push((slot, std::mem::take(&mut rows).finish()));
+                }
+            }
+        }
+        if !rows.is_empty() {
+            batches.push((slot, rows.finish()));
+        }
+        self.give(batches, Then::Complete(of), out);
+        Ok(())
+    }
+
+    /// Sends batches to slots, and does what is to be done when they are there.
+    fn give(&mut self, batches: Vec<(u32, PlacedRows)>, then: Then, out: &mut Outgoing) {
+        let group = self.fresh_number();
+        self.moves.insert(group, Moving { open: batches.len(), then });
+        for (slot, rows) in batches {
+            let batch = self.fresh_number();
+            self.moving.insert(batch, group);
+            self.say(slot, Message::Move { batch, rows }, out);
+        }
+        self.end_move(group, out);
+    }
+
+    fn give_to_all(&mut self, rows: &PlacedRows, then: Then, out: &mut Outgoing) {
+        let others = (0..u32::from(self.partitioner.slots())).filter(|slot| *slot != self.number);
+        self.give(others.map(|slot| (slot, rows.clone())).collect(), then, out);
+    }
+
+    /// A batch is where it belongs.
+    pub(super) fn moved_there(&mut self, batch: u64, out: &mut Outgoing) -> Result<()> {
+        if let Some(group) = self.moving.remove(&batch) {
+            if let Some(moving) = self.moves.get_mut(&group) {
+                moving.open = moving.open.saturating_sub(1);
+            }
+            self.end_move(group, out);
+        }
+        Ok(())
+    }
+
+    fn end_move(&mut self, group: u64, out: &mut Outgoing) {
+        let Some(moving) = self.moves.get(&group).filter(|moving| moving.open == 0) else { return };
+        let then = moving.then;
+        self.moves.remove(&group);
+        match then {
+            Then::Complete(of) => self.say(self.lead(), Message::Complete { of }, out),
+            Then::Answer { to, batch } => self.say(to, Message::Moved { batch }, out),
+            Then::Inserted { to, batch } => {
+                let (refused, splits) = Default::default();
+                self.say(to, Message::Inserted { batch, refused, splits }, out);
+            }
+        }
+    }
+
+    /// A partition of a vertex that is at home here is split.
+    pub(super) fn note_split(&mut self, of: VertexPartition) -> Result<()> {
+        let partition = partition_of(&of)?;
+        self.shelf.split(of.vertex, |splits| splits.known.add(partition));
+        Ok(())
+    }
+
+    /// What was given away of these need not be shown any more.
+    pub(super) fn finish(&mut self, of: &[VertexPartition]) -> Result<()> {
+        for of in of {
+            let partition = partition_of(of)?;
+            if self.shelf.split(of.vertex, |splits| splits.finished.add(partition)) {
+                self.unfinished = self.unfinished.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives away again what was not finished when the slot stopped.
+    pub(super) fn split_again(&mut self, out: &mut Outgoing) -> Result<()> {
+        let table = self.shelf.splits();
+        for (vertex, VertexSplitting { known, finished }) in table.iter() {
+            for partition in known.partitions().filter(|partition| !finished.has(*partition)) {
+                let own = u32::from(self.partitioner.slot(*vertex, partition)) == self.number;
+                if let Some(right) = self.partitioner.given_away(partition).filter(|_| own) {
+                    self.give_away(*vertex, partition, right, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of vertices that were put and deleted by one user at one stamp, what all slots must know: which of the two counts
+    /// is decided by what is known of both.
+    fn contradictions(&self, placed: &PlacedRows) -> Result<PlacedRows> {
+        let mut rows = RowsFor::default();
+        if placed.of_vertices.is_empty() {
+            return Ok(rows.finish());
+        }
+        let segments = self.shelf.content().segments;
+        let none_deleted = segments.iter().all(|segment| segment.tombstones.is_empty());
+        for row in placed.vertex_rows()? {
+            let (place, stamp) = (VertexPlace::of(&row.vertex), row.version.stamp);
+            let mut tombstones = segments.iter().flat_map(|segment| &segment.tombstones);
+            let deleted = row.version.deleted
+                || (!none_deleted && tombstones.any(|t| (t.place, t.stamp) == (place, stamp)));
+            if !deleted || u32::from(self.partitioner.home(place)) != self.number {
+                continue;
+            }
+            for segment in &segments {
+                let alone = GraphState::of(vec![segment.clone()]);
+                for (commit, known) in vertex_rows(&alone, &row.vertex)? {
+                    if known.version.stamp == stamp && !known.version.deleted {
+                        rows.vertex(commit, known);
+                    }
+                }
+            }
+        }
+        Ok(rows.finish())
+    }
+}

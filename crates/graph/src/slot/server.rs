@@ -1,0 +1,185 @@
+//! A slot: it takes one frame after another, and says what goes out.
+//!
+//! It waits for nothing and reads no clock but to time its work, so that a simulation can run many of them in one
+//! thread, in any order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::env::Clock;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_segment::VertexPlace;
+
+use super::delivery::{Delivery, Outgoing};
+use super::put::{Counted, Moving};
+use super::query::SlotQuery;
+use super::shelf::SlotShelf;
+use crate::partition::Partitioner;
+
+/// A slot. See the module.
+#[derive(Debug)]
+pub struct Slot {
+    pub(super) number: u32,
+    pub(super) partitioner: Arc<dyn Partitioner>,
+    pub(super) shelf: Arc<SlotShelf>,
+    pub(super) clock: Arc<dyn Clock>,
+    delivery: Delivery,
+    /// How many relations a vertex has here at most, where it has a partition that may still split.
+    pub(super) counted: HashMap<VertexPlace, Counted>,
+    /// Vertices that something came for and that were not looked at since.
+    pub(super) grown: Vec<VertexPlace>,
+    /// Batches that were given away and not acknowledged.
+    pub(super) moving: HashMap<u64, u64>,
+    /// What waits for them.
+    pub(super) moves: HashMap<u64, Moving>,
+    /// Splits of which what was given away is still shown here.
+    pub(super) unfinished: u64,
+    pub(super) queries: HashMap<u64, SlotQuery>,
+    pub(super) next: u64,
+    /// Nanoseconds that reading the relations of a vertex takes besides: a slow disk, as tests have it.
+    pub(super) delay: u64,
+}
+
+/// Whether a slot goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serving {
+    /// It does.
+    On,
+    /// It was told to stop.
+    Stopped,
+}
+
+impl Slot {
+    /// A slot of this number, which has what its shelf holds.
+    pub fn new(
+        number: u32,
+        partitioner: Arc<dyn Partitioner>,
+        shelf: Arc<SlotShelf>,
+        clock: Arc<dyn Clock>,
+        reliable: bool,
+        delay: u64,
+    ) -> Slot {
+        let delivery = Delivery::new(number, reliable);
+        let (counted, grown, moving, moves, queries) = Default::default();
+        let (unfinished, next) = (0, 0);
+        Slot {
+            number,
+            partitioner,
+            shelf,
+            clock,
+            delivery,
+            counted,
+            grown,
+            moving,
+            moves,
+            unfinished,
+            queries,
+            next,
+            delay,
+        }
+    }
+
+    /// The client that leads: it is told when a split is complete.
+    pub(super) fn lead(&self) -> u32 {
+        u32::from(self.partitioner.slots())
+    }
+
+    /// Gives away again what was being given away when the slot stopped.
+    pub fn resume(&mut self, out: &mut Outgoing) -> Result<()> {
+        let begun = self.split_again(out);
+        self.flush(out);
+        begun
+    }
+
+    /// Takes a frame. What is no frame, or none for this slot, is passed over: who sent it sends it again.
+    pub fn handle(&mut self, frame: &[u8], out: &mut Outgoing) -> Serving {
+        let Ok(Some((from, message))) = self.delivery.take(frame, out) else { return Serving::On };
+        if message == Message::Stop {
+            return Serving::Stopped;
+        }
+        let query = query_of(&message);
+        if let Err(error) = self.take(from, message, out) {
+            let to = match query.and_then(|query| self.queries.get(&query)) {
+                Some(query) => query.asker,
+                None if from >= self.lead() => from,
+                None => self.lead(),
+            };
+            self.say(to, Message::failed(query.unwrap_or(0), &error), out);
+        }
+        self.flush(out);
+        Serving::On
+    }
+
+    fn take(&mut self, from: u32, message: Message, out: &mut Outgoing) -> Result<()> {
+        match message {
+            Message::Insert { batch, rows } => self.insert(from, batch, &rows, out),
+            Message::Move { batch, rows } => self.moved_here(from, batch, &rows, out),
+            Message::Moved { batch } => self.moved_there(batch, out),
+            Message::Split { of } => self.note_split(of),
+            Message::Finish { of } => {
+                self.finish(&of)?;
+                self.say(from, Message::Finished, out);
+                Ok(())
+            }
+            Message::Settle => {
+                let moving = self.unfinished + self.moves.len() as u64;
+                self.say(from, Message::Settled { moving }, out);
+                Ok(())
+            }
+            Message::Begin { query, engine, plan, rows } => {
+                self.begin(from, query, engine, plan, &rows)?;
+                self.say(from, Message::Begun { query }, out);
+                Ok(())
+            }
+            Message::End { query } => {
+                self.queries.remove(&query);
+                Ok(())
+            }
+            message => self.walk(from, message, out),
+        }
+    }
+
+    /// What there is to do when no frame waits; says whether there may be more.
+    pub fn idle(&mut self, out: &mut Outgoing) -> bool {
+        let more = self.between_frames(out);
+        self.flush(out);
+        more
+    }
+
+    /// Sends again what was not acknowledged in time.
+    pub fn again(&mut self, out: &mut Outgoing) {
+        self.delivery.again(self.clock.monotonic(), out);
+    }
+
+    /// Sends a message; counts it, where it is of a traversal.
+    pub(super) fn say(&mut self, to: u32, message: Message, out: &mut Outgoing) {
+        let frame = self.delivery.wrap(to, message, self.clock.monotonic());
+        out.push((to, frame));
+    }
+
+    /// A number that this slot has not used.
+    pub(super) fn fresh_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// The traversal that a message is of.
+pub(super) fn query_of(message: &Message) -> Option<u64> {
+    match message {
+        Message::Begin { query, .. }
+        | Message::Step { query, .. }
+        | Message::Reach { query, .. }
+        | Message::Expand { query, .. }
+        | Message::Gather { query, .. }
+        | Message::Gathered { query, .. }
+        | Message::Collect { query } => Some(*query),
+        _ => None,
+    }
+}
+
+/// A message that no slot takes.
+pub(super) fn unexpected(message: &Message) -> Error {
+    Error::internal(format!("a slot was sent {message:?}"))
+}

@@ -1,0 +1,201 @@
+//! A network and slots in one thread, from a seed: which frame comes next, what is lost, what comes twice.
+//!
+//! Time passes only when nothing else can happen, so that what was lost is sent again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Clock;
+
+use super::network::Network;
+use super::server::{Serving, Slot};
+use super::shelf::SlotShelf;
+use crate::partition::Partitioner;
+
+/// Time that passes when it is told to.
+#[derive(Debug, Default)]
+pub struct SimulatedTime(AtomicU64);
+
+impl Clock for SimulatedTime {
+    fn now(&self) -> i64 {
+        self.monotonic() as i64
+    }
+
+    fn monotonic(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, nanoseconds: u64) {
+        self.0.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+/// What goes wrong, each of so many thousand frames.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NetworkFaults {
+    /// Never come.
+    pub lost: u64,
+    /// Come twice.
+    pub twice: u64,
+    /// Come with a bit flipped.
+    pub damaged: u64,
+}
+
+/// A simulated network, with the slots on it.
+#[derive(Debug)]
+pub struct SimulatedNetwork {
+    state: Mutex<SimulatedState>,
+    clock: Arc<SimulatedTime>,
+}
+
+#[derive(Debug)]
+struct SimulatedState {
+    slots: Vec<Option<Slot>>,
+    wire: Vec<(u32, Vec<u8>)>,
+    inboxes: HashMap<u32, VecDeque<Vec<u8>>>,
+    faults: NetworkFaults,
+    random: u64,
+    delivered: u64,
+}
+
+impl SimulatedState {
+    fn random(&mut self, below: usize) -> usize {
+        // A multiplicative generator: what it gives is good enough to choose by.
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.random >> 33) as usize) % below.max(1)
+    }
+
+    fn happens(&mut self, of_thousand: u64) -> bool {
+        of_thousand > 0 && (self.random(1000) as u64) < of_thousand
+    }
+
+    /// Delivers one frame, or loses it.
+    fn deliver(&mut self) {
+        let i = self.random(self.wire.len());
+        let (to, mut frame) = self.wire.swap_remove(i);
+        let NetworkFaults { lost, twice, damaged } = self.faults;
+        if self.happens(lost) {
+            return;
+        }
+        if self.happens(twice) {
+            self.wire.push((to, frame.clone()));
+        }
+        if self.happens(damaged) {
+            let bit = self.random(frame.len() * 8);
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+        self.delivered += 1;
+        let mut out = Vec::new();
+        match self.slots.get_mut(to as usize) {
+            Some(slot) => {
+                let stopped =
+                    slot.as_mut().map(|slot| slot.handle(&frame, &mut out)) == Some(Serving::Stopped);
+                if stopped {
+                    *slot = None;
+                }
+            }
+            None => self.inboxes.entry(to).or_default().push_back(frame),
+        }
+        self.wire.append(&mut out);
+    }
+
+    /// Lets slots do what they do when no frame waits; says whether any did something.
+    fn idle(&mut self) -> bool {
+        let (mut out, mut more) = (Vec::new(), false);
+        let first = self.random(self.slots.len());
+        for i in 0..self.slots.len() {
+            let at = (first + i) % self.slots.len();
+            if let Some(slot) = &mut self.slots[at] {
+                more |= slot.idle(&mut out);
+            }
+            if more && i % 2 == 0 {
+                break;
+            }
+        }
+        self.wire.append(&mut out);
+        more
+    }
+}
+
+impl SimulatedNetwork {
+    /// A network with as many slots as a partitioner has.
+    pub fn new(
+        partitioner: &Arc<dyn Partitioner>,
+        shelves: &[Arc<SlotShelf>],
+        faults: NetworkFaults,
+        seed: u64,
+    ) -> Result<SimulatedNetwork> {
+        let clock = Arc::new(SimulatedTime::default());
+        let (mut slots, mut wire) = (Vec::new(), Vec::new());
+        for (number, shelf) in (0..).zip(shelves) {
+            let mut slot = Slot::new(number, partitioner.clone(), shelf.clone(), clock.clone(), false, 0);
+            slot.resume(&mut wire)?;
+            slots.push(Some(slot));
+        }
+        let (inboxes, delivered) = Default::default();
+        let state = SimulatedState { slots, wire, inboxes, faults, random: seed, delivered };
+        Ok(SimulatedNetwork { state: Mutex::new(state), clock })
+    }
+
+    /// Its time.
+    pub fn clock(&self) -> Arc<SimulatedTime> {
+        self.clock.clone()
+    }
+
+    /// A slot stops serving, with all that is in its memory.
+    pub fn kill(&self, slot: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = state.slots.get_mut(slot) {
+            *slot = None;
+        }
+    }
+
+    /// Frames that came so far.
+    pub fn delivered(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).delivered
+    }
+}
+
+impl Network for SimulatedNetwork {
+    fn send(&self, to: u32, frame: Vec<u8>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).wire.push((to, frame));
+    }
+
+    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(frame) = state.inboxes.get_mut(&end).and_then(VecDeque::pop_front) {
+                return Some(frame);
+            }
+            if wait.is_zero() {
+                return None;
+            }
+            let idles = state.wire.is_empty() || state.random(8) == 0;
+            if idles && state.idle() {
+                continue;
+            }
+            if state.wire.is_empty() {
+                // Nothing can happen but that time passes.
+                self.clock.sleep(wait.as_nanos() as u64 + 1);
+                let mut out = Vec::new();
+                state.slots.iter_mut().flatten().for_each(|slot| slot.again(&mut out));
+                state.wire.append(&mut out);
+                return None;
+            }
+            state.deliver();
+        }
+    }
+
+    fn is_reliable(&self) -> bool {
+        false
+    }
+
+    fn serves(&self, slot: u32) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.slots.get(slot as usize).is_some_and(Option::is_some)
+    }
+}

@@ -1,0 +1,102 @@
+//! Traversals of a slot: each takes its messages; what they send goes out together.
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::plan::WalkPlan;
+use fieldstone_format::graph_message::rows::PlacedRows;
+
+use super::delivery::Outgoing;
+use super::query::{Pacing, SlotQuery, SlotSide};
+use super::server::{Slot, query_of, unexpected};
+use crate::segment::{Rows, build};
+use crate::state::GraphState;
+use crate::travel::plan::TravelPlan;
+
+impl Slot {
+    /// A traversal begins: from here on it sees what is here now.
+    pub(super) fn begin(
+        &mut self,
+        from: u32,
+        query: u64,
+        engine: u8,
+        plan: WalkPlan,
+        own: &PlacedRows,
+    ) -> Result<()> {
+        let pacing = match engine {
+            0 => Pacing::StepsAhead,
+            1 => Pacing::Steps,
+            2 => Pacing::Free,
+            _ => return Err(Error::corrupt("an engine of an unknown number")),
+        };
+        let content = self.shelf.content();
+        let mut segments = content.segments;
+        let mut rows = Rows::default();
+        rows.add_placed(own)?;
+        if !rows.is_empty() {
+            segments.push(build(&rows)?.into());
+        }
+        let (linked, plan) = (plan.linked, TravelPlan::of_message(plan)?);
+        let ends = (from, usize::from(self.partitioner.slots()));
+        let begun = SlotQuery::new(ends, pacing, plan, linked, GraphState::of(segments), content.splits);
+        self.queries.insert(query, begun);
+        Ok(())
+    }
+
+    /// Takes a message of a traversal; one that is over is passed over.
+    pub(super) fn walk(&mut self, from: u32, message: Message, out: &mut Outgoing) -> Result<()> {
+        let Some(id) = query_of(&message) else { return Err(unexpected(&message)) };
+        let Some(mut query) = self.queries.remove(&id) else { return Ok(()) };
+        let outcome = if matches!(message, Message::Collect { .. }) {
+            let collected = query.collect(id);
+            self.say(from, collected, out);
+            Ok(())
+        } else {
+            query.take(from, message, id, &self.side())
+        };
+        self.queries.insert(id, query);
+        outcome
+    }
+
+    fn side(&self) -> SlotSide<'_> {
+        SlotSide {
+            number: self.number,
+            partitioner: &*self.partitioner,
+            clock: &*self.clock,
+            delay: self.delay,
+        }
+    }
+
+    /// Sends what traversals have to send.
+    pub(super) fn flush(&mut self, out: &mut Outgoing) {
+        let ids: Vec<u64> = self.queries.keys().copied().collect();
+        for id in ids {
+            let Some(mut query) = self.queries.remove(&id) else { continue };
+            for (to, step, message) in query.outgoing(id) {
+                self.say(to, message, out);
+                let bytes = out.last().map_or(0, |(_, frame)| frame.len());
+                query.was_sent(to, step, bytes);
+            }
+            self.queries.insert(id, query);
+        }
+    }
+
+    /// Reports what was sent and received; then reads ahead, one vertex. Says whether there may be more to do.
+    pub(super) fn between_frames(&mut self, out: &mut Outgoing) -> bool {
+        let ids: Vec<u64> = self.queries.keys().copied().collect();
+        let mut more = false;
+        for id in ids {
+            let Some(mut query) = self.queries.remove(&id) else { continue };
+            if let Some(report) = query.report(id) {
+                self.say(query.asker, report, out);
+                more = true;
+            } else {
+                match query.read_ahead(&self.side()) {
+                    Ok(read) => more |= read,
+                    Err(error) => self.say(query.asker, Message::failed(id, &error), out),
+                }
+            }
+            self.queries.insert(id, query);
+        }
+        more
+    }
+}

@@ -1,0 +1,125 @@
+//! Slots: what is put into them, walked by each engine over a network that loses, repeats and reorders, gives what one
+//! piece gives.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fieldstone_core::env::{Clock, Env};
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
+use fieldstone_graph::partition::partitioner;
+use fieldstone_graph::segment::{Rows, Segment, build};
+use fieldstone_graph::slot::shelf::SlotShelf;
+use fieldstone_graph::slot::simulated::{NetworkFaults, SimulatedNetwork};
+use fieldstone_graph::slot::{Engine, SlotCluster, travels};
+use fieldstone_graph::state::GraphState;
+use fieldstone_graph::travel::{Path, Travelled, travel};
+use fieldstone_graph::view::dump;
+use fieldstone_testkit::{Random, random::seeds, seeded};
+
+use crate::history::History;
+use crate::travel::{Walk, all_names};
+
+/// Slots in one thread.
+pub struct Simulated {
+    pub cluster: Arc<SlotCluster>,
+}
+
+impl Simulated {
+    pub fn new(partitioning: Partitioning, faults: NetworkFaults, seed: u64) -> Simulated {
+        let shelves: Vec<Arc<SlotShelf>> = (0..partitioning.slots).map(|_| Arc::default()).collect();
+        let network = SimulatedNetwork::new(&partitioner(&partitioning), &shelves, faults, seed).unwrap();
+        let network = Arc::new(network);
+        let clock: Arc<dyn Clock> = network.clock();
+        let cluster = SlotCluster::over(partitioning, shelves, network, &clock);
+        Simulated { cluster: Arc::new(cluster) }
+    }
+
+    /// What all slots have, read as one.
+    pub fn state(&self) -> GraphState {
+        let shelves = self.cluster.shelves().iter();
+        GraphState::of(shelves.flat_map(|shelf| shelf.content().segments).collect())
+    }
+}
+
+fn partitioning(dice: &mut Random) -> Partitioning {
+    Partitioning {
+        slots: *dice.pick(&[1, 2, 3, 4, 5, 8]),
+        scheme: *dice.pick(&PartitionScheme::ALL),
+        threshold: 1 + dice.below(4) as u32,
+        labels: *dice.pick(&SlotLabels::ALL),
+    }
+}
+
+fn faults(dice: &mut Random) -> NetworkFaults {
+    match dice.below(3) {
+        0 => NetworkFaults::default(),
+        _ => NetworkFaults { lost: dice.below(200), twice: dice.below(200), damaged: dice.below(100) },
+    }
+}
+
+/// Ways as text, or the sets.
+fn outcome(travelled: &Travelled) -> BTreeSet<String> {
+    let Some(mut paths) = travelled.paths() else {
+        let sets = (0..travelled.sets().len()).map(|set| (set, all_names(travelled, set)));
+        let line = |(set, names): (usize, BTreeSet<VertexName>)| {
+            names.into_iter().map(move |name| format!("{set} {name}")).collect::<Vec<_>>()
+        };
+        return sets.flat_map(line).collect();
+    };
+    let mut ways = BTreeSet::new();
+    while let Some(Path { vertices, edges }) = paths.next_path().unwrap() {
+        assert!(ways.insert(format!("{vertices:?} {edges:?}")), "no way comes twice");
+    }
+    ways
+}
+
+#[test]
+fn slots_walk_to_where_one_piece_is_walked() {
+    let mut redirected = 0;
+    for seed in seeds(1_500) {
+        let dice = &mut *seeded(seed);
+        let history = if dice.one_in(3) { History::crowded(dice) } else { History::random(dice) };
+        let parts = history.parts(dice, 4);
+        let segments = |parts: &[Rows]| -> Vec<Arc<Segment>> {
+            parts.iter().filter(|part| !part.is_empty()).map(|part| Arc::new(build(part).unwrap())).collect()
+        };
+        let whole = Arc::new(GraphState::of(segments(&parts)));
+        let partitioning = partitioning(dice);
+        let slots = Simulated::new(partitioning, faults(dice), seed);
+        let mut clients = [slots.cluster.client(), slots.cluster.client()];
+        for part in &parts[..3] {
+            match dice.below(3) {
+                0 => slots.cluster.insert(part).unwrap(),
+                n => clients[n as usize - 1].insert(part).unwrap(),
+            }
+        }
+        redirected += clients.iter().map(|client| client.redirects()).sum::<u64>();
+        let over = segments(&parts[3..]);
+        let state = Arc::new(slots.state().with(over.clone()));
+        let (own, expected) = (dump(&state).unwrap(), dump(&whole).unwrap());
+        let (own, expected): (BTreeSet<&str>, BTreeSet<&str>) =
+            (own.lines().collect(), expected.lines().collect());
+        assert_eq!(
+            own.difference(&expected).collect::<Vec<_>>(),
+            expected.difference(&own).collect::<Vec<_>>(),
+            "{partitioning:?}"
+        );
+        if dice.one_in(2) {
+            slots.cluster.settle().unwrap();
+        }
+        for _ in 0..2 {
+            let walk = Walk::random(dice);
+            let mut asked = walk.travel();
+            asked.jobs = dice.one_in(3);
+            let plan = asked.plan(whole.vocabulary()).unwrap();
+            let expected = outcome(&travel(whole.clone(), plan.clone(), &*Env::real().clock).unwrap());
+            for engine in Engine::ALL {
+                let walked = travels::begin(&slots.cluster, &state, &over, plan.clone(), engine).unwrap();
+                let found = outcome(&walked.run().unwrap());
+                assert_eq!(found, expected, "{partitioning:?} {engine:?} jobs {} {walk:?}", asked.jobs);
+            }
+        }
+    }
+    assert!(redirected > 0, "clients were sent elsewhere");
+}
