@@ -57,7 +57,7 @@ pub fn read_test(cursor: &mut Cursor<'_>) -> Result<Test> {
 }
 
 fn read_within(cursor: &mut Cursor<'_>, level: u32) -> Result<Test> {
-    if level as usize > Size::MOST.levels as usize {
+    if level as usize > Size::MOST.levels {
         return Err(cursor.fail("a test is nested too deeply"));
     }
     let tests = |cursor: &mut Cursor<'_>| -> Result<Vec<Test>> {
