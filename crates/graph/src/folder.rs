@@ -1,9 +1,10 @@
 //! The view's segments on disk: a folder that may be deleted at any time.
 //!
 //! ```text
-//! graph/manifest        the list of live segments, with a mark per log; replaced by rename
-//! graph/<id>.segment    a segment
-//! graph/lock            who writes: its host and process. It only saves work
+//! graph/manifest                 the list of live segments, with a mark per log; replaced by rename
+//! graph/<id>.segment             a segment
+//! graph/slot-<n>/<id>.segment    one of the n-th slot, where there are several
+//! graph/lock                     who writes: its host and process. It only saves work
 //! ```
 //!
 //! Invariants:
@@ -15,6 +16,7 @@
 //!
 //! Nothing here is synced: what a power cut leaves is found out by its checksums.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,13 +25,15 @@ use fieldstone_core::env::{Env, FileKind, read_exact_at, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph_segment::manifest::{Live, Manifest};
+use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_journal::identity::random_id;
 
-use crate::segment::{FileSink, FileStorage, PageCache, Segment, Storage, merge};
+use crate::segment::{FileSink, FileStorage, KeepHalves, PageCache, Segment, Storage, merge_kept};
 
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 const SEGMENT: &str = ".segment";
+const SLOT: &str = "slot-";
 /// Longest manifest that is read: of some million logs.
 const MANIFEST_MAX: u64 = 1 << 30;
 /// How often a reader finds that a list was replaced under it.
@@ -77,6 +81,15 @@ fn merged_from(segments: &[Arc<Segment>], older: MergeOlder) -> usize {
         }
         from = first;
     }
+}
+
+/// The segments of a slot, the older first, and which halves of relations of them are not written again.
+#[derive(Debug, Clone, Copy)]
+pub struct SlotSegments<'a> {
+    /// The segments.
+    pub segments: &'a [Arc<Segment>],
+    /// All, where none is given.
+    pub keep: Option<&'a dyn KeepHalves>,
 }
 
 /// The folder of one store's segments.
@@ -163,7 +176,8 @@ impl SegmentFolder {
     }
 
     fn open(&self, name: &str) -> Result<Arc<Segment>> {
-        if !name.ends_with(SEGMENT) || name.contains('/') {
+        let (folder, file) = name.split_once('/').unwrap_or((SLOT, name));
+        if !name.ends_with(SEGMENT) || file.contains('/') || !folder.starts_with(SLOT) {
             return Err(Error::corrupt(format!("'{name}' is no segment's name")));
         }
         let storage =
@@ -172,58 +186,80 @@ impl SegmentFolder {
         Segment::over(Storage::File(storage), summary).map(Arc::new)
     }
 
-    /// Writes what of these segments is in memory, merged with `older` ones on disk, and puts the new list in place of
-    /// the one of generation `based_on`. `None` where another process writes or has written.
+    /// Writes what of the slots' segments is in memory, merged with `older` ones on disk, and puts the new list in place
+    /// of the one of generation `based_on`. `None` where another process writes or has written.
     pub fn save(
         &self,
-        segments: &[Arc<Segment>],
+        slots: &[SlotSegments<'_>],
         list: Manifest,
         based_on: u64,
         older: MergeOlder,
-    ) -> Result<Option<(Manifest, Vec<Arc<Segment>>)>> {
+    ) -> Result<Option<(Manifest, Vec<Vec<Arc<Segment>>>)>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
         let current = self.manifest().unwrap_or(None);
         if current.map_or(0, |manifest| manifest.generation) != based_on {
             return Ok(None);
         }
-        let from = merged_from(segments, older);
-        let mut kept = segments[..from].to_vec();
-        if from < segments.len() {
-            let Some(new) = self.write(&segments[from..], &|| false)? else { return Ok(None) };
-            kept.push(new);
+        let mut kept = Vec::with_capacity(slots.len());
+        let mut live = Vec::new();
+        for (slot, SlotSegments { segments, keep }) in (0..).zip(slots) {
+            let from = merged_from(segments, older);
+            let mut own = segments[..from].to_vec();
+            if from < segments.len() {
+                let part = (slots.len() > 1).then_some(slot);
+                let Some(new) = self.write(part, &segments[from..], *keep)? else { return Ok(None) };
+                own.push(new);
+            }
+            for segment in &own {
+                let name =
+                    self.name_of(segment).ok_or_else(|| Error::internal("a segment in memory is listed"))?;
+                live.push(Live { slot, name, bytes: segment.bytes });
+            }
+            kept.push(own);
         }
-        let live = |segment: &Arc<Segment>| {
-            let name = segment.file_name().ok_or_else(|| Error::internal("a segment in memory is listed"))?;
-            Ok(Live { name, bytes: segment.bytes })
-        };
-        let manifest = Manifest {
-            store: Some(self.store),
-            generation: based_on + 1,
-            segments: kept.iter().map(live).collect::<Result<_>>()?,
-            ..list
-        };
+        let manifest = Manifest { store: Some(self.store), generation: based_on + 1, segments: live, ..list };
         self.replace(&manifest)?;
         self.clean(&manifest);
         drop(lock);
         Ok(Some((manifest, kept)))
     }
 
-    fn write(&self, segments: &[Arc<Segment>], stop: &dyn Fn() -> bool) -> Result<Option<Arc<Segment>>> {
-        let name = format!("{}{SEGMENT}", random_id(&self.env));
+    /// The name of a segment's file below the folder; `None` where it is in memory.
+    fn name_of(&self, segment: &Segment) -> Option<String> {
+        let path = segment.path()?.strip_prefix(&self.path).ok()?;
+        let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+        Some(parts.join("/"))
+    }
+
+    fn write(
+        &self,
+        slot: Option<u16>,
+        segments: &[Arc<Segment>],
+        keep: Option<&dyn KeepHalves>,
+    ) -> Result<Option<Arc<Segment>>> {
+        let mut name = format!("{}{SEGMENT}", random_id(&self.env));
+        if let Some(slot) = slot {
+            let folder = format!("{SLOT}{slot:03}");
+            let path = self.path.join(&folder);
+            match self.env.disk.create_dir_alike(&path) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io("make", &path, e));
+                }
+                _ => name = format!("{folder}/{name}"),
+            }
+        }
         let path = self.path.join(&name);
         let file = self.env.disk.create_new(&path).map_err(|e| Error::io("make", &path, e))?;
         let mut sink = FileSink::new(file, &path);
         let sources: Vec<&Segment> = segments.iter().map(|segment| &**segment).collect();
-        let written = merge(&sources, &mut sink, stop).and_then(|summary| match summary {
-            None => Ok(None),
-            Some(summary) => sink.finish(self.store, summary).map(Some),
-        });
+        let written =
+            merge_kept(&sources, &mut sink, keep).and_then(|summary| sink.finish(self.store, summary));
         match written {
-            Ok(Some(_)) => self.open(&name).map(Some),
-            outcome => {
+            Ok(_) => self.open(&name).map(Some),
+            Err(error) => {
                 // Whoever writes next removes what is left.
                 let _ = self.env.disk.unlink(&path);
-                outcome.map(|_| None)
+                Err(error)
             }
         }
     }
@@ -243,12 +279,24 @@ impl SegmentFolder {
 
     /// Removes files that nobody needs. What fails is tried again by who writes next.
     fn clean(&self, manifest: &Manifest) {
-        for (name, kind) in self.env.disk.list_dir(&self.path).unwrap_or_default() {
-            let live = manifest.segments.iter().any(|live| live.name == name);
-            if kind == FileKind::File && !live && name != MANIFEST && name != LOCK {
+        let live: HashSet<&str> = manifest.segments.iter().map(|live| &*live.name).collect();
+        let list = |path: &Path| self.env.disk.list_dir(path).unwrap_or_default();
+        for (name, kind) in list(&self.path) {
+            if kind == FileKind::File && !live.contains(&*name) && name != MANIFEST && name != LOCK {
                 let _ = self.env.disk.unlink(&self.path.join(name));
+            } else if kind == FileKind::Directory && name.starts_with(SLOT) {
+                for (file, _) in list(&self.path.join(&name)) {
+                    if !live.contains(&*format!("{name}/{file}")) {
+                        let _ = self.env.disk.unlink(&self.path.join(&name).join(file));
+                    }
+                }
             }
         }
+    }
+
+    /// How the view on disk is cut into slots; `None` where there is none that can be used.
+    pub fn partitioning(&self) -> Option<Partitioning> {
+        Some(self.manifest().ok()??.partitioning)
     }
 
     /// Removes the list: whoever reads next makes the view anew. What fails is reported.

@@ -16,17 +16,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use fieldstone_core::env::Clock;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::is_graph;
-use fieldstone_format::graph_segment::manifest::Manifest;
+use fieldstone_format::graph_segment::manifest::{Manifest, SplitVertex};
+use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::folder::{MergeOlder, SegmentFolder};
-use crate::segment::{CommitOrder, Rows, Segment, build, merge_young};
+use crate::folder::{MergeOlder, SegmentFolder, SlotSegments};
+use crate::partition::{Partition, Splits};
+use crate::segment::{CommitOrder, KeepHalves, Rows, Segment, build, merge_young};
+use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
+use crate::slot::{SlotCluster, SlotOptions};
 use crate::state::GraphState;
 
 /// Bytes in memory after which segments are written to disk before more is applied.
@@ -37,8 +42,10 @@ const NOTES: usize = 100;
 /// What the view holds between its transactions.
 #[derive(Debug, Clone, Default)]
 pub struct Applied {
-    /// Segments of what is there for good, the older first.
+    /// Segments of what is there for good, slot by slot, of each the older first.
     pub segments: Vec<Arc<Segment>>,
+    /// The slots, where there are several.
+    slots: Option<Arc<SlotCluster>>,
     /// How far each log is applied.
     pub marks: Marks,
     /// Commits of transactions that may still change.
@@ -73,25 +80,87 @@ impl Applied {
         self.segments.iter().filter(|segment| segment.is_in_memory()).map(|segment| segment.bytes).sum()
     }
 
+    /// Takes what slots have by now.
+    fn take_slots(&mut self) {
+        if let Some(slots) = &self.slots {
+            let contents = slots.shelves().iter().map(|shelf| shelf.content());
+            self.segments = contents.flat_map(|content| content.segments).collect();
+        }
+    }
+}
+
+/// What is applied, to be written to disk.
+#[derive(Debug)]
+pub struct Frozen {
+    applied: Applied,
+    /// What each slot has; its segments stay as they are.
+    shelves: Vec<ShelfContent>,
+}
+
+impl Frozen {
+    fn of(applied: Applied) -> Frozen {
+        let shelves = match &applied.slots {
+            Some(slots) => slots.freeze(),
+            None => vec![ShelfContent { segments: applied.segments.clone(), ..ShelfContent::default() }],
+        };
+        Frozen { applied, shelves }
+    }
+
+    /// The number of the list on disk that it began with.
+    pub fn began_with(&self) -> u64 {
+        self.applied.saved
+    }
+
     /// Writes what is in memory to disk; `None` where another process does or did.
     pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<Saved>> {
-        let saved = folder.save(&self.segments, self.list(), self.saved, older)?;
-        Ok(saved.map(|(manifest, segments)| Saved {
-            replaces: self.segments.len(),
-            number: manifest.generation,
-            segments,
-        }))
+        let mut list = self.applied.list();
+        let mut keeps = Vec::new();
+        if let Some(slots) = &self.applied.slots {
+            list.partitioning = slots.partitioning();
+            list.splits = split_vertices(&self.shelves);
+            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| slots.keeps(slot, shelf)));
+        }
+        let keep = |i: usize| keeps.get(i).map(|keep| keep as &dyn KeepHalves);
+        let slots: Vec<SlotSegments<'_>> = self
+            .shelves
+            .iter()
+            .enumerate()
+            .map(|(i, shelf)| SlotSegments { segments: &shelf.segments, keep: keep(i) })
+            .collect();
+        let saved = folder.save(&slots, list, self.applied.saved, older)?;
+        Ok(saved.map(|(manifest, segments)| Saved { number: manifest.generation, segments }))
     }
 }
 
 /// What was written to disk.
 #[derive(Debug)]
 pub struct Saved {
-    /// How many segments, the older first, it stands for.
-    replaces: usize,
     /// The number of the list.
     number: u64,
-    segments: Vec<Arc<Segment>>,
+    /// The segments of each slot.
+    segments: Vec<Vec<Arc<Segment>>>,
+}
+
+/// How a view is cut into slots, and how these run.
+#[derive(Debug, Clone)]
+pub struct SlotHost {
+    /// How it is cut, where no list on disk says.
+    pub partitioning: Partitioning,
+    /// By which slots time their work.
+    pub clock: Arc<dyn Clock>,
+    /// How slots run.
+    pub options: SlotOptions,
+}
+
+impl SlotHost {
+    /// Slots that hold this; `None` where one piece is asked for.
+    fn start(&self, contents: Vec<ShelfContent>) -> Result<Option<Arc<SlotCluster>>> {
+        let SlotHost { partitioning, clock, options } = self;
+        if partitioning.slots == 1 {
+            return Ok(None);
+        }
+        SlotCluster::start(*partitioning, contents, clock, options).map(|slots| Some(Arc::new(slots)))
+    }
 }
 
 /// What a transaction of the view has so far.
@@ -110,6 +179,7 @@ pub struct GraphView {
     states: HashMap<Id, TransactionState>,
     overlaid: Option<Arc<GraphState>>,
     folder: Option<Arc<SegmentFolder>>,
+    host: Option<SlotHost>,
     /// These segments, the first of those that are applied, are being written to disk: they stay as they are.
     frozen: Vec<Arc<Segment>>,
 }
@@ -131,12 +201,16 @@ impl GraphView {
     }
 
     /// The view that a folder holds, as far as its logs are known to a feed; an empty one where it holds none.
-    pub fn open(folder: Option<Arc<SegmentFolder>>, feed: &Feed) -> GraphView {
+    pub fn open(folder: Option<Arc<SegmentFolder>>, host: SlotHost, feed: &Feed) -> Result<GraphView> {
         let loaded = folder.as_ref().and_then(|folder| folder.load());
-        let mut view = GraphView { folder, ..GraphView::default() };
-        let Some((manifest, segments)) = loaded else { return view };
+        let Some((manifest, segments)) = loaded else { return GraphView::empty(folder, host) };
+        let host = SlotHost { partitioning: manifest.partitioning, ..host };
+        let contents = shelved(&manifest, &segments);
+        let slots = host.start(contents)?;
+        let mut view = GraphView { folder, host: Some(host), ..GraphView::default() };
         view.applied = Applied {
             segments,
+            slots,
             marks: manifest.marks.into_iter().collect(),
             decided: manifest.decided.into_iter().collect(),
             saved: manifest.generation,
@@ -150,30 +224,68 @@ impl GraphView {
             view.applied.prepared.extend(commit.and_then(Result::ok).filter(same).map(Arc::new));
         }
         view.state = Arc::new(GraphState::of(view.applied.segments.clone()));
-        view
+        Ok(view)
     }
 
     /// A view with nothing applied, that writes into a folder whatever stands there now.
-    pub fn empty(folder: Option<Arc<SegmentFolder>>) -> GraphView {
+    pub fn empty(folder: Option<Arc<SegmentFolder>>, host: SlotHost) -> Result<GraphView> {
         let saved = folder.as_ref().map_or(0, |folder| folder.number());
-        GraphView { folder, applied: Applied { saved, ..Applied::default() }, ..GraphView::default() }
+        let slots = host.start(Vec::new())?;
+        let applied = Applied { saved, slots, ..Applied::default() };
+        Ok(GraphView { folder, applied, host: Some(host), ..GraphView::default() })
+    }
+
+    /// The slots, where there are several, and the segments of a state that no slot has: they lie over the others.
+    pub fn in_slots<'a>(
+        &'a self,
+        state: &'a GraphState,
+    ) -> Option<(&'a Arc<SlotCluster>, &'a [Arc<Segment>])> {
+        let slots = self.applied.slots.as_ref()?;
+        Some((slots, state.segments().get(self.applied.segments.len()..).unwrap_or_default()))
+    }
+
+    /// Whether a slot does not serve any more.
+    pub fn lost_slots(&self) -> bool {
+        self.applied.slots.as_ref().is_some_and(|slots| !slots.serves())
+    }
+
+    /// How it is cut into slots.
+    pub fn partitioning(&self) -> Partitioning {
+        self.host.as_ref().map(|host| host.partitioning).unwrap_or_default()
     }
 
     /// What is applied, to be written to disk; the segments stay as they are until [`install`](Self::install).
-    pub fn freeze(&mut self) -> Applied {
+    pub fn freeze(&mut self) -> Frozen {
         self.frozen = self.applied.segments.clone();
-        self.applied.clone()
+        Frozen::of(self.applied.clone())
     }
 
     /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
-    pub fn install(&mut self, saved: Option<Saved>) {
+    pub fn install(&mut self, from: &Frozen, saved: Option<Saved>) {
         let frozen = std::mem::take(&mut self.frozen);
-        // All may have been applied again meanwhile: then these are others.
-        let first = self.applied.segments.get(..frozen.len()).unwrap_or_default();
-        let same = first.len() == frozen.len() && first.iter().zip(&frozen).all(|(a, b)| Arc::ptr_eq(a, b));
-        let same = |saved: &Saved| same && saved.replaces == frozen.len();
-        let Some(Saved { replaces, number, segments }) = saved.filter(same) else { return };
-        self.applied.segments.splice(..replaces, segments);
+        if let Some(slots) = &from.applied.slots {
+            let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
+            for shelf in slots.shelves() {
+                shelf.thaw(segments.as_mut().and_then(Iterator::next));
+            }
+        }
+        let Some(Saved { number, segments }) = saved else { return };
+        let same = match (&self.applied.slots, &from.applied.slots) {
+            (Some(own), Some(slots)) => Arc::ptr_eq(own, slots),
+            (None, None) => {
+                // All may have been applied again meanwhile: then these are others.
+                let first = self.applied.segments.get(..frozen.len()).unwrap_or_default();
+                first.len() == frozen.len() && first.iter().zip(&frozen).all(|(a, b)| Arc::ptr_eq(a, b))
+            }
+            _ => false,
+        };
+        if !same {
+            return;
+        }
+        if self.applied.slots.is_none() {
+            self.applied.segments.splice(..frozen.len(), segments.into_iter().flatten());
+        }
+        self.applied.take_slots();
         self.applied.saved = number;
         // It could be built before, from the same commits.
         if let Ok(state) = self.visible(&self.applied) {
@@ -259,6 +371,55 @@ impl GraphView {
     }
 }
 
+/// Writes what is in memory to disk, where nobody else does.
+fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
+    let frozen = Frozen::of(applied);
+    let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
+    let Frozen { mut applied, .. } = frozen;
+    let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
+    if let Some(slots) = &applied.slots {
+        slots.shelves().iter().for_each(|shelf| shelf.thaw(segments.as_mut().and_then(Iterator::next)));
+    } else if let Some(segments) = segments {
+        applied.segments = segments.flatten().collect();
+    }
+    applied.take_slots();
+    applied.saved = saved.map_or(applied.saved, |saved| saved.number);
+    applied
+}
+
+/// What a list says of each slot's segments and splits.
+fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
+    let partitions = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
+    let splits: SplitTable = manifest
+        .splits
+        .iter()
+        .map(|of| {
+            let (known, finished) = (partitions(&of.split), partitions(&of.finished));
+            (VertexPlace(of.vertex), VertexSplitting { known, finished })
+        })
+        .collect();
+    let splits = Arc::new(splits);
+    let slots = usize::from(manifest.partitioning.slots);
+    let mut contents = vec![ShelfContent { segments: Vec::new(), splits }; slots];
+    for (live, segment) in manifest.segments.iter().zip(segments) {
+        if let Some(content) = contents.get_mut(usize::from(live.slot)) {
+            content.segments.push(segment.clone());
+        }
+    }
+    contents
+}
+
+/// What a list says of splits.
+fn split_vertices(shelves: &[ShelfContent]) -> Vec<SplitVertex> {
+    let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
+    let one = |(vertex, VertexSplitting { known, finished }): (VertexPlace, VertexSplitting)| SplitVertex {
+        vertex: vertex.0,
+        split: numbers(&known),
+        finished: numbers(&finished),
+    };
+    all_splits(shelves).into_iter().map(one).collect()
+}
+
 /// When a commit became known that is visible since a stamp. What is not decided yet is newer than all others.
 fn own(commit: &Commit, since: u64) -> CommitKnown {
     CommitKnown { since, stamp: commit.stamp }
@@ -342,18 +503,22 @@ impl View for GraphView {
         let Some(Draft { mut applied, rows }) = self.draft.take() else { return Ok(()) };
         // Segments that are being written stay as they are, unless all of it is made anew.
         let frozen = self.frozen.len().min(applied.segments.len());
-        if !rows.is_empty() {
-            applied.segments.push(Arc::new(build(&rows)?));
-            let mut young = applied.segments.split_off(frozen);
-            merge_young(&mut young)?;
-            applied.segments.append(&mut young);
+        match &applied.slots {
+            _ if rows.is_empty() => {}
+            Some(slots) => slots.insert(&rows)?,
+            None => {
+                applied.segments.push(Arc::new(build(&rows)?));
+                let mut young = applied.segments.split_off(frozen);
+                merge_young(&mut young)?;
+                applied.segments.append(&mut young);
+            }
         }
+        applied.take_slots();
         // A long replay does not fit into memory. Where it cannot be written, it has to.
         if let Some(folder) =
             self.folder.as_ref().filter(|_| self.frozen.is_empty() && applied.in_memory() > SPILL)
-            && let Ok(Some(saved)) = applied.save(folder, MergeOlder::None)
         {
-            (applied.segments, applied.saved) = (saved.segments, saved.number);
+            applied = spill(applied, folder);
         }
         applied.generation = applied.generation.wrapping_add(1);
         self.state = Arc::new(self.visible(&applied)?);
@@ -368,10 +533,14 @@ impl View for GraphView {
     }
 
     fn clear(&mut self) -> Result<()> {
+        let slots = match &self.host {
+            Some(host) => host.start(Vec::new())?,
+            None => None,
+        };
         let draft = self.draft();
         let Applied { generation, saved, .. } = draft.applied;
-        *draft =
-            Draft { applied: Applied { generation, saved, ..Applied::default() }, rows: Rows::default() };
+        let applied = Applied { generation, saved, slots, ..Applied::default() };
+        *draft = Draft { applied, rows: Rows::default() };
         Ok(())
     }
 

@@ -5,7 +5,10 @@
 //!            list { log: id  sequence: varint }                              marks
 //!            list { log: id  sequence: varint }                              prepared
 //!            list { transaction: id  print: bytes }                          decided
-//!            list { name: text  bytes: varint }                              segments, the older first
+//!            partitioning                                                    how it is cut into slots
+//!            list { slot: varint  name: text  bytes: varint }                segments, of each slot the older first
+//!            list { vertex: 16 bytes  list varint  list varint }             splits: partitions that are split, of
+//!                                                                            these those that are finished
 //!            crc: u32 of all before
 //! ```
 //! A commit that stands under *prepared* is below its log's mark and in no segment: its transaction was not ended.
@@ -13,19 +16,33 @@
 
 use fieldstone_core::{Code, Result};
 
+use super::partitioning::Partitioning;
 use crate::bytes::{Cursor, Put};
 use crate::{Id, crc, unknown_version};
 
 const MAGIC: [u8; 8] = *b"FSGRAPHM";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A segment of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
+    /// The slot it is of; 0 where there is one.
+    pub slot: u16,
     /// Name of its file.
     pub name: String,
     /// Length of its file.
     pub bytes: u64,
+}
+
+/// Partitions of a vertex that are split, by their numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SplitVertex {
+    /// The vertex.
+    pub vertex: u128,
+    /// All of them.
+    pub split: Vec<u32>,
+    /// Those of which all that they gave away is where it belongs.
+    pub finished: Vec<u32>,
 }
 
 /// The list. See the module.
@@ -41,8 +58,12 @@ pub struct Manifest {
     pub prepared: Vec<(Id, u64)>,
     /// Transactions of which segments hold something.
     pub decided: Vec<(Id, Vec<u8>)>,
+    /// How the view is cut into slots.
+    pub partitioning: Partitioning,
     /// The segments.
     pub segments: Vec<Live>,
+    /// Vertices of which partitions are split.
+    pub splits: Vec<SplitVertex>,
 }
 
 impl Manifest {
@@ -64,10 +85,20 @@ impl Manifest {
             out.put_id(*transaction);
             out.put_bytes(print);
         }
+        self.partitioning.put(&mut out);
         out.put_varint(self.segments.len() as u64);
         for segment in &self.segments {
+            out.put_varint(u64::from(segment.slot));
             out.put_bytes(segment.name.as_bytes());
             out.put_varint(segment.bytes);
+        }
+        out.put_varint(self.splits.len() as u64);
+        for SplitVertex { vertex, split, finished } in &self.splits {
+            out.extend_from_slice(&vertex.to_le_bytes());
+            for partitions in [split, finished] {
+                out.put_varint(partitions.len() as u64);
+                partitions.iter().for_each(|partition| out.put_varint(u64::from(*partition)));
+            }
         }
         out.put_u32(crc(&out.clone()));
         out
@@ -99,8 +130,22 @@ impl Manifest {
         for _ in 0..cursor.count(17)? {
             manifest.decided.push((cursor.id()?, cursor.bytes()?.to_vec()));
         }
-        for _ in 0..cursor.count(2)? {
-            manifest.segments.push(Live { name: cursor.text()?.to_owned(), bytes: cursor.varint()? });
+        manifest.partitioning = Partitioning::read(&mut cursor)?;
+        for _ in 0..cursor.count(3)? {
+            let slot = u16::try_from(cursor.varint()?).ok();
+            let slot = slot.filter(|slot| *slot < manifest.partitioning.slots);
+            let slot = slot.ok_or_else(|| cursor.fail("a segment is of a slot that is not there"))?;
+            manifest.segments.push(Live { slot, name: cursor.text()?.to_owned(), bytes: cursor.varint()? });
+        }
+        for _ in 0..cursor.count(18)? {
+            let vertex = u128::from_le_bytes(cursor.array()?);
+            let mut partitions = || -> Result<Vec<u32>> {
+                let too_large = |cursor: &Cursor<'_>| cursor.fail("a partition of an impossible number");
+                let n = cursor.count(1)?;
+                (0..n).map(|_| u32::try_from(cursor.varint()?).map_err(|_| too_large(&cursor))).collect()
+            };
+            let (split, finished) = (partitions()?, partitions()?);
+            manifest.splits.push(SplitVertex { vertex, split, finished });
         }
         if cursor.is_empty() {
             Ok(manifest)
@@ -123,7 +168,9 @@ mod tests {
             marks: vec![(a, 5), (b, 600)],
             prepared: vec![(b, 4)],
             decided: vec![(b, vec![1, 2])],
-            segments: vec![Live { name: "1.segment".into(), bytes: 99 }],
+            partitioning: Partitioning { slots: 2, ..Partitioning::default() },
+            segments: vec![Live { slot: 1, name: "slot-001/1.segment".into(), bytes: 99 }],
+            splits: vec![SplitVertex { vertex: 7, split: vec![1, 3], finished: vec![1] }],
         };
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes).unwrap(), manifest);

@@ -130,6 +130,13 @@ pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) -> usize 
     out.len() - before
 }
 
+/// Appends the row of a relation's version that stands at the relation's target, as in a slot: it is never of no bytes,
+/// so that one that is not there is told from one that says nothing.
+pub fn put_target_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) {
+    put_zigzag(out, time.wrapping_sub(stamp as i64));
+    out.extend_from_slice(props);
+}
+
 /// Reads the row of a relation's version: its time and properties.
 pub fn read_row(bytes: &[u8], stamp: u64) -> Result<(i64, Props)> {
     if bytes.is_empty() {

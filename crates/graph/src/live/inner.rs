@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+use fieldstone_core::env::Env;
 use fieldstone_core::env::real::trusted_folder;
-use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Record, RelationRow, VertexRow};
+use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
 use fieldstone_journal::feed::{Commit, Feed};
@@ -30,10 +31,14 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
+use super::partitions::Partitions;
 use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{PageCache, Segment, merge_young};
+use crate::slot::travels::{self, SlotTravel};
+use crate::slot::{Engine, SlotCluster, SlotOptions};
 use crate::state::GraphState;
-use crate::view::{GraphView, dump};
+use crate::travel::{Travel, TravelPlan, Travelled, travel as walk_plan};
+use crate::view::{GraphView, SlotHost, dump};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
@@ -62,6 +67,7 @@ pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     env: Env,
+    options: SlotOptions,
     /// The folder for segments that the caller chose.
     chosen: Option<PathBuf>,
     /// Where segments are written, once the store is there and they can stand somewhere.
@@ -88,6 +94,14 @@ struct ProcessState {
     waits_since: AtomicU64,
     /// Types of relations that were looked for and that nobody had declared.
     kinds: Mutex<HashSet<String>>,
+    /// How the view is cut into slots, once that is known.
+    partitioning: Mutex<Option<Partitioning>>,
+}
+
+/// A traversal that has begun: it sees nothing that is put from here on.
+enum Begun {
+    InOnePiece(Arc<GraphState>, TravelPlan),
+    InSlots(Arc<SlotCluster>, SlotTravel),
 }
 
 /// Rows of a session that the journal does not have yet.
@@ -171,17 +185,24 @@ impl ProcessState {
             types: Mutex::default(),
             waits_since: AtomicU64::new(0),
             kinds: Mutex::default(),
+            partitioning: Mutex::default(),
         }
     }
 }
 
 impl GraphInner {
-    pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>, chosen: Option<PathBuf>) -> Arc<GraphInner> {
+    pub fn new(
+        port: Arc<dyn GraphPort>,
+        journal: Arc<Journal>,
+        chosen: Option<PathBuf>,
+        options: SlotOptions,
+    ) -> Arc<GraphInner> {
         let env = journal.env().clone();
         let identity = env.identity.clone();
         let inner = Arc::new_cyclic(|me: &Weak<GraphInner>| {
             let process = PerProcess::new(identity, ProcessState::new());
-            GraphInner { journal, port, env, chosen, folder: OnceLock::new(), me: me.clone(), process }
+            let (folder, me) = (OnceLock::new(), me.clone());
+            GraphInner { journal, port, env, options, chosen, folder, me, process }
         });
         // Not before it lives: who flushes meanwhile forgets those who do not.
         inner.port.join_graph(inner.me.clone());
@@ -229,11 +250,6 @@ impl GraphInner {
     /// The clock, nanoseconds since 1970.
     pub fn clock(&self) -> i64 {
         self.env.clock.now()
-    }
-
-    /// The clock, by which work is timed.
-    pub fn clock_of(&self) -> &dyn Clock {
-        &*self.env.clock
     }
 
     /// A stamp above all that were read or given away.
@@ -319,12 +335,21 @@ impl GraphInner {
 
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
     pub fn state(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
+        self.with_state(session, &|_, state| Ok(state.clone()))
+    }
+
+    /// The same for who takes something of it before anything else is put.
+    fn with_state<T>(
+        &self,
+        session: Option<Id>,
+        take: &dyn Fn(&GraphView, &Arc<GraphState>) -> Result<T>,
+    ) -> Result<T> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
             self.join_saving();
         }
-        let mut newest = false;
+        let (mut newest, mut reopened) = (false, false);
         for _ in 0..ROUNDS {
             self.hand_over(None);
             if session.is_some() {
@@ -337,8 +362,16 @@ impl GraphInner {
                 continue;
             }
             let mut slot = lock(&self.process().view);
-            let view = slot.get_or_insert_with(|| GraphView::open(self.folder(), &feed));
-            if self.follow(view, &feed, newest)? == Followed::Behind {
+            let view = self.opened(&mut slot, &feed)?;
+            let followed = match self.follow(view, &feed, newest) {
+                Err(_) if !reopened && view.lost_slots() => {
+                    // Whoever is lost has nothing that is not on disk and in the logs.
+                    (*slot, reopened) = (None, true);
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            if followed == Followed::Behind {
                 drop(slot);
                 self.journal.refresh()?;
                 newest = self.journal.feed()?.heads() == feed.heads();
@@ -348,15 +381,41 @@ impl GraphInner {
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
             let shown = self.with_own(view, session, all, transaction)?;
             let save = self.is_due(view.applied().in_memory());
+            let taken = shown.map(|shown| take(view, &shown)).transpose();
             drop(slot);
             if save {
                 self.save_beside();
             }
-            if let Some(shown) = shown {
-                return Ok(shown);
+            if let Some(taken) = taken? {
+                return Ok(taken);
             }
         }
         Err(Error::unavailable("the logs move faster than the graph follows").with_hint("try again"))
+    }
+
+    /// The view, opened where it is not.
+    fn opened<'a>(&self, slot: &'a mut Option<GraphView>, feed: &Feed) -> Result<&'a mut GraphView> {
+        let view = match slot.take() {
+            Some(view) => view,
+            None => {
+                let view = GraphView::open(self.folder(), self.host(), feed)?;
+                self.keep_partitioning(view.partitioning());
+                view
+            }
+        };
+        Ok(slot.insert(view))
+    }
+
+    /// How a view is cut that is made anew: as it was, or as the one on disk is.
+    fn host(&self) -> SlotHost {
+        let known = *lock(&self.process().partitioning);
+        let partitioning = known.or_else(|| self.folder()?.partitioning()).unwrap_or_default();
+        let (clock, options) = (self.env.clock.clone(), self.options.clone());
+        SlotHost { partitioning, clock, options }
+    }
+
+    fn keep_partitioning(&self, partitioning: Partitioning) {
+        *lock(&self.process().partitioning) = Some(partitioning);
     }
 
     fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
@@ -375,13 +434,89 @@ impl GraphInner {
         }
     }
 
+    /// Walks the graph step by step, in its slots where it has several.
+    pub fn travel(&self, travel: &Travel, engine: Engine, session: Option<Id>) -> Result<Travelled> {
+        let begin = |view: &GraphView, state: &Arc<GraphState>| {
+            let plan = travel.plan(state.vocabulary())?;
+            Ok(match view.in_slots(state) {
+                None => Begun::InOnePiece(state.clone(), plan),
+                Some((slots, over)) => {
+                    Begun::InSlots(slots.clone(), travels::begin(slots, state, over, plan, engine)?)
+                }
+            })
+        };
+        let mut again = true;
+        loop {
+            let mut slots = None;
+            let outcome = self.with_state(session, &begin).and_then(|begun| match begun {
+                Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock),
+                Begun::InSlots(of, walk) => {
+                    slots = Some(of);
+                    walk.run()
+                }
+            });
+            match outcome {
+                Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,
+                Err(_) if again && self.lost_slots() => self.reopen(),
+                outcome => return outcome,
+            }
+            again = false;
+        }
+    }
+
+    /// Whether a slot of the view does not serve any more.
+    fn lost_slots(&self) -> bool {
+        lock(&self.process().view).as_ref().is_some_and(GraphView::lost_slots)
+    }
+
+    /// Lets go of the view: the next read makes it from the list on disk and what the logs have behind it.
+    fn reopen(&self) {
+        self.join_saving();
+        *lock(&self.process().view) = None;
+        lock(&self.process().own).clear();
+    }
+
+    /// Makes the view anew, cut into slots in another way, and writes it to disk.
+    pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
+        if partitioning.slots == 0 || partitioning.slots > SLOTS_MAX || partitioning.threshold == 0 {
+            return Err(Error::invalid(format!(
+                "{} slots and a threshold of {}",
+                partitioning.slots, partitioning.threshold
+            ))
+            .with_hint(format!("take 1 to {SLOTS_MAX} slots, and a threshold of 1 at least")));
+        }
+        self.keep_partitioning(partitioning);
+        self.remake()?;
+        drop(self.state(None)?);
+        self.settle()?;
+        self.join_saving();
+        self.save(MergeOlder::All);
+        self.partitions()
+    }
+
+    /// Waits until no partition is being split.
+    fn settle(&self) -> Result<()> {
+        let slots =
+            self.with_state(None, &|view, state| Ok(view.in_slots(state).map(|(slots, _)| slots.clone())))?;
+        slots.map_or(Ok(()), |slots| slots.settle())
+    }
+
+    /// How the view is cut into slots, and what each has.
+    pub fn partitions(&self) -> Result<Partitions> {
+        self.with_state(None, &|view, state| Partitions::of(view, state))
+    }
+
     /// Forgets the view, on disk too.
     fn remake(&self) -> Result<()> {
         self.join_saving();
+        let host = self.host();
+        self.keep_partitioning(host.partitioning);
         let mut slot = lock(&self.process().view);
         // What cannot be removed is found to be damaged again, and then it is the error of that read.
         let removed = self.folder().map_or(Ok(()), |folder| folder.forget());
-        *slot = Some(GraphView::empty(self.folder()));
+        // The old slots stop before new ones write in their place.
+        *slot = None;
+        *slot = Some(GraphView::empty(self.folder(), host)?);
         lock(&self.process().own).clear();
         *lock(&self.process().types) = None;
         removed
@@ -402,7 +537,7 @@ impl GraphInner {
         let expected = dump(&anew.state())?;
         let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
         let mut slot = lock(&self.process().view);
-        let view = slot.get_or_insert_with(|| GraphView::open(self.folder(), &feed));
+        let view = self.opened(&mut slot, &feed)?;
         // Others may write meanwhile: both show the moment of the feed, or the view a later one.
         if self.follow(view, &feed, false)? == Followed::Behind {
             return Err(Error::unavailable("others write while the graph is verified").with_hint("try again"));
@@ -460,13 +595,13 @@ impl GraphInner {
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
     fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
-        let Some(applied) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
-        let saved = applied.save(&folder, older).unwrap_or(None);
+        let Some(frozen) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
+        let saved = frozen.save(&folder, older).unwrap_or(None);
         let done = saved.is_some();
         let mut slot = lock(&self.process().view);
         if let Some(view) = slot.as_mut() {
-            view.install(saved);
-            if !done && folder.number() > applied.saved {
+            view.install(&frozen, saved);
+            if !done && folder.number() > frozen.began_with() {
                 // Another process has written more: the next read begins there.
                 *slot = None;
             }
@@ -589,7 +724,9 @@ impl FlushParticipant for GraphInner {
         lock(&self.process().own).clear();
         self.join_saving();
         let view = lock(&self.process().view);
-        let least = if self.chosen.is_some() { 1 } else { SAVE_AT_END };
+        let cut = view.as_ref().is_some_and(|view| view.partitioning().slots > 1);
+        // What is cut into slots is not cut again by whoever opens the store next.
+        let least = if self.chosen.is_some() || cut { 1 } else { SAVE_AT_END };
         if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
             drop(view);
             self.save(MergeOlder::Tiers);

@@ -10,6 +10,7 @@
 //! that, and all others at its commit.
 
 mod inner;
+mod partitions;
 mod write;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Weak};
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::graph::{RelationBatch, TypeDecl, VertexName};
+use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
@@ -26,11 +28,13 @@ use crate::dossier::{Dossier, around, dossier};
 use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
+use crate::slot::{Engine, SlotOptions};
 use crate::state::GraphState;
 use crate::trace::{Lineage, TraceOptions, trace, trace_all};
-use crate::travel::{Travel, Travelled, VertexTest, travel as walk_plan};
+use crate::travel::{Travel, Travelled, VertexTest};
 use inner::GraphInner;
 pub use inner::{Check, Stats};
+pub use partitions::{Partitions, SlotContent};
 
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
@@ -50,12 +54,22 @@ pub struct Graph {
 impl Graph {
     /// The graph over a journal. Nothing is read before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, None) }
+        Graph { inner: GraphInner::new(port, journal, None, SlotOptions::default()) }
     }
 
     /// The same, with a folder for its segments that the caller chose: what simulations use.
     pub fn in_folder(port: Arc<dyn GraphPort>, journal: Arc<Journal>, folder: PathBuf) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, Some(folder)) }
+        Graph { inner: GraphInner::new(port, journal, Some(folder), SlotOptions::default()) }
+    }
+
+    /// The same, with slots that run as the caller says.
+    pub fn with_slots(
+        port: Arc<dyn GraphPort>,
+        journal: Arc<Journal>,
+        folder: PathBuf,
+        options: SlotOptions,
+    ) -> Graph {
+        Graph { inner: GraphInner::new(port, journal, Some(folder), options) }
     }
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
@@ -142,11 +156,21 @@ impl Graph {
         self.inner.reading(transaction, |state| trace(state, root, options))
     }
 
-    /// Walks the graph step by step. What is asked for is checked against the declared types.
-    pub fn travel(&self, travel: &Travel, transaction: Option<Id>) -> Result<Travelled> {
-        let clock = self.inner.clock_of();
-        self.inner
-            .reading(transaction, |state| walk_plan(state.clone(), travel.plan(state.vocabulary())?, clock))
+    /// Walks the graph step by step. What is asked for is checked against the declared types. Where the view is cut
+    /// into slots, these walk it, by the engine that is asked for; all engines give the same.
+    pub fn travel(&self, travel: &Travel, engine: Engine, transaction: Option<Id>) -> Result<Travelled> {
+        self.inner.travel(travel, engine, transaction)
+    }
+
+    /// Cuts the view into slots in another way: it is made anew from the logs, and written to disk, so that whoever
+    /// opens the store next finds it so. Invalid for no slots, too many, or a threshold of 0.
+    pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
+        self.inner.partition(partitioning)
+    }
+
+    /// How the view is cut into slots, and what each has.
+    pub fn partitions(&self) -> Result<Partitions> {
+        self.inner.partitions()
     }
 
     /// The vertices that pass a test, as it was at a moment or is, at most so many; in no particular order.

@@ -128,6 +128,14 @@ pub trait Partitioner: Debug + Send + Sync {
         slots
     }
 
+    /// Whether a slot that has, or had, a relation from v to u still shows it: not when a partition of its own gave it
+    /// away, and that is finished.
+    fn shows(&self, slot: SlotNumber, v: VertexPlace, u: VertexPlace, finished: &Splits) -> bool {
+        let path = self.path(v, u);
+        let leaf = self.leaf_below(self.top(v, slot), path, &|partition| finished.has(partition));
+        self.slot(v, leaf) == slot
+    }
+
     /// The partition of v that a slot had first, of those that are or may be in it.
     fn top(&self, v: VertexPlace, slot: SlotNumber) -> Partition {
         let slots = u32::from(self.slots());

@@ -251,9 +251,10 @@ pub fn build(rows: &Rows) -> Result<Segment> {
             }
             let same = own[at..].iter().take_while(|half| half.key == first.key).count();
             let mut one = |line: &RelationLine| {
-                let row = match first.code() & 1 == 0 || rows.at_both_ends {
-                    true => NewRow::Content(line.time, rows.props(line)),
-                    false => NewRow::Elsewhere,
+                let row = match first.code() & 1 {
+                    0 => NewRow::Content(line.time, rows.props(line)),
+                    _ if rows.at_both_ends => NewRow::AtTarget(line.time, rows.props(line)),
+                    _ => NewRow::Elsewhere,
                 };
                 writer.version(first.far(), edge_version(line, &tables), row)
             };

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -52,12 +53,26 @@ fn known_of(segment: &Segment) -> Result<Vec<CommitKnown>> {
     (0..segment.known_len()).map(|i| segment.known(i)).collect()
 }
 
-/// Merges segments into a sink; `stop` says, now and then, whether it is to be given up.
-pub fn merge<S: Sink>(
+/// Which halves of relations a merge writes: a slot leaves out what it has given away.
+pub trait KeepHalves: Debug {
+    /// Whether anything of a vertex is left out.
+    fn leaves_out(&self, near: VertexPlace) -> bool;
+
+    /// Whether the half of a relation is written that `near` has to `far`.
+    fn keeps(&self, near: VertexPlace, far: VertexPlace) -> bool;
+}
+
+/// Merges segments into a sink.
+pub fn merge<S: Sink>(segments: &[&Segment], sink: &mut S) -> Result<Summary> {
+    merge_kept(segments, sink, None)
+}
+
+/// The same, without halves of relations that are not to be kept.
+pub fn merge_kept<S: Sink>(
     segments: &[&Segment],
     sink: &mut S,
-    stop: &dyn Fn() -> bool,
-) -> Result<Option<Summary>> {
+    keep: Option<&dyn KeepHalves>,
+) -> Result<Summary> {
     let known: Vec<Vec<CommitKnown>> =
         segments.iter().map(|segment| known_of(segment)).collect::<Result<_>>()?;
     let numbering = Numbering {
@@ -78,8 +93,7 @@ pub fn merge<S: Sink>(
             known: known.collect::<Result<_>>()?,
         });
     }
-    let vertices = number_vertices(&mut renumbered, stop)?;
-    let Some(vertices) = vertices else { return Ok(None) };
+    let vertices = number_vertices(&mut renumbered)?;
     // One of types alone has no stamps, and no base.
     let stamped = segments.iter().filter(|segment| segment.summary.most > 0);
     let base = stamped.map(|segment| segment.summary.base).min().unwrap_or(0);
@@ -87,9 +101,6 @@ pub fn merge<S: Sink>(
     let mut at = vec![0u32; segments.len()];
     let mut sources = Vec::with_capacity(segments.len());
     for number in 0..vertices {
-        if number % 4096 == 0 && stop() {
-            return Ok(None);
-        }
         sources.clear();
         for (old, at) in renumbered.iter().zip(&mut at) {
             if old.vertices.get(*at as usize) == Some(&number) {
@@ -97,7 +108,7 @@ pub fn merge<S: Sink>(
                 *at += 1;
             }
         }
-        write_vertex(&mut writer, &sources)?;
+        write_vertex(&mut writer, &sources, keep)?;
     }
     let mut types: Vec<TypeRow> = Vec::new();
     for row in segments.iter().flat_map(|segment| &segment.types) {
@@ -106,11 +117,11 @@ pub fn merge<S: Sink>(
         }
     }
     let Numbering { names, users, known } = numbering;
-    writer.finish(u64::from(vertices), names, users, &known, &types).map(Some)
+    writer.finish(u64::from(vertices), names, users, &known, &types)
 }
 
 /// Gives each vertex its new number; how many there are.
-fn number_vertices(all: &mut [Renumbered<'_>], stop: &dyn Fn() -> bool) -> Result<Option<u32>> {
+fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
     let mut heads: BinaryHeap<Reverse<(VertexPlace, usize)>> = BinaryHeap::new();
     for (i, old) in all.iter().enumerate() {
         if old.segment.vertices() > 0 {
@@ -121,9 +132,6 @@ fn number_vertices(all: &mut [Renumbered<'_>], stop: &dyn Fn() -> bool) -> Resul
     while let Some(Reverse((place, i))) = heads.pop() {
         if last != Some(place) {
             (next, last) = (next + 1, Some(place));
-            if next % 4096 == 0 && stop() {
-                return Ok(None);
-            }
         }
         let number = u32::try_from(next - 1).map_err(|_| Error::internal("a segment of 2^32 vertices"))?;
         let old = &mut all[i];
@@ -137,7 +145,7 @@ fn number_vertices(all: &mut [Renumbered<'_>], stop: &dyn Fn() -> bool) -> Resul
             heads.push(Reverse((following, i)));
         }
     }
-    Ok(Some(u32::try_from(next).map_err(|_| Error::internal("a segment of 2^32 vertices"))?))
+    u32::try_from(next).map_err(|_| Error::internal("a segment of 2^32 vertices"))
 }
 
 impl Renumbered<'_> {
@@ -158,8 +166,14 @@ fn edge_order(version: &EdgeVersion) -> Order {
 /// Half of a relation: code and far end in the new segment, the version, and its row.
 type NewHalf<'a> = (u32, u32, EdgeVersion, NewRow<'a>);
 
-fn write_vertex<S: Sink>(writer: &mut Writer<'_, S>, sources: &[(&Renumbered<'_>, u32)]) -> Result<()> {
+fn write_vertex<S: Sink>(
+    writer: &mut Writer<'_, S>,
+    sources: &[(&Renumbered<'_>, u32)],
+    keep: Option<&dyn KeepHalves>,
+) -> Result<()> {
     let Some((first, number)) = sources.first() else { return Ok(()) };
+    let near = first.segment.place(*number)?;
+    let keep = keep.filter(|keep| keep.leaves_out(near)).map(|keep| (keep, near));
     let mut bytes: Vec<(SectionBytes<'_>, SectionBytes<'_>)> = Vec::with_capacity(sources.len());
     for (old, number) in sources {
         bytes.push((old.segment.rows(*number)?, old.segment.adjacency(*number)?));
@@ -180,7 +194,7 @@ fn write_vertex<S: Sink>(writer: &mut Writer<'_, S>, sources: &[(&Renumbered<'_>
         versions.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(b).cmp(&content(a))));
         versions.dedup_by(|b, a| (a.stamp, a.user) == (b.stamp, b.user));
     }
-    writer.begin(first.segment.place(*number)?, (kind, id), &versions)?;
+    writer.begin(near, (kind, id), &versions)?;
     let mut last = None;
     let mut write = |writer: &mut Writer<'_, S>, (code, far, version, row): NewHalf<'_>| {
         if last != Some(code) {
@@ -191,12 +205,12 @@ fn write_vertex<S: Sink>(writer: &mut Writer<'_, S>, sources: &[(&Renumbered<'_>
     };
     if let [(rows, adjacency)] = bytes.as_slice() {
         // Most vertices of a large segment stand in it alone: nothing of them is sorted.
-        each_half(first, rows, adjacency, |half| write(writer, half))?;
+        each_half(first, rows, adjacency, keep, |half| write(writer, half))?;
         return writer.end();
     }
     let mut halves: Vec<NewHalf<'_>> = Vec::new();
     for ((old, _), (rows, adjacency)) in sources.iter().zip(&bytes) {
-        each_half(old, rows, adjacency, |half| {
+        each_half(old, rows, adjacency, keep, |half| {
             halves.push(half);
             Ok(())
         })?;
@@ -217,6 +231,7 @@ fn each_half<'a>(
     old: &Renumbered<'_>,
     rows: &'a [u8],
     adjacency: &[u8],
+    keep: Option<(&dyn KeepHalves, VertexPlace)>,
     mut take: impl FnMut(NewHalf<'a>) -> Result<()>,
 ) -> Result<()> {
     let behind = relations_at(rows)? as u64;
@@ -225,6 +240,11 @@ fn each_half<'a>(
         let name = *old.names.get((group.code / 2) as usize).ok_or_else(outside)?;
         let code = name * 2 + (group.code & 1);
         group.each_version(old.segment.summary.base, |number, version, row| {
+            if let Some((keep, near)) = keep
+                && !keep.keeps(near, old.segment.place(number)?)
+            {
+                return Ok(());
+            }
             let far = *old.vertices.get(number as usize).ok_or_else(outside)?;
             let from = behind.saturating_add(row);
             let to = from.saturating_add(u64::from(version.row));
@@ -262,7 +282,7 @@ pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
             return Ok(());
         }
         let mut sink = MemorySink::default();
-        let Some(summary) = merge(&[&**older, &**younger], &mut sink, &|| false)? else { return Ok(()) };
+        let summary = merge(&[&**older, &**younger], &mut sink)?;
         let merged = Segment::over(sink.storage(), summary)?;
         segments.truncate(segments.len() - 2);
         segments.push(Arc::new(merged));

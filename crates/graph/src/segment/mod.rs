@@ -22,6 +22,7 @@ mod storage;
 mod write;
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
@@ -33,7 +34,7 @@ use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, 
 use index::SegmentIndex;
 
 pub use build::build;
-pub use merge::{merge, merge_young};
+pub use merge::{KeepHalves, merge, merge_kept, merge_young};
 pub use rows::{CommitOrder, Rows};
 pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
@@ -109,11 +110,11 @@ impl Segment {
         matches!(self.storage, Storage::Memory(_))
     }
 
-    /// The name of its file; `None` where it is in memory.
-    pub fn file_name(&self) -> Option<String> {
+    /// Its file; `None` where it is in memory.
+    pub fn path(&self) -> Option<&Path> {
         match &self.storage {
             Storage::Memory(_) => None,
-            Storage::File(file) => Some(file.path().file_name()?.to_string_lossy().into_owned()),
+            Storage::File(file) => Some(file.path()),
         }
     }
 

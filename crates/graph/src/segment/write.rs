@@ -9,7 +9,7 @@ use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::graph::{Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
-use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_vertex};
+use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_target_row, put_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, OFFSETS_BYTES, PAGE, VertexPlace};
 use fieldstone_format::{Id, block, crc};
 
@@ -135,6 +135,8 @@ pub enum NewRow<'a> {
     Bytes(&'a [u8]),
     /// Time, and the bytes of the properties.
     Content(i64, &'a [u8]),
+    /// The same, at the target.
+    AtTarget(i64, &'a [u8]),
 }
 
 /// A segment that is being written: vertices in the order of their places, each [begun](Writer::begin), with its
@@ -227,6 +229,9 @@ impl<'a, S: Sink> Writer<'a, S> {
             NewRow::Bytes(bytes) => self.row_bytes.extend_from_slice(bytes),
             NewRow::Content(time, props) => {
                 put_row(&mut self.row_bytes, version.stamp, time, props);
+            }
+            NewRow::AtTarget(time, props) => {
+                put_target_row(&mut self.row_bytes, version.stamp, time, props);
             }
         }
         self.relations += u64::from(self.counted);

@@ -16,9 +16,9 @@ use fieldstone_format::graph_segment::partitioning::Partitioning;
 use super::client::{Engine, SlotClient, WalkedSlots};
 use super::network::{Mailboxes, Network};
 use super::server::{Serving, Slot};
-use super::shelf::{ShelfContent, SlotShelf, SplitTable};
-use crate::partition::{Partitioner, Splits, partitioner};
-use crate::segment::Rows;
+use super::shelf::{ShelfContent, SlotShelf, SplitTable, VertexSplitting};
+use crate::partition::{Partitioner, SlotNumber, Splits, partitioner};
+use crate::segment::{KeepHalves, Rows};
 use crate::travel::plan::TravelPlan;
 
 /// How long a slot waits for a frame before it looks whether anything is to be sent again.
@@ -187,6 +187,11 @@ impl SlotCluster {
         Ok(BegunWalk { cluster: self.clone(), client, query, engine })
     }
 
+    /// What a slot keeps of the relations that it had: not what it has given away, once that is finished.
+    pub fn keeps(&self, slot: SlotNumber, content: &ShelfContent) -> KeepsOwn {
+        KeepsOwn { partitioner: self.partitioner.clone(), slot, splits: content.splits.clone() }
+    }
+
     /// What all slots have at one moment, in which no traversal begins: it stays as it is until it is thawed.
     pub fn freeze(&self) -> Vec<ShelfContent> {
         let lead = self.lead();
@@ -221,6 +226,25 @@ impl Drop for SlotCluster {
             // One that panicked has nothing that is not in the logs.
             drop(thread.join());
         }
+    }
+}
+
+/// See [`SlotCluster::keeps`].
+#[derive(Debug)]
+pub struct KeepsOwn {
+    partitioner: Arc<dyn Partitioner>,
+    slot: SlotNumber,
+    splits: Arc<SplitTable>,
+}
+
+impl KeepHalves for KeepsOwn {
+    fn leaves_out(&self, near: VertexPlace) -> bool {
+        self.splits.get(&near).is_some_and(|splitting| !splitting.finished.is_empty())
+    }
+
+    fn keeps(&self, near: VertexPlace, far: VertexPlace) -> bool {
+        let Some(VertexSplitting { finished, .. }) = self.splits.get(&near) else { return true };
+        self.partitioner.shows(self.slot, near, far, finished)
     }
 }
 

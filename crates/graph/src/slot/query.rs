@@ -20,7 +20,7 @@ use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotSte
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::shelf::SplitTable;
-use crate::partition::{Partition, Partitioner, Splits};
+use crate::partition::{Partition, Partitioner, SlotNumber, Splits};
 use crate::state::{Edge, GraphState};
 use crate::travel::expand::{Expander, Moment};
 use crate::travel::plan::TravelPlan;
@@ -409,12 +409,8 @@ impl SlotQuery {
         }
         let mut edges = self.expander.edges(vertex, &self.expander.plan.hops[i])?;
         if let Some(finished) = self.splits.get(&vertex).map(|s| &s.finished).filter(|f| !f.is_empty()) {
-            let top = side.partitioner.top(vertex, side.number as u16);
-            edges.retain(|edge| {
-                let path = side.partitioner.path(vertex, edge.far);
-                let leaf = side.partitioner.leaf_below(top, path, &|partition| finished.has(partition));
-                u32::from(side.partitioner.slot(vertex, leaf)) == side.number
-            });
+            let slot = side.number as SlotNumber;
+            edges.retain(|edge| side.partitioner.shows(slot, vertex, edge.far, finished));
         }
         Ok(edges)
     }

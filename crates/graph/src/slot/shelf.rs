@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fieldstone_core::Result;
 use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::partition::{Partition, Splits};
+use crate::partition::Splits;
 use crate::segment::{Segment, merge_young};
 
 /// The partitions of a vertex that are split, as one slot knows it.
@@ -123,9 +123,4 @@ pub fn all_splits(shelves: &[ShelfContent]) -> BTreeMap<VertexPlace, VertexSplit
         known.finished.merge(&own.finished);
     }
     all
-}
-
-/// Of finished splits those that a partition is one of.
-pub fn is_finished(splitting: &VertexSplitting, partition: Partition) -> bool {
-    splitting.finished.has(partition)
 }

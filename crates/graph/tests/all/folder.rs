@@ -9,7 +9,7 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::Record;
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::manifest::Manifest;
-use fieldstone_graph::folder::{MergeOlder, SegmentFolder};
+use fieldstone_graph::folder::{MergeOlder, SegmentFolder, SlotSegments};
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::{GraphView, dump};
@@ -24,6 +24,18 @@ const STORE: Id = Id([5; 16]);
 fn folder(env: &Env) -> SegmentFolder {
     env.disk.create_dir_all(Path::new("/graph")).unwrap();
     SegmentFolder::new(env.clone(), PathBuf::from("/graph"), STORE, PageCache::new(1 << 20))
+}
+
+/// Saves a view in one piece.
+fn save(
+    folder: &SegmentFolder,
+    segments: &[Arc<Segment>],
+    list: Manifest,
+    based_on: u64,
+    older: MergeOlder,
+) -> Option<(Manifest, Vec<Arc<Segment>>)> {
+    let saved = folder.save(&[SlotSegments { segments, keep: None }], list, based_on, older).unwrap();
+    saved.map(|(manifest, mut slots)| (manifest, slots.remove(0)))
 }
 
 fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
@@ -54,7 +66,7 @@ fn what_was_written_is_what_another_reads() {
             segments.push(segment(dice, rows));
             let whole = dump(&GraphState::of(segments.clone())).unwrap();
             let list = Manifest { marks: vec![(Id([1; 16]), number + 1)], ..Manifest::default() };
-            let saved = folder(&env).save(&segments, list, number, MergeOlder::Tiers).unwrap();
+            let saved = save(&folder(&env), &segments, list, number, MergeOlder::Tiers);
             let (manifest, written) = saved.unwrap();
             assert!(written.iter().all(|segment| !segment.is_in_memory()));
             assert_eq!(dump(&GraphState::of(written.clone())).unwrap(), whole);
@@ -72,22 +84,22 @@ fn who_finds_the_lock_taken_or_a_newer_list_writes_nothing() {
     let world = SimWorld::new(1);
     let env = world.process("a");
     let own = [segment(&mut seeded(1), 9)];
-    let first = folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap();
+    let first = save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers);
     assert!(first.is_some());
     let before = names(&env);
     assert!(
-        folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap().is_none(),
+        save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers).is_none(),
         "it is not the newest"
     );
     let lock = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     let text = format!("{} {}", env.identity.process(), env.identity.host());
     lock.write_at(text.as_bytes(), 0).unwrap();
-    assert!(folder(&env).save(&own, Manifest::default(), 1, MergeOlder::Tiers).unwrap().is_none());
+    assert!(save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers).is_none());
     env.disk.unlink(Path::new("/graph/lock")).unwrap();
     let dead = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     dead.write_at(format!("4000000 {}", env.identity.host()).as_bytes(), 0).unwrap();
     assert!(
-        folder(&env).save(&own, Manifest::default(), 1, MergeOlder::Tiers).unwrap().is_some(),
+        save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers).is_some(),
         "who had it is gone"
     );
     assert_eq!(names(&env).len(), before.len());
@@ -99,7 +111,7 @@ fn a_flipped_byte_gives_the_same_answer_or_none() {
     let world = SimWorld::new(3);
     let env = world.process("a");
     let own = [segment(&mut seeded(3), 12)];
-    folder(&env).save(&own, Manifest::default(), 0, MergeOlder::Tiers).unwrap().unwrap();
+    save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers).unwrap();
     let whole = dump(&GraphState::of(own.to_vec())).unwrap();
     for name in names(&env) {
         let path = PathBuf::from("/graph").join(name);
@@ -148,11 +160,12 @@ fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
         let env = SimWorld::new(4).process("a");
         let mut view = GraphView::new();
         apply(&mut view, 1, false);
-        let saved = view.freeze().save(&folder(&env), MergeOlder::Tiers).unwrap();
+        let frozen = view.freeze();
+        let saved = frozen.save(&folder(&env), MergeOlder::Tiers).unwrap();
         assert!(saved.is_some());
         apply(&mut view, 2, anew);
         let before = view.dump().unwrap();
-        view.install(saved);
+        view.install(&frozen, saved);
         assert_eq!(view.dump().unwrap(), before, "made anew: {anew}");
         assert_eq!(view.applied().segments[0].is_in_memory(), anew);
     }
@@ -166,16 +179,16 @@ fn many_small_segments_become_few_and_all_may_become_one() {
     let (mut segments, mut number): (Vec<Arc<Segment>>, u64) = (Vec::new(), 0);
     for _ in 0..30 {
         segments.push(segment(dice, 3));
-        let saved = folder(&env).save(&segments, Manifest::default(), number, MergeOlder::Tiers).unwrap();
+        let saved = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::Tiers);
         let (manifest, written) = saved.unwrap();
         (segments, number) = (written, manifest.generation);
         assert!(segments.len() < 4, "{} segments of the first tier", segments.len());
     }
     let whole = dump(&GraphState::of(segments.clone())).unwrap();
     segments.push(segment(dice, 0));
-    let room = folder(&env).save(&segments, Manifest::default(), number, MergeOlder::None).unwrap().unwrap();
+    let room = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::None).unwrap();
     assert_eq!(room.1.len(), segments.len(), "those on the disk stay as they are");
-    let one = folder(&env).save(&room.1, Manifest::default(), number + 1, MergeOlder::All).unwrap().unwrap();
+    let one = save(&folder(&env), &room.1, Manifest::default(), number + 1, MergeOlder::All).unwrap();
     assert_eq!(one.1.len(), 1);
     assert_eq!(dump(&GraphState::of(one.1)).unwrap(), whole);
 }

@@ -14,7 +14,7 @@ use crate::common;
 
 fn merged(segments: &[&Segment]) -> Segment {
     let mut sink = MemorySink::default();
-    let summary = merge(segments, &mut sink, &|| false).unwrap().unwrap();
+    let summary = merge(segments, &mut sink).unwrap();
     Segment::over(sink.storage(), summary).unwrap()
 }
 
