@@ -63,6 +63,7 @@ from ._terms import (
 from ._to_store import to_store
 from ._transaction import Transaction
 from ._transfer import copy, move
+from ._partitions import Partitions, Slot, SlotStep
 from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
@@ -113,6 +114,7 @@ __all__ = [
     "Lineage",
     "Listing",
     "NotFound",
+    "Partitions",
     "Path",
     "RebuildReport",
     "Region",

@@ -95,18 +95,24 @@ class Travel:
         """The same steps as text: ``"v(file:/plot.png).e(wasWrittenBy).e(read).repeat().return_fp()"``."""
         return self._with("text", steps)
 
-    def _travelled(self) -> tuple[_Graph, _Travelled]:
+    def _travelled(self, engine: str) -> tuple[_Graph, _Travelled]:
         at, causal, jobs, limit = self._options
         native = self._graph._read
-        return native, native.travel(list(self._steps), at, causal, jobs, limit)
+        return native, native.travel(list(self._steps), at, causal, jobs, limit, engine)
 
-    def run(self) -> Travelled:
-        """Walks the graph as it is now: what is put later does not show in the result."""
-        return Travelled(*self._travelled(), self._options[-1])
+    def run(self, engine: str = "sync") -> Travelled:
+        """Walks the graph as it is now: what is put later does not show in the result.
 
-    def explain(self) -> Explanation:
-        """Walks it, and says what each hop of each round did."""
-        return Explanation(self._travelled()[1].figures())
+        Where the view is cut into slots (``g.partition``), `engine` says how hops follow one another: "sync" step by
+        step, slots that wait read ahead; "plain" step by step; "async" each vertex as soon as it is reached. All give
+        the same.
+        """
+        return Travelled(*self._travelled(engine), self._options[-1])
+
+    def explain(self, engine: str = "sync") -> Explanation:
+        """Walks it, and says what each hop of each round did, in all and slot by slot."""
+        travelled = self._travelled(engine)[1]
+        return Explanation(travelled.figures(), travelled.slots())
 
     def __repr__(self) -> str:
         def call(step: str, taken: Any) -> str:
@@ -321,14 +327,40 @@ class TravelStep:
 
 
 class Explanation(list[TravelStep]):
-    """What each hop of a traversal did, in order. ``print`` shows a table."""
+    """What each hop of a traversal did, in order. ``print`` shows a table.
 
-    def __init__(self, rows: list[tuple[int, int, int, int, int, int, float]]) -> None:
+    Where the view is cut into slots, `slots` has what each slot did in each of them, and there are the figures of
+    GraphMeta (TPDS 30 (7), 2019), section 6.4.2: `stat_comm`, what goes between slots, as `requests` for relations of
+    a vertex that another slot has and `forwards` to far ends at home elsewhere; `stat_reads`, the sum over the steps
+    of what the busiest slot read. In one piece they are 0, and `slots` is empty.
+    """
+
+    def __init__(
+        self,
+        rows: list[tuple[int, int, int, int, int, int, float]],
+        slots: tuple[list[tuple[Any, ...]], int, int, int] | None = None,
+    ) -> None:
+        from ._partitions import SlotStep
+
         super().__init__(map(TravelStep, rows))
+        steps, self.requests, self.forwards, self.stat_reads = slots or ([], 0, 0, 0)
+        self.slots = [SlotStep(step) for step in steps]
+        self.stat_comm = self.requests + self.forwards
 
     def __str__(self) -> str:
         lines = ["hop round  frontier   reached  vertices relations        ms"]
         for s in self:
             counts = f"{s.frontier:9} {s.reached:9} {s.vertices:9} {s.relations:9}"
             lines.append(f"{s.hop:3} {s.round:5} {counts} {1e3 * s.seconds:9.3f}")
+        if self.slots:
+            lines.append("")
+            times = "vertex ms   edge ms  ahead ms"
+            lines.append(f"hop round slot  frontier   reached relations requests forwards messages {times}")
+        for t in sorted(self.slots, key=lambda t: (t.round == 0, t.round, t.hop, t.slot)):
+            counts = f"{t.frontier:9} {t.reached:9} {t.relations:9} {t.requests:8} {t.forwards:8} {t.messages:8}"
+            seconds = f"{1e3 * t.vertex_time:9.3f} {1e3 * t.edge_time:9.3f} {1e3 * t.prefetch_time:9.3f}"
+            lines.append(f"{t.hop:3} {t.round:5} {t.slot:4} {counts} {seconds}")
+        if self.slots:
+            lines.append(f"StatComm {self.stat_comm} ({self.requests} requests, {self.forwards} forwards)")
+            lines[-1] += f"; StatReads {self.stat_reads}"
         return "\n".join(lines)

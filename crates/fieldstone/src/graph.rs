@@ -18,12 +18,19 @@ mod text;
 pub use fieldstone_format::graph::{
     EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
 };
+pub use fieldstone_format::graph_message::walk::SlotStep;
+pub use fieldstone_format::graph_segment::partitioning::{
+    PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
+};
 pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
 pub use fieldstone_graph::dossier::{Dossier, Properties};
-pub use fieldstone_graph::live::{Check, Stats};
+pub use fieldstone_graph::live::{Check, Partitions, SlotContent, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
+pub use fieldstone_graph::slot::{Engine, SlotOptions};
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
-pub use fieldstone_graph::travel::{Path, Paths, StepFigures, Travel, TravelStep, Travelled, VertexTest};
+pub use fieldstone_graph::travel::{
+    Path, Paths, SlotFigures, StepFigures, Travel, TravelStep, Travelled, VertexTest,
+};
 pub use fieldstone_graph::{Graph, vocabulary};
 pub use text::{parse_stamp, parse_travel};

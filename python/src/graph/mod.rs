@@ -4,6 +4,7 @@
 //! tuples, of which Python makes its classes; `travel` walks step by step; `share` exports, compares and audits.
 
 mod columns;
+mod partitions;
 mod read;
 mod share;
 mod travel;

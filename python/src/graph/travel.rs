@@ -3,19 +3,24 @@
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::graph::{
-    Graph, Path, Paths, StepFigures, Travel, TravelStep, Travelled, Vertex, VertexTest, parse_travel,
+    Graph, Path, Paths, SlotStep, StepFigures, Travel, TravelStep, Travelled, Vertex, VertexTest,
+    parse_travel,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::read::{EdgeRow, Pair, VertexRow, edge_row, pair, vertex_row};
-use super::{PyGraph, name};
+use super::{PyGraph, name, partitions};
 use crate::catalog::tests;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
 /// Hop, round, frontier, reached, vertices, relations, seconds.
 type FiguresRow = (usize, u32, u64, u64, u64, u64, f64);
+
+/// Slot, hop, round; frontier, reached, relations, requests, forwards; messages, bytes, vertices that were read ahead;
+/// seconds with vertices, with relations, reading ahead.
+type SlotRow = ((usize, u32, u32), (u64, u64, u64, u64, u64), (u64, u64, u64), (f64, f64, f64));
 
 /// Names, type, tests by name, stamps between which versions are.
 type VertexTestRow<'py> =
@@ -75,6 +80,7 @@ impl PyGraph {
         causal: bool,
         jobs: bool,
         limit: Option<usize>,
+        engine: &str,
     ) -> PyResult<PyTravelled> {
         let this = slf.get();
         let graph: &Graph = this.open()?;
@@ -83,7 +89,8 @@ impl PyGraph {
             all.extend(step(given)?);
         }
         let travel = Travel { at, causal, jobs, limit, steps: all };
-        let travelled = slf.py().waiting(|| graph.travel(&travel, this.transaction)).or_raise()?;
+        let engine = partitions::engine(engine)?;
+        let travelled = slf.py().waiting(|| graph.travel(&travel, engine, this.transaction)).or_raise()?;
         Ok(PyTravelled { travelled })
     }
 
@@ -173,6 +180,24 @@ impl PyTravelled {
             (step.hop, step.round, step.frontier, step.reached, step.vertices, step.relations, seconds)
         };
         self.travelled.figures().iter().map(row).collect()
+    }
+
+    /// What each slot did in each hop of each round, and StatComm's requests and forwards, and StatReads; none where
+    /// the view is in one piece.
+    fn slots(&self) -> Option<(Vec<SlotRow>, u64, u64, u64)> {
+        let figures = self.travelled.slots()?;
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let row = |(slot, step): (usize, &SlotStep)| -> SlotRow {
+            (
+                (slot, step.hop, step.round),
+                (step.frontier, step.reached, step.relations, step.requests, step.forwards),
+                (step.frames, step.bytes, step.prefetched),
+                (seconds(step.vertex_time), seconds(step.edge_time), seconds(step.prefetch_time)),
+            )
+        };
+        let steps = figures.steps.iter().enumerate();
+        let rows = steps.flat_map(|(slot, own)| own.iter().map(move |step| (slot, step))).map(row);
+        Some((rows.collect(), figures.requests(), figures.forwards(), figures.reads()))
     }
 }
 

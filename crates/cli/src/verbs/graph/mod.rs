@@ -6,6 +6,7 @@ mod export;
 mod fields;
 mod find;
 mod get;
+mod partition;
 mod put;
 mod search;
 mod stats;
@@ -47,6 +48,7 @@ enum Action {
     Export(export::Arguments),
     Checksum(checksum::Arguments),
     Stats(stats::Arguments),
+    Partition(partition::Arguments),
     Verify(verify::Arguments),
 }
 
@@ -63,6 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Export(arguments) => export::run(arguments, out),
         Action::Checksum(arguments) => checksum::run(arguments, out),
         Action::Stats(arguments) => stats::run(arguments, out),
+        Action::Partition(arguments) => partition::run(arguments, out),
         Action::Verify(arguments) => verify::run(arguments, out),
     }
 }

@@ -1,7 +1,7 @@
 //! `fieldstone graph travel`: from vertices along relations, step by step.
 
 use clap::Args;
-use fieldstone::graph::{Path, StepFigures, Travel, Travelled, parse_travel};
+use fieldstone::graph::{Engine, Path, SlotFigures, SlotStep, StepFigures, Travel, Travelled, parse_travel};
 use serde_json::{Value as Json, json};
 
 use crate::graph::{Graphed, edge_json, stamp};
@@ -48,9 +48,13 @@ pub struct Arguments {
     /// Results, at most
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// What each hop did, instead of what was found
+    /// What each hop did, instead of what was found; of a view that is cut into slots, slot by slot
     #[arg(long)]
     explain: bool,
+    /// How slots walk it: step by step with reading ahead, step by step, each vertex as it is reached
+    #[arg(long, default_value = "sync",
+        value_parser = clap::builder::PossibleValuesParser::new(Engine::ALL.map(Engine::name)))]
+    engine: String,
 }
 
 /// Walks.
@@ -64,9 +68,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let store = arguments.store.open()?;
     let graph = store.graph();
-    let travelled = graph.travel(&travel, None)?;
+    let engine = Engine::ALL.into_iter().find(|engine| engine.name() == arguments.engine);
+    let travelled = graph.travel(&travel, engine.unwrap_or_default(), None)?;
     if arguments.explain {
-        return explain(travelled.figures(), out);
+        return explain(&travelled, out);
     }
     let users = |user| graph.user_name(user);
     if travelled.has_paths() {
@@ -141,7 +146,8 @@ fn path_json(path: &Path, users: &dyn Fn(u32) -> String) -> Json {
     json!({"vertices": vertices, "edges": edges})
 }
 
-fn explain(figures: &[StepFigures], out: &mut Out) -> Done {
+fn explain(travelled: &Travelled, out: &mut Out) -> Done {
+    let figures = travelled.figures();
     if out.json() {
         let step = |step: &StepFigures| {
             json!({
@@ -149,7 +155,12 @@ fn explain(figures: &[StepFigures], out: &mut Out) -> Done {
                 "vertices": step.vertices, "relations": step.relations, "seconds": step.nanoseconds as f64 / 1e9,
             })
         };
-        return out.items("steps", figures.iter().map(|figures| Ok(step(figures))));
+        let steps: Vec<Json> = figures.iter().map(step).collect();
+        return out.document(&match travelled.slots() {
+            None => json!({"steps": steps}),
+            Some(slots) => json!({"steps": steps, "slots": slots_json(slots), "requests": slots.requests(),
+                "forwards": slots.forwards(), "reads": slots.reads()}),
+        });
     }
     let numbers = ["hop", "round", "frontier", "reached", "vertices", "relations", "ms"];
     let mut table = Table::new(numbers.map(|name| Column::number(name).rank(5)));
@@ -161,9 +172,74 @@ fn explain(figures: &[StepFigures], out: &mut Out) -> Done {
             step.reached.to_string(),
             step.vertices.to_string(),
             step.relations.to_string(),
-            format!("{:.3}", step.nanoseconds as f64 / 1e6),
+            milliseconds(step.nanoseconds),
         ];
         table.row(row, out)?;
     }
-    table.finish(out)
+    table.finish(out)?;
+    travelled.slots().map_or(Ok(()), |slots| explain_slots(slots, out))
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    format!("{:.3}", nanoseconds as f64 / 1e6)
+}
+
+fn slots_json(slots: &SlotFigures) -> Vec<Json> {
+    let steps = slots.steps.iter().enumerate();
+    let step = |(slot, step): (usize, &SlotStep)| {
+        json!({
+            "slot": slot, "hop": step.hop, "round": step.round, "frontier": step.frontier,
+            "reached": step.reached, "relations": step.relations, "requests": step.requests,
+            "forwards": step.forwards, "messages": step.frames, "bytes": step.bytes,
+            "prefetched": step.prefetched, "vertex_time": step.vertex_time as f64 / 1e9,
+            "edge_time": step.edge_time as f64 / 1e9, "prefetch_time": step.prefetch_time as f64 / 1e9,
+        })
+    };
+    steps.flat_map(|(slot, own)| own.iter().map(move |step| (slot, step))).map(step).collect()
+}
+
+fn explain_slots(slots: &SlotFigures, out: &mut Out) -> Done {
+    out.line("")?;
+    let numbers = [
+        "hop",
+        "round",
+        "slot",
+        "frontier",
+        "reached",
+        "relations",
+        "requests",
+        "forwards",
+        "messages",
+        "bytes",
+        "vertex ms",
+        "edge ms",
+        "ahead ms",
+    ];
+    let mut table = Table::new(numbers.map(|name| Column::number(name).rank(5)));
+    let steps = slots.steps.iter().enumerate();
+    let mut rows: Vec<(usize, &SlotStep)> =
+        steps.flat_map(|(slot, own)| own.iter().map(move |step| (slot, step))).collect();
+    rows.sort_by_key(|(slot, step)| (step.round == 0, step.round, step.hop, *slot));
+    for (slot, step) in rows {
+        let mut row = vec![step.hop.to_string(), step.round.to_string(), slot.to_string()];
+        let counts = [
+            step.frontier,
+            step.reached,
+            step.relations,
+            step.requests,
+            step.forwards,
+            step.frames,
+            step.bytes,
+        ];
+        row.extend(counts.iter().map(u64::to_string));
+        row.extend([step.vertex_time, step.edge_time, step.prefetch_time].map(milliseconds));
+        table.row(row, out)?;
+    }
+    table.finish(out)?;
+    let (requests, forwards) = (slots.requests(), slots.forwards());
+    let sum = slots.communication();
+    out.line(format_args!(
+        "StatComm {sum} ({requests} requests, {forwards} forwards), StatReads {}",
+        slots.reads()
+    ))
 }
