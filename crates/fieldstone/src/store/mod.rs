@@ -29,7 +29,7 @@ use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
 use crate::catalog::{Catalog, CatalogSettings, TagInfo};
-use crate::graph::Graph;
+use crate::graph::{Graph, SlotOptions};
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
@@ -90,6 +90,14 @@ impl Store {
         self.graph.get_or_init(|| {
             let journal = self.composed.journal().clone();
             Graph::in_folder(self.composed.clone(), journal, folder.to_owned())
+        })
+    }
+
+    /// The same, with slots that run as the caller says: on a network of their own, with slow disks.
+    pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> &Graph {
+        self.graph.get_or_init(|| {
+            let journal = self.composed.journal().clone();
+            Graph::with_slots(self.composed.clone(), journal, folder.to_owned(), options)
         })
     }
 

@@ -14,7 +14,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 
 use super::client::{Engine, SlotClient, WalkedSlots};
-use super::network::{Mailboxes, Network};
+use super::network::{Mailboxes, Network, Networks};
 use super::server::{Serving, Slot};
 use super::shelf::{ShelfContent, SlotShelf, SplitTable, VertexSplitting};
 use crate::partition::{Partitioner, SlotNumber, Splits, partitioner};
@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How slots run.
 #[derive(Debug, Clone, Default)]
 pub struct SlotOptions {
-    /// What carries frames; mailboxes in memory, where none is given.
-    pub network: Option<Arc<dyn Network>>,
+    /// What carries frames; mailboxes in memory, where nothing is given.
+    pub networks: Option<Arc<dyn Networks>>,
     /// Nanoseconds that reading the relations of a vertex takes besides, by slot: slow disks, as tests have them.
     pub delays: Vec<u64>,
 }
@@ -40,7 +40,6 @@ pub struct SlotCluster {
     partitioner: Arc<dyn Partitioner>,
     shelves: Vec<Arc<SlotShelf>>,
     network: Arc<dyn Network>,
-    mailboxes: Option<Arc<Mailboxes>>,
     clock: Arc<dyn Clock>,
     lead: Mutex<SlotClient>,
     ends: AtomicU32,
@@ -64,17 +63,14 @@ impl SlotCluster {
         clock: &Arc<dyn Clock>,
         options: &SlotOptions,
     ) -> Result<SlotCluster> {
-        let mailboxes = options.network.is_none().then(|| Arc::new(Mailboxes::default()));
-        let network: Arc<dyn Network> = match (&options.network, &mailboxes) {
-            (Some(network), _) => network.clone(),
-            (None, Some(mailboxes)) => mailboxes.clone(),
-            (None, None) => return Err(Error::internal("slots without a network")),
+        let network = match &options.networks {
+            Some(networks) => networks.network(),
+            None => Arc::new(Mailboxes::default()),
         };
         let mut contents = contents.into_iter();
         let shelves =
             (0..partitioning.slots).map(|_| SlotShelf::of(contents.next().unwrap_or_default()).into());
         let mut cluster = SlotCluster::over(partitioning, shelves.collect(), network, clock);
-        cluster.mailboxes = mailboxes;
         for number in 0..u32::from(partitioning.slots) {
             let thread = cluster.thread(number, options)?;
             cluster.threads.push(thread);
@@ -97,7 +93,6 @@ impl SlotCluster {
             partitioner,
             shelves,
             network,
-            mailboxes: None,
             clock: clock.clone(),
             lead: Mutex::new(lead),
             ends: AtomicU32::new(slots + 1),
@@ -110,7 +105,7 @@ impl SlotCluster {
         let shelf = self.shelves[number as usize].clone();
         let (network, partitioner) = (self.network.clone(), self.partitioner.clone());
         let slot = Slot::new(number, partitioner, shelf, self.clock.clone(), network.is_reliable(), delay);
-        let leaving = Leaving { number, mailboxes: self.mailboxes.clone() };
+        let leaving = Leaving { number, network: network.clone() };
         let thread = std::thread::Builder::new().name(format!("graph-slot-{number}"));
         let serving = thread.spawn(move || {
             // However the thread ends, who waits for the slot hears of it.
@@ -210,9 +205,7 @@ impl BegunWalk {
 
 impl Drop for BegunWalk {
     fn drop(&mut self) {
-        if let Some(mailboxes) = &self.cluster.mailboxes {
-            mailboxes.close(self.client.end());
-        }
+        self.cluster.network.close(self.client.end());
     }
 }
 
@@ -251,14 +244,12 @@ impl KeepHalves for KeepsOwn {
 /// Tells that a slot does not serve any more.
 struct Leaving {
     number: u32,
-    mailboxes: Option<Arc<Mailboxes>>,
+    network: Arc<dyn Network>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        if let Some(mailboxes) = &self.mailboxes {
-            mailboxes.leave(self.number);
-        }
+        self.network.leave(self.number);
     }
 }
 

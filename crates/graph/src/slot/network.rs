@@ -18,6 +18,18 @@ pub trait Network: Debug + Send + Sync {
 
     /// Whether the slot of this number still serves.
     fn serves(&self, slot: u32) -> bool;
+
+    /// A slot does not serve any more: whoever waits for it hears of it.
+    fn leave(&self, slot: u32);
+
+    /// A client is gone: what comes for it is forgotten.
+    fn close(&self, end: u32);
+}
+
+/// Makes networks, one for each time that slots are started.
+pub trait Networks: Debug + Send + Sync {
+    /// A network on which nobody is yet.
+    fn network(&self) -> Arc<dyn Network>;
 }
 
 /// Frames that wait for one end.
@@ -41,18 +53,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Mailboxes {
     fn mailbox(&self, end: u32) -> Arc<Mailbox> {
         lock(&self.boxes).entry(end).or_default().clone()
-    }
-
-    /// A slot does not serve any more.
-    pub fn leave(&self, slot: u32) {
-        lock(&self.gone).push(slot);
-        let all: Vec<Arc<Mailbox>> = lock(&self.boxes).values().cloned().collect();
-        all.iter().for_each(|mailbox| mailbox.came.notify_all());
-    }
-
-    /// Forgets a client's frames.
-    pub fn close(&self, end: u32) {
-        lock(&self.boxes).remove(&end);
     }
 }
 
@@ -79,5 +79,15 @@ impl Network for Mailboxes {
 
     fn serves(&self, slot: u32) -> bool {
         !lock(&self.gone).contains(&slot)
+    }
+
+    fn leave(&self, slot: u32) {
+        lock(&self.gone).push(slot);
+        let all: Vec<Arc<Mailbox>> = lock(&self.boxes).values().cloned().collect();
+        all.iter().for_each(|mailbox| mailbox.came.notify_all());
+    }
+
+    fn close(&self, end: u32) {
+        lock(&self.boxes).remove(&end);
     }
 }

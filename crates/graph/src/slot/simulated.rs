@@ -146,14 +146,6 @@ impl SimulatedNetwork {
         self.clock.clone()
     }
 
-    /// A slot stops serving, with all that is in its memory.
-    pub fn kill(&self, slot: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = state.slots.get_mut(slot) {
-            *slot = None;
-        }
-    }
-
     /// Frames that came so far.
     pub fn delivered(&self) -> u64 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).delivered
@@ -197,5 +189,16 @@ impl Network for SimulatedNetwork {
     fn serves(&self, slot: u32) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.slots.get(slot as usize).is_some_and(Option::is_some)
+    }
+
+    fn leave(&self, slot: u32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = state.slots.get_mut(slot as usize) {
+            *slot = None;
+        }
+    }
+
+    fn close(&self, end: u32) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).inboxes.remove(&end);
     }
 }
