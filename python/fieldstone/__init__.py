@@ -19,7 +19,7 @@ from . import _exit
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
 from ._fields import FieldWriter
-from ._graph import Edge, Graph, GraphStats, Stamp, Vertex
+from ._graph import Edge, Graph, GraphCheck, GraphStats, Stamp, Vertex
 from ._hits import Hits
 from ._ingest import ingest
 from ._lineage import Lineage
@@ -39,6 +39,7 @@ from ._native import (
     __version__,
     open,
 )
+from ._partitions import Partitions, Slot, SlotStep
 from ._rows import Box, Rows, Step, Tag, Variable
 from ._run import Run
 from ._store import Store
@@ -63,7 +64,6 @@ from ._terms import (
 from ._to_store import to_store
 from ._transaction import Transaction
 from ._transfer import copy, move
-from ._partitions import Partitions, Slot, SlotStep
 from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
@@ -103,6 +103,7 @@ __all__ = [
     "Fields",
     "FloatRange",
     "Graph",
+    "GraphCheck",
     "GraphStats",
     "Hit",
     "Hits",
@@ -123,6 +124,8 @@ __all__ = [
     "Rows",
     "Run",
     "Skipped",
+    "Slot",
+    "SlotStep",
     "Stamp",
     "Stats",
     "Status",

@@ -1,7 +1,7 @@
 """How the view of the provenance graph is cut into slots.
 
-A vertex is at home in one slot; its relations begin there, and where they become many a partitioner says which slot
-has which of them::
+A vertex is at home in one slot; its relations begin there, and where they become many a partitioner says
+which slot has which of them::
 
     with fieldstone.open("memory:") as store:
         g = store.graph
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Slot:
-    """What a slot has: `segments`; `vertices` and versions of `relations` that leave one, each segment by itself;
-    `nbytes`."""
+    """What a slot has: `segments`; `vertices` and versions of `relations` that leave one, each segment by
+    itself; `nbytes`."""
 
     __slots__ = ("nbytes", "number", "relations", "segments", "vertices")
 
@@ -35,9 +35,9 @@ class Slot:
 
 
 class Partitions:
-    """How the view is cut: number of slots (`len`), `partitioner`, `threshold`, `labels`; iterate over its slots.
-    `splits`: partitions of vertices that are split; `unfinished`: those of which something may still move. Made by
-    ``g.partition`` and ``g.partitions``.
+    """How the view is cut: number of slots (`len`), `partitioner`, `threshold`, `labels`; iterate over
+    its slots. `splits`: partitions of vertices that are split; `unfinished`: those of which something may
+    still move. Made by ``g.partition`` and ``g.partitions``.
     """
 
     def __init__(self, row: tuple[Any, ...]) -> None:
@@ -67,10 +67,11 @@ class Partitions:
 
 
 class SlotStep:
-    """What a slot did in one hop of one round of a traversal: `frontier` and `reached` vertices that are at home in
-    it, `relations` it read; `requests`: vertices whose relations it asked another slot for; `forwards`: relations it
-    read whose far end is at home elsewhere; `messages` and `nbytes` it sent to slots; seconds in `vertex_time`,
-    `edge_time` and `prefetch_time`; `prefetched` vertices whose relations it read before their step."""
+    """What a slot did in one hop of one round of a traversal: `frontier` and `reached` vertices that are
+    at home in it, `relations` it read; `requests`: vertices whose relations it asked another slot for;
+    `forwards`: relations it read whose far end is at home elsewhere; `messages` and `nbytes` it sent to
+    slots; seconds in `vertex_time`, `edge_time` and `prefetch_time`; `prefetched` vertices whose
+    relations it read before their step."""
 
     __slots__ = (
         "edge_time",
@@ -97,6 +98,6 @@ class SlotStep:
 
     def __repr__(self) -> str:
         return (
-            f"<fieldstone.SlotStep slot {self.slot}, hop {self.hop} of round {self.round}: {self.frontier} to "
-            f"{self.reached} vertices, {self.relations} relations read>"
+            f"<fieldstone.SlotStep slot {self.slot}, hop {self.hop} of round {self.round}: {self.frontier} "
+            f"to {self.reached} vertices, {self.relations} relations read>"
         )

@@ -103,9 +103,9 @@ class Travel:
     def run(self, engine: str = "sync") -> Travelled:
         """Walks the graph as it is now: what is put later does not show in the result.
 
-        Where the view is cut into slots (``g.partition``), `engine` says how hops follow one another: "sync" step by
-        step, slots that wait read ahead; "plain" step by step; "async" each vertex as soon as it is reached. All give
-        the same.
+        Where the view is cut into slots (``g.partition``), `engine` says how hops follow one another:
+        "sync" step by step, slots that wait read ahead; "plain" step by step; "async" each vertex as soon
+        as it is reached. All give the same.
         """
         return Travelled(*self._travelled(engine), self._options[-1])
 
@@ -329,10 +329,11 @@ class TravelStep:
 class Explanation(list[TravelStep]):
     """What each hop of a traversal did, in order. ``print`` shows a table.
 
-    Where the view is cut into slots, `slots` has what each slot did in each of them, and there are the figures of
-    GraphMeta (TPDS 30 (7), 2019), section 6.4.2: `stat_comm`, what goes between slots, as `requests` for relations of
-    a vertex that another slot has and `forwards` to far ends at home elsewhere; `stat_reads`, the sum over the steps
-    of what the busiest slot read. In one piece they are 0, and `slots` is empty.
+    Where the view is cut into slots, `slots` has what each slot did in each of them, and there are the
+    figures of GraphMeta (TPDS 30 (7), 2019), section 6.4.2: `stat_comm`, what goes between slots, as
+    `requests` for relations of a vertex that another slot has and `forwards` to far ends at home
+    elsewhere; `stat_reads`, the sum over the steps of what the busiest slot read. In one piece they are
+    0, and `slots` is empty.
     """
 
     def __init__(
@@ -357,7 +358,9 @@ class Explanation(list[TravelStep]):
             times = "vertex ms   edge ms  ahead ms"
             lines.append(f"hop round slot  frontier   reached relations requests forwards messages {times}")
         for t in sorted(self.slots, key=lambda t: (t.round == 0, t.round, t.hop, t.slot)):
-            counts = f"{t.frontier:9} {t.reached:9} {t.relations:9} {t.requests:8} {t.forwards:8} {t.messages:8}"
+            counts = (
+                f"{t.frontier:9} {t.reached:9} {t.relations:9} {t.requests:8} {t.forwards:8} {t.messages:8}"
+            )
             seconds = f"{1e3 * t.vertex_time:9.3f} {1e3 * t.edge_time:9.3f} {1e3 * t.prefetch_time:9.3f}"
             lines.append(f"{t.hop:3} {t.round:5} {t.slot:4} {counts} {seconds}")
         if self.slots:

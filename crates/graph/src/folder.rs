@@ -92,6 +92,15 @@ pub struct SlotSegments<'a> {
     pub keep: Option<&'a dyn KeepHalves>,
 }
 
+/// What was written to disk.
+#[derive(Debug)]
+pub struct SavedSlots {
+    /// The list that is in place now.
+    pub manifest: Manifest,
+    /// The segments of each slot, the older first.
+    pub segments: Vec<Vec<Arc<Segment>>>,
+}
+
 /// The folder of one store's segments.
 #[derive(Debug)]
 pub struct SegmentFolder {
@@ -194,7 +203,7 @@ impl SegmentFolder {
         list: Manifest,
         based_on: u64,
         older: MergeOlder,
-    ) -> Result<Option<(Manifest, Vec<Vec<Arc<Segment>>>)>> {
+    ) -> Result<Option<SavedSlots>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
         let current = self.manifest().unwrap_or(None);
         if current.map_or(0, |manifest| manifest.generation) != based_on {
@@ -221,7 +230,7 @@ impl SegmentFolder {
         self.replace(&manifest)?;
         self.clean(&manifest);
         drop(lock);
-        Ok(Some((manifest, kept)))
+        Ok(Some(SavedSlots { manifest, segments: kept }))
     }
 
     /// The name of a segment's file below the folder; `None` where it is in memory.

@@ -27,7 +27,7 @@ use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::folder::{MergeOlder, SegmentFolder, SlotSegments};
+use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
 use crate::partition::{Partition, Splits};
 use crate::segment::{CommitOrder, KeepHalves, Rows, Segment, build, merge_young};
 use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
@@ -112,7 +112,7 @@ impl Frozen {
     }
 
     /// Writes what is in memory to disk; `None` where another process does or did.
-    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<Saved>> {
+    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<SavedSlots>> {
         let mut list = self.applied.list();
         let mut keeps = Vec::new();
         if let Some(slots) = &self.applied.slots {
@@ -127,18 +127,8 @@ impl Frozen {
             .enumerate()
             .map(|(i, shelf)| SlotSegments { segments: &shelf.segments, keep: keep(i) })
             .collect();
-        let saved = folder.save(&slots, list, self.applied.saved, older)?;
-        Ok(saved.map(|(manifest, segments)| Saved { number: manifest.generation, segments }))
+        folder.save(&slots, list, self.applied.saved, older)
     }
-}
-
-/// What was written to disk.
-#[derive(Debug)]
-pub struct Saved {
-    /// The number of the list.
-    number: u64,
-    /// The segments of each slot.
-    segments: Vec<Vec<Arc<Segment>>>,
 }
 
 /// How a view is cut into slots, and how these run.
@@ -261,7 +251,7 @@ impl GraphView {
     }
 
     /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
-    pub fn install(&mut self, from: &Frozen, saved: Option<Saved>) {
+    pub fn install(&mut self, from: &Frozen, saved: Option<SavedSlots>) {
         let frozen = std::mem::take(&mut self.frozen);
         if let Some(slots) = &from.applied.slots {
             let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
@@ -269,7 +259,7 @@ impl GraphView {
                 shelf.thaw(segments.as_mut().and_then(Iterator::next));
             }
         }
-        let Some(Saved { number, segments }) = saved else { return };
+        let Some(SavedSlots { manifest, segments }) = saved else { return };
         let same = match (&self.applied.slots, &from.applied.slots) {
             (Some(own), Some(slots)) => Arc::ptr_eq(own, slots),
             (None, None) => {
@@ -286,7 +276,7 @@ impl GraphView {
             self.applied.segments.splice(..frozen.len(), segments.into_iter().flatten());
         }
         self.applied.take_slots();
-        self.applied.saved = number;
+        self.applied.saved = manifest.generation;
         // It could be built before, from the same commits.
         if let Ok(state) = self.visible(&self.applied) {
             self.state = Arc::new(state);
@@ -383,7 +373,7 @@ fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
         applied.segments = segments.flatten().collect();
     }
     applied.take_slots();
-    applied.saved = saved.map_or(applied.saved, |saved| saved.number);
+    applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
     applied
 }
 

@@ -171,6 +171,13 @@ impl PyGraph {
         self.graph.user_name(user)
     }
 
+    /// Lines that were compared, where the view is different, records that are damaged.
+    fn verify(&self, py: Python<'_>) -> PyResult<(u64, Vec<String>, Vec<String>)> {
+        let graph = self.open()?;
+        let check = py.waiting(|| graph.verify()).or_raise()?;
+        Ok((check.lines, check.different, check.damaged))
+    }
+
     /// Segments, vertices, relations, bytes, problems.
     fn stats(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, Vec<String>)> {
         let graph = self.open()?;

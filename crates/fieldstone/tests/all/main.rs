@@ -24,6 +24,7 @@ mod fleet;
 mod graph;
 mod graph_faults;
 mod graph_sharing;
+mod graph_slots;
 mod handles;
 mod ingest;
 mod kill;

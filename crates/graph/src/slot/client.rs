@@ -308,29 +308,25 @@ impl SlotClient {
         }
         let mut left = self.slots();
         while left > 0 {
-            if let (_, Message::Begun { query: begun }) = self.receive()?
-                && begun == query
-            {
-                left -= 1;
+            match self.receive() {
+                Ok((_, Message::Begun { query: begun })) if begun == query => left -= 1,
+                Ok(_) => {}
+                Err(error) => {
+                    self.end_walk(query);
+                    return Err(error);
+                }
             }
         }
         Ok(query)
     }
 
-    /// Walks what was begun, from these vertices.
-    pub fn walk(
-        &mut self,
-        query: u64,
-        plan: &TravelPlan,
-        engine: Engine,
-        starts: &[(VertexPlace, VertexName)],
-    ) -> Result<WalkedSlots> {
-        let outcome = self.walk_all(query, plan, engine, starts);
+    /// A traversal is over: slots forget it.
+    pub fn end_walk(&mut self, query: u64) {
         self.say_to_all(&Message::End { query });
-        outcome
     }
 
-    fn walk_all(
+    /// Walks what was begun, from these vertices.
+    pub fn walk(
         &mut self,
         query: u64,
         plan: &TravelPlan,

@@ -205,6 +205,8 @@ impl BegunWalk {
 
 impl Drop for BegunWalk {
     fn drop(&mut self) {
+        // Slots forget it, whether it was walked to its end or not.
+        self.client.end_walk(self.query);
         self.cluster.network.close(self.client.end());
     }
 }

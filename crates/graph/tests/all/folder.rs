@@ -9,7 +9,7 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::Record;
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::manifest::Manifest;
-use fieldstone_graph::folder::{MergeOlder, SegmentFolder, SlotSegments};
+use fieldstone_graph::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::{GraphView, dump};
@@ -35,7 +35,7 @@ fn save(
     older: MergeOlder,
 ) -> Option<(Manifest, Vec<Arc<Segment>>)> {
     let saved = folder.save(&[SlotSegments { segments, keep: None }], list, based_on, older).unwrap();
-    saved.map(|(manifest, mut slots)| (manifest, slots.remove(0)))
+    saved.map(|SavedSlots { manifest, mut segments }| (manifest, segments.remove(0)))
 }
 
 fn segment(dice: &mut Random, rows: u64) -> Arc<Segment> {
