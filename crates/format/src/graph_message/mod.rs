@@ -278,7 +278,7 @@ impl Message {
         Message::Failed { query, kind: kind as u8, why: error.to_string() }
     }
 
-    /// The error that a failure tells of.
+    /// The error of a failure.
     pub fn error(kind: u8, why: &str) -> fieldstone_core::Error {
         let kind = ErrorKind::ALL.get(kind as usize).copied().unwrap_or(ErrorKind::Internal);
         fieldstone_core::Error::new(kind, why.to_owned())

@@ -131,7 +131,7 @@ pub fn put_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) -> usize 
 }
 
 /// Appends the row of a relation's version that stands at the relation's target, as in a slot: it is never of no bytes,
-/// so that one that is not there is told from one that says nothing.
+/// so that one that is not there and one that says nothing differ.
 pub fn put_target_row(out: &mut Vec<u8>, stamp: u64, time: i64, props: &[u8]) {
     put_zigzag(out, time.wrapping_sub(stamp as i64));
     out.extend_from_slice(props);

@@ -1,5 +1,6 @@
 //! The four partitioners.
 
+use fieldstone_core::env::sim::Random;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::SlotLabels;
 
@@ -33,12 +34,9 @@ pub struct Dido {
     pub labels: SlotLabels,
 }
 
-/// Spreads the bits of a number over all of it (the finalizer of SplitMix64).
+/// Spreads the bits of a number over all of it. Specified with the segments: it stays as it is.
 fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    Random::new(number).next_u64()
 }
 
 fn within(slots: SlotNumber, hash: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! A client of slots: it puts rows, and begins traversals.
 //!
-//! It knows which partitions are split as far as slots told it: what it sends to a slot that has given it away comes
+//! It knows which partitions are split as far as slots said it: what it sends to a slot that has given it away comes
 //! back with what is split, and goes to the right one. One client of a view leads: it says when what was given away
 //! need not be shown any more, at a moment when no traversal begins.
 

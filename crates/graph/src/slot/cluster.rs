@@ -15,7 +15,7 @@ use fieldstone_format::graph_segment::partitioning::Partitioning;
 
 use super::client::{Engine, SlotClient, WalkedSlots};
 use super::network::{Mailboxes, Network, Networks};
-use super::server::{Serving, Slot};
+use super::server::{Serving, SlotServer};
 use super::shelf::{ShelfContent, SlotShelf, SplitTable, VertexSplitting};
 use crate::partition::{Partitioner, SlotNumber, Splits, partitioner};
 use crate::segment::{KeepHalves, Rows};
@@ -104,7 +104,8 @@ impl SlotCluster {
         let delay = options.delays.get(number as usize).copied().unwrap_or(0);
         let shelf = self.shelves[number as usize].clone();
         let (network, partitioner) = (self.network.clone(), self.partitioner.clone());
-        let slot = Slot::new(number, partitioner, shelf, self.clock.clone(), network.is_reliable(), delay);
+        let slot =
+            SlotServer::new(number, partitioner, shelf, self.clock.clone(), network.is_reliable(), delay);
         let leaving = Leaving { number, network: network.clone() };
         let thread = std::thread::Builder::new().name(format!("graph-slot-{number}"));
         let serving = thread.spawn(move || {
@@ -243,7 +244,7 @@ impl KeepHalves for KeepsOwn {
     }
 }
 
-/// Tells that a slot does not serve any more.
+/// Says that a slot does not serve any more.
 struct Leaving {
     number: u32,
     network: Arc<dyn Network>,
@@ -255,8 +256,8 @@ impl Drop for Leaving {
     }
 }
 
-/// Serves until the slot is told to stop, or the network does not have it any more.
-fn serve(mut slot: Slot, network: &dyn Network) {
+/// Serves until the slot is to stop, or the network does not have it any more.
+fn serve(mut slot: SlotServer, network: &dyn Network) {
     let number = slot.number;
     let mut out = Vec::new();
     let send = |out: &mut Vec<(u32, Vec<u8>)>| out.drain(..).for_each(|(to, frame)| network.send(to, frame));

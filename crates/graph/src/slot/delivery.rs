@@ -94,16 +94,13 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fieldstone_core::env::sim::Random;
 
     #[test]
     fn every_message_comes_once_whatever_is_lost_and_repeated() {
         for seed in 0..200u64 {
-            let mut number = seed;
-            let mut random = |n: u64| {
-                number =
-                    number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (number >> 33) % n
-            };
+            let mut dice = Random::new(seed);
+            let mut random = |n: u64| dice.below(n);
             let mut ends = [Delivery::new(0, false), Delivery::new(1, false)];
             let mut wire: Vec<(u32, Vec<u8>)> = Vec::new();
             let mut came = Vec::new();

@@ -13,7 +13,7 @@
 //! | `delivery` | each frame once, on a network that loses them |
 //! | [`shelf`] | what a slot has: its segments, and which partitions are split |
 //! | `placed` | rows on their way to a slot |
-//! | `put` | rows come in; partitions split |
+//! | `put`, `split` | rows come in; partitions split |
 //! | `walk`, `query` | a traversal, as one slot has it |
 //! | [`server`] | a slot: one frame after another |
 //! | [`client`] | who puts rows and begins traversals |
@@ -40,6 +40,7 @@ mod query;
 pub mod server;
 pub mod shelf;
 pub mod simulated;
+mod split;
 pub mod travels;
 mod walk;
 

@@ -5,7 +5,7 @@
 //! | a client's rows | what is elsewhere by now is refused, with the splits, and the client sends it there |
 //! | another slot's | what is elsewhere by now is given on, and acknowledged when it is there |
 //! | a partition of more than the threshold | is split: its right part is given away in batches; rows that come for it from now on are refused |
-//! | all of it is there | the client that leads is told, and says when it need not be shown here any more |
+//! | all of it is there | the client that leads learns it, and says when it need not be shown here any more |
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ use fieldstone_format::graph_segment::adjacency::groups;
 
 use super::delivery::Outgoing;
 use super::placed::{RowsFor, relation_rows, vertex_rows};
-use super::server::Slot;
+use super::server::SlotServer;
 use super::shelf::VertexSplitting;
+use super::split::{Counted, Moving, Then};
 use crate::partition::{Partition, Splits, Splitting};
 use crate::segment::{Rows, Segment, build};
 use crate::state::GraphState;
@@ -27,41 +28,12 @@ use crate::state::GraphState;
 /// Relations of a batch that a split gives away.
 const MOVE_ROWS: usize = 1000;
 
-/// How many relations of a vertex are here: in the one partition of it that may still grow.
-#[derive(Debug)]
-pub enum Counted {
-    /// At most so many: a relation that was put twice may be in it twice.
-    AtMost(u64),
-    /// These.
-    Exactly(HashSet<(Arc<str>, bool, VertexPlace)>),
-    /// Any number: there is no slot to give some to.
-    Final,
-}
-
-/// What waits until batches are where they belong.
-#[derive(Debug)]
-pub struct Moving {
-    /// How many batches.
-    open: usize,
-    then: Then,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Then {
-    /// A split is complete.
-    Complete(VertexPartition),
-    /// Another slot is answered.
-    Answer { to: u32, batch: u64 },
-    /// A client is.
-    Inserted { to: u32, batch: u64 },
-}
-
 fn partition_of(of: &VertexPartition) -> Result<Partition> {
     let known = Partition::of_number(of.partition);
     known.ok_or_else(|| fieldstone_core::Error::corrupt("a partition of an impossible number"))
 }
 
-impl Slot {
+impl SlotServer {
     fn grows(&self) -> Option<u64> {
         match self.partitioner.splitting() {
             Splitting::Beyond(threshold) => Some(u64::from(threshold)),

@@ -209,7 +209,7 @@ impl SlotQuery {
                 let found = found.into_iter().map(|item| (item, names.next())).collect();
                 self.gathered(token, found);
             }
-            other => return Err(super::server::unexpected(&other)),
+            other => return Err(Error::internal(format!("a traversal was sent {other:?}"))),
         }
         self.work(id, side)
     }

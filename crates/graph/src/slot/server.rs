@@ -12,14 +12,14 @@ use fieldstone_format::graph_message::Message;
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::delivery::{Delivery, Outgoing};
-use super::put::{Counted, Moving};
 use super::query::SlotQuery;
 use super::shelf::SlotShelf;
+use super::split::{Counted, Moving};
 use crate::partition::Partitioner;
 
 /// A slot. See the module.
 #[derive(Debug)]
-pub struct Slot {
+pub struct SlotServer {
     pub(super) number: u32,
     pub(super) partitioner: Arc<dyn Partitioner>,
     pub(super) shelf: Arc<SlotShelf>,
@@ -46,11 +46,11 @@ pub struct Slot {
 pub enum Serving {
     /// It does.
     On,
-    /// It was told to stop.
+    /// It was to stop.
     Stopped,
 }
 
-impl Slot {
+impl SlotServer {
     /// A slot of this number, which has what its shelf holds.
     pub fn new(
         number: u32,
@@ -59,11 +59,11 @@ impl Slot {
         clock: Arc<dyn Clock>,
         reliable: bool,
         delay: u64,
-    ) -> Slot {
+    ) -> SlotServer {
         let delivery = Delivery::new(number, reliable);
         let (counted, grown, moving, moves, queries) = Default::default();
         let (unfinished, next) = (0, 0);
-        Slot {
+        SlotServer {
             number,
             partitioner,
             shelf,
@@ -80,7 +80,7 @@ impl Slot {
         }
     }
 
-    /// The client that leads: it is told when a split is complete.
+    /// The client that leads: it learns when a split is complete.
     pub(super) fn lead(&self) -> u32 {
         u32::from(self.partitioner.slots())
     }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
+use fieldstone_core::env::sim::Random;
 
 use super::network::Network;
-use super::server::{Serving, Slot};
+use super::server::{Serving, SlotServer};
 use super::shelf::SlotShelf;
 use crate::partition::Partitioner;
 
-/// Time that passes when it is told to.
+/// Time that passes only where somebody waits.
 #[derive(Debug, Default)]
 pub struct SimulatedTime(AtomicU64);
 
@@ -53,20 +54,17 @@ pub struct SimulatedNetwork {
 
 #[derive(Debug)]
 struct SimulatedState {
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<SlotServer>>,
     wire: Vec<(u32, Vec<u8>)>,
     inboxes: HashMap<u32, VecDeque<Vec<u8>>>,
     faults: NetworkFaults,
-    random: u64,
+    random: Random,
     delivered: u64,
 }
 
 impl SimulatedState {
     fn random(&mut self, below: usize) -> usize {
-        // A multiplicative generator: what it gives is good enough to choose by.
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.random >> 33) as usize) % below.max(1)
+        self.random.index(below)
     }
 
     fn happens(&mut self, of_thousand: u64) -> bool {
@@ -132,12 +130,13 @@ impl SimulatedNetwork {
         let clock = Arc::new(SimulatedTime::default());
         let (mut slots, mut wire) = (Vec::new(), Vec::new());
         for (number, shelf) in (0..).zip(shelves) {
-            let mut slot = Slot::new(number, partitioner.clone(), shelf.clone(), clock.clone(), false, 0);
+            let mut slot =
+                SlotServer::new(number, partitioner.clone(), shelf.clone(), clock.clone(), false, 0);
             slot.resume(&mut wire)?;
             slots.push(Some(slot));
         }
         let (inboxes, delivered) = Default::default();
-        let state = SimulatedState { slots, wire, inboxes, faults, random: seed, delivered };
+        let state = SimulatedState { slots, wire, inboxes, faults, random: Random::new(seed), delivered };
         Ok(SimulatedNetwork { state: Mutex::new(state), clock })
     }
 

@@ -7,12 +7,12 @@ use fieldstone_format::graph_message::rows::PlacedRows;
 
 use super::delivery::Outgoing;
 use super::query::{Pacing, SlotQuery, SlotSide};
-use super::server::{Slot, query_of, unexpected};
+use super::server::{SlotServer, query_of, unexpected};
 use crate::segment::{Rows, build};
 use crate::state::GraphState;
 use crate::travel::plan::TravelPlan;
 
-impl Slot {
+impl SlotServer {
     /// A traversal begins: from here on it sees what is here now.
     pub(super) fn begin(
         &mut self,

@@ -1,0 +1,38 @@
+//! What a slot notes of partitions that grow, and of what it gave away.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fieldstone_format::graph_message::VertexPartition;
+use fieldstone_format::graph_segment::VertexPlace;
+
+/// How many relations of a vertex are here: in the one partition of it that may still grow.
+#[derive(Debug)]
+pub enum Counted {
+    /// At most so many: a relation that was put twice may be in it twice.
+    AtMost(u64),
+    /// These.
+    Exactly(HashSet<(Arc<str>, bool, VertexPlace)>),
+    /// Any number: there is no slot to give some to.
+    Final,
+}
+
+/// What waits until batches are where they belong.
+#[derive(Debug)]
+pub struct Moving {
+    /// How many batches.
+    pub open: usize,
+    /// What is done then.
+    pub then: Then,
+}
+
+/// What is done when all batches are where they belong.
+#[derive(Debug, Clone, Copy)]
+pub enum Then {
+    /// A split is complete.
+    Complete(VertexPartition),
+    /// Another slot is answered.
+    Answer { to: u32, batch: u64 },
+    /// A client is.
+    Inserted { to: u32, batch: u64 },
+}
