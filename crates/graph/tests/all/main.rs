@@ -9,6 +9,8 @@ mod find;
 mod folder;
 mod history;
 mod segments;
+mod slot_counters;
+mod slot_model;
 mod slots;
 mod trace;
 mod travel;
