@@ -15,6 +15,8 @@ use fieldstone_core::env::comm::{FileMode, Team};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_message::rows::Refused;
+use fieldstone_format::graph_message::{Frame, Message};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::write::{self, List};
 use fieldstone_format::netcdf::{Attrs, Version, names, parse, paths, trailer};
@@ -25,7 +27,7 @@ const VERSIONS: [Version; 3] = [Version::Cdf1, Version::Cdf2, Version::Cdf5];
 /// Runs the parser that the first byte chooses over the others.
 pub fn check(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
-    match choice % 10 {
+    match choice % 11 {
         0 | 1 => header(bytes),
         2 => entries(bytes),
         3 => text(bytes),
@@ -34,8 +36,28 @@ pub fn check(data: &[u8]) {
         6 => table(bytes),
         7 => page(bytes),
         8 => partitioned(bytes),
-        _ => list(bytes),
+        9 => list(bytes),
+        _ => message(bytes),
     }
+}
+
+/// A message between slots of the graph's view: what is read is written and read again.
+fn message(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    if let Some((sum, body)) = bytes.split_first_chunk_mut::<4>() {
+        *sum = crc32c::crc32c(body).to_le_bytes();
+    }
+    let Ok(frame) = Frame::decode(&bytes) else { return };
+    let written = frame.encode();
+    assert_eq!(Frame::decode(&written).expect("what is written is read").encode(), written);
+    let (Message::Insert { rows, .. } | Message::Move { rows, .. } | Message::Begin { rows, .. }) =
+        frame.message
+    else {
+        return;
+    };
+    let _ = (rows.vertex_rows(), rows.declared());
+    let _ = rows.places();
+    let _ = rows.some(&[Refused { row: 0, ends: 1 }]);
 }
 
 fn header(bytes: &[u8]) {

@@ -7,6 +7,7 @@
 mod catalog;
 mod catalog_spec;
 mod common;
+mod graph_messages;
 mod graph_spec;
 mod grib;
 mod helper_frames;
