@@ -8,6 +8,12 @@ use fieldstone_array::container::{Container, CreateOptions, Format};
 use fieldstone_core::env::comm::threads::{self, Faults};
 use fieldstone_core::env::read_exact_at;
 use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::value::{Test, Value};
+use fieldstone_format::graph::{self, Props, Record, RelationRow, VertexName, VertexRow};
+use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
+use fieldstone_format::graph_message::rows::{PlacedRows, RowsCommit};
+use fieldstone_format::graph_message::{Frame, Message};
+use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::netcdf::layout::{Alignment, lay_out};
 use fieldstone_format::netcdf::{Attr, Header, NcType, Version, trailer, write};
 use fieldstone_format::partitioned::{
@@ -70,8 +76,38 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     bytes.extend(locator.encode());
     seeds.push(("locator".into(), bytes));
     seeds.extend(partitioned());
+    seeds.extend(messages());
     seeds.extend([("file".into(), file(1)), ("file-of-two".into(), file(2))]);
     seeds
+}
+
+/// Messages between slots of the graph's view: one that brings rows, one with a plan.
+fn messages() -> [(String, Vec<u8>); 2] {
+    let [job, file] = [("job", "17"), ("file", "/a.nc")].map(|(kind, id)| VertexName::new(kind, id));
+    let version = graph::Version { stamp: 1000, time: 1000, deleted: false };
+    let (props, until) = (Props::default(), Some(1600));
+    let row = RelationRow { kind: "write".into(), source: job.clone(), target: file, version, until, props };
+    let body = Record::relations_body(&Record::Relations(vec![row]).encode()).unwrap().unwrap().into_owned();
+    let commit = RowsCommit { known: CommitKnown { since: 2000, stamp: 2000 }, user: 1000 };
+    let mut rows = PlacedRows { commits: vec![commit], ..PlacedRows::default() };
+    (rows.relations, rows.of_relations) = (body.into(), vec![2]);
+    let vertex = VertexRow { vertex: job.clone(), version, fixed: None, props: Props::default() };
+    rows.set_vertices(vec![vertex], vec![0]);
+    let test = Test::Not(Box::new(Test::AtLeast(Value::Int(4))));
+    let hop = WalkHop {
+        directions: vec![("write".into(), true)],
+        edges: vec![("n".into(), test)],
+        ..WalkHop::default()
+    };
+    let named = WalkTest { named: Some(vec![job]), ..WalkTest::default() };
+    let plan =
+        WalkPlan { starting: vec![named], hops: vec![hop], repeat: Some((1, 3)), ..WalkPlan::default() };
+    let begin = Message::Begin { query: 1, engine: 0, plan, rows: PlacedRows::default() };
+    let all = [("insert", Message::Insert { batch: 1, rows }), ("begin", begin)];
+    all.map(|(name, message)| {
+        let frame = Frame { from: 8, to: 2, number: 1, message }.encode();
+        (format!("message-{name}"), [vec![10], frame].concat())
+    })
 }
 
 /// A whole file with a partitioned header, written by `ranks` ranks.

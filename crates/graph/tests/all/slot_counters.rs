@@ -86,7 +86,7 @@ fn shown(slots: &Simulated, number: u16) -> BTreeSet<(VertexPlace, Half)> {
                 let leaf = partitioner.leaf_below(top, path, &|partition| splitting.finished.has(partition));
                 if partitioner.slot(vertex, leaf) == number {
                     let direction = edge.direction;
-                    all.insert((vertex, (direction.kind.to_string(), direction.reverse, edge.far)));
+                    all.insert((vertex, (direction.kind, direction.reverse, edge.far)));
                 }
             }
         }
@@ -150,7 +150,7 @@ fn slots_have_and_count_what_the_rules_say() {
             at = end;
         }
         slots.cluster.settle().unwrap();
-        let placed = |(kind, source, target): &Relation| ((*kind).to_owned(), place(*source), place(*target));
+        let placed = |(kind, source, target): &Relation| (Arc::from(*kind), place(*source), place(*target));
         let model = Model::of(partitioning, &relations.iter().map(placed).collect::<Vec<_>>());
         check(&slots, &model);
         split += model.splits.len();

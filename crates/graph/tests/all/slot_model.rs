@@ -5,12 +5,13 @@
 //! Source: GraphMeta (TPDS 30 (7), 2019), sections 4 and 6.4.2.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 
 /// A relation as one of its ends has it: type, whether this end is the target, the other end.
-pub type Half = (String, bool, VertexPlace);
+pub type Half = (Arc<str>, bool, VertexPlace);
 
 /// A node of the tree by which partitions split.
 #[derive(Debug, Clone)]
@@ -100,7 +101,7 @@ fn part_of(number: u64, slots: u32) -> u32 {
 
 impl Model {
     /// What these relations come to: type, source, target.
-    pub fn of(partitioning: Partitioning, relations: &[(String, VertexPlace, VertexPlace)]) -> Model {
+    pub fn of(partitioning: Partitioning, relations: &[(Arc<str>, VertexPlace, VertexPlace)]) -> Model {
         let mut of_vertices: BTreeMap<VertexPlace, BTreeSet<Half>> = BTreeMap::new();
         for (kind, source, target) in relations {
             of_vertices.entry(*source).or_default().insert((kind.clone(), false, *target));
