@@ -14,6 +14,7 @@ from creation_figures import CREATION
 from graph_figures import GRAPH
 from hits_figures import HITS
 from sharing_figures import SHARING
+from slots_figures import SLOTS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 
 _ARCHIVE_ROWS = (
@@ -289,4 +290,5 @@ FIGURES = (
     *CONTAINER_DATA,
     *HITS,
     *GRAPH,
+    *SLOTS,
 )

@@ -24,8 +24,8 @@ PROPERTY = 128
 
 
 @cache
-def rmat(edges: int = EDGES, scale: int = SCALE, seed: int = 42) -> np.ndarray:
-    """Pairs of source and target, unique, none from a vertex to itself, in random order."""
+def rmat(edges: int = EDGES, scale: int = SCALE, seed: int = 42, below: int | None = None) -> np.ndarray:
+    """Pairs of source and target, unique, none from a vertex to itself, in random order; all below a number."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -40,6 +40,8 @@ def rmat(edges: int = EDGES, scale: int = SCALE, seed: int = 42) -> np.ndarray:
             right = ((drawn >= a) & (drawn < a + b)) | (drawn >= a + b + c)
             source, target = (source << np.uint64(1)) | low, (target << np.uint64(1)) | right
         fit = source != target
+        if below is not None:
+            fit &= (source < below) & (target < below)
         known = np.unique(np.concatenate([known, (source[fit] << np.uint64(32)) | target[fit]]))
     rng.shuffle(known)
     known = known[:edges]
@@ -66,6 +68,29 @@ def power(edges: int = EDGES, seed: int = 7) -> np.ndarray:
     pairs[hub:, 1] = rng.integers(most + 1, most + 1 + edges, size=rest)
     rng.shuffle(pairs)
     return pairs
+
+
+@cache
+def near(edges: int, seed: int = 11) -> np.ndarray:
+    """The shape of SNAP's amazon0302: at most five from each vertex, 4.71 in the mean, most to near numbers."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    vertices = max(int(edges / 4.71), 10)
+    degrees = np.where(rng.random(vertices) < 0.884, 5, rng.integers(1, 5, vertices))
+    source = np.repeat(np.arange(vertices), degrees)
+    far = np.rint(np.exp(rng.normal(4.0, 2.0, len(source)))).astype(np.int64) + 1
+    target = (source + np.where(rng.random(len(source)) < 0.5, far, -far)) % vertices
+    pairs = np.unique(np.stack([source, target], axis=1)[source != target], axis=0)
+    rng.shuffle(pairs)
+    return pairs.astype(np.uint32)
+
+
+def star(edges: int) -> np.ndarray:
+    """All relations from one vertex."""
+    import numpy as np
+
+    return np.stack([np.full(edges, HUB), np.arange(1, edges + 1)], axis=1).astype(np.uint32)
 
 
 def edges(shape: str, count: int) -> np.ndarray:

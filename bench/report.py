@@ -24,6 +24,8 @@ NAMES = {
     "hits_hdf5": "HDF5, arrays",
     "fjall": "bare fjall",
     "kuzu": "Kuzu",
+    **{name: name for name in ("edge-cut", "vertex-cut", "giga+", "dido", "sync", "plain")},
+    "dido-paper": "dido, paper's labels",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
     "fieldstone-columns": "columns in Rust",

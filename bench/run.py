@@ -32,6 +32,7 @@ import graph
 import hits
 import opening
 import report
+import slots
 from creation_figures import ALONE, COLUMNS, HASHES, PNETCDF, STRATEGIES
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
@@ -52,6 +53,7 @@ PEERS = {
     "hdf5-arrays": hits.HDF5,
     graph.FJALL: graph.FJALL,
     graph.KUZU: graph.KUZU,
+    **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES)},
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{

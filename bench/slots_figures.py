@@ -1,0 +1,233 @@
+"""The figures of slots: what partitioners and engines of traversals take and count, after GraphMeta's."""
+
+from __future__ import annotations
+
+import slots
+from slots import DEGREES, DIDO, ENGINES, FAR, GIGA, PAPER, SCHEMES, THRESHOLDS, VERTEX_CUT, WALKS
+from steps import Figure, Row, Target
+
+_NEAR = (
+    "A graph of the shape of amazon0302 (262,111 vertices, at most five relations from each, near numbers), "
+    "walked along relations in both directions from vertex 0"
+)
+_NEAR_COUNT = 1_234_877
+_GREATEST = DEGREES[-1]
+
+
+def _degree(degree: int) -> str:
+    return "the greatest degree" if degree == _GREATEST else f"degree about {degree}"
+
+
+def _counters() -> tuple[Row, ...]:
+    rows = [
+        Row("splits", "splits"),
+        Row("moved", "relations moved by splits"),
+        Row("with_far_end", "with their far end, %", 0.01, 1),
+        Row("with_far_end_many", "with their far end, of vertices beyond the threshold, %", 0.01, 1),
+        Row("most_over_mean", "relations of the fullest slot over the mean", 1, 3),
+    ]
+    for steps, degrees, what in ((1, DEGREES, "scan"), (3, FAR, "3 steps")):
+        for degree in degrees:
+            key, label = f"{steps}_{degree}", f"{what}, {_degree(degree)}"
+            rows += [Row(f"comm_{key}", f"{label}: StatComm"), Row(f"requests_{key}", "of these requests")]
+            rows += [Row(f"reads_{key}", f"{label}: StatReads")]
+    return tuple(rows)
+
+
+def _steps() -> tuple[Row, ...]:
+    rows = [Row("seconds", "six steps, ms", 1e-3, 1), Row("cpu", "CPU, ms", 1e-3, 1)]
+    for hop in range(1, 7):
+        for part, of in (("vertex", "vertices"), ("edge", "relations"), ("prefetch", "read ahead")):
+            rows += [
+                Row(f"{part}_{hop}", f"step {hop}, {of}, busiest slot, ms", 1e-3, 2),
+                Row(f"{part}_{hop}_others", "the seven fast slots, mean, ms", 1e-3, 2),
+            ]
+    rows.append(Row("found", "vertices found"))
+    return tuple(rows)
+
+
+def _walks(steps: tuple[int, ...]) -> tuple[Row, ...]:
+    rows = []
+    for n in steps:
+        rows += [Row(f"{engine}_{n}", f"{n} steps, {engine}, ms", 1e-3, 1) for engine in ENGINES]
+        rows += [
+            Row(f"cpu_sync_{n}", f"{n} steps, sync, CPU, ms", 1e-3),
+            Row(f"ahead_{n}", f"{n} steps, sync over async", 1, 2),
+            Row(f"gain_{n}", f"{n} steps, plain over sync", 1, 2),
+            Row(f"comm_{n}", f"{n} steps, StatComm"),
+            Row(f"reads_{n}", f"{n} steps, StatReads"),
+            Row(f"frames_sync_{n}", f"{n} steps, sync, frames"),
+            Row(f"bytes_sync_{n}", f"{n} steps, sync, MiB in frames", 2**20, 1),
+            Row(f"found_{n}", f"{n} steps, vertices found"),
+        ]
+    return tuple(rows)
+
+
+def _near(number: int) -> tuple[Target, ...]:
+    return tuple(
+        Target(f"sync at most 10 % behind async ({peer}, {number} steps)", f"ahead_{number}", 1.10, of=peer)
+        for peer in (DIDO, GIGA)
+    )
+
+
+def _puts(numbers: tuple[int, ...], held: bool = False) -> tuple[Row, ...]:
+    rows = []
+    for n in numbers:
+        rows += [
+            Row(f"rate_{n}", f"{n} slots, relations/s"),
+            Row(f"cpu_{n}", f"{n} slots, CPU per relation, µs", 1e-6, 2),
+            Row(f"busiest_{n}", f"{n} slots, CPU of the busiest slot, s", 1, 2),
+            Row(f"busiest_rate_{n}", f"{n} slots, relations per CPU second of the busiest slot"),
+            Row(f"moved_{n}", f"{n} slots, relations moved by splits"),
+            Row(f"bytes_{n}", f"{n} slots, bytes in frames per relation"),
+        ]
+        if held:
+            rows += [
+                Row(f"most_{n}", f"{n} slots, relations of the fullest slot"),
+                Row(f"most_over_mean_{n}", f"{n} slots, the fullest over the mean", 1, 2),
+            ]
+    return tuple(rows)
+
+
+_SLOTS = (4, 8, 32)
+_HUB_SLOTS = (4, 8, 16, 32)
+
+SLOTS = (
+    Figure(
+        "slots-counters",
+        "Partitioners: what scans and walks count",
+        "20,000 vertices and 1.6 million relations of RMAT in 32 slots, threshold 128, both ends of each "
+        "relation placed; scans and walks along relations from vertices of some degrees (GraphMeta, figures 12 "
+        "to 15). Each number is compared with a model that computes it from the rules, and is the same in "
+        "every run; what splits move depends on how they meet the clients' batches.",
+        (*SCHEMES, PAPER),
+        slots.counters,
+        _counters(),
+        (
+            Target(
+                f"dido's StatComm of a scan at most giga+'s ({_degree(_GREATEST)})",
+                f"comm_1_{_GREATEST}",
+                1,
+                GIGA,
+                of=DIDO,
+            ),
+            Target(
+                f"dido's StatComm of 3 steps at most vertex-cut's ({_degree(_GREATEST)})",
+                f"comm_3_{_GREATEST}",
+                1,
+                VERTEX_CUT,
+                of=DIDO,
+            ),
+        ),
+        data={"count": 1_600_000},
+        group="slots",
+        runs=1,
+    ),
+    Figure(
+        "slots-threshold",
+        "Partitioners: the threshold",
+        "8,192 relations of one vertex with a property of 128 characters, put one by one by one client into 32 "
+        "slots, and scanned, by the threshold (GraphMeta, figure 8).",
+        (DIDO,),
+        slots.threshold,
+        tuple(
+            Row(f"{key}_{limit}", f"threshold {limit:,}: {label}", unit, digits)
+            for limit in THRESHOLDS
+            for key, label, unit, digits in (
+                ("put", "puts, ms", 1e-3, 1),
+                ("cpu", "CPU of the puts, ms", 1e-3, 0),
+                ("splits", "splits", 1, 0),
+                ("moved", "relations moved", 1, 0),
+                ("scan", "scan, ms", 1e-3, 2),
+                ("busiest", "time of the scan's busiest slot, ms", 1e-3, 3),
+                ("asked", "slots that are asked", 1, 0),
+                ("reads", "StatReads of the scan", 1, 0),
+            )
+        ),
+        (
+            Target("puts take no longer at 4,096 than at 128 (ratio)", "put_falls", 1, of=DIDO),
+            Target(
+                "the busiest slot of a scan reads more at 4,096 than at 128 (ratio)",
+                "reads_grow",
+                1.5,
+                of=DIDO,
+                least=True,
+            ),
+        ),
+        data={"count": 8_192},
+        group="slots",
+    ),
+    Figure(
+        "slots-steps",
+        "Six steps, step by step",
+        f"{_NEAR}; dido, 8 slots, of which slot 1 takes at least 20 µs more to read the relations of a vertex. "
+        "The time of each slot in each step is in `bench/results.json` (GraphMeta, figure 9).",
+        ("sync", "plain"),
+        slots.profile,
+        _steps(),
+        (Target("reading ahead makes six steps no slower", "seconds", 1.0, "plain", of="sync"),),
+        data={"count": _NEAR_COUNT},
+        group="slots",
+    ),
+    *(
+        Figure(
+            f"slots-walks-{n}",
+            f"Walks in {n} slots",
+            f"{_NEAR}: three engines (GraphMeta, figures 10 and 16). All slots are threads of two processors: "
+            "time is what all of them compute together.",
+            SCHEMES,
+            slots.walks,
+            _walks(WALKS),
+            (*_near(4), *_near(8)),
+            data={"count": _NEAR_COUNT, "slots": n, "steps": WALKS},
+            group="slots",
+        )
+        for n in (8, 32)
+    ),
+    Figure(
+        "slots-slow",
+        "Walks where one slot reads slowly",
+        f"{_NEAR}: 8 slots, of which slot 1 takes at least 100 µs more to read the relations of a vertex.",
+        SCHEMES,
+        slots.walks,
+        _walks(WALKS[:2]),
+        _near(4),
+        data={"count": _NEAR_COUNT, "slots": 8, "steps": WALKS[:2], "delays": "0,100000"},
+        group="slots",
+    ),
+    Figure(
+        "slots-puts",
+        "Put relations into slots",
+        "A power-law graph with a hub, relations with a property of 128 characters, 1,000 at a time by eight "
+        "clients, until no split goes on (GraphMeta, figure 11).",
+        SCHEMES,
+        slots.puts,
+        _puts(_SLOTS),
+        tuple(
+            Target(
+                f"dido at least 85 % of vertex-cut's rate ({n} slots)",
+                f"rate_{n}",
+                0.85,
+                VERTEX_CUT,
+                of=DIDO,
+                least=True,
+            )
+            for n in _SLOTS
+        ),
+        data={"count": 200_000, "shape": "power", "slots": _SLOTS},
+        group="slots",
+    ),
+    Figure(
+        "slots-hub",
+        "Put relations of one vertex",
+        "2.6 million relations of one vertex, 1,000 at a time by eight clients, until no split goes on "
+        "(GraphMeta, figure 17: 256 clients x 10,240). With two processors for all slots the rate cannot grow "
+        "with them; what one slot does can fall.",
+        (DIDO,),
+        slots.puts,
+        _puts(_HUB_SLOTS, held=True),
+        (Target("with 32 slots no slot has 1.5 times the mean", "most_over_mean_32", 1.5, of=DIDO),),
+        data={"count": 2_621_440, "shape": "hub", "slots": _HUB_SLOTS, "held": True},
+        group="slots",
+    ),
+)

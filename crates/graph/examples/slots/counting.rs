@@ -1,0 +1,61 @@
+//! Mailboxes that count what goes through them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fieldstone_format::bytes::Cursor;
+use fieldstone_format::graph_message::{Frame, Message};
+use fieldstone_graph::slot::network::{Mailboxes, Network};
+
+/// The number of the message that moves what a split gives away.
+const MOVE: u8 = 3;
+
+/// Mailboxes, and what was sent.
+#[derive(Debug, Default)]
+pub struct Counting {
+    mailboxes: Mailboxes,
+    frames: AtomicU64,
+    bytes: AtomicU64,
+    moved: AtomicU64,
+}
+
+impl Counting {
+    /// Frames, their bytes, and relations that splits moved, so far.
+    pub fn sent(&self) -> [u64; 3] {
+        [&self.frames, &self.bytes, &self.moved].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// The kind of a frame's message: what stands behind the checksum and three numbers.
+fn kind(frame: &[u8]) -> Option<u8> {
+    let mut cursor = Cursor::new(frame.get(4..)?);
+    for _ in 0..3 {
+        cursor.varint().ok()?;
+    }
+    cursor.u8().ok()
+}
+
+impl Network for Counting {
+    fn send(&self, to: u32, frame: Vec<u8>) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        if kind(&frame) == Some(MOVE)
+            && let Ok(Frame { message: Message::Move { rows, .. }, .. }) = Frame::decode(&frame)
+        {
+            self.moved.fetch_add(rows.of_relations.len() as u64, Ordering::Relaxed);
+        }
+        self.mailboxes.send(to, frame);
+    }
+
+    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+        self.mailboxes.receive(end, wait)
+    }
+
+    fn is_reliable(&self) -> bool {
+        self.mailboxes.is_reliable()
+    }
+
+    fn serves(&self, slot: u32) -> bool {
+        self.mailboxes.serves(slot)
+    }
+}
