@@ -25,7 +25,7 @@ PROPERTY = 128
 
 @cache
 def rmat(edges: int = EDGES, scale: int = SCALE, seed: int = 42, below: int | None = None) -> np.ndarray:
-    """Pairs of source and target, unique, none from a vertex to itself, in random order; all below a number."""
+    """Pairs of source and target, unique, none from a vertex to itself, random order; all below a number."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def power(edges: int = EDGES, seed: int = 7) -> np.ndarray:
 
 @cache
 def near(edges: int, seed: int = 11) -> np.ndarray:
-    """The shape of SNAP's amazon0302: at most five from each vertex, 4.71 in the mean, most to near numbers."""
+    """The shape of SNAP's amazon0302: at most five from each vertex, 4.71 in the mean, most near."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

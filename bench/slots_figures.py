@@ -97,8 +97,8 @@ SLOTS = (
         "slots-counters",
         "Partitioners: what scans and walks count",
         "20,000 vertices and 1.6 million relations of RMAT in 32 slots, threshold 128, both ends of each "
-        "relation placed; scans and walks along relations from vertices of some degrees (GraphMeta, figures 12 "
-        "to 15). Each number is compared with a model that computes it from the rules, and is the same in "
+        "relation placed; scans and walks along relations from vertices of some degrees (GraphMeta, figures "
+        "12 to 15). Each number is compared with a model that computes it from the rules, and is the same in "
         "every run; what splits move depends on how they meet the clients' batches.",
         (*SCHEMES, PAPER),
         slots.counters,
@@ -126,8 +126,8 @@ SLOTS = (
     Figure(
         "slots-threshold",
         "Partitioners: the threshold",
-        "8,192 relations of one vertex with a property of 128 characters, put one by one by one client into 32 "
-        "slots, and scanned, by the threshold (GraphMeta, figure 8).",
+        "8,192 relations of one vertex with a property of 128 characters, put one by one by one client into "
+        "32 slots, and scanned, by the threshold (GraphMeta, figure 8).",
         (DIDO,),
         slots.threshold,
         tuple(
@@ -160,8 +160,8 @@ SLOTS = (
     Figure(
         "slots-steps",
         "Six steps, step by step",
-        f"{_NEAR}; dido, 8 slots, of which slot 1 takes at least 20 µs more to read the relations of a vertex. "
-        "The time of each slot in each step is in `bench/results.json` (GraphMeta, figure 9).",
+        f"{_NEAR}; dido, 8 slots, of which slot 1 takes at least 20 µs more to read the relations of a "
+        "vertex. The time of each slot in each step is in `bench/results.json` (GraphMeta, figure 9).",
         ("sync", "plain"),
         slots.profile,
         _steps(),
@@ -173,8 +173,8 @@ SLOTS = (
         Figure(
             f"slots-walks-{n}",
             f"Walks in {n} slots",
-            f"{_NEAR}: three engines (GraphMeta, figures 10 and 16). All slots are threads of two processors: "
-            "time is what all of them compute together.",
+            f"{_NEAR}: three engines (GraphMeta, figures 10 and 16). All slots are threads of two "
+            "processors: time is what all of them compute together.",
             SCHEMES,
             slots.walks,
             _walks(WALKS),
@@ -221,8 +221,8 @@ SLOTS = (
         "slots-hub",
         "Put relations of one vertex",
         "2.6 million relations of one vertex, 1,000 at a time by eight clients, until no split goes on "
-        "(GraphMeta, figure 17: 256 clients x 10,240). With two processors for all slots the rate cannot grow "
-        "with them; what one slot does can fall.",
+        "(GraphMeta, figure 17: 256 clients x 10,240). With two processors for all slots the rate cannot "
+        "grow with them; what one slot does can fall.",
         (DIDO,),
         slots.puts,
         _puts(_HUB_SLOTS, held=True),
