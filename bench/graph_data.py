@@ -81,6 +81,11 @@ def near(edges: int, seed: int = 11) -> np.ndarray:
     source = np.repeat(np.arange(vertices), degrees)
     far = np.rint(np.exp(rng.normal(4.0, 2.0, len(source)))).astype(np.int64) + 1
     target = (source + np.where(rng.random(len(source)) < 0.5, far, -far)) % vertices
+    # A tenth leads to one vertex of each 64, ..., 8,192: some are reached by hundreds.
+    width = 1 << rng.integers(6, 14, len(source))
+    target = np.where(
+        rng.random(len(source)) < 0.1, (source // width * width + width * 3 // 7) % vertices, target
+    )
     pairs = np.unique(np.stack([source, target], axis=1)[source != target], axis=0)
     rng.shuffle(pairs)
     return pairs.astype(np.uint32)

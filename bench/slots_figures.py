@@ -7,7 +7,7 @@ from slots import DEGREES, DIDO, ENGINES, FAR, GIGA, PAPER, SCHEMES, THRESHOLDS,
 from steps import Figure, Row, Target
 
 _NEAR = (
-    "A graph of the shape of amazon0302 (262,111 vertices, at most five relations from each, near numbers), "
+    "A graph of the shape of amazon0302 (262,111 vertices, at most five relations from each, most near), "
     "walked along relations in both directions from vertex 0"
 )
 _NEAR_COUNT = 1_234_877
@@ -184,16 +184,22 @@ SLOTS = (
         )
         for n in (8, 32)
     ),
-    Figure(
-        "slots-slow",
-        "Walks where one slot reads slowly",
-        f"{_NEAR}: 8 slots, of which slot 1 takes at least 100 µs more to read the relations of a vertex.",
-        SCHEMES,
-        slots.walks,
-        _walks(WALKS[:2]),
-        _near(4),
-        data={"count": _NEAR_COUNT, "slots": 8, "steps": WALKS[:2], "delays": "0,100000"},
-        group="slots",
+    *(
+        Figure(
+            name,
+            title,
+            f"{_NEAR}: 8 slots, of which {which} at least 100 µs more to read the relations of a vertex.",
+            SCHEMES,
+            slots.walks,
+            _walks((4, 6)),
+            (*_near(4), *_near(6)),
+            data={"count": _NEAR_COUNT, "slots": 8, "steps": (4, 6), "delays": ",".join(delays)},
+            group="slots",
+        )
+        for name, title, which, delays in (
+            ("slots-slow", "Walks where one slot reads slowly", "slot 1 takes", ("0", "100000")),
+            ("slots-disks", "Walks where every slot reads slowly", "each takes", ("100000",) * 8),
+        )
     ),
     Figure(
         "slots-puts",

@@ -96,7 +96,7 @@ fn scattered(number: u64) -> u64 {
 }
 
 fn part_of(number: u64, slots: u32) -> u32 {
-    (u128::from(number) * u128::from(slots) >> 64) as u32
+    ((u128::from(number) * u128::from(slots)) >> 64) as u32
 }
 
 impl Model {
