@@ -46,7 +46,8 @@ fn place(dice: &mut Random) -> VertexPlace {
 }
 
 fn name(dice: &mut Random) -> VertexName {
-    VertexName::new(*dice.pick(&["file", "job"]), &format!("n{}", text(dice)))
+    let kind: &str = dice.pick::<&str>(&["file", "job"]);
+    VertexName::new(kind, &format!("n{}", text(dice)))
 }
 
 fn node(dice: &mut Random) -> (VertexPlace, Option<u64>) {

@@ -31,7 +31,7 @@ fn record_example(n: usize) -> String {
 /// One of the examples of sections.
 fn section_example(name: &str) -> String {
     let text = spec("graph-segments.md");
-    let block = text.split("## 8. Worked example").nth(1).unwrap().split("```").nth(1).unwrap();
+    let block = text.split("## 9. Worked example").nth(1).unwrap().split("```").nth(1).unwrap();
     let part = block.split("\n\n").find(|part| part.trim_start_matches("text\n").starts_with(name)).unwrap();
     bytes_of(part.trim_start_matches("text\n").lines().skip(1), 4, 35)
 }

@@ -1,11 +1,12 @@
 //! Mailboxes that count what goes through them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::graph_message::{Frame, Message};
-use fieldstone_graph::slot::network::{Mailboxes, Network};
+use fieldstone_graph::slot::network::{Mailboxes, Network, Networks};
 
 /// The number of the message that moves what a split gives away.
 const MOVE: u8 = 3;
@@ -57,5 +58,23 @@ impl Network for Counting {
 
     fn serves(&self, slot: u32) -> bool {
         self.mailboxes.serves(slot)
+    }
+
+    fn leave(&self, slot: u32) {
+        self.mailboxes.leave(slot);
+    }
+
+    fn close(&self, end: u32) {
+        self.mailboxes.close(end);
+    }
+}
+
+/// The one network of a program.
+#[derive(Debug)]
+pub struct OneNetwork(pub Arc<Counting>);
+
+impl Networks for OneNetwork {
+    fn network(&self) -> Arc<dyn Network> {
+        self.0.clone()
     }
 }

@@ -21,7 +21,7 @@ use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use counting::Counting;
+use counting::{Counting, OneNetwork};
 use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
@@ -29,6 +29,7 @@ use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_graph::segment::{CommitOrder, Rows};
+use fieldstone_graph::slot::network::Networks;
 use fieldstone_graph::slot::shelf::all_splits;
 use fieldstone_graph::slot::{Engine, SlotCluster, SlotOptions, travels};
 use fieldstone_graph::state::GraphState;
@@ -327,7 +328,8 @@ fn run() -> Result<()> {
     let delays = delays.split(',').filter(|text| !text.is_empty()).map(|text| Ok(number(text)? as u64));
     let (partitioning, clock) = (asked.partitioning()?, Env::real().clock);
     let network = Arc::new(Counting::default());
-    let options = SlotOptions { network: Some(network.clone()), delays: delays.collect::<Result<_>>()? };
+    let networks = Some(Arc::new(OneNetwork(network.clone())) as Arc<dyn Networks>);
+    let options = SlotOptions { networks, delays: delays.collect::<Result<_>>()? };
     let cluster = Arc::new(SlotCluster::start(partitioning, Vec::new(), &clock, &options)?);
     let state = Arc::new(GraphState::of(Vec::new()));
     let mut bench = Bench { edges, partitioning, cluster, network, clock, state, model: None };
