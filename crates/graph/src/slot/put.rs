@@ -8,6 +8,7 @@
 //! | all of it is there | the client that leads learns it, and says when it need not be shown here any more |
 
 use std::collections::HashSet;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -129,9 +130,7 @@ impl SlotServer {
 
     /// Counts what a segment brings, before it is on the shelf.
     fn count(&mut self, segment: &Segment) -> Result<()> {
-        if self.grows().is_none() {
-            return Ok(());
-        }
+        let Some(threshold) = self.grows() else { return Ok(()) };
         let mut before: Option<GraphState> = None;
         for number in 0..segment.vertices() {
             let bytes = segment.adjacency(number)?;
@@ -143,14 +142,22 @@ impl SlotServer {
                 continue;
             }
             let place = segment.place(number)?;
-            if !self.counted.contains_key(&place) {
-                let before = before.get_or_insert_with(|| GraphState::of(self.shelf.content().segments));
-                let known = before.edges(place, &|_, _| true)?.len() as u64;
-                self.counted.insert(place, Counted::AtMost(known));
-            }
-            match self.counted.get_mut(&place) {
-                Some(Counted::AtMost(n)) => *n += brings,
-                Some(Counted::Exactly(all)) => {
+            let counted = match self.counted.entry(place) {
+                Entry::Occupied(known) => known.into_mut(),
+                // All that came since the slot began was counted.
+                Entry::Vacant(new) if self.began_empty => new.insert(Counted::AtMost(0)),
+                Entry::Vacant(new) => {
+                    let before = before.get_or_insert_with(|| GraphState::of(self.shelf.content().segments));
+                    let known = before.edges(place, &|_, _| true)?.len() as u64;
+                    new.insert(Counted::AtMost(known))
+                }
+            };
+            let here = match counted {
+                Counted::AtMost(n) => {
+                    *n += brings;
+                    *n
+                }
+                Counted::Exactly(all) => {
                     for group in groups(&bytes)? {
                         let group = group?;
                         let kind = segment.kind(group.code / 2)?;
@@ -158,10 +165,13 @@ impl SlotServer {
                             all.insert((kind.clone(), group.code & 1 == 1, segment.place(far?)?));
                         }
                     }
+                    all.len() as u64
                 }
-                _ => continue,
+                Counted::Final => continue,
+            };
+            if here > threshold {
+                self.grown.push(place);
             }
-            self.grown.push(place);
         }
         Ok(())
     }

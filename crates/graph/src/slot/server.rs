@@ -27,7 +27,9 @@ pub struct SlotServer {
     delivery: Delivery,
     /// How many relations a vertex has here at most, where it has a partition that may still split.
     pub(super) counted: HashMap<VertexPlace, Counted>,
-    /// Vertices that something came for and that were not looked at since.
+    /// Nothing was here when the slot began: what is not counted is not here.
+    pub(super) began_empty: bool,
+    /// Vertices that may have too many by what came, and that were not looked at since.
     pub(super) grown: Vec<VertexPlace>,
     /// Batches that were given away and not acknowledged.
     pub(super) moving: HashMap<u64, u64>,
@@ -63,6 +65,7 @@ impl SlotServer {
         let delivery = Delivery::new(number, reliable);
         let (counted, grown, moving, moves, queries) = Default::default();
         let (unfinished, next) = (0, 0);
+        let began_empty = shelf.content().segments.is_empty();
         SlotServer {
             number,
             partitioner,
@@ -70,6 +73,7 @@ impl SlotServer {
             clock,
             delivery,
             counted,
+            began_empty,
             grown,
             moving,
             moves,
