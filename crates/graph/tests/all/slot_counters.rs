@@ -119,7 +119,7 @@ fn check(slots: &Simulated, model: &Model) {
 
 #[test]
 fn slots_have_and_count_what_the_rules_say() {
-    let (mut split, mut moved, mut forwarded) = (0, 0, 0);
+    let (mut split, mut moved, mut forwarded, mut restarts) = (0, 0, 0, 0);
     for seed in seeds(100) {
         let dice = &mut *seeded(seed);
         let partitioning = Partitioning {
@@ -134,7 +134,7 @@ fn slots_have_and_count_what_the_rules_say() {
             NetworkFaults::default()
         };
         let relations = graph(dice);
-        let slots = Simulated::new(partitioning, faults, seed);
+        let mut slots = Simulated::new(partitioning, faults, seed);
         let mut clients = [slots.cluster.client(), slots.cluster.client()];
         let (mut stamp, mut at) = (0, 0);
         while at < relations.len() {
@@ -148,6 +148,11 @@ fn slots_have_and_count_what_the_rules_say() {
                 n => clients[n as usize - 1].insert(&rows).unwrap(),
             }
             at = end;
+            if dice.one_in(12) {
+                slots = slots.restarted(faults, seed + 1);
+                clients = [slots.cluster.client(), slots.cluster.client()];
+                restarts += 1;
+            }
         }
         slots.cluster.settle().unwrap();
         let placed = |(kind, source, target): &Relation| (Arc::from(*kind), place(*source), place(*target));
@@ -187,7 +192,8 @@ fn slots_have_and_count_what_the_rules_say() {
             }
         }
     }
-    assert!(split > 500 && moved > 5_000 && forwarded > 10_000, "{split} {moved} {forwarded}");
+    let enough = split > 500 && moved > 5_000 && forwarded > 10_000 && restarts > 20;
+    assert!(enough, "{split} {moved} {forwarded} {restarts}");
 }
 
 /// Slots of Fig. 6, level by level: below a part, from left to right, the slots where its relations end up.

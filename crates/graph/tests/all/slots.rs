@@ -27,12 +27,26 @@ pub struct Simulated {
 
 impl Simulated {
     pub fn new(partitioning: Partitioning, faults: NetworkFaults, seed: u64) -> Simulated {
-        let shelves: Vec<Arc<SlotShelf>> = (0..partitioning.slots).map(|_| Arc::default()).collect();
+        Simulated::over(partitioning, (0..partitioning.slots).map(|_| Arc::default()).collect(), faults, seed)
+    }
+
+    /// Slots that have this already.
+    fn over(
+        partitioning: Partitioning,
+        shelves: Vec<Arc<SlotShelf>>,
+        faults: NetworkFaults,
+        seed: u64,
+    ) -> Simulated {
         let network = SimulatedNetwork::new(&partitioner(&partitioning), &shelves, faults, seed).unwrap();
         let network = Arc::new(network);
         let clock: Arc<dyn Clock> = network.clock();
         let cluster = SlotCluster::over(partitioning, shelves, network, &clock);
         Simulated { cluster: Arc::new(cluster) }
+    }
+
+    /// The same slots, which stopped and began again: what was on its way is lost.
+    pub fn restarted(&self, faults: NetworkFaults, seed: u64) -> Simulated {
+        Simulated::over(self.cluster.partitioning(), self.cluster.shelves().to_vec(), faults, seed)
     }
 
     /// What all slots have, read as one.
