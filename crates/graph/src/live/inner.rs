@@ -53,7 +53,7 @@ const FULL: u64 = 256 << 20;
 /// The same at the end, when others are to find it there.
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
-const CACHE: usize = 128 << 20;
+const CACHE: usize = 256 << 20;
 /// Most differences that are reported.
 const NOTES: usize = 100;
 /// Name of the folder in the store's.

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -213,9 +214,11 @@ impl FileStorage {
         if crc(&stored) != place.crc {
             return Err(named(Code::Checksum.error("a page does not match its checksum")));
         }
-        let mut raw = vec![0; pages.raw_len(number)];
-        block::unpack_checked(&stored, &mut raw).map_err(named)?;
-        let page: Arc<[u8]> = raw.into();
+        let mut page: Arc<[u8]> = std::iter::repeat_n(0, pages.raw_len(number)).collect();
+        // Nobody else has it yet, so that it is there to be written.
+        if let Some(raw) = Arc::get_mut(&mut page) {
+            block::unpack_checked(&stored, raw).map_err(named)?;
+        }
         self.cache.put(key, page.clone());
         Ok(page)
     }
@@ -224,7 +227,36 @@ impl FileStorage {
 /// File, section, page.
 type PageKey = (u64, u8, u32);
 
-/// Pages that were read, as many as fit; the ones that nobody asked for since they were looked at last go.
+/// A hash of a few numbers that this process gave out: nobody can choose them so that they meet.
+#[derive(Debug, Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 by the golden ratio, and odd.
+        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+/// Pages that were read, as many as fit; the ones that nobody asked for since they were looked at last go. Pages of
+/// rows go before others: they are most of the bytes, and what is in one is asked for seldom, while every step through
+/// the graph asks for places, offsets and names.
 #[derive(Debug)]
 pub struct PageCache {
     shards: Vec<Mutex<Shard>>,
@@ -234,12 +266,41 @@ pub struct PageCache {
     read: AtomicU64,
 }
 
+/// Rows keep at least this part of the room.
+const ROWS_PART: usize = 4;
+
 #[derive(Debug, Default)]
 struct Shard {
-    pages: HashMap<PageKey, (Arc<[u8]>, bool)>,
-    /// In the order in which they came.
+    /// Each with whether it was asked for again.
+    pages: HashMap<PageKey, (Arc<[u8]>, bool), BuildHasherDefault<PageHasher>>,
+    rows: PageQueue,
+    others: PageQueue,
+}
+
+/// Pages in the order in which they came.
+#[derive(Debug, Default)]
+struct PageQueue {
     order: VecDeque<PageKey>,
     bytes: usize,
+}
+
+impl Shard {
+    fn shrink(&mut self, room: usize) {
+        while self.rows.bytes + self.others.bytes > room {
+            let queue = if self.rows.bytes > room / ROWS_PART { &mut self.rows } else { &mut self.others };
+            let Some(oldest) = queue.order.pop_front() else { return };
+            let asked = self.pages.get_mut(&oldest).is_some_and(|(_, asked)| std::mem::take(asked));
+            if asked {
+                queue.order.push_back(oldest);
+            } else {
+                queue.bytes -= self.pages.remove(&oldest).map_or(0, |(page, _)| page.len());
+            }
+        }
+    }
+}
+
+fn shard_of(key: &PageKey) -> usize {
+    (key.0 as usize * 31 + usize::from(key.1) * 7 + key.2 as usize) % SHARDS
 }
 
 impl PageCache {
@@ -255,8 +316,7 @@ impl PageCache {
     }
 
     fn shard(&self, key: &PageKey) -> std::sync::MutexGuard<'_, Shard> {
-        let shard = (key.0 as usize * 31 + usize::from(key.1) * 7 + key.2 as usize) % SHARDS;
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
@@ -267,24 +327,40 @@ impl PageCache {
     }
 
     fn put(&self, key: PageKey, page: Arc<[u8]>) {
-        self.read.fetch_add(page.len() as u64, Ordering::Relaxed);
+        let bytes = page.len();
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut shard = self.shard(&key);
-        let shard = &mut *shard;
-        shard.bytes += page.len();
-        if let Some((before, _)) = shard.pages.insert(key, (page, false)) {
-            // Two threads read it at once.
-            shard.bytes -= before.len();
+        if shard.pages.insert(key, (page, false)).is_some() {
+            // Two threads read it at once: it is in its queue.
             return;
         }
-        shard.order.push_back(key);
-        while shard.bytes > self.room {
-            let Some(oldest) = shard.order.pop_front() else { return };
-            let asked = shard.pages.get_mut(&oldest).is_some_and(|(_, asked)| std::mem::take(asked));
-            if asked {
-                shard.order.push_back(oldest);
-            } else {
-                shard.bytes -= shard.pages.remove(&oldest).map_or(0, |(page, _)| page.len());
-            }
-        }
+        let queue = if key.1 == Section::Rows as u8 { &mut shard.rows } else { &mut shard.others };
+        queue.order.push_back(key);
+        queue.bytes += bytes;
+        shard.shrink(self.room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_leave_the_cache_before_what_every_step_asks_for() {
+        let cache = PageCache::new(SHARDS * 8 * PAGE);
+        let page: Arc<[u8]> = vec![0; PAGE].into();
+        let pages = |section: Section, n: usize| {
+            let all = (0..).map(move |page| (1, section as u8, page));
+            all.filter(|key| shard_of(key) == 0).take(n)
+        };
+        let there = |section, n| pages(section, n).filter(|key| cache.get(key).is_some()).count();
+        let put = |section, n| pages(section, n).for_each(|key| cache.put(key, page.clone()));
+        put(Section::Rows, 8);
+        assert_eq!(there(Section::Rows, 8), 8, "they take all room while nothing else does");
+        put(Section::Names, 6);
+        put(Section::Rows, 40);
+        assert_eq!((there(Section::Names, 6), there(Section::Rows, 40)), (6, 2));
+        put(Section::Names, 40);
+        assert_eq!((there(Section::Names, 40), there(Section::Rows, 40)), (6, 2));
     }
 }
