@@ -129,6 +129,7 @@ pub fn newest(state: &GraphState, vertex: &VertexName, kind: &str, at: u64) -> R
             until: version.until,
             user: version.user,
             deleted: false,
+            archived: None,
         });
     }
     Ok(relations)

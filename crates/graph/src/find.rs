@@ -40,13 +40,17 @@ impl VertexTest {
             let within = |version: &&VertexVersion| {
                 !version.deleted && (from..=to).contains(&version.stamp) && version.stamp <= at
             };
-            for version in versions.iter().filter(within) {
+            for version in versions.iter().filter(within).filter(|version| !version.archived) {
                 let fixed = version.fixed.as_ref();
                 if pass(&self.tests, |name| either(fixed, &version.props, name))? {
                     return Ok(true);
                 }
             }
-            return Ok(false);
+            return match versions.iter().filter(within).find_map(|version| state.vertex_archived_in(version)) {
+                Some(_) if self.tests.is_empty() => Ok(true),
+                Some(url) => Err(read::moved(name, &url)),
+                None => Ok(false),
+            };
         }
         let holding = standing(&versions, at, VertexVersion::facts);
         let put = |version: &&VertexVersion| !version.deleted && version.stamp <= at;
@@ -55,7 +59,12 @@ impl VertexTest {
             false => holding,
         };
         let Some(newest) = holding.first() else { return Ok(false) };
-        let fixed = holding.iter().find_map(|version| version.fixed.as_ref());
+        let fixed = holding.iter().find(|version| version.fixed.is_some());
+        let asked = [Some(newest), fixed].into_iter().flatten();
+        if let Some(url) = asked.into_iter().find_map(|version| state.vertex_archived_in(version)) {
+            return Err(read::moved(name, &url));
+        }
+        let fixed = fixed.and_then(|version| version.fixed.as_ref());
         pass(&self.tests, |name| either(fixed, &newest.props, name))
     }
 }
@@ -87,7 +96,7 @@ pub fn find(
 ) -> Result<Vec<Vertex>> {
     let found = starts(state, test, at.unwrap_or(END), false)?;
     let wanted = found.into_iter().take(limit.unwrap_or(usize::MAX));
-    wanted.map(|place| read::vertex(state, &state.name(place)?, at)).collect()
+    wanted.map(|place| read::shown(state, &state.name(place)?, at)).collect()
 }
 
 /// The vertices that pass a test, in the order of their places.
@@ -101,7 +110,8 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
             }
         }
     } else {
-        for place in candidates(state, test)? {
+        let now = at == END && !causal && test.versions.is_none();
+        for place in candidates(state, test, now)? {
             let name = state.name(place)?;
             if test.passes(state, &name, at, causal)? && (causal || is_there(state, place, at)?) {
                 found.push(place);
@@ -113,10 +123,12 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
     Ok(found)
 }
 
-/// What may pass: by a property that is indexed, or else by type, or else all.
-fn candidates(state: &GraphState, test: &VertexTest) -> Result<Vec<VertexPlace>> {
+/// What may pass: by a property that is indexed, or else by type, or else all. Of what was moved to another store no
+/// index knows the properties; `now`: what was moved does not count.
+fn candidates(state: &GraphState, test: &VertexTest, now: bool) -> Result<Vec<VertexPlace>> {
+    let all_here = now || state.archives().next().is_none();
     let indexed = test.tests.iter().find(|(name, _)| match &test.kind {
-        Some(kind) => state.vocabulary().indexes(kind, name),
+        Some(kind) => all_here && state.vocabulary().indexes(kind, name),
         None => false,
     });
     let mut places = Vec::new();

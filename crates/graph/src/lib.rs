@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`cause`] | what a walk by cause takes |
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`archive`] | moving hidden versions to another store |
 //! | [`audit`] | what a user did, or who had to do with a file |
 //! | [`dossier`] | a lineage with all that is known of it |
 //! | [`find`] | vertices by what they are |
@@ -22,6 +23,7 @@
 //! | [`travel`] | traversals, step by step |
 //! | [`view`] | how the state follows the logs |
 
+pub mod archive;
 pub mod audit;
 pub mod cause;
 pub mod dossier;

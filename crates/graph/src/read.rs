@@ -1,7 +1,12 @@
 //! What is read of one vertex: itself, its versions, the relations at it.
+//!
+//! What was moved to another store is listed without its properties, with the store's URL; who asks for it alone is
+//! told that it is not here.
+
+use std::sync::Arc;
 
 use fieldstone_core::value::Value;
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
@@ -24,6 +29,8 @@ pub struct Vertex {
     pub user: u32,
     /// Whether the version is a deletion.
     pub deleted: bool,
+    /// The store that has the properties of this version, where they were moved to one; here they are absent.
+    pub archived: Option<Arc<str>>,
 }
 
 /// A version of a relation, as the vertex that was asked for has it.
@@ -49,6 +56,8 @@ pub struct Relation {
     pub user: u32,
     /// Whether the version is a deletion.
     pub deleted: bool,
+    /// The store that has the properties of this version, where they were moved to one; here they are absent.
+    pub archived: Option<Arc<str>>,
 }
 
 /// Which versions of relations are read.
@@ -73,10 +82,18 @@ impl Versions {
     pub const ALL: Versions = Versions::Between(0, END);
 }
 
-fn filled(name: &VertexName, version: &VertexVersion, fixed: Vec<(String, Value)>) -> Result<Vertex> {
+fn filled(
+    state: &GraphState,
+    name: &VertexName,
+    version: &VertexVersion,
+    fixed: Option<&VertexVersion>,
+) -> Result<Vertex> {
+    let moved = [Some(version), fixed].into_iter().flatten().find(|version| version.archived);
+    let given = fixed.and_then(|version| version.fixed.as_ref());
     Ok(Vertex {
         name: name.clone(),
-        fixed,
+        archived: moved.and_then(|version| state.vertex_archived_in(version)),
+        fixed: given.map(|props| props.pairs()).transpose()?.unwrap_or_default(),
         props: version.props.pairs()?,
         stamp: version.stamp,
         time: version.time,
@@ -85,15 +102,30 @@ fn filled(name: &VertexName, version: &VertexVersion, fixed: Vec<(String, Value)
     })
 }
 
-/// A vertex as it was at a moment, or is; NotFound where none was.
+/// A vertex as it was at a moment, or is; NotFound where none was, and where what it was is in another store.
 pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
+    let found = shown(state, name, at)?;
+    match &found.archived {
+        Some(url) => Err(moved(name, url)),
+        None => Ok(found),
+    }
+}
+
+/// That what something was then is in another store.
+pub fn moved(what: impl std::fmt::Display, url: &str) -> Error {
+    Code::VersionArchived
+        .error(format!("what {what} was then is in another store: {url}"))
+        .with_hint("open that store and ask it")
+}
+
+/// The same; of what is in another store that it is there.
+pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<Vertex> {
     let (place, at) = (VertexPlace::of(name), at.unwrap_or(END));
     let versions = state.vertex_versions(place)?;
     let standing = standing(&versions, at, VertexVersion::facts);
     if let Some(version) = standing.first() {
-        let fixed = standing.iter().find_map(|version| version.fixed.as_ref());
-        let fixed = fixed.map(|props| props.pairs()).transpose()?.unwrap_or_default();
-        return filled(name, version, fixed);
+        let fixed = standing.iter().find(|version| version.fixed.is_some());
+        return filled(state, name, version, fixed.copied());
     }
     // Nobody put it, but a relation that leads from or to it.
     let mut first: Option<EdgeVersion> = None;
@@ -117,17 +149,14 @@ pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<
         time: first.stamp as i64,
         user: first.user,
         deleted: false,
+        archived: None,
     })
 }
 
 /// All versions of a vertex, newest first.
 pub fn versions(state: &GraphState, name: &VertexName) -> Result<Vec<Vertex>> {
     let versions = state.vertex_versions(VertexPlace::of(name))?;
-    let filled = |version: &VertexVersion| {
-        let fixed = version.fixed.as_ref().map(|props| props.pairs()).transpose()?;
-        filled(name, version, fixed.unwrap_or_default())
-    };
-    versions.iter().map(filled).collect()
+    versions.iter().map(|version| filled(state, name, version, Some(version))).collect()
 }
 
 /// Relations at a vertex, of one type (as either end calls it) or all, at most so many versions.
@@ -186,5 +215,6 @@ pub fn relation(
         until: version.until,
         user: version.user,
         deleted: version.deleted,
+        archived: state.archived_in(version),
     })
 }

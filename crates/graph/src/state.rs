@@ -18,7 +18,7 @@ use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use crate::frame::Frame;
-use crate::segment::Segment;
+use crate::segment::{ArchiveRow, Segment};
 use crate::vocabulary::{Direction, Vocabulary};
 
 /// The end of time: everything is older.
@@ -49,6 +49,8 @@ pub struct VertexVersion {
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
+    /// Whether its properties were moved to another store.
+    pub archived: bool,
     /// Static properties, where they are given.
     pub fixed: Option<Props>,
     /// The user's properties.
@@ -70,6 +72,8 @@ pub struct EdgeVersion {
     pub deleted: bool,
     /// Whether it replaces what its target was before.
     pub replaces: bool,
+    /// Whether its properties were moved to another store.
+    pub archived: bool,
     /// Where its row is: which segment, and where behind the vertex's own.
     row: RowPlace,
 }
@@ -172,6 +176,28 @@ impl GraphState {
         self.segments.iter().any(|segment| segment.names.iter().any(|name| **name == *kind))
     }
 
+    /// Where content was moved to, each commit by itself.
+    pub fn archives(&self) -> impl Iterator<Item = &ArchiveRow> {
+        self.segments.iter().flat_map(|segment| &segment.archives)
+    }
+
+    /// The store that has the properties of a version of a relation, where they were moved to one.
+    pub fn archived_in(&self, version: &EdgeVersion) -> Option<Arc<str>> {
+        version.archived.then(|| self.url_of(version.known, version.user))
+    }
+
+    /// The same of a version of a vertex.
+    pub fn vertex_archived_in(&self, version: &VertexVersion) -> Option<Arc<str>> {
+        version.archived.then(|| self.url_of(version.known, version.user))
+    }
+
+    /// Where a commit of a user says that its marked versions are.
+    fn url_of(&self, known: CommitKnown, user: u32) -> Arc<str> {
+        // A commit names one store; should two be known at once, everybody takes the same.
+        let of_commit = self.archives().filter(|row| (row.known, row.user) == (known, user));
+        of_commit.map(|row| &row.archive).min().map_or_else(|| "".into(), |archive| archive.url.clone())
+    }
+
     /// The greatest stamp in it.
     pub fn most(&self) -> u64 {
         self.most
@@ -210,6 +236,7 @@ impl GraphState {
                     known: segment.known(version.known)?,
                     user: segment.user(version.user)?,
                     deleted: version.deleted,
+                    archived: version.archived,
                     fixed: version.fixed,
                     props: version.props,
                 });
@@ -217,7 +244,7 @@ impl GraphState {
         }
         let content = |v: &VertexVersion| {
             let fixed = v.fixed.as_ref().map(|props| props.bytes().to_vec());
-            Reverse((v.deleted, fixed, v.props.bytes().to_vec(), v.time))
+            Reverse((v.deleted, !v.archived, fixed, v.props.bytes().to_vec(), v.time))
         };
         let order = |v: &VertexVersion| (Reverse(v.stamp), v.user, Reverse(v.known));
         all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| content(a).cmp(&content(b))));
@@ -307,7 +334,7 @@ impl GraphState {
         }
         for edge in merged.iter_mut().filter(|edge| edge.versions.len() > 1) {
             let order = |v: &EdgeVersion| {
-                let content = Reverse((v.deleted, v.until, v.replaces));
+                let content = Reverse((v.deleted, v.until, v.replaces, !v.archived));
                 (Reverse(v.stamp), v.user, Reverse(v.known), content)
             };
             edge.versions.sort_by_key(order);
@@ -414,6 +441,7 @@ fn edge_versions(
             user: segment.user(version.user)?,
             deleted: version.deleted,
             replaces: version.replaces,
+            archived: version.archived,
             row: RowPlace { segment: i as u32, vertex, far: end.number, from, len: version.row },
         });
         from += u64::from(version.row);

@@ -563,6 +563,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
         for v in state.vertex_versions(place)? {
             // Writing to a text does not fail.
             let _ = write!(line, " {}:{}:{}:{}", v.stamp, v.time, v.user, v.deleted);
+            line.push_str(if v.archived { ":archived" } else { "" });
             let _ = write!(line, ":{:?}:{:?}", v.fixed.map(|fixed| fixed.pairs()), v.props.pairs()?);
         }
         lines.push(line);
@@ -573,6 +574,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
                 let ended = state.ended(version, [place, edge.far], u64::MAX)?;
                 let _ = write!(line, " {}:{:?}:{ended:?}", version.stamp, version.until);
                 let _ = write!(line, ":{}:{}:{}", version.user, version.deleted, version.replaces);
+                line.push_str(if version.archived { ":archived" } else { "" });
                 if !edge.direction.reverse {
                     // The row stands there alone.
                     let (time, props) = state.row(place, &edge, version)?;
@@ -583,6 +585,9 @@ pub fn dump(state: &GraphState) -> Result<String> {
         }
     }
     lines.sort_unstable();
+    let archives: BTreeSet<String> =
+        state.archives().map(|row| format!("archived: {:?} {}", row.archive, row.user)).collect();
+    lines.extend(archives);
     lines.extend(state.vocabulary().conflicts().iter().map(|why| format!("conflict: {why}")));
     let mut text = lines.join("\n");
     text.push('\n');

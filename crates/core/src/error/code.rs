@@ -190,6 +190,9 @@ codes! {
     VertexNotFound = "vertex-not-found", NotFound, final,
         "The graph has no vertex of this type and id.",
         "Write its id out: a file's is its full path.";
+    VersionArchived = "version-archived", NotFound, final,
+        "The version of a vertex or relation was moved to another store.",
+        "Ask the store that the hint names.";
     RelationNotFound = "relation-not-found", NotFound, final,
         "The graph has no such relation between these vertices.",
         "See those of one of them with `edges`.";

@@ -22,8 +22,8 @@ pub const ROWS_MAX: usize = 65_536;
 ///     props: Props::default(),
 /// };
 /// let side = Record::Relations(vec![row]).encode();
-/// let body = Record::relations_body(&side)?.unwrap_or_default();
-/// let columns = RelationColumns::of_body(&body)?;
+/// let own = Record::relations_body(&side)?.expect("relations");
+/// let columns = RelationColumns::of_body(&own.body)?;
 /// assert_eq!(columns.target_ids, ["/data/a.nc"]);
 /// # Ok::<(), fieldstone_core::Error>(())
 /// ```

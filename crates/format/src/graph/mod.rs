@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub use batch::{PropValue, RelationBatch, TextColumn};
 pub use columns::{ROWS_MAX, RelationColumns};
 pub use props::Props;
-pub use record::{KINDS, Record, RelationParts, is_graph, put_relation_parts};
+pub use record::{KINDS, Record, RelationParts, RelationsBody, is_graph, put_relation_parts};
 pub use types::{EdgeType, TypeDecl, VertexType};
 
 /// A vertex's type and id: what it is named by.
@@ -63,6 +63,15 @@ pub struct Version {
     pub time: i64,
     /// Whether it is a deletion.
     pub deleted: bool,
+}
+
+/// Where versions were moved to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Archive {
+    /// The stamp from which on nothing that was moved is seen.
+    pub before: u64,
+    /// The store that has them.
+    pub url: Arc<str>,
 }
 
 /// One version of a vertex.

@@ -120,6 +120,19 @@ impl Props {
         Ok(pairs)
     }
 
+    /// Whether `replaces` is true among them. Those that cannot be read replace nothing.
+    pub fn replaces(&self) -> bool {
+        Props::check(&self.0).is_ok_and(|(_, replaces)| replaces)
+    }
+
+    /// Nothing but that `replaces` is true.
+    pub fn replacing() -> Props {
+        let mut bytes = vec![1];
+        bytes.put_bytes(REPLACES.as_bytes());
+        put_value(&mut bytes, &Value::Bool(true));
+        Props(bytes.into())
+    }
+
     /// One of them.
     pub fn get(&self, name: &str) -> Result<Option<Value>> {
         let mut found = None;

@@ -5,6 +5,7 @@
 //! relations = n: varint  strings(n) types  strings(n) strings(n) source  strings(n) strings(n) target
 //!             versions(n)  ints(n) whether it ends  [ints(m) until - stamp]  strings(n) props
 //! versions  = ints(n) stamps  ints(n) time - stamp  ints(n) whether deleted
+//! archived  = before: u64  url: text  vertices, or relations
 //! ```
 //! Static properties of no bytes are those that are not given; of none that are given the count 0 is there.
 
@@ -17,7 +18,7 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::columns::{ROWS_MAX, RelationColumns, read_names, read_rows, read_versions};
 use super::types::{put_types, read_types};
-use super::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
+use super::{Archive, Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{ShortHasher, put_ints, put_strings, read_strings};
 use crate::log::SideRecord;
@@ -28,6 +29,8 @@ pub const KINDS: std::ops::RangeInclusive<u16> = 0x0200..=0x02ff;
 const VERTICES: u16 = 0x0200;
 pub(super) const RELATIONS: u16 = 0x0201;
 const TYPES: u16 = 0x0202;
+const ARCHIVED_VERTICES: u16 = 0x0203;
+const ARCHIVED_RELATIONS: u16 = 0x0204;
 
 /// Bytes of rows after which a record is split.
 pub(super) const SPLIT_BYTES: usize = 16 << 20;
@@ -46,6 +49,19 @@ pub enum Record {
     Relations(Vec<RelationRow>),
     /// Declared types.
     Types(Vec<TypeDecl>),
+    /// Versions of vertices whose content was moved to another store.
+    ArchivedVertices(Archive, Vec<VertexRow>),
+    /// Versions of relations whose content was moved to another store.
+    ArchivedRelations(Archive, Vec<RelationRow>),
+}
+
+/// The body of a record of relations.
+#[derive(Debug)]
+pub struct RelationsBody<'a> {
+    /// For [`RelationColumns`].
+    pub body: Cow<'a, [u8]>,
+    /// Where the content of these versions was moved to; `None`: it is here.
+    pub archive: Option<Archive>,
 }
 
 impl Record {
@@ -64,6 +80,16 @@ impl Record {
             Record::Types(types) => {
                 put_types(&mut body, types);
                 TYPES
+            }
+            Record::ArchivedVertices(archive, rows) => {
+                put_archive(&mut body, archive);
+                put_vertices(&mut body, rows);
+                ARCHIVED_VERTICES
+            }
+            Record::ArchivedRelations(archive, rows) => {
+                put_archive(&mut body, archive);
+                put_relations(&mut body, rows);
+                ARCHIVED_RELATIONS
             }
         };
         side::encode(kind, &body)
@@ -85,9 +111,33 @@ impl Record {
         records
     }
 
+    /// Marks of versions whose content was moved, as side records, each of a length that is read again.
+    pub fn encode_archived(
+        archive: &Archive,
+        vertices: &[VertexRow],
+        relations: &[RelationRow],
+    ) -> Vec<SideRecord> {
+        let of_vertices = parts(vertices, VertexRow::weight).into_iter();
+        let of_relations = parts(relations, RelationRow::weight).into_iter();
+        of_vertices
+            .map(|part| Record::ArchivedVertices(archive.clone(), part.to_vec()).encode())
+            .chain(of_relations.map(|part| Record::ArchivedRelations(archive.clone(), part.to_vec()).encode()))
+            .collect()
+    }
+
     /// The body of a side record of relations, for [`RelationColumns`]; `None` for another kind.
-    pub fn relations_body(side: &SideRecord) -> Result<Option<Cow<'_, [u8]>>> {
-        if side.kind == RELATIONS { side::body(side).map(Some) } else { Ok(None) }
+    pub fn relations_body(side: &SideRecord) -> Result<Option<RelationsBody<'_>>> {
+        match side.kind {
+            RELATIONS => Ok(Some(RelationsBody { body: side::body(side)?, archive: None })),
+            ARCHIVED_RELATIONS => {
+                let body = side::body(side)?;
+                let mut cursor = Cursor::new(&body);
+                let archive = Some(read_archive(&mut cursor)?);
+                let behind = body[cursor.position()..].to_vec();
+                Ok(Some(RelationsBody { body: behind.into(), archive }))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Reads the bytes of a side record of types.
@@ -221,12 +271,41 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         VERTICES => Record::Vertices(read_vertices(&mut cursor)?),
         RELATIONS => Record::Relations(read_relations(&mut cursor)?),
         TYPES => Record::Types(read_types(&mut cursor)?),
+        ARCHIVED_VERTICES => {
+            let archive = read_archive(&mut cursor)?;
+            let rows = read_vertices(&mut cursor)?;
+            check_archived(rows.iter().map(|row| row.version))?;
+            Record::ArchivedVertices(archive, rows)
+        }
+        ARCHIVED_RELATIONS => {
+            let archive = read_archive(&mut cursor)?;
+            let rows = read_relations(&mut cursor)?;
+            check_archived(rows.iter().map(|row| row.version))?;
+            Record::ArchivedRelations(archive, rows)
+        }
         _ => {
             let message = "it was written by a later release";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the graph"));
         }
     };
     if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a record is longer than its content")) }
+}
+
+fn put_archive(out: &mut Vec<u8>, archive: &Archive) {
+    out.put_u64(archive.before);
+    out.put_bytes(archive.url.as_bytes());
+}
+
+fn read_archive(cursor: &mut Cursor<'_>) -> Result<Archive> {
+    Ok(Archive { before: cursor.u64()?, url: cursor.text()?.into() })
+}
+
+/// Deletions are never moved.
+pub(super) fn check_archived(mut versions: impl Iterator<Item = Version>) -> Result<()> {
+    match versions.any(|version| version.deleted) {
+        true => Err(Error::corrupt("a deletion is said to be archived")),
+        false => Ok(()),
+    }
 }
 
 /// Texts of a column, of which equal ones are one.
@@ -341,9 +420,28 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(kind in 0x0200u16..0x0204, mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn marks_come_back(
+            mut vertices in proptest::collection::vec(vertex(), 1..9),
+            mut relations in proptest::collection::vec(relation(), 1..9), before in any::<u64>(), url in "[a-z:/]{0,9}",
+        ) {
+            vertices.iter_mut().for_each(|row| row.version.deleted = false);
+            relations.iter_mut().for_each(|row| row.version.deleted = false);
+            let archive = Archive { before, url: url.as_str().into() };
+            let sides = Record::encode_archived(&archive, &vertices, &relations);
+            let read: Vec<Record> = sides.iter().map(|side| Record::decode(side).unwrap()).collect();
+            let marks = [
+                Record::ArchivedVertices(archive.clone(), vertices), Record::ArchivedRelations(archive.clone(), relations),
+            ];
+            prop_assert_eq!(&read[..], &marks[..]);
+            let own = Record::relations_body(&sides[1]).unwrap().unwrap();
+            prop_assert_eq!(own.archive, Some(archive));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(kind in 0x0200u16..0x0206, mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             bytes.insert(0, 0);
-            let _ = Record::decode(&SideRecord { kind, bytes: bytes.into() });
+            let side = SideRecord { kind, bytes: bytes.into() };
+            let _ = (Record::decode(&side), Record::relations_body(&side).map(|own| own.is_some()));
         }
     }
 

@@ -11,6 +11,7 @@
 //! version   = head: u8  stamp - base: zigzag  index of known: varint  [until - stamp: zigzag]  [user: varint]
 //!             [length of the row: varint]
 //! head      = 1 deletion  2 until  4 replaces  8 user is not 0  16 there is a row
+//!             32 its content was moved to another store
 //! ```
 //! `rows` is where the group's rows begin behind the vertex's own; rows of a group follow one another in the order
 //! of its versions. Groups of relations that reach the vertex have none: the row stands with the source.
@@ -28,6 +29,7 @@ const UNTIL: u8 = 2;
 const REPLACES: u8 = 4;
 const USER: u8 = 8;
 const ROW: u8 = 16;
+const ARCHIVED: u8 = 32;
 
 /// One version of a relation, as adjacency has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct EdgeVersion {
     pub deleted: bool,
     /// Whether it replaces what its target was before.
     pub replaces: bool,
+    /// Whether its properties were moved to another store.
+    pub archived: bool,
     /// Length of its row.
     pub row: u32,
 }
@@ -63,7 +67,7 @@ pub struct FarEnd {
 /// ```
 /// use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion, groups};
 /// let version =
-///     EdgeVersion { stamp: 7, known: 0, until: None, user: 0, deleted: false, replaces: false, row: 0 };
+///     EdgeVersion { stamp: 7, known: 0, until: None, user: 0, deleted: false, replaces: false, archived: false, row: 0 };
 /// let mut writer = AdjacencyWriter::new(5);
 /// writer.group(4, 0);
 /// writer.version(17, version);
@@ -162,14 +166,15 @@ impl AdjacencyWriter {
 }
 
 fn put_version(out: &mut Vec<u8>, base: u64, version: &EdgeVersion) {
-    let EdgeVersion { stamp, known, until, user, deleted, replaces, row } = *version;
+    let EdgeVersion { stamp, known, until, user, deleted, replaces, archived, row } = *version;
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
     out.push(
         bit(deleted, DELETED)
             | bit(until.is_some(), UNTIL)
             | bit(replaces, REPLACES)
             | bit(user != 0, USER)
-            | bit(row != 0, ROW),
+            | bit(row != 0, ROW)
+            | bit(archived, ARCHIVED),
     );
     put_zigzag(out, stamp.wrapping_sub(base) as i64);
     out.put_varint(u64::from(known));
@@ -186,7 +191,7 @@ fn put_version(out: &mut Vec<u8>, base: u64, version: &EdgeVersion) {
 
 fn read_version(cursor: &mut Cursor<'_>, base: u64) -> Result<EdgeVersion> {
     let head = cursor.u8()?;
-    if head & !(DELETED | UNTIL | REPLACES | USER | ROW) != 0 {
+    if head & !(DELETED | UNTIL | REPLACES | USER | ROW | ARCHIVED) != 0 {
         return Err(cursor.fail("a version has unknown flags"));
     }
     let stamp = base.wrapping_add(read_zigzag(cursor)? as u64);
@@ -204,6 +209,7 @@ fn read_version(cursor: &mut Cursor<'_>, base: u64) -> Result<EdgeVersion> {
         user,
         deleted: head & DELETED != 0,
         replaces: head & REPLACES != 0,
+        archived: head & ARCHIVED != 0,
         row,
     })
 }
@@ -406,15 +412,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn version() -> impl Strategy<Value = EdgeVersion> {
-        let flags = (any::<bool>(), any::<bool>(), proptest::option::of(any::<u64>()));
+        let flags = (any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(any::<u64>()));
         (any::<u64>(), any::<u32>(), 0..3u32, 0..200u32, flags).prop_map(
-            |(stamp, known, user, row, (deleted, replaces, until))| EdgeVersion {
+            |(stamp, known, user, row, (deleted, replaces, archived, until))| EdgeVersion {
                 stamp,
                 known,
                 until,
                 user,
                 deleted,
                 replaces,
+                archived,
                 row,
             },
         )

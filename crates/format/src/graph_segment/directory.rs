@@ -19,7 +19,7 @@ use crate::{Id, crc, unknown_version};
 pub const MAGIC: [u8; 8] = *b"FSGRAPHS";
 /// Bytes of the trailer.
 pub const TRAILER: usize = 32;
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// A section of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,11 +41,13 @@ pub enum Section {
     Types,
     /// Names of vertices.
     Names,
+    /// Stores to which content was moved.
+    Archives,
 }
 
 impl Section {
     /// Every section, in order.
-    pub const ALL: [Section; 8] = [
+    pub const ALL: [Section; 9] = [
         Section::Places,
         Section::Offsets,
         Section::Rows,
@@ -54,6 +56,7 @@ impl Section {
         Section::Tombstones,
         Section::Types,
         Section::Names,
+        Section::Archives,
     ];
 }
 

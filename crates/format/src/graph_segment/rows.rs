@@ -6,6 +6,7 @@
 //! version = head: u8  stamp - base: zigzag  index of known: varint  user: varint  time - stamp: zigzag
 //!           [static: bytes]  [properties: bytes]
 //! head    = 1 deletion  2 static properties are given  4 there are properties
+//!           8 what it says was moved to another store
 //! row     = time - stamp: zigzag  the bytes of the properties
 //! ```
 //! Names stand apart: who follows relations reads those of many vertices and the rows of few.
@@ -22,6 +23,7 @@ use crate::graph::Props;
 const DELETED: u8 = 1;
 const FIXED: u8 = 2;
 const PROPS: u8 = 4;
+const ARCHIVED: u8 = 8;
 
 /// One version of a vertex, as a segment has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct VertexVersion {
     pub user: u32,
     /// Whether it is a deletion.
     pub deleted: bool,
+    /// Whether its properties were moved to another store.
+    pub archived: bool,
     /// Static properties, where they are given.
     pub fixed: Option<Props>,
     /// The user's properties.
@@ -68,7 +72,8 @@ pub fn put_vertex(out: &mut Vec<u8>, base: u64, versions: &[VertexVersion]) {
         out.push(
             bit(version.deleted, DELETED)
                 | bit(version.fixed.is_some(), FIXED)
-                | bit(!version.props.is_empty(), PROPS),
+                | bit(!version.props.is_empty(), PROPS)
+                | bit(version.archived, ARCHIVED),
         );
         put_zigzag(out, version.stamp.wrapping_sub(base) as i64);
         out.put_varint(u64::from(version.known));
@@ -104,7 +109,8 @@ pub fn read_vertex(bytes: &[u8], base: u64) -> Result<(Vec<VertexVersion>, usize
         let time = (stamp as i64).wrapping_add(read_zigzag(&mut cursor)?);
         let fixed = if head & FIXED == 0 { None } else { Some(Props::of_bytes(cursor.bytes()?)) };
         let props = if head & PROPS == 0 { Props::default() } else { Props::of_bytes(cursor.bytes()?) };
-        versions.push(VertexVersion { stamp, time, known, user, deleted: head & DELETED != 0, fixed, props });
+        let (deleted, archived) = (head & DELETED != 0, head & ARCHIVED != 0);
+        versions.push(VertexVersion { stamp, time, known, user, deleted, archived, fixed, props });
     }
     Ok((versions, outer.position()))
 }
@@ -162,13 +168,14 @@ mod tests {
 
     fn version() -> impl Strategy<Value = VertexVersion> {
         let numbers = (any::<u64>(), any::<i64>(), any::<u32>(), any::<u32>());
-        (numbers, any::<bool>(), proptest::option::of(props()), props()).prop_map(
-            |((stamp, time, known, user), deleted, fixed, props)| VertexVersion {
+        (numbers, any::<[bool; 2]>(), proptest::option::of(props()), props()).prop_map(
+            |((stamp, time, known, user), [deleted, archived], fixed, props)| VertexVersion {
                 stamp,
                 time,
                 known,
                 user,
                 deleted,
+                archived,
                 fixed,
                 props,
             },

@@ -13,16 +13,18 @@ mod inner;
 mod partitions;
 mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::graph::{RelationBatch, TypeDecl, VertexName};
+use fieldstone_format::graph::{Archive, RelationBatch, TypeDecl, VertexName};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_journal::Journal;
 use fieldstone_journal::participant::FlushParticipant;
 
+use crate::archive::{ArchiveReport, HiddenVersions, hidden};
 use crate::audit::{Audit, AuditOptions, audit};
 use crate::dossier::{Dossier, around, dossier};
 use crate::find;
@@ -120,6 +122,42 @@ impl Graph {
         let stamp = self.inner.delete(what, time, transaction)?;
         self.inner.changed(transaction)?;
         Ok(stamp)
+    }
+
+    // ---- moving to another store
+
+    /// Hands own versions that newer ones hide at a moment, and ever after, to `take`, in portions; what is not flushed
+    /// counts. Invalid for a moment to come: what is hidden then may be seen until then.
+    pub fn hidden(
+        &self,
+        before: u64,
+        take: &mut dyn FnMut(&HiddenVersions) -> Result<()>,
+    ) -> Result<ArchiveReport> {
+        if before > self.inner.stamp() {
+            return Err(Error::invalid("before is a moment to come")
+                .with_hint("what is hidden then may be seen until then"));
+        }
+        hidden(&*self.inner.state(None)?, self.inner.user(), before, take)
+    }
+
+    /// Takes versions as another store has them, with their types and stamps. Conflict where a type is declared
+    /// otherwise here.
+    pub fn take_versions(&self, versions: &HiddenVersions) -> Result<()> {
+        self.inner.take_versions(versions)?;
+        self.inner.changed(None)
+    }
+
+    /// Marks versions as moved to a store that has them durably.
+    pub fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions) -> Result<()> {
+        self.inner.mark_archived(archive, versions)?;
+        self.inner.changed(None)
+    }
+
+    /// Where versions were moved to, each archive by itself.
+    pub fn archives(&self) -> Result<Vec<Archive>> {
+        let state = self.inner.state(None)?;
+        let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
+        Ok(archives.into_iter().cloned().collect())
     }
 
     // ---- reading: with what a transaction holds, where one is named

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{
-    Props, Record, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName, VertexRow,
+    Archive, Props, Record, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName, VertexRow,
 };
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::inner::GraphInner;
+use crate::archive::HiddenVersions;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read;
 use crate::state::{END, EdgeVersion, GraphState, standing};
@@ -52,6 +53,33 @@ impl GraphInner {
         }
         self.forget_types();
         self.journal.take_side(vec![Record::Types(types).encode()], session)
+    }
+
+    /// Takes versions as another store has them.
+    pub fn take_versions(&self, versions: &HiddenVersions) -> Result<()> {
+        self.journal.check_writable()?;
+        let state = self.state(None)?;
+        let vocabulary = state.vocabulary();
+        let is_new = |declared: &&TypeDecl| match declared {
+            TypeDecl::Vertex(vertex) => vocabulary.vertex(&vertex.name) != Some(vertex),
+            TypeDecl::Edge(edge) => vocabulary.edge(&edge.name) != Some(edge),
+        };
+        let types: Vec<TypeDecl> = versions.types.iter().filter(is_new).cloned().collect();
+        if !types.is_empty() {
+            self.define(types, None)?;
+        }
+        let HiddenVersions { vertices, relations, .. } = versions;
+        let stamps = vertices.iter().map(|row| row.version.stamp);
+        stamps.chain(relations.iter().map(|row| row.version.stamp)).for_each(|stamp| self.note_stamp(stamp));
+        self.buffer(None, vertices.clone(), relations.clone());
+        Ok(())
+    }
+
+    /// Marks versions as moved.
+    pub fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions) -> Result<()> {
+        self.journal.check_writable()?;
+        let (vertices, relations) = versions.marks();
+        self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), None)
     }
 
     /// The version of a row that is put at a stamp, or now.

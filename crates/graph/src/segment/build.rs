@@ -17,7 +17,7 @@ use fieldstone_format::graph_segment::rows::VertexVersion;
 
 use super::Segment;
 use super::rows::{CommitOrder, RelationLine, Rows, VertexLine};
-use super::write::{MemorySink, NewRow, Writer};
+use super::write::{Declared, MemorySink, NewRow, Writer};
 
 /// Sorted distinct items, by which they are numbered.
 fn numbered<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
@@ -110,9 +110,9 @@ impl Versions for OfVertices<'_> {
 
     fn content(&self, a: u32, b: u32) -> Ordering {
         let content = |line: u32| {
-            let row = &self.0.vertices[line as usize].row;
+            let VertexLine { row, archived, .. } = &self.0.vertices[line as usize];
             let fixed = row.fixed.as_ref().map(|props| props.bytes());
-            (row.version.deleted, fixed, row.props.bytes(), row.version.time)
+            (row.version.deleted, !archived, fixed, row.props.bytes(), row.version.time)
         };
         content(a).cmp(&content(b))
     }
@@ -133,7 +133,7 @@ impl Versions for OfRelations<'_> {
     fn content(&self, a: u32, b: u32) -> Ordering {
         let content = |line: u32| {
             let line = &self.0.relations[line as usize];
-            (line.deleted, line.until, line.replaces, line.time, self.0.props(line))
+            (line.deleted, line.until, line.replaces, !line.archived, line.time, self.0.props(line))
         };
         content(a).cmp(&content(b))
     }
@@ -272,7 +272,7 @@ pub fn build(rows: &Rows) -> Result<Segment> {
     }
     let names = tables.names.iter().map(|name| (*name).to_owned()).collect();
     let count = tables.by_place.len() as u64;
-    let summary = writer.finish(count, names, tables.users, &tables.known, &rows.types)?;
+    let summary = writer.finish(count, names, tables.users, &tables.known, &Declared { types: &rows.types, archives: &rows.archives })?;
     Segment::over(sink.storage(), summary)
 }
 
@@ -291,6 +291,7 @@ fn vertex_version(line: &VertexLine, tables: &Tables<'_>) -> VertexVersion {
         known,
         user,
         deleted: row.version.deleted,
+        archived: line.archived,
         fixed: row.fixed.clone(),
         props: row.props.clone(),
     }
@@ -298,6 +299,6 @@ fn vertex_version(line: &VertexLine, tables: &Tables<'_>) -> VertexVersion {
 
 fn edge_version(line: &RelationLine, tables: &Tables<'_>) -> EdgeVersion {
     let (known, user) = tables.commits[line.commit as usize];
-    let RelationLine { stamp, until, deleted, replaces, .. } = *line;
-    EdgeVersion { stamp, known, until, user, deleted, replaces, row: 0 }
+    let RelationLine { stamp, until, deleted, replaces, archived, .. } = *line;
+    EdgeVersion { stamp, known, until, user, deleted, replaces, archived, row: 0 }
 }

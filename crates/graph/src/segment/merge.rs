@@ -16,8 +16,8 @@ use fieldstone_format::graph_segment::directory::Summary;
 use fieldstone_format::graph_segment::rows::{VertexVersion, read_name, read_row, read_vertex, relations_at};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
-use super::write::{MemorySink, NewRow, Sink, Writer};
-use super::{SectionBytes, Segment, TypeRow, outside};
+use super::write::{Declared, MemorySink, NewRow, Sink, Writer};
+use super::{ArchiveRow, SectionBytes, Segment, TypeRow, outside};
 
 /// Bytes to which segments in memory are merged.
 const YOUNG: u64 = 8 << 20;
@@ -116,8 +116,15 @@ pub fn merge_kept<S: Sink>(
             types.push(row.clone());
         }
     }
+    let mut archives: Vec<ArchiveRow> = Vec::new();
+    for row in segments.iter().flat_map(|segment| &segment.archives) {
+        if !archives.contains(row) {
+            archives.push(row.clone());
+        }
+    }
     let Numbering { names, users, known } = numbering;
-    writer.finish(u64::from(vertices), names, users, &known, &types)
+    let declared = Declared { types: &types, archives: &archives };
+    writer.finish(u64::from(vertices), names, users, &known, &declared)
 }
 
 /// Gives each vertex its new number; how many there are.
@@ -259,18 +266,18 @@ fn each_half<'a>(
 }
 
 /// By what one of two is taken where all else is equal: any rule that does not depend on what came first.
-fn content(version: &VertexVersion) -> (bool, Option<&[u8]>, &[u8], i64) {
+fn content(version: &VertexVersion) -> (bool, bool, Option<&[u8]>, &[u8], i64) {
     let fixed = version.fixed.as_ref().map(|props| props.bytes());
-    (version.deleted, fixed, version.props.bytes(), version.time)
+    (version.deleted, !version.archived, fixed, version.props.bytes(), version.time)
 }
 
 /// The same of relations. What both directions have comes first, so that both take the same.
-fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool, Option<(i64, Props)>) {
+fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool, bool, Option<(i64, Props)>) {
     let row = match row {
         NewRow::Bytes(bytes) => read_row(bytes, version.stamp).ok(),
         _ => None,
     };
-    (version.deleted, version.until, version.replaces, row)
+    (version.deleted, version.until, version.replaces, !version.archived, row)
 }
 
 /// Merges young segments in memory, so that each is more than twice as large as the next, or as large as one grows

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::{TypeDecl, VertexName};
+use fieldstone_format::graph::{Archive, TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
 use fieldstone_format::graph_segment::rows::{read_name, relations_at};
 use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace};
@@ -50,6 +50,17 @@ pub struct TypeRow {
     pub declared: TypeDecl,
 }
 
+/// Where versions were moved to by what a commit says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveRow {
+    /// When the commit became known: that of each version it marks.
+    pub known: CommitKnown,
+    /// Whose versions.
+    pub user: u32,
+    /// Where to.
+    pub archive: Archive,
+}
+
 /// A deletion of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tombstone {
@@ -71,6 +82,8 @@ pub struct Segment {
     pub names: Vec<Arc<str>>,
     /// Declared types.
     pub types: Vec<TypeRow>,
+    /// Stores to which content was moved.
+    pub archives: Vec<ArchiveRow>,
     /// Deletions of vertices, by place, newest first.
     pub tombstones: Vec<Tombstone>,
     /// Bytes that it takes.
@@ -93,9 +106,10 @@ impl Segment {
         }
         let names = summary.names.iter().map(|name| name.as_str().into()).collect();
         let bytes = storage.bytes();
-        let (types, tombstones, index) = Default::default();
-        let mut segment = Segment { storage, summary, names, types, tombstones, bytes, index };
+        let (types, archives, tombstones, index) = Default::default();
+        let mut segment = Segment { storage, summary, names, types, archives, tombstones, bytes, index };
         segment.types = write::read_types(&segment.section(Section::Types)?)?;
+        segment.archives = write::read_archives(&segment.section(Section::Archives)?)?;
         segment.tombstones =
             write::read_tombstones(&segment.section(Section::Tombstones)?, &segment.summary)?;
         Ok(segment)

@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::{Record, RelationColumns, VertexName, VertexRow};
+use fieldstone_format::graph::{
+    Archive, Props, Record, RelationColumns, RelationsBody, VertexName, VertexRow,
+};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::SideRecord;
 
-use super::TypeRow;
+use super::{ArchiveRow, TypeRow};
 
 /// A commit that brought rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub struct Rows {
     pub(super) types: Vec<TypeRow>,
     /// Rows of relations stand at both ends: what has one of them may not have the other.
     pub(super) at_both_ends: bool,
+    pub(super) archives: Vec<ArchiveRow>,
     /// Bodies of records, in which properties of relations stand.
     bodies: Vec<Box<[u8]>>,
 }
@@ -43,6 +46,7 @@ pub struct Rows {
 pub(super) struct VertexLine {
     pub vertex: u32,
     pub commit: u32,
+    pub archived: bool,
     pub row: VertexRow,
 }
 
@@ -60,6 +64,7 @@ pub(super) struct RelationLine {
     pub replaces: bool,
     /// For which of its ends it stands here.
     pub ends: u8,
+    pub archived: bool,
     body: u32,
     from: u32,
     len: u32,
@@ -68,7 +73,7 @@ pub(super) struct RelationLine {
 impl Rows {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.vertices.is_empty() && self.relations.is_empty() && self.types.is_empty()
+        self.vertices.is_empty() && self.relations.is_empty() && self.types.is_empty() && self.archives.is_empty()
     }
 
     /// What is added from here on is of another commit.
@@ -82,18 +87,16 @@ impl Rows {
             self.begin(source);
         }
         let commit = self.commits.len() as u32 - 1;
-        if let Some(body) = Record::relations_body(side)? {
-            return self.add_relations(commit, body);
+        if let Some(RelationsBody { body, archive }) = Record::relations_body(side)? {
+            self.add_relations(commit, body, archive.is_some())?;
+            self.add_archive(source, archive);
+            return Ok(());
         }
         match Record::decode(side)? {
-            Record::Vertices(rows) => {
-                for row in rows {
-                    let VertexName { kind, id } = &row.vertex;
-                    let name = [(&&**kind, &&**id)];
-                    let mut vertex = 0;
-                    self.names.vertices(name.into_iter(), |_, number| vertex = number);
-                    self.vertices.push(VertexLine { vertex, commit, row });
-                }
+            Record::Vertices(rows) => self.add_vertices(commit, rows, false),
+            Record::ArchivedVertices(archive, rows) => {
+                self.add_vertices(commit, rows, true);
+                self.add_archive(source, Some(archive));
             }
             Record::Types(types) => self.types.extend(types.into_iter().map(|declared| TypeRow {
                 known: source.known,
@@ -101,7 +104,7 @@ impl Rows {
                 declared,
             })),
             // Its body was taken above.
-            Record::Relations(_) => {}
+            Record::Relations(_) | Record::ArchivedRelations(..) => {}
         }
         Ok(())
     }
@@ -123,7 +126,7 @@ impl Rows {
             let name = [(&*row.vertex.kind, &*row.vertex.id)];
             let mut vertex = 0;
             self.names.vertices(name.iter().map(|(kind, id)| (kind, id)), |_, number| vertex = number);
-            self.vertices.push(VertexLine { vertex, commit: commit(*index)?, row });
+            self.vertices.push(VertexLine { vertex, commit: commit(*index)?, archived: false, row });
         }
         for (index, types) in placed.declared()? {
             let CommitOrder { known, user } = self.commits[commit(index)? as usize];
@@ -131,7 +134,7 @@ impl Rows {
         }
         let line = self.relations.len();
         if !placed.of_relations.is_empty() {
-            self.add_relations(first, Cow::Borrowed(&placed.relations))?;
+            self.add_relations(first, Cow::Borrowed(&placed.relations), false)?;
         }
         let new = &mut self.relations[line..];
         if new.len() != placed.of_relations.len() {
@@ -162,15 +165,38 @@ impl Rows {
         Ok(())
     }
 
-    fn add_relations(&mut self, commit: u32, body: Cow<'_, [u8]>) -> Result<()> {
+    fn add_archive(&mut self, CommitOrder { known, user }: CommitOrder, archive: Option<Archive>) {
+        let row = archive.map(|archive| ArchiveRow { known, user, archive });
+        self.archives.extend(row.filter(|row| !self.archives.contains(row)));
+    }
+
+    fn add_vertices(&mut self, commit: u32, rows: Vec<VertexRow>, archived: bool) {
+        for mut row in rows {
+            let VertexName { kind, id } = &row.vertex;
+            let name = [(&&**kind, &&**id)];
+            let mut vertex = 0;
+            self.names.vertices(name.into_iter(), |_, number| vertex = number);
+            if archived {
+                // A mark says that static properties were given, and not which.
+                row.fixed = row.fixed.map(|_| Props::default());
+                row.props = Props::default();
+            }
+            self.vertices.push(VertexLine { vertex, commit, archived, row });
+        }
+    }
+
+    fn add_relations(&mut self, commit: u32, body: Cow<'_, [u8]>, archived: bool) -> Result<()> {
         if u32::try_from(body.len()).is_err() {
             return Err(Error::corrupt("a record of the graph of more than 4 GiB"));
         }
         let columns = RelationColumns::of_body(&body)?;
+        if archived && columns.versions.iter().any(|version| version.deleted) {
+            return Err(Error::corrupt("a deletion is said to be archived"));
+        }
         let (number, first) = (self.bodies.len() as u32, self.relations.len());
         self.relations.reserve(columns.len());
         for i in 0..columns.len() {
-            let (version, props) = (columns.versions[i], columns.props[i]);
+            let (version, props) = (columns.versions[i], if archived { &[] } else { columns.props[i] });
             let from = if props.is_empty() { 0 } else { props.as_ptr() as usize - body.as_ptr() as usize };
             self.relations.push(RelationLine {
                 kind: self.names.kind(columns.kinds[i]),
@@ -183,6 +209,7 @@ impl Rows {
                 deleted: version.deleted,
                 replaces: columns.replaces[i],
                 ends: FOR_SOURCE | FOR_TARGET,
+                archived,
                 body: number,
                 from: from as u32,
                 len: props.len() as u32,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use fieldstone_core::env::{DiskFile, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::bytes::{Cursor, Put};
-use fieldstone_format::graph::{Record, TypeDecl};
+use fieldstone_format::graph::{Archive, Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_target_row, put_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, OFFSETS_BYTES, PAGE, VertexPlace};
 use fieldstone_format::{Id, block, crc};
 
-use super::{Storage, Tombstone, TypeRow};
+use super::{ArchiveRow, Storage, Tombstone, TypeRow};
 
 /// Where a segment's bytes go.
 pub trait Sink {
@@ -139,6 +139,12 @@ pub enum NewRow<'a> {
     AtTarget(i64, &'a [u8]),
 }
 
+/// What a segment has besides vertices and relations.
+pub struct Declared<'a> {
+    pub types: &'a [TypeRow],
+    pub archives: &'a [ArchiveRow],
+}
+
 /// A segment that is being written: vertices in the order of their places, each [begun](Writer::begin), with its
 /// [groups](Writer::group) and their [versions](Writer::version) in order, and [ended](Writer::end).
 pub struct Writer<'a, S: Sink> {
@@ -259,7 +265,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         names: Vec<String>,
         users: Vec<u32>,
         known: &[CommitKnown],
-        types: &[TypeRow],
+        declared: &Declared<'_>,
     ) -> Result<Summary> {
         if vertices > 0 {
             self.offsets()?;
@@ -268,7 +274,8 @@ impl<'a, S: Sink> Writer<'a, S> {
             self.sink
                 .put(Section::Known, &[known.since.to_le_bytes(), known.stamp.to_le_bytes()].concat())?;
         }
-        self.sink.put(Section::Types, &put_types(types))?;
+        self.sink.put(Section::Types, &put_types(declared.types))?;
+        self.sink.put(Section::Archives, &put_archives(declared.archives))?;
         let Writer { base, most, relations, .. } = self;
         Ok(Summary { vertices, relations, base, most, names, users })
     }
@@ -296,6 +303,31 @@ pub fn read_types(bytes: &[u8]) -> Result<Vec<TypeRow>> {
         types.extend(declared.into_iter().map(|declared| TypeRow { known, user, declared }));
     }
     Ok(types)
+}
+
+/// `archives = n x { since: u64  stamp: u64  user: varint  before: u64  url: text }`.
+fn put_archives(archives: &[ArchiveRow]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for row in archives {
+        out.put_u64(row.known.since);
+        out.put_u64(row.known.stamp);
+        out.put_varint(u64::from(row.user));
+        out.put_u64(row.archive.before);
+        out.put_bytes(row.archive.url.as_bytes());
+    }
+    out
+}
+
+pub fn read_archives(bytes: &[u8]) -> Result<Vec<ArchiveRow>> {
+    let mut cursor = Cursor::new(bytes);
+    let mut archives = Vec::new();
+    while !cursor.is_empty() {
+        let known = CommitKnown { since: cursor.u64()?, stamp: cursor.u64()? };
+        let user = u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a user exceeds 32 bits"))?;
+        let archive = Archive { before: cursor.u64()?, url: cursor.text()?.into() };
+        archives.push(ArchiveRow { known, user, archive });
+    }
+    Ok(archives)
 }
 
 pub fn read_tombstones(bytes: &[u8], summary: &Summary) -> Result<Vec<Tombstone>> {

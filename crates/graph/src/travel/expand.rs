@@ -261,6 +261,10 @@ impl Expander {
         let rows = self.state.rows(place, edge, &asked)?;
         let mut passing = Vec::new();
         for (version, (_, props)) in versions.into_iter().zip(rows) {
+            if let Some(url) = self.state.archived_in(&version.0) {
+                let what = format_args!("the relation {} of {}", edge.direction.kind, self.state.name(place)?);
+                return Err(read::moved(what, &url));
+            }
             if pass(&hop.edges, |name| props.get(name))? {
                 passing.push(version);
             }
@@ -290,13 +294,13 @@ impl Expander {
 
 /// A vertex as a walk shows it: as it was at a moment, or else that it is not there.
 pub(super) fn shown(state: &GraphState, name: &VertexName, at: u64) -> Result<Vertex> {
-    match read::vertex(state, name, Some(at)) {
+    match read::shown(state, name, Some(at)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let (fixed, props) = (Vec::new(), Vec::new());
             let versions = state.vertex_versions(VertexPlace::of(name))?;
             let last = versions.iter().find(|version| version.stamp <= at);
             let (stamp, time, user) = last.map_or((0, 0, 0), |v| (v.stamp, v.time, v.user));
-            Ok(Vertex { name: name.clone(), fixed, props, stamp, time, user, deleted: true })
+            Ok(Vertex { name: name.clone(), fixed, props, stamp, time, user, deleted: true, archived: None })
         }
         outcome => outcome,
     }
