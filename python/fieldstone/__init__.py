@@ -68,6 +68,7 @@ from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
+    ArchiveReport,
     CheckpointReport,
     Damage,
     DeleteReport,
@@ -85,6 +86,7 @@ from .reports import (
 )
 
 __all__ = [
+    "ArchiveReport",
     "Box",
     "CheckpointReport",
     "Conflict",

@@ -23,6 +23,7 @@ from ._partitions import Partitions
 from ._travel import Travel
 from ._values import datetime_ns
 from .errors import Invalid
+from .reports import ArchiveReport
 
 if TYPE_CHECKING:
     from ._native import Listing, _Graph
@@ -108,12 +109,17 @@ def _shown(nanoseconds: int) -> datetime:
 
 
 class Vertex:
-    """A vertex as it was at some moment. Equal to its pair of type and id."""
+    """A vertex as it was at some moment. Equal to its pair of type and id.
 
-    __slots__ = ("_graph", "_user", "deleted", "id", "props", "stamp", "static", "time", "type")
+    `archived` is None, or the URL of the store that the properties of this version were moved to: `props` and
+    `static` are empty then.
+    """
+
+    __slots__ = ("_graph", "_user", "archived", "deleted", "id", "props", "stamp", "static", "time", "type")
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...]) -> None:
-        (self.type, self.id), self.static, self.props, stamp, time, self._user, self.deleted = row
+        (self.type, self.id), self.static, self.props, stamp, time, self._user, *rest = row
+        self.deleted, self.archived = rest
         self.stamp = Stamp(stamp)
         self.time = _shown(time)
         self._graph = graph
@@ -154,12 +160,26 @@ class Edge:
 
     `src` is that vertex and `dst` the far end, also of a reverse relation such as "wasWrittenBy". `stamp`
     says when it began; `time` is the clock of who put it; `until` the stamp at which it ended, or None.
+    `archived` is None, or the URL of the store that the properties were moved to: `props` is empty then.
     """
 
-    __slots__ = ("_graph", "_user", "deleted", "dst", "props", "src", "stamp", "time", "type", "until")
+    __slots__ = (
+        "_graph",
+        "_user",
+        "archived",
+        "deleted",
+        "dst",
+        "props",
+        "src",
+        "stamp",
+        "time",
+        "type",
+        "until",
+    )
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...]) -> None:
-        self.type, self.src, self.dst, _, self.props, stamp, time, until, self._user, self.deleted = row
+        self.type, self.src, self.dst, _, self.props, stamp, time, until, self._user, *rest = row
+        self.deleted, self.archived = rest
         self.stamp = Stamp(stamp)
         self.time = _shown(time)
         self.until = None if until is None else Stamp(until)
@@ -176,12 +196,15 @@ class Edge:
 
 
 class GraphStats:
-    """What there is in a graph: the segments of its view, and what stands in them."""
+    """What there is in a graph: the segments of its view, what stands in them, and `archives`, the URLs of
+    stores that versions were moved to, each with the moment that was named.
+    """
 
-    __slots__ = ("nbytes", "problems", "relations", "segments", "vertices")
+    __slots__ = ("archives", "nbytes", "problems", "relations", "segments", "vertices")
 
-    def __init__(self, row: tuple[int, int, int, int, list[str]]) -> None:
-        self.segments, self.vertices, self.relations, self.nbytes, self.problems = row
+    def __init__(self, row: tuple[int, int, int, int, list[str], list[tuple[str, int]]]) -> None:
+        self.segments, self.vertices, self.relations, self.nbytes, self.problems, archives = row
+        self.archives = [(url, Stamp(before)) for url, before in archives]
 
     def __repr__(self) -> str:
         return (
@@ -359,7 +382,8 @@ class Graph:
     ) -> Vertex | list[Vertex]:
         """A vertex as it is, or as it was `at` a moment. NotFound where there is none. With `names` it has no
         other properties than these. ``versions=True`` gives all its versions, newest first, a pair of moments
-        those between; none where there are none.
+        those between; none where there are none. NotFound, too, where what it was is in another store, which
+        the message names (`archive`); among versions such a one has that URL as ``.archived``.
         """
         asked = between(versions)
         if asked is not None and at is not None:
@@ -385,7 +409,8 @@ class Graph:
         limit: int | None = None,
     ) -> list[Edge]:
         """The relations at a vertex, of one type (as either end calls it) or all; those that hold now or `at`
-        a moment, or, with ``versions=True``, every version; with a pair those between two moments.
+        a moment, or, with ``versions=True``, every version; with a pair those between two moments. One whose
+        properties were moved to another store (`archive`) has none, and its URL as ``.archived``.
         """
         asked = between(versions)
         if asked is not None and at is not None:
@@ -457,9 +482,29 @@ class Graph:
         """
         return Travel(self, (stamp_of(at, "at"), causal, jobs, count(limit, "limit")))
 
+    def archive(self, *, before: Any, to: str | os.PathLike[str], doit: bool = False) -> ArchiveReport:
+        """Moves what versions say that newer ones hide to the graph of the store at `to`, which is made where
+        it is absent. Without ``doit=True`` it only counts.
+
+        A version moves where its user has put a newer one that is not younger than `before`: seconds since
+        1970, a datetime, or a stamp. Every read at `before` or later gives what it gave. That a version was
+        there stays, so a lineage has the same vertices and relations, also of times before; its properties
+        are in the other store, and ``.archived`` is that store's URL. Who asks for a vertex ``at=`` such a
+        time, or tests its properties, gets NotFound that names the store. Own versions move alone; the report
+        counts those of others. Interrupted, it may be called again.
+
+        Invalid within a transaction, for a moment to come, and for a store in memory; Conflict for the store
+        itself, and where a type is declared otherwise there.
+        """
+        native = self._write
+        moment = stamp_of(before, "before")
+        if moment is None:
+            raise Invalid("before is None", "give seconds since 1970, a datetime or a stamp")
+        return ArchiveReport(*native.archive(moment, os.fspath(to), doit))
+
     def stats(self) -> GraphStats:
-        """What there is: segments of the view, vertices and versions of relations in them, bytes,
-        problems."""
+        """What there is: segments of the view, vertices and versions of relations in them, bytes, problems,
+        and where versions were moved to."""
         return GraphStats(self._read.stats())
 
     def verify(self) -> GraphCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,13 @@ class Lineage:
     def executions(self) -> list[tuple[str, str]]:
         """The jobs and processes."""
         return [pair for pair in self.vertices if pair[0] in _EXECUTIONS]
+
+    @property
+    def archived(self) -> dict[str, int]:
+        """The URLs of stores that have properties of its relations which were moved there (``g.archive``),
+        each with how many relations; empty where all are here.
+        """
+        return dict(Counter(edge.archived for edge in self.edges if edge.archived is not None))
 
     def __len__(self) -> int:
         return len(self.vertices)

@@ -199,6 +199,19 @@ class ExportReport:
 
 
 @dataclass(frozen=True)
+class ArchiveReport:
+    """What ``g.archive`` moved or, where not `done`, would move: versions of vertices and relations, and the
+    bytes of their properties. `others`: hidden versions of other users, which only they can move.
+    """
+
+    vertices: int
+    relations: int
+    bytes: int
+    others: int
+    done: bool
+
+
+@dataclass(frozen=True)
 class DeleteReport:
     """What ``store.delete`` deleted, or would have where it was not ``done``.
 

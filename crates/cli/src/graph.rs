@@ -4,13 +4,13 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Graph, Relation, Vertex, VertexName};
+use fieldstone::graph::{Graph, Lineage, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result};
 use serde_json::{Value as Json, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{moment_cell, named, value_cell};
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
 
 /// The store that a verb of the graph reads.
@@ -86,6 +86,7 @@ pub fn vertex_json(vertex: &Vertex, user: &str) -> Json {
         "time": moment_cell(vertex.time),
         "user": user,
         "deleted": vertex.deleted,
+        "archived": vertex.archived.as_deref(),
     })
 }
 
@@ -101,6 +102,7 @@ pub fn edge_json(edge: &Relation, user: &str) -> Json {
         "until": edge.until,
         "user": user,
         "deleted": edge.deleted,
+        "archived": edge.archived.as_deref(),
     })
 }
 
@@ -117,9 +119,29 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
     ]);
     for vertex in found {
         let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
-        table.row(vec![vertex.name.to_string(), graph.user_name(vertex.user), props_cell(&all)], out)?;
+        table.row(
+            vec![
+                vertex.name.to_string(),
+                graph.user_name(vertex.user),
+                props_or_url(&all, vertex.archived.as_deref()),
+            ],
+            out,
+        )?;
     }
     table.finish(out)
+}
+
+/// Properties in one cell, or the store that has them.
+pub fn props_or_url(props: &[(String, fieldstone::catalog::value::Value)], archived: Option<&str>) -> String {
+    archived.map_or_else(|| props_cell(props), |url| format!("in {url}"))
+}
+
+/// Says which stores have properties of a lineage.
+pub fn note_archived(lineage: &Lineage, out: &mut Out) {
+    for (url, relations) in lineage.archived() {
+        let relations = count(relations, "relation");
+        out.note(format_args!("what {relations} of it said was moved to another store: {url}"));
+    }
 }
 
 /// Properties in one cell.

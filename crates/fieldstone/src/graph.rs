@@ -13,15 +13,18 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod archive;
 mod text;
 
+pub use archive::{archive, archive_into};
 pub use fieldstone_format::graph::{
-    EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
+    Archive, EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
 };
 pub use fieldstone_format::graph_message::walk::SlotStep;
 pub use fieldstone_format::graph_segment::partitioning::{
     PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
 };
+pub use fieldstone_graph::archive::{ArchiveReport, HiddenVersions};
 pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
 pub use fieldstone_graph::dossier::{Dossier, Properties};
 pub use fieldstone_graph::live::{Check, Partitions, SlotContent, Stats};

@@ -65,6 +65,8 @@ pub struct ArchiveReport {
     pub bytes: u64,
     /// Hidden versions that other users put, which they can move.
     pub others: u64,
+    /// Whether it was done.
+    pub done: bool,
 }
 
 /// Hands the versions of a user that newer ones of his hide at a moment and ever after to `take`, in portions.
@@ -95,6 +97,15 @@ pub fn hidden(
     Ok(finder.report)
 }
 
+/// Whether a user is among some; adds him where he is to be.
+fn note(users: &mut Vec<u32>, user: u32, adds: bool) -> bool {
+    let known = users.contains(&user);
+    if adds && !known {
+        users.push(user);
+    }
+    known
+}
+
 struct Finder<'a> {
     state: &'a GraphState,
     user: u32,
@@ -104,23 +115,17 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Whether a version is hidden, by those of the same that are newer: stamp, user.
-    fn is_hidden(&self, stamp: u64, user: u32, newer: impl Iterator<Item = (u64, u32)>) -> bool {
-        let mut hiding = newer.filter(|(later, by)| *by == user && *later > stamp && *later <= self.before);
-        hiding.next().is_some()
-    }
-
     fn vertex(&mut self, place: VertexPlace) -> Result<()> {
         let versions = self.state.vertex_versions(place)?;
         let mut name: Option<VertexName> = None;
-        for (i, version) in versions.iter().enumerate() {
-            let put = |newer: &&VertexVersion| !newer.deleted;
-            let facts = |newer: &VertexVersion| (newer.stamp, newer.user);
-            let newer = versions[..i].iter().filter(put);
-            // Static properties stay until they are given again.
-            let fixed = newer.clone().filter(|newer| version.fixed.is_none() || newer.fixed.is_some());
+        // Users of whom a newer put came up; of whom one that gives static properties did, which stay until then.
+        let (mut putting, mut fixing): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for version in versions.iter().filter(|version| version.stamp <= self.before && !version.deleted) {
             let VertexVersion { stamp, user, deleted, archived, .. } = *version;
-            if deleted || archived || !self.is_hidden(stamp, user, fixed.map(facts)) {
+            let hidden = note(&mut putting, user, true);
+            let fixed = version.fixed.is_some();
+            let given = note(&mut fixing, user, fixed) || !fixed;
+            if !hidden || !given || archived {
                 continue;
             }
             if user != self.user {
@@ -134,7 +139,8 @@ impl Finder<'_> {
             let (fixed, props) = (version.fixed.clone(), version.props.clone());
             let version = Version { stamp, time: version.time, deleted };
             self.report.vertices += 1;
-            self.found.bytes += (fixed.as_ref().map_or(0, |own| own.bytes().len()) + props.bytes().len()) as u64;
+            self.found.bytes +=
+                (fixed.as_ref().map_or(0, |own| own.bytes().len()) + props.bytes().len()) as u64;
             self.found.vertices.push(VertexRow { vertex, version, fixed, props });
         }
         self.relations(place, name)
@@ -143,9 +149,10 @@ impl Finder<'_> {
     /// Those that leave a vertex.
     fn relations(&mut self, place: VertexPlace, mut name: Option<VertexName>) -> Result<()> {
         for edge in self.state.edges(place, &|_, reverse| !reverse)? {
-            for (i, version) in edge.versions.iter().enumerate() {
-                let newer = edge.versions[..i].iter().map(|newer| (newer.stamp, newer.user));
-                if version.deleted || version.archived || !self.is_hidden(version.stamp, version.user, newer) {
+            let mut newer: Vec<u32> = Vec::new();
+            for version in edge.versions.iter().filter(|version| version.stamp <= self.before) {
+                let hidden = note(&mut newer, version.user, true);
+                if !hidden || version.deleted || version.archived {
                     continue;
                 }
                 if version.user != self.user {

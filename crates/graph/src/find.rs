@@ -46,7 +46,8 @@ impl VertexTest {
                     return Ok(true);
                 }
             }
-            return match versions.iter().filter(within).find_map(|version| state.vertex_archived_in(version)) {
+            return match versions.iter().filter(within).find_map(|version| state.vertex_archived_in(version))
+            {
                 Some(_) if self.tests.is_empty() => Ok(true),
                 Some(url) => Err(read::moved(name, &url)),
                 None => Ok(false),

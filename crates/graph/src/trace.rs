@@ -26,6 +26,7 @@
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::graph::VertexName;
@@ -96,6 +97,17 @@ pub struct Lineage {
     pub truncated: bool,
 }
 
+impl Lineage {
+    /// The stores that have properties of its relations which were moved, each with how many of these have some there.
+    pub fn archived(&self) -> BTreeMap<Arc<str>, u64> {
+        let mut urls = BTreeMap::new();
+        for url in self.edges.iter().filter_map(|edge| edge.archived.clone()) {
+            *urls.entry(url).or_default() += 1;
+        }
+        urls
+    }
+}
+
 /// The lineage of a vertex; NotFound where nothing names it.
 pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> Result<Lineage> {
     if !state.names(VertexPlace::of(root))? {
@@ -151,7 +163,7 @@ pub fn trace_all(
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
-type Used = (VertexPlace, std::sync::Arc<str>, VertexPlace, u64, u32);
+type Used = (VertexPlace, Arc<str>, VertexPlace, u64, u32);
 
 /// Which of the epochs between these bounds a time is in.
 fn epoch(bounds: &[u64], time: u64) -> usize {

@@ -13,13 +13,19 @@ use crate::log::Waiting as _;
 
 /// Type and id.
 pub(super) type Pair = (String, String);
-/// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion.
-pub(super) type VertexRow<'py> = (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool);
-/// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted.
+/// Pair, static properties, properties, stamp, time in nanoseconds, user, whether it is a deletion, where its
+/// properties are.
+pub(super) type VertexRow<'py> =
+    (Pair, Bound<'py, PyDict>, Bound<'py, PyDict>, u64, i64, u32, bool, Option<String>);
+/// Type, near pair, far pair, whether the far end is the source, properties, stamp, time, until, user, deleted,
+/// where its properties are.
 pub(super) type EdgeRow<'py> =
-    (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool);
+    (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool, Option<String>);
 /// Root, vertices with depths, relations, whether it was cut off, its tree as text, and itself.
 type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String, Traced);
+
+/// Segments, vertices, relations, bytes, problems, archives.
+type StatsRow = (u64, u64, u64, u64, Vec<String>, Vec<(String, u64)>);
 
 /// Lines of a tree that is printed.
 const SHOWN: usize = 40;
@@ -38,7 +44,8 @@ fn dict<'py>(py: Python<'py>, pairs: &[(String, Value)]) -> PyResult<Bound<'py, 
 
 pub(super) fn vertex_row<'py>(py: Python<'py>, vertex: &Vertex) -> PyResult<VertexRow<'py>> {
     let (fixed, props) = (dict(py, &vertex.fixed)?, dict(py, &vertex.props)?);
-    Ok((pair(&vertex.name), fixed, props, vertex.stamp, vertex.time, vertex.user, vertex.deleted))
+    let archived = vertex.archived.as_ref().map(ToString::to_string);
+    Ok((pair(&vertex.name), fixed, props, vertex.stamp, vertex.time, vertex.user, vertex.deleted, archived))
 }
 
 pub(super) fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRow<'py>> {
@@ -53,6 +60,7 @@ pub(super) fn edge_row<'py>(py: Python<'py>, edge: &Relation) -> PyResult<EdgeRo
         edge.until,
         edge.user,
         edge.deleted,
+        edge.archived.as_ref().map(ToString::to_string),
     ))
 }
 
@@ -178,11 +186,13 @@ impl PyGraph {
         Ok((check.lines, check.different, check.damaged))
     }
 
-    /// Segments, vertices, relations, bytes, problems.
-    fn stats(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, Vec<String>)> {
+    /// Segments, vertices, relations, bytes, problems, and where versions were moved to: URL and moment.
+    fn stats(&self, py: Python<'_>) -> PyResult<StatsRow> {
         let graph = self.open()?;
         let stats = py.waiting(|| graph.stats()).or_raise()?;
-        Ok((stats.segments, stats.vertices, stats.relations, stats.bytes, stats.problems))
+        let archives = stats.archives.into_iter().map(|archive| (archive.url.to_string(), archive.before));
+        let archives = archives.collect();
+        Ok((stats.segments, stats.vertices, stats.relations, stats.bytes, stats.problems, archives))
     }
 }
 

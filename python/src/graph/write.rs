@@ -1,7 +1,7 @@
 //! Putting into the graph, and deleting.
 
 use fieldstone::catalog::value::ValueType;
-use fieldstone::graph::{Deletion, EdgeType, RelationPut, TypeDecl, VertexPut, VertexType};
+use fieldstone::graph::{Deletion, EdgeType, RelationPut, TypeDecl, VertexPut, VertexType, archive};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -119,6 +119,22 @@ impl PyGraph {
             what.push(Deletion::Vertex(name(vertex)?));
         }
         py.waiting(|| graph.delete(what, time, self.transaction)).or_raise()
+    }
+
+    /// Versions of vertices and relations, bytes, versions of others, whether they were moved.
+    fn archive(
+        &self,
+        py: Python<'_>,
+        before: u64,
+        url: &str,
+        doit: bool,
+    ) -> PyResult<(u64, u64, u64, u64, bool)> {
+        self.open()?;
+        if self.transaction.is_some() {
+            return Err(invalid("an archive within a transaction", "call it outside"));
+        }
+        let report = py.waiting(|| archive(&self.handle, before, url, doit)).or_raise()?;
+        Ok((report.vertices, report.relations, report.bytes, report.others, report.done))
     }
 
     fn define_vertex(

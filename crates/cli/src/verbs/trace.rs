@@ -6,7 +6,7 @@ use fieldstone::graph::{Dossier, Graph, TraceOptions, VertexName, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use serde_json::json;
 
-use crate::graph::{Data, Graphed, data, edge_json, stamp, vertex};
+use crate::graph::{Data, Graphed, data, edge_json, note_archived, stamp, vertex};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -98,6 +98,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Data::Vertex(root) => graph.trace(&root, &options, None)?,
         Data::Fields(request) => store.trace_data(Vec::new(), &[request], &options, None)?,
     };
+    note_archived(&lineage, out);
     if arguments.script {
         out.text(&script(&graph.around(&lineage, options.at, None)?)?)?;
         return Ok(store.close()?);

@@ -55,3 +55,34 @@ fn vertices_and_relations_are_put_and_read() {
     t.run(["graph", "get", "store", "file:/absent"]).code(3);
     t.run(["graph", "put", "store", "job:1", "write"]).code(2);
 }
+
+#[test]
+fn hidden_versions_move_to_another_store_and_who_asks_is_told() {
+    let t = story();
+    t.run(["graph", "put", "store", "job:1", "write", "file:/mid", "n=1", "--time", "25"]).ok();
+    for (n, time) in [("n=1", "50"), ("n=2", "60")] {
+        t.run(["graph", "put", "store", "file:/out", n, "--time", time]).ok();
+    }
+    let archive = ["graph", "archive", "store", "--before", "100", "--to", "cold"];
+    let would = t.run(archive).ok();
+    assert!(
+        would.out().starts_with("would move 1 version of vertices, 1 version of relations, "),
+        "{}",
+        would.out()
+    );
+    assert!(!t.file("cold").exists());
+    let tree = t.run(["trace", "store", "/out"]).ok().out();
+    let done = t.run(archive.into_iter().chain(["--doit", "--json"])).ok().json();
+    assert_eq!((&done["vertices"], &done["relations"], &done["done"]), (&json!(1), &json!(1), &json!(true)));
+    let cold = t.file("cold").display().to_string();
+    let told = t.run(["graph", "get", "store", "/out", "--at", "55"]).code(3);
+    assert!(told.err().contains(&cold), "{}", told.err());
+    let edges = t.run(["graph", "edges", "store", "/mid", "wasWrittenBy", "--versions"]).ok().out();
+    assert!(edges.contains(&format!("in {cold}")), "{edges}");
+    let traced = t.run(["trace", "store", "/out"]).ok();
+    assert_eq!(traced.out(), tree);
+    assert!(traced.err().contains(&cold), "{}", traced.err());
+    assert!(t.run(["graph", "stats", "store"]).ok().out().contains(&cold));
+    let there = t.run(["graph", "get", "cold", "/out", "--json"]).ok().json();
+    assert_eq!(there["versions"][0]["props"], json!({"n": 1}));
+}

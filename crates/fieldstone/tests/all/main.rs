@@ -22,6 +22,7 @@ mod engine_faults;
 mod finders;
 mod fleet;
 mod graph;
+mod graph_archive;
 mod graph_faults;
 mod graph_sharing;
 mod graph_slots;

@@ -121,7 +121,9 @@ impl Record {
         let of_relations = parts(relations, RelationRow::weight).into_iter();
         of_vertices
             .map(|part| Record::ArchivedVertices(archive.clone(), part.to_vec()).encode())
-            .chain(of_relations.map(|part| Record::ArchivedRelations(archive.clone(), part.to_vec()).encode()))
+            .chain(
+                of_relations.map(|part| Record::ArchivedRelations(archive.clone(), part.to_vec()).encode()),
+            )
             .collect()
     }
 

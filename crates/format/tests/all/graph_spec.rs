@@ -4,7 +4,7 @@
 
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{
-    EdgeType, Props, ROWS_MAX, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
+    Archive, EdgeType, Props, ROWS_MAX, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
 };
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_vertex};
@@ -78,7 +78,15 @@ fn the_examples_of_records_are_what_is_written() {
         target: Some("dataset".into()),
         ..EdgeType::default()
     })]);
-    let all = [(relations, 0x0201), (Record::Vertices(vec![put, gone]), 0x0200), (types, 0x0202)];
+    let archive = Archive { before: 3000, url: "/cold".into() };
+    let Record::Relations(mut rows) = relations.clone() else { panic!("{relations:?}") };
+    rows[0].props = Props::default();
+    let all = [
+        (relations, 0x0201),
+        (Record::Vertices(vec![put, gone]), 0x0200),
+        (Record::ArchivedRelations(archive, rows), 0x0204),
+        (types, 0x0202),
+    ];
     for (n, (record, kind)) in all.into_iter().enumerate() {
         let side = record.encode();
         assert_eq!(side.kind, kind);
@@ -95,6 +103,7 @@ fn the_examples_of_sections_are_what_is_written() {
         known: 0,
         user: 0,
         deleted,
+        archived: false,
         fixed,
         props: Props::default(),
     };
@@ -121,6 +130,7 @@ fn the_examples_of_sections_are_what_is_written() {
             user: 0,
             deleted: false,
             replaces: false,
+            archived: false,
             row,
         };
         writer.group(code, 0);
@@ -136,7 +146,7 @@ fn the_examples_of_sections_are_what_is_written() {
 #[test]
 fn the_texts_name_the_kinds_limits_and_places() {
     let (records, segments) = (spec("graph-records.md"), spec("graph-segments.md"));
-    for kind in 0x0200..0x0203 {
+    for kind in 0x0200..0x0205 {
         assert!(records.contains(&format!("| {kind:#06x} |")), "{kind:#x}");
     }
     assert_eq!((ROWS_MAX, PAGE), (65_536, 16_384));

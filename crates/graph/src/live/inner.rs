@@ -18,7 +18,7 @@ use fieldstone_core::env::real::trusted_folder;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::graph::{Record, RelationRow, VertexRow};
+use fieldstone_format::graph::{Archive, Record, RelationRow, VertexRow};
 use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
@@ -136,6 +136,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Declarations that count for nothing, and records that cannot be read.
     pub problems: Vec<String>,
+    /// Where versions were moved to.
+    pub archives: Vec<Archive>,
 }
 
 /// What [`Graph::verify`](super::Graph::verify) found.
@@ -678,6 +680,8 @@ impl GraphInner {
             stats.bytes += segment.bytes;
         }
         let view = lock(&self.process().view);
+        let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
+        stats.archives = archives.into_iter().cloned().collect();
         stats.problems.extend(view.iter().flat_map(|view| view.applied().damaged.iter().cloned()));
         Ok(stats)
     }

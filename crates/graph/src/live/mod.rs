@@ -13,7 +13,6 @@ mod inner;
 mod partitions;
 mod write;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -151,13 +150,6 @@ impl Graph {
     pub fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions) -> Result<()> {
         self.inner.mark_archived(archive, versions)?;
         self.inner.changed(None)
-    }
-
-    /// Where versions were moved to, each archive by itself.
-    pub fn archives(&self) -> Result<Vec<Archive>> {
-        let state = self.inner.state(None)?;
-        let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
-        Ok(archives.into_iter().cloned().collect())
     }
 
     // ---- reading: with what a transaction holds, where one is named

@@ -272,7 +272,13 @@ pub fn build(rows: &Rows) -> Result<Segment> {
     }
     let names = tables.names.iter().map(|name| (*name).to_owned()).collect();
     let count = tables.by_place.len() as u64;
-    let summary = writer.finish(count, names, tables.users, &tables.known, &Declared { types: &rows.types, archives: &rows.archives })?;
+    let summary = writer.finish(
+        count,
+        names,
+        tables.users,
+        &tables.known,
+        &Declared { types: &rows.types, archives: &rows.archives },
+    )?;
     Segment::over(sink.storage(), summary)
 }
 

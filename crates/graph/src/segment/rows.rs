@@ -73,7 +73,10 @@ pub(super) struct RelationLine {
 impl Rows {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.vertices.is_empty() && self.relations.is_empty() && self.types.is_empty() && self.archives.is_empty()
+        self.vertices.is_empty()
+            && self.relations.is_empty()
+            && self.types.is_empty()
+            && self.archives.is_empty()
     }
 
     /// What is added from here on is of another commit.

@@ -262,7 +262,8 @@ impl Expander {
         let mut passing = Vec::new();
         for (version, (_, props)) in versions.into_iter().zip(rows) {
             if let Some(url) = self.state.archived_in(&version.0) {
-                let what = format_args!("the relation {} of {}", edge.direction.kind, self.state.name(place)?);
+                let what =
+                    format_args!("the relation {} of {}", edge.direction.kind, self.state.name(place)?);
                 return Err(read::moved(what, &url));
             }
             if pass(&hop.edges, |name| props.get(name))? {

@@ -2,7 +2,7 @@
 
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::{
-    EdgeType, Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
+    Archive, EdgeType, Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow,
 };
 use fieldstone_testkit::Random;
 
@@ -50,11 +50,25 @@ fn types(dice: &mut Random) -> Record {
     Record::Types(vec![TypeDecl::Edge(edge)])
 }
 
+/// Marks of versions that may be there.
+fn marks(dice: &mut Random) -> Record {
+    let archive = Archive { before: dice.below(12), url: "/cold".into() };
+    let mut version = version(dice);
+    version.deleted = false;
+    if dice.one_in(2) {
+        let fixed = dice.one_in(2).then(Props::default);
+        let row = VertexRow { vertex: vertex(dice), version, fixed, props: Props::default() };
+        return Record::ArchivedVertices(archive, vec![row]);
+    }
+    Record::ArchivedRelations(archive, vec![RelationRow { version, ..relation_row(dice) }])
+}
+
 /// A record of a few rows.
 pub fn record(dice: &mut Random) -> Record {
     let n = 1 + dice.below(4);
-    match dice.below(6) {
+    match dice.below(7) {
         0 => types(dice),
+        6 => marks(dice),
         1 | 2 => Record::Vertices((0..n).map(|_| vertex_row(dice)).collect()),
         _ => Record::Relations((0..n).map(|_| relation_row(dice)).collect()),
     }

@@ -71,7 +71,7 @@ fn a_relation_stands_at_both_of_its_ends() {
         let mut put: BTreeMap<(String, VertexName, VertexName), Versions<'_>> = BTreeMap::new();
         for (source, records) in &commits {
             for row in records.iter().flat_map(|record| match record {
-                Record::Relations(rows) => rows.as_slice(),
+                Record::Relations(rows) | Record::ArchivedRelations(_, rows) => rows.as_slice(),
                 _ => &[],
             }) {
                 let relation = (row.kind.to_string(), row.source.clone(), row.target.clone());

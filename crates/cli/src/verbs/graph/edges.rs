@@ -4,7 +4,7 @@ use clap::Args;
 use fieldstone::graph::Versions;
 
 use crate::catalog::moment_cell;
-use crate::graph::{Graphed, edge_json, props_cell, stamp, vertex};
+use crate::graph::{Graphed, edge_json, props_or_url, stamp, vertex};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -17,7 +17,8 @@ Examples:
 A relation is called as this end calls it. Where a program reads, a line has type, far end, time, user and properties,
 with tabs between.
 
-With --json: {\"edges\": [...]} of type, src, dst, props, stamp, time, until, user and deleted.";
+With --json: {\"edges\": [...]} of type, src, dst, props, stamp, time, until, user, deleted and archived: the
+store that properties were moved to, or null.";
 
 /// List the relations at a vertex
 #[derive(Debug, Args)]
@@ -68,7 +69,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             edge.far.to_string(),
             moment_cell(edge.time),
             graph.user_name(edge.user),
-            props_cell(&edge.props),
+            props_or_url(&edge.props, edge.archived.as_deref()),
         ];
         table.row(row, out)?;
     }

@@ -7,7 +7,7 @@ use fieldstone::graph::TraceOptions;
 use fieldstone::lineage::{LineageFormat, export, write_text};
 use serde_json::json;
 
-use crate::graph::{Graphed, stamp, vertex};
+use crate::graph::{Graphed, note_archived, stamp, vertex};
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
-    let text = export(&store.graph().dossier(&root, &options, None)?, arguments.format);
+    let dossier = store.graph().dossier(&root, &options, None)?;
+    note_archived(&dossier.lineage, out);
+    let text = export(&dossier, arguments.format);
     match &arguments.output {
         None => out.text(text)?,
         Some(path) => {

@@ -12,7 +12,8 @@ Examples:
   fieldstone graph get store /data/a.nc --at 2026-11-21
   fieldstone graph get store /data/a.nc --versions --json
 
-With --json: {\"versions\": [...]} of type, id, static, props, stamp, time, user and deleted.";
+With --json: {\"versions\": [...]} of type, id, static, props, stamp, time, user, deleted and archived: the store
+that properties were moved to, or null.";
 
 /// Show a vertex
 #[derive(Debug, Args)]
@@ -48,6 +49,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         let gone = if vertex.deleted { " deleted" } else { "" };
         let user = graph.user_name(vertex.user);
         out.line(format_args!("{}{gone}  {}  {user}", vertex.name, moment_cell(vertex.time)))?;
+        if let Some(url) = &vertex.archived {
+            out.line(format_args!("  in {url}"))?;
+        }
         for (what, props) in [("static", &vertex.fixed), ("props", &vertex.props)] {
             if !props.is_empty() {
                 out.line(format_args!("  {what}: {}", props_cell(props)))?;

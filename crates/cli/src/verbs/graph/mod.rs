@@ -1,5 +1,6 @@
 //! `fieldstone graph`: vertices and relations of the provenance graph.
 
+mod archive;
 mod checksum;
 mod edges;
 mod export;
@@ -47,6 +48,7 @@ enum Action {
     Travel(travel::Arguments),
     Export(export::Arguments),
     Checksum(checksum::Arguments),
+    Archive(archive::Arguments),
     Stats(stats::Arguments),
     Partition(partition::Arguments),
     Verify(verify::Arguments),
@@ -64,6 +66,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Action::Travel(arguments) => travel::run(arguments, out),
         Action::Export(arguments) => export::run(arguments, out),
         Action::Checksum(arguments) => checksum::run(arguments, out),
+        Action::Archive(arguments) => archive::run(arguments, out),
         Action::Stats(arguments) => stats::run(arguments, out),
         Action::Partition(arguments) => partition::run(arguments, out),
         Action::Verify(arguments) => verify::run(arguments, out),

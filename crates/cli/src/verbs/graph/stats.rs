@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::catalog::moment_cell;
 use crate::graph::Graphed;
 use crate::output::{Done, Out, count};
 
@@ -12,7 +13,7 @@ Examples:
 
 Vertices and versions of relations are counted by segment: what stands in two is counted twice.
 
-With --json: segments, vertices, relations, bytes and problems.";
+With --json: segments, vertices, relations, bytes, problems, and archives of url and before.";
 
 /// Count what there is in the graph
 #[derive(Debug, Args)]
@@ -34,6 +35,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "relations": stats.relations,
             "bytes": stats.bytes,
             "problems": stats.problems,
+            "archives": stats
+                .archives
+                .iter()
+                .map(|archive| json!({"url": &*archive.url, "before": archive.before}))
+                .collect::<Vec<_>>(),
         }));
     }
     let relations = match stats.relations {
@@ -42,5 +48,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let (vertices, segments) = (stats.vertices, count(stats.segments, "segment"));
     out.line(format_args!("{relations}, {vertices} vertices, {segments} of {} bytes", stats.bytes))?;
+    for archive in &stats.archives {
+        let before = moment_cell(i64::try_from(archive.before).unwrap_or(i64::MAX));
+        out.line(format_args!("what was hidden at {before} is in {}", archive.url))?;
+    }
     stats.problems.iter().try_for_each(|problem| out.line(format_args!("problem: {problem}")))
 }

@@ -1,0 +1,67 @@
+//! `fieldstone graph archive`: hidden versions move to another store.
+
+use clap::Args;
+use fieldstone::graph::archive;
+use serde_json::json;
+
+use crate::arguments::Writing;
+use crate::graph::stamp;
+use crate::output::{Done, Out, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone graph archive store --before 2026-01-01 --to /archive/graph
+  fieldstone graph archive store --before 2026-01-01 --to /archive/graph --doit
+
+Says what would move; with --doit it moves. A version of a vertex or relation moves where its user has put a newer one
+by then: reads of then or later give what they gave. What was there when stays known, and lineages stay whole; the
+properties of these versions are in the other store, and who asks for them is told which. Own versions move alone.
+
+With --json: vertices, relations, bytes, others (versions of other users, which they can move) and done.";
+
+/// Move what hidden versions say to another store
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Writing,
+    /// What newer versions hide at this moment: a date, seconds since 1970, or a stamp
+    #[arg(long, value_name = "TIME")]
+    before: String,
+    /// The store that is to have them; made where it is absent
+    #[arg(long, value_name = "STORE")]
+    to: String,
+    /// Do it; without it only say what would move
+    #[arg(long)]
+    doit: bool,
+}
+
+/// Moves, or says what would move.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let before = stamp(&arguments.before)?;
+    let store = arguments.store.open()?;
+    let report = archive(&store, before, &arguments.to, arguments.doit)?;
+    store.close()?;
+    if out.json() {
+        return out.document(&json!({
+            "vertices": report.vertices,
+            "relations": report.relations,
+            "bytes": report.bytes,
+            "others": report.others,
+            "done": report.done,
+        }));
+    }
+    let done = if report.done { "moved" } else { "would move" };
+    let (vertices, relations) = (count(report.vertices, "version"), count(report.relations, "version"));
+    out.line(format_args!(
+        "{done} {vertices} of vertices, {relations} of relations, {} bytes",
+        report.bytes
+    ))?;
+    if report.others > 0 {
+        out.note(format_args!("{} of other users stay", count(report.others, "version")));
+    }
+    if !report.done && report.vertices + report.relations > 0 {
+        out.note("nothing was moved: give --doit to do it");
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Moving hidden versions of the graph to another store.
+//!
+//! Invariants:
+//! * what is marked here as moved is durable there before;
+//! * a crash leaves a version here, or in both stores, and never in neither; who archives again finishes;
+//! * memory holds a portion: 65,536 versions, or 16 MiB of their properties and one version.
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::graph::Archive;
+use fieldstone_graph::archive::ArchiveReport;
+
+use crate::Store;
+use crate::transfer::open_target;
+
+/// Moves what own versions say that newer ones hide at a moment and ever after to the graph of the store at `url`,
+/// which is made where it is absent; without `doit` it only says what would move. Invalid for a moment to come and for
+/// a store in memory, Conflict where a type is declared otherwise there.
+///
+/// ```
+/// use fieldstone::OpenOptions;
+/// use fieldstone::graph::{VertexName, VertexPut, archive};
+/// # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
+/// # let cold = folder.path().join("cold").display().to_string();
+/// let store = fieldstone::open("memory:", &OpenOptions::default())?;
+/// let file = VertexName::new("file", "/data/a.nc");
+/// for time in [1, 2] {
+///     store.graph().put_vertices(vec![VertexPut { time: Some(time), ..VertexPut::new(file.clone()) }], None)?;
+/// }
+/// assert_eq!(archive(&store, 3, &cold, true)?.vertices, 1);
+/// let there = fieldstone::open(&cold, &OpenOptions::default())?;
+/// assert_eq!(there.graph().vertex(&file, None, None)?.stamp, 1);
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<ArchiveReport> {
+    if url == "memory:" {
+        return Err(Error::invalid("a store in memory is gone with its process").with_hint("give a folder"));
+    }
+    if !doit {
+        return store.graph().hidden(before, &mut |_| Ok(()));
+    }
+    let to = open_target(url, &**store)?;
+    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
+    // Who reads it may stand in another folder.
+    let path = std::path::absolute(path).map_err(|e| Error::io("find", path.as_ref(), e))?;
+    let url = path.to_str().ok_or_else(|| Error::invalid("the path of the store is not UTF-8"))?;
+    archive_into(store, before, &to, url)
+}
+
+/// The same into a store that is open; `url` is what who asks for a version is told.
+pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result<ArchiveReport> {
+    if store.status()?.id.is_some() && store.status()?.id == to.status()?.id {
+        return Err(Code::WrongStore
+            .error(format!(
+                "{} and {url} are the same store, or one is a copy of the other's files",
+                store.url()
+            ))
+            .with_hint("move into a store of its own"));
+    }
+    // What is marked is what others see, too.
+    store.flush(None)?;
+    let archive = Archive { before, url: url.into() };
+    let report = store.graph().hidden(before, &mut |versions| {
+        to.graph().take_versions(versions)?;
+        to.flush(None).map_err(|e| e.context("the store that is to have them"))?;
+        store.graph().mark_archived(&archive, versions)?;
+        store.flush(None)
+    })?;
+    Ok(ArchiveReport { done: true, ..report })
+}
