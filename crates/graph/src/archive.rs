@@ -1,7 +1,7 @@
 //! Moving versions that newer ones hide to another store.
 //!
 //! What moves is what a version says: its properties. That it was there stays, as a mark at its stamp: so no walk by
-//! cause takes another way, and who asks for the properties is told which store has them.
+//! cause takes another way, and who asks for the properties learns which store has them.
 //!
 //! A version moves where the user who put it has put a newer one, not younger than a moment: whatever comes later, and
 //! whatever was late, no read at that moment or after it shows the older one. What another user put hides nothing

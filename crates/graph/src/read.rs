@@ -1,7 +1,7 @@
 //! What is read of one vertex: itself, its versions, the relations at it.
 //!
-//! What was moved to another store is listed without its properties, with the store's URL; who asks for it alone is
-//! told that it is not here.
+//! What was moved to another store is listed without its properties, with the store's URL; who asks for it alone
+//! learns that it is not here.
 
 use std::sync::Arc;
 

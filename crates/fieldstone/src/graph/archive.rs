@@ -46,7 +46,7 @@ pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<Arch
     archive_into(store, before, &to, url)
 }
 
-/// The same into a store that is open; `url` is what who asks for a version is told.
+/// The same into a store that is open; `url` is what who asks for a version learns.
 pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result<ArchiveReport> {
     if store.status()?.id.is_some() && store.status()?.id == to.status()?.id {
         return Err(Code::WrongStore

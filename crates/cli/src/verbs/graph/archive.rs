@@ -15,7 +15,7 @@ Examples:
 
 Says what would move; with --doit it moves. A version of a vertex or relation moves where its user has put a newer one
 by then: reads of then or later give what they gave. What was there when stays known, and lineages stay whole; the
-properties of these versions are in the other store, and who asks for them is told which. Own versions move alone.
+properties of these versions are in the other store, and who asks for them learns which. Own versions move alone.
 
 With --json: vertices, relations, bytes, others (versions of other users, which they can move) and done.";
 
