@@ -493,8 +493,8 @@ class Graph:
         time, or tests its properties, gets NotFound that names the store. Own versions move alone; the report
         counts those of others. Interrupted, it may be called again.
 
-        Invalid within a transaction, for a moment to come, and for a store in memory; Conflict for the store
-        itself, and where a type is declared otherwise there.
+        Invalid within a transaction, for a moment to come, for the store itself and one in memory; Conflict
+        where a type is declared otherwise there.
         """
         native = self._write
         moment = stamp_of(before, "before")

@@ -57,7 +57,7 @@ def test_it_is_refused(store, tmp_path):
         store.graph.archive(before=4e9, to=tmp_path / "cold", doit=True)
     with pytest.raises(fieldstone.Invalid):
         store.graph.archive(before=None, to=tmp_path / "cold")
-    with pytest.raises(fieldstone.Conflict):
+    with pytest.raises(fieldstone.Invalid):
         store.graph.archive(before=25, to=tmp_path / "store", doit=True)
     with store.transaction() as tx, pytest.raises(fieldstone.Invalid):
         tx.graph.archive(before=25, to=tmp_path / "cold")

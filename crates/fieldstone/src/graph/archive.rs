@@ -13,8 +13,8 @@ use crate::Store;
 use crate::transfer::open_target;
 
 /// Moves what own versions say that newer ones hide at a moment and ever after to the graph of the store at `url`,
-/// which is made where it is absent; without `doit` it only says what would move. Invalid for a moment to come and for
-/// a store in memory, Conflict where a type is declared otherwise there.
+/// which is made where it is absent; without `doit` it only says what would move. Invalid for a moment to come, for
+/// the store itself and one in memory, Conflict where a type is declared otherwise there.
 ///
 /// ```
 /// use fieldstone::OpenOptions;

@@ -60,7 +60,9 @@ fn marks(dice: &mut Random) -> Record {
         let row = VertexRow { vertex: vertex(dice), version, fixed, props: Props::default() };
         return Record::ArchivedVertices(archive, vec![row]);
     }
-    Record::ArchivedRelations(archive, vec![RelationRow { version, ..relation_row(dice) }])
+    let until = dice.one_in(3).then_some(version.stamp + 2);
+    let row = RelationRow { version, props: Props::default(), until, ..relation_row(dice) };
+    Record::ArchivedRelations(archive, vec![row])
 }
 
 /// A record of a few rows.
