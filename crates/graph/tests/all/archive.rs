@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, ErrorKind};
-use fieldstone_format::graph::{Archive, Props, Record, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{
+    Archive, Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow, VertexType,
+};
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::log::SideRecord;
 use fieldstone_graph::archive::{ArchiveReport, HiddenVersions, hidden};
@@ -136,10 +138,11 @@ fn reads_from_the_moment_on_are_what_they_were_and_walks_take_no_other_way() {
         assert_eq!(dump(&left).unwrap(), dump(&state(&commits, dice)).unwrap(), "seed {seed}");
         for name in names(&full) {
             for at in [before, before + 1, 20, 45, 60, 1000] {
-                let at = Some(at.max(before));
+                let moment = at.max(before);
+                let at = Some(moment);
                 let read = |state| vertex(state, &name, at).map_err(|e| e.kind());
                 assert_eq!(read(&left), read(&full), "seed {seed}: {name} at {at:?}, before {before}");
-                let held = Versions::At(at.unwrap());
+                let held = Versions::At(moment);
                 let of = |state| edges(state, &name, None, held, None).unwrap();
                 assert_eq!(of(&left), of(&full), "seed {seed}: {name} at {at:?}, before {before}");
             }
@@ -232,6 +235,15 @@ fn who_asks_for_what_was_moved_is_told_where_it_is() {
     let above = vec![("n".to_owned(), fieldstone_core::value::Test::Exists)];
     assert_eq!(find(&left, &test(above.clone()), Some(12), None).unwrap_err().code(), Code::VersionArchived);
     assert_eq!(find(&left, &test(above), Some(25), None).unwrap().len(), 1);
+    // An index of what is here knows nothing of it.
+    let index = VertexType { name: "file".into(), index: vec!["n".into()], ..VertexType::default() };
+    let mut whole = Rows::default();
+    whole.add(by(USER, 1), &Record::Types(vec![TypeDecl::Vertex(index)]).encode()).unwrap();
+    commits.iter().for_each(|(source, record)| whole.add(*source, record).unwrap());
+    let indexed = GraphState::of(vec![Arc::new(build(&whole).unwrap())]);
+    let one = test(vec![("n".to_owned(), fieldstone_core::value::Test::Equal(Value::Int(1)))]);
+    assert_eq!(find(&indexed, &one, Some(12), None).unwrap_err().code(), Code::VersionArchived);
+    assert!(find(&indexed, &one, None, None).unwrap().is_empty());
     let shown = find(&left, &test(Vec::new()), Some(12), None).unwrap();
     assert_eq!(shown[0].archived.as_deref(), Some(URL));
 }
