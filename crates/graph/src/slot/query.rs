@@ -129,6 +129,8 @@ pub struct SlotQuery {
     received: Vec<u64>,
     /// The asker knows of all that was sent and received.
     reported: bool,
+    /// It has no end any more but the failure that the asker is sent.
+    failed: bool,
 }
 
 fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
@@ -172,11 +174,18 @@ impl SlotQuery {
             sent: vec![0; slots + 1],
             received: vec![0; slots + 1],
             reported: true,
+            failed: false,
         }
     }
 
     /// Takes a message of the traversal, and does what follows from it.
     pub fn take(&mut self, from: u32, message: Message, id: u64, side: &SlotSide<'_>) -> Result<()> {
+        let taken = self.take_one(from, message, id, side);
+        self.failed |= taken.is_err();
+        taken
+    }
+
+    fn take_one(&mut self, from: u32, message: Message, id: u64, side: &SlotSide<'_>) -> Result<()> {
         let last = self.received.len() - 1;
         self.received[(from as usize).min(last)] += 1;
         self.reported = false;
@@ -641,7 +650,8 @@ impl SlotQuery {
 
     /// What the asker does not know yet of frames that were sent and received.
     pub fn report(&mut self, id: u64) -> Option<Message> {
-        if self.reported {
+        // After a failure a report might come first, and the asker take what is there for all.
+        if self.reported || self.failed {
             return None;
         }
         self.reported = true;
