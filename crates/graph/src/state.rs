@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::{Props, VertexName};
+use fieldstone_format::graph::{Archive, Props, VertexName};
 use fieldstone_format::graph_segment::adjacency::{FarEnd, groups};
 use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
@@ -183,19 +183,19 @@ impl GraphState {
 
     /// The store that has the properties of a version of a relation, where they were moved to one.
     pub fn archived_in(&self, version: &EdgeVersion) -> Option<Arc<str>> {
-        version.archived.then(|| self.url_of(version.known, version.user))
+        version.archived.then(|| self.archive_of(version.known, version.user).url)
     }
 
     /// The same of a version of a vertex.
     pub fn vertex_archived_in(&self, version: &VertexVersion) -> Option<Arc<str>> {
-        version.archived.then(|| self.url_of(version.known, version.user))
+        version.archived.then(|| self.archive_of(version.known, version.user).url)
     }
 
     /// Where a commit of a user says that its marked versions are.
-    fn url_of(&self, known: CommitKnown, user: u32) -> Arc<str> {
+    pub(crate) fn archive_of(&self, known: CommitKnown, user: u32) -> Archive {
         // A commit names one store; should two be known at once, everybody takes the same.
         let of_commit = self.archives().filter(|row| (row.known, row.user) == (known, user));
-        of_commit.map(|row| &row.archive).min().map_or_else(|| "".into(), |archive| archive.url.clone())
+        of_commit.map(|row| &row.archive).min().cloned().unwrap_or(Archive { before: 0, url: "".into() })
     }
 
     /// The greatest stamp in it.

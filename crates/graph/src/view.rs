@@ -563,7 +563,9 @@ pub fn dump(state: &GraphState) -> Result<String> {
         for v in state.vertex_versions(place)? {
             // Writing to a text does not fail.
             let _ = write!(line, " {}:{}:{}:{}", v.stamp, v.time, v.user, v.deleted);
-            line.push_str(if v.archived { ":archived" } else { "" });
+            if let Some(url) = state.vertex_archived_in(&v) {
+                let _ = write!(line, ":archived in {url}");
+            }
             let _ = write!(line, ":{:?}:{:?}", v.fixed.map(|fixed| fixed.pairs()), v.props.pairs()?);
         }
         lines.push(line);
@@ -574,7 +576,9 @@ pub fn dump(state: &GraphState) -> Result<String> {
                 let ended = state.ended(version, [place, edge.far], u64::MAX)?;
                 let _ = write!(line, " {}:{:?}:{ended:?}", version.stamp, version.until);
                 let _ = write!(line, ":{}:{}:{}", version.user, version.deleted, version.replaces);
-                line.push_str(if version.archived { ":archived" } else { "" });
+                if let Some(url) = state.archived_in(version) {
+                    let _ = write!(line, ":archived in {url}");
+                }
                 if !edge.direction.reverse {
                     // The row stands there alone.
                     let (time, props) = state.row(place, &edge, version)?;

@@ -2,20 +2,22 @@
 //! of their two ends they are placed for.
 //!
 //! ```text
-//! rows      = commits: list { since  stamp  user }  vertices: bytes  of: list  relations: bytes  of: list
+//! rows      = commits: list { since  stamp  user  archive: option { before  url } }
+//!             vertices: bytes  of: list  relations: bytes  of: list
 //!             types: list { commit: varint  record: bytes }
 //! vertices  = side record of vertices, its kind and bytes; nothing where there is none
 //! of        = for each vertex: index of its commit
 //! relations = body of a side record of relations; nothing where there is none
 //! of        = for each relation: index of its commit << 2 | 1 it is placed for its source | 2 for its target
 //! ```
+//!
+//! Rows of a commit with an archive are marks: versions of which the store at that URL has the properties.
 
 use fieldstone_core::{Error, Result};
 
-use super::fields::{Field, fields};
-use crate::bytes::Cursor;
+use super::fields::fields;
 use crate::graph::{
-    Record, RelationColumns, RelationParts, TypeDecl, Version, VertexRow, put_relation_parts,
+    Archive, Record, RelationColumns, RelationParts, TypeDecl, Version, VertexRow, put_relation_parts,
 };
 use crate::graph_segment::{CommitKnown, VertexPlace};
 use crate::log::SideRecord;
@@ -25,13 +27,15 @@ pub const FOR_SOURCE: u8 = 1;
 /// A relation is placed for its target.
 pub const FOR_TARGET: u8 = 2;
 
-/// A commit that brought rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A commit that brought rows, or what of it are marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsCommit {
     /// When it became known.
     pub known: CommitKnown,
     /// Whose log it is of.
     pub user: u32,
+    /// Where its rows were moved to, where they are marks.
+    pub archive: Option<Archive>,
 }
 
 /// Rows for a slot. See the module.
@@ -151,16 +155,7 @@ impl PlacedRows {
     }
 }
 
-impl Field for RowsCommit {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.known.put(out);
-        self.user.put(out);
-    }
-
-    fn read(cursor: &mut Cursor<'_>) -> Result<RowsCommit> {
-        Ok(RowsCommit { known: Field::read(cursor)?, user: Field::read(cursor)? })
-    }
-}
-
+fields!(Archive { before, url });
+fields!(RowsCommit { known, user, archive });
 fields!(PlacedRows { commits, vertices, of_vertices, relations, of_relations, types });
 fields!(Refused { row, ends });

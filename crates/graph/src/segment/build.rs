@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::hint::black_box;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET};
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, RowsCommit};
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_format::graph_segment::adjacency::EdgeVersion;
 use fieldstone_format::graph_segment::rows::VertexVersion;
@@ -105,7 +105,7 @@ impl Versions for OfVertices<'_> {
     }
 
     fn commit(&self, number: u32) -> CommitOrder {
-        self.0.commits[number as usize]
+        self.0.commit(number)
     }
 
     fn content(&self, a: u32, b: u32) -> Ordering {
@@ -127,7 +127,7 @@ impl Versions for OfRelations<'_> {
     }
 
     fn commit(&self, number: u32) -> CommitOrder {
-        self.0.commits[number as usize]
+        self.0.commit(number)
     }
 
     fn content(&self, a: u32, b: u32) -> Ordering {
@@ -172,7 +172,7 @@ impl<'a> Tables<'a> {
         let kinds = rows.names.kinds.iter().map(|kind| number(&names, &&**kind)).collect();
         let known = numbered(rows.commits.iter().map(|commit| commit.known));
         let users = numbered(rows.commits.iter().map(|commit| commit.user));
-        let indices = |commit: &CommitOrder| (number(&known, &commit.known), number(&users, &commit.user));
+        let indices = |commit: &RowsCommit| (number(&known, &commit.known), number(&users, &commit.user));
         let commits = rows.commits.iter().map(indices).collect();
         Ok(Tables { by_place, ranks, names, kinds, users, known, commits })
     }

@@ -5,14 +5,19 @@
 
 use std::collections::HashMap;
 
-use fieldstone_format::graph::{ROWS_MAX, RelationParts, Version};
+use fieldstone_format::graph::{Props, ROWS_MAX, RelationParts, Version};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::VertexPlace;
 
-use super::rows::{RelationLine, Rows};
+use super::rows::{RelationLine, Rows, VertexLine};
 
 /// Bytes of a batch, about: what comes in one message.
 const BATCH_BYTES: usize = 4 << 20;
+
+/// Vertex, stamp, commit.
+fn row_key(line: &VertexLine) -> (u32, u64, u32) {
+    (line.vertex, line.row.version.stamp, line.commit)
+}
 
 /// Which rows of all go to one slot.
 #[derive(Debug, Default)]
@@ -34,7 +39,11 @@ impl Rows {
     ) -> Vec<Vec<PlacedRows>> {
         let mut picked: Vec<Picked> = (0..slots).map(|_| Picked::default()).collect();
         let place = |vertex: u32| self.names.vertices[vertex as usize].place;
+        let last = self.last_rows();
         for (i, line) in (0..).zip(&self.vertices) {
+            if last.get(&row_key(line)).is_some_and(|last| *last != i) {
+                continue;
+            }
             match line.row.version.deleted {
                 true => picked.iter_mut().for_each(|slot| slot.vertices.push(i)),
                 false => picked[home(place(line.vertex))].vertices.push(i),
@@ -54,6 +63,22 @@ impl Rows {
             first.types = !self.types.is_empty();
         }
         picked.iter().map(|picked| self.batches(picked)).collect()
+    }
+
+    /// Of versions of vertices that a commit deletes, and perhaps puts besides, its last row: that one counts, also where
+    /// a slot has nothing but the deletion.
+    fn last_rows(&self) -> HashMap<(u32, u64, u32), u32> {
+        let deleted = self.vertices.iter().filter(|line| line.row.version.deleted);
+        let mut last: HashMap<_, u32> = deleted.map(|line| (row_key(line), 0)).collect();
+        if last.is_empty() {
+            return last;
+        }
+        for (i, line) in (0..).zip(&self.vertices) {
+            if let Some(known) = last.get_mut(&row_key(line)) {
+                *known = i;
+            }
+        }
+        last
     }
 
     fn batches(&self, picked: &Picked) -> Vec<PlacedRows> {
@@ -90,7 +115,8 @@ impl Rows {
         if picked.types {
             let (mut commits, mut declared) = (Commits::of(self), Vec::new());
             for row in &self.types {
-                let commit = self.commits.iter().position(|c| (c.known, c.user) == (row.known, row.user));
+                let own = |c: &RowsCommit| (c.known, c.user) == (row.known, row.user) && c.archive.is_none();
+                let commit = self.commits.iter().position(own);
                 declared.push((commits.number(commit.unwrap_or(0) as u32), row.declared.clone()));
             }
             let mut batch = commits.batch();
@@ -116,13 +142,19 @@ impl Rows {
                 vertices().map(|v| self.names.id(v).as_bytes()).collect(),
             ]
         };
+        let replacing = Props::replacing();
+        let props = |line: &&RelationLine| match line.archived && line.replaces {
+            // All that a mark says.
+            true => replacing.bytes(),
+            false => self.props(line),
+        };
         let parts = RelationParts {
             kinds: lines.iter().map(|line| kind(line.kind)).collect(),
             source: end(|line| line.source),
             target: end(|line| line.target),
             versions: &versions,
             until: &until,
-            props: lines.iter().map(|line| self.props(line)).collect(),
+            props: lines.iter().map(props).collect(),
         };
         let of = lines
             .iter()
@@ -150,8 +182,7 @@ impl<'a> Commits<'a> {
     fn number(&mut self, commit: u32) -> u32 {
         let Commits { rows, numbers, commits } = self;
         *numbers.entry(commit).or_insert_with(|| {
-            let order = rows.commits[commit as usize];
-            commits.push(RowsCommit { known: order.known, user: order.user });
+            commits.push(rows.commits[commit as usize].clone());
             commits.len() as u32 - 1
         })
     }

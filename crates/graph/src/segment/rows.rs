@@ -10,7 +10,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{
     Archive, Props, Record, RelationColumns, RelationsBody, VertexName, VertexRow,
 };
-use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows};
+use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::SideRecord;
 
@@ -28,8 +28,10 @@ pub struct CommitOrder {
 /// What came out of the logs and stands in no segment yet; each row with the number of its commit.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// The commits.
-    pub(super) commits: Vec<CommitOrder>,
+    /// The commits; what of one are marks stands apart.
+    pub(super) commits: Vec<RowsCommit>,
+    /// Where those of the last commit begin.
+    last: usize,
     pub(super) names: RowNames,
     pub(super) vertices: Vec<VertexLine>,
     pub(super) relations: Vec<RelationLine>,
@@ -70,6 +72,21 @@ pub(super) struct RelationLine {
     len: u32,
 }
 
+impl RelationLine {
+    /// Leaves of it what a mark says.
+    fn mark(&mut self) -> Result<()> {
+        if self.deleted {
+            return Err(deletion_archived());
+        }
+        (self.archived, self.from, self.len) = (true, 0, 0);
+        Ok(())
+    }
+}
+
+fn deletion_archived() -> Error {
+    Error::corrupt("a deletion is said to be archived")
+}
+
 impl Rows {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
@@ -80,25 +97,48 @@ impl Rows {
     }
 
     /// What is added from here on is of another commit.
-    pub fn begin(&mut self, source: CommitOrder) {
-        self.commits.push(source);
+    pub fn begin(&mut self, CommitOrder { known, user }: CommitOrder) {
+        self.last = self.commits.len();
+        self.commits.push(RowsCommit { known, user, archive: None });
+    }
+
+    /// Which commit of all.
+    pub(super) fn commit(&self, number: u32) -> CommitOrder {
+        let RowsCommit { known, user, .. } = self.commits[number as usize];
+        CommitOrder { known, user }
+    }
+
+    /// The number of the last commit, or of what of it are marks.
+    fn last(&mut self, archive: Option<Archive>) -> u32 {
+        let own = self.commits[self.last..].iter().position(|commit| commit.archive == archive);
+        let number = own.map_or(self.commits.len(), |i| self.last + i);
+        if own.is_none() {
+            let CommitOrder { known, user } = self.commit(self.last as u32);
+            self.commits.push(RowsCommit { known, user, archive });
+        }
+        number as u32
     }
 
     /// Adds what a side record says: all of it, or nothing where it cannot be read.
     pub fn add(&mut self, source: CommitOrder, side: &SideRecord) -> Result<()> {
-        if self.commits.last() != Some(&source) {
+        let last = self.commits.get(self.last).map(|commit| (commit.known, commit.user));
+        if last != Some((source.known, source.user)) {
             self.begin(source);
         }
-        let commit = self.commits.len() as u32 - 1;
         if let Some(RelationsBody { body, archive }) = Record::relations_body(side)? {
+            let commit = self.last(archive.clone());
             self.add_relations(commit, body, archive.is_some())?;
             self.add_archive(source, archive);
             return Ok(());
         }
         match Record::decode(side)? {
-            Record::Vertices(rows) => self.add_vertices(commit, rows, false),
+            Record::Vertices(rows) => {
+                let commit = self.last(None);
+                rows.into_iter().try_for_each(|row| self.add_vertex(commit, row))?;
+            }
             Record::ArchivedVertices(archive, rows) => {
-                self.add_vertices(commit, rows, true);
+                let commit = self.last(Some(archive.clone()));
+                rows.into_iter().try_for_each(|row| self.add_vertex(commit, row))?;
                 self.add_archive(source, Some(archive));
             }
             Record::Types(types) => self.types.extend(types.into_iter().map(|declared| TypeRow {
@@ -116,7 +156,12 @@ impl Rows {
     pub fn add_placed(&mut self, placed: &PlacedRows) -> Result<()> {
         self.at_both_ends = true;
         let first = self.commits.len() as u32;
-        self.commits.extend(placed.commits.iter().map(|c| CommitOrder { known: c.known, user: c.user }));
+        for commit in &placed.commits {
+            let RowsCommit { known, user, .. } = *commit;
+            self.add_archive(CommitOrder { known, user }, commit.archive.clone());
+            self.commits.push(commit.clone());
+        }
+        self.last = self.commits.len();
         let commit = |index: u32| {
             let there = (index as usize) < placed.commits.len();
             if there {
@@ -126,13 +171,10 @@ impl Rows {
             }
         };
         for (row, index) in placed.vertex_rows()?.into_iter().zip(&placed.of_vertices) {
-            let name = [(&*row.vertex.kind, &*row.vertex.id)];
-            let mut vertex = 0;
-            self.names.vertices(name.iter().map(|(kind, id)| (kind, id)), |_, number| vertex = number);
-            self.vertices.push(VertexLine { vertex, commit: commit(*index)?, archived: false, row });
+            self.add_vertex(commit(*index)?, row)?;
         }
         for (index, types) in placed.declared()? {
-            let CommitOrder { known, user } = self.commits[commit(index)? as usize];
+            let CommitOrder { known, user } = self.commit(commit(index)?);
             self.types.extend(types.into_iter().map(|declared| TypeRow { known, user, declared }));
         }
         let line = self.relations.len();
@@ -145,6 +187,9 @@ impl Rows {
         }
         for (line, of) in new.iter_mut().zip(&placed.of_relations) {
             (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
+            if self.commits[line.commit as usize].archive.is_some() {
+                line.mark()?;
+            }
         }
         Ok(())
     }
@@ -173,19 +218,22 @@ impl Rows {
         self.archives.extend(row.filter(|row| !self.archives.contains(row)));
     }
 
-    fn add_vertices(&mut self, commit: u32, rows: Vec<VertexRow>, archived: bool) {
-        for mut row in rows {
-            let VertexName { kind, id } = &row.vertex;
-            let name = [(&&**kind, &&**id)];
-            let mut vertex = 0;
-            self.names.vertices(name.into_iter(), |_, number| vertex = number);
-            if archived {
-                // A mark says that static properties were given, and not which.
-                row.fixed = row.fixed.map(|_| Props::default());
-                row.props = Props::default();
+    fn add_vertex(&mut self, commit: u32, mut row: VertexRow) -> Result<()> {
+        let archived = self.commits[commit as usize].archive.is_some();
+        if archived {
+            if row.version.deleted {
+                return Err(deletion_archived());
             }
-            self.vertices.push(VertexLine { vertex, commit, archived, row });
+            // A mark says that static properties were given, and not which.
+            row.fixed = row.fixed.map(|_| Props::default());
+            row.props = Props::default();
         }
+        let VertexName { kind, id } = &row.vertex;
+        let name = [(&&**kind, &&**id)];
+        let mut vertex = 0;
+        self.names.vertices(name.into_iter(), |_, number| vertex = number);
+        self.vertices.push(VertexLine { vertex, commit, archived, row });
+        Ok(())
     }
 
     fn add_relations(&mut self, commit: u32, body: Cow<'_, [u8]>, archived: bool) -> Result<()> {
@@ -194,12 +242,12 @@ impl Rows {
         }
         let columns = RelationColumns::of_body(&body)?;
         if archived && columns.versions.iter().any(|version| version.deleted) {
-            return Err(Error::corrupt("a deletion is said to be archived"));
+            return Err(deletion_archived());
         }
         let (number, first) = (self.bodies.len() as u32, self.relations.len());
         self.relations.reserve(columns.len());
         for i in 0..columns.len() {
-            let (version, props) = (columns.versions[i], if archived { &[] } else { columns.props[i] });
+            let (version, props) = (columns.versions[i], columns.props[i]);
             let from = if props.is_empty() { 0 } else { props.as_ptr() as usize - body.as_ptr() as usize };
             self.relations.push(RelationLine {
                 kind: self.names.kind(columns.kinds[i]),
@@ -212,13 +260,16 @@ impl Rows {
                 deleted: version.deleted,
                 replaces: columns.replaces[i],
                 ends: FOR_SOURCE | FOR_TARGET,
-                archived,
+                archived: false,
                 body: number,
                 from: from as u32,
                 len: props.len() as u32,
             });
         }
         let new = &mut self.relations[first..];
+        if archived {
+            new.iter_mut().try_for_each(RelationLine::mark)?;
+        }
         let sources = columns.source_kinds.iter().zip(&columns.source_ids);
         self.names.vertices(sources, |i, number| new[i].source = number);
         let targets = columns.target_kinds.iter().zip(&columns.target_ids);

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use fieldstone_core::Result;
-use fieldstone_format::graph::{RelationParts, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{Props, RelationParts, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
-use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
-use crate::segment::CommitOrder;
 use crate::state::{Edge, GraphState};
 
 /// Gathers rows for one slot.
 #[derive(Debug, Default)]
 pub struct RowsFor {
     commits: Vec<RowsCommit>,
-    numbers: HashMap<(u64, u64, u32), u32>,
+    /// By commit, and whether its rows are marks.
+    numbers: HashMap<(CommitKnown, u32, bool), u32>,
     vertices: Vec<VertexRow>,
     of_vertices: Vec<u32>,
     relations: Vec<RelationRow>,
@@ -22,23 +22,23 @@ pub struct RowsFor {
 }
 
 impl RowsFor {
-    fn commit(&mut self, CommitOrder { known, user }: CommitOrder) -> u32 {
+    fn commit(&mut self, commit: RowsCommit) -> u32 {
         let commits = &mut self.commits;
-        *self.numbers.entry((known.since, known.stamp, user)).or_insert_with(|| {
-            commits.push(RowsCommit { known, user });
+        *self.numbers.entry((commit.known, commit.user, commit.archive.is_some())).or_insert_with(|| {
+            commits.push(commit);
             commits.len() as u32 - 1
         })
     }
 
     /// Adds a version of a vertex.
-    pub fn vertex(&mut self, commit: CommitOrder, row: VertexRow) {
+    pub fn vertex(&mut self, commit: RowsCommit, row: VertexRow) {
         let commit = self.commit(commit);
         self.of_vertices.push(commit);
         self.vertices.push(row);
     }
 
     /// Adds a version of a relation, for some of its ends.
-    pub fn relation(&mut self, commit: CommitOrder, row: RelationRow, ends: u8) {
+    pub fn relation(&mut self, commit: RowsCommit, row: RelationRow, ends: u8) {
         let commit = self.commit(commit);
         self.of_relations.push(commit << 2 | u32::from(ends));
         self.relations.push(row);
@@ -77,12 +77,17 @@ impl RowsFor {
     }
 }
 
+/// The commit of a version, or of a mark.
+fn commit(state: &GraphState, known: CommitKnown, user: u32, archived: bool) -> RowsCommit {
+    RowsCommit { known, user, archive: archived.then(|| state.archive_of(known, user)) }
+}
+
 /// The versions of a relation that one of its ends has, as rows.
 pub fn relation_rows(
     state: &GraphState,
     near: (&VertexName, VertexPlace),
     edge: &Edge,
-) -> Result<Vec<(CommitOrder, RelationRow, u8)>> {
+) -> Result<Vec<(RowsCommit, RelationRow, u8)>> {
     let versions: Vec<_> = edge.versions.iter().collect();
     let mut rows = Vec::with_capacity(versions.len());
     for (version, (time, props)) in edge.versions.iter().zip(state.rows(near.1, edge, &versions)?) {
@@ -97,20 +102,22 @@ pub fn relation_rows(
             target,
             version: Version { stamp: version.stamp, time, deleted: version.deleted },
             until: version.until,
-            props,
+            // A mark has no others.
+            props: if version.archived && version.replaces { Props::replacing() } else { props },
         };
-        rows.push((CommitOrder { known: version.known, user: version.user }, row, ends));
+        rows.push((commit(state, version.known, version.user, version.archived), row, ends));
     }
     Ok(rows)
 }
 
 /// The versions of a vertex, as rows.
-pub fn vertex_rows(state: &GraphState, name: &VertexName) -> Result<Vec<(CommitOrder, VertexRow)>> {
+pub fn vertex_rows(state: &GraphState, name: &VertexName) -> Result<Vec<(RowsCommit, VertexRow)>> {
     let versions = state.vertex_versions(VertexPlace::of(name))?;
     let row = |version: crate::state::VertexVersion| {
+        let commit = commit(state, version.known, version.user, version.archived);
         let at = Version { stamp: version.stamp, time: version.time, deleted: version.deleted };
         let row = VertexRow { vertex: name.clone(), version: at, fixed: version.fixed, props: version.props };
-        (CommitOrder { known: version.known, user: version.user }, row)
+        (commit, row)
     };
     Ok(versions.into_iter().map(row).collect())
 }

@@ -69,7 +69,7 @@ fn placed(
             let of_vertex = splits(place);
             for (commit, row) in vertex_rows(&alone, &name)? {
                 match row.version.deleted {
-                    true => rows.iter_mut().for_each(|slot| slot.vertex(commit, row.clone())),
+                    true => rows.iter_mut().for_each(|slot| slot.vertex(commit.clone(), row.clone())),
                     false => rows[usize::from(partitioner.home(place))].vertex(commit, row),
                 }
             }

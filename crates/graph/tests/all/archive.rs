@@ -14,10 +14,10 @@ use fieldstone_format::log::SideRecord;
 use fieldstone_graph::archive::{ArchiveReport, HiddenVersions, hidden};
 use fieldstone_graph::find::{VertexTest, find};
 use fieldstone_graph::read::{Relation, Versions, Vertex, edges, versions, vertex};
-use fieldstone_graph::segment::{CommitOrder, Rows, build};
+use fieldstone_graph::segment::{CommitOrder, Rows, build, merge_young};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::trace::{TraceOptions, Way, trace};
-use fieldstone_graph::view::{dump, merge_young};
+use fieldstone_graph::view::dump;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::History;

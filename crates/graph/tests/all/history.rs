@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::value::Value;
-use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph::{Archive, Props, Record, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_graph::segment::{CommitOrder, Rows, build};
 use fieldstone_graph::state::GraphState;
@@ -17,6 +17,8 @@ pub type Standing<'a> = (u64, u64, u64, &'a RelationRow);
 pub struct History {
     pub relations: Vec<(RelationRow, u32)>,
     pub vertices: Vec<(VertexRow, u32)>,
+    /// Marks of some of them, each with when it became known.
+    pub marks: Vec<(Record, u32, u64)>,
 }
 
 /// One of a few vertices of these types.
@@ -41,6 +43,31 @@ impl History {
     pub fn crowded(dice: &mut Random) -> History {
         let stamps = (0..40).map(|_| 1 + dice.below(3)).collect();
         History::at(dice, stamps)
+    }
+
+    /// The same, of which content was moved to one of two stores.
+    pub fn marked(self, dice: &mut Random) -> History {
+        let mut marks = Vec::new();
+        let archive = |dice: &mut Random| {
+            let url = *dice.pick(&["/cold", "/colder"]);
+            (Archive { before: dice.below(3), url: url.into() }, 1 + dice.below(3))
+        };
+        for (row, user) in self.relations.iter().filter(|(row, _)| !row.version.deleted) {
+            if dice.one_in(4) {
+                let props = if row.props.replaces() { Props::replacing() } else { Props::default() };
+                let ((archive, since), row) = (archive(dice), RelationRow { props, ..row.clone() });
+                marks.push((Record::ArchivedRelations(archive, vec![row]), *user, since));
+            }
+        }
+        for (row, user) in self.vertices.iter().filter(|(row, _)| !row.version.deleted) {
+            if dice.one_in(2) {
+                let fixed = dice.one_in(3).then(Props::default);
+                let row = VertexRow { props: Props::default(), fixed, ..row.clone() };
+                let (archive, since) = archive(dice);
+                marks.push((Record::ArchivedVertices(archive, vec![row]), *user, since));
+            }
+        }
+        History { marks, ..self }
     }
 
     fn at(dice: &mut Random, mut stamps: Vec<u64>) -> History {
@@ -75,10 +102,11 @@ impl History {
     pub fn parts(&self, dice: &mut Random, parts: usize) -> Vec<Rows> {
         let mut all: Vec<Rows> = (0..parts).map(|_| Rows::default()).collect();
         let relations = self.relations.iter();
-        let relations = relations.map(|(row, user)| (Record::Relations(vec![row.clone()]), *user));
-        let vertices = self.vertices.iter().map(|(row, user)| (Record::Vertices(vec![row.clone()]), *user));
-        for (record, user) in relations.chain(vertices) {
-            let commit = CommitOrder { known: CommitKnown { since: 1, stamp: 1 }, user };
+        let relations = relations.map(|(row, user)| (Record::Relations(vec![row.clone()]), *user, 1));
+        let vertices = self.vertices.iter();
+        let vertices = vertices.map(|(row, user)| (Record::Vertices(vec![row.clone()]), *user, 1));
+        for (record, user, since) in relations.chain(vertices).chain(self.marks.iter().cloned()) {
+            let commit = CommitOrder { known: CommitKnown { since, stamp: since }, user };
             all[dice.index(parts)].add(commit, &record.encode()).unwrap();
         }
         all
