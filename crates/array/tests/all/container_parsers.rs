@@ -87,8 +87,9 @@ fn messages() -> [(String, Vec<u8>); 2] {
     let version = graph::Version { stamp: 1000, time: 1000, deleted: false };
     let (props, until) = (Props::default(), Some(1600));
     let row = RelationRow { kind: "write".into(), source: job.clone(), target: file, version, until, props };
-    let body = Record::relations_body(&Record::Relations(vec![row]).encode()).unwrap().unwrap().into_owned();
-    let commit = RowsCommit { known: CommitKnown { since: 2000, stamp: 2000 }, user: 1000 };
+    let body =
+        Record::relations_body(&Record::Relations(vec![row]).encode()).unwrap().unwrap().body.into_owned();
+    let commit = RowsCommit { known: CommitKnown { since: 2000, stamp: 2000 }, user: 1000, archive: None };
     let mut rows = PlacedRows { commits: vec![commit], ..PlacedRows::default() };
     (rows.relations, rows.of_relations) = (body.into(), vec![2]);
     let vertex = VertexRow { vertex: job.clone(), version, fixed: None, props: Props::default() };

@@ -7,7 +7,7 @@ use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::graph::{
-    Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow, VertexType,
+    Archive, Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow, VertexType,
 };
 use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
 use fieldstone_format::graph_message::rows::{PlacedRows, Refused, RowsCommit};
@@ -129,13 +129,14 @@ fn props(dice: &mut Random) -> Props {
 
 fn relation_body(rows: Vec<RelationRow>) -> Box<[u8]> {
     let side = Record::Relations(rows).encode();
-    Record::relations_body(&side).unwrap().unwrap().into_owned().into()
+    Record::relations_body(&side).unwrap().unwrap().body.into_owned().into()
 }
 
 fn rows(dice: &mut Random) -> PlacedRows {
     let commit = |dice: &mut Random| {
         let known = CommitKnown { since: number(dice), stamp: number(dice) };
-        RowsCommit { known, user: short(dice) }
+        let archive = maybe(dice, |dice| Archive { before: number(dice), url: text(dice).into() });
+        RowsCommit { known, user: short(dice), archive }
     };
     let mut rows = PlacedRows { commits: list(dice, commit), ..PlacedRows::default() };
     let vertex = |dice: &mut Random| VertexRow {
@@ -396,7 +397,7 @@ fn the_examples_are_what_is_written() {
         until: Some(1600),
         props: Props::of([("n", &Value::Int(10))]).unwrap(),
     };
-    let commit = RowsCommit { known: CommitKnown { since: 2000, stamp: 2000 }, user: 1000 };
+    let commit = RowsCommit { known: CommitKnown { since: 2000, stamp: 2000 }, user: 1000, archive: None };
     let rows = PlacedRows {
         commits: vec![commit],
         relations: relation_body(vec![row]),
