@@ -61,3 +61,26 @@ def test_it_is_refused(store, tmp_path):
         store.graph.archive(before=25, to=tmp_path / "store", doit=True)
     with store.transaction() as tx, pytest.raises(fieldstone.Invalid):
         tx.graph.archive(before=25, to=tmp_path / "cold")
+
+
+def test_slots_keep_what_a_mark_says(tmp_path):
+    cold = tmp_path / "cold"
+
+    def said(g):
+        edges = g.edges(FILE, versions=True)
+        return [(v.stamp, v.archived, v.props) for v in [*g.versions(FILE), *edges]]
+
+    with fieldstone.open(tmp_path / "store") as store:
+        g = store.graph
+        put(g)
+        g.archive(before=25, to=cold, doit=True)
+        whole = said(g)
+        assert sum(archived == str(cold) for _, archived, _ in whole) == 2
+        g.partition(slots=3)
+        assert said(g) == whole and g.verify().ok
+        asked = g.travel(at=15).v(JOB).e("write").ea("bytes", fieldstone.above(5))
+        for engine in ("sync", "plain", "async"):
+            with pytest.raises(fieldstone.NotFound, match="cold"):
+                asked.run(engine=engine)
+    with fieldstone.open(tmp_path / "store") as store:
+        assert len(store.graph.partitions()) == 3 and said(store.graph) == whole
