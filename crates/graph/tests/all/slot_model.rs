@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fieldstone_core::env::sim::Random;
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 
@@ -88,11 +89,9 @@ pub struct WalkCost {
     pub reads: u64,
 }
 
+/// The finalizer of SplitMix64.
 fn scattered(number: u64) -> u64 {
-    let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    Random::new(number).next_u64()
 }
 
 fn part_of(number: u64, slots: u32) -> u32 {
