@@ -19,7 +19,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Archive, Record, RelationRow, VertexRow};
-use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
+use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
 use fieldstone_journal::feed::{Commit, Feed};
@@ -31,14 +31,11 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
-use super::partitions::Partitions;
 use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{PageCache, Segment, merge_young};
-use crate::slot::travels::{self, SlotTravel};
-use crate::slot::{Engine, SlotCluster, SlotOptions};
+use crate::slot::SlotOptions;
 use crate::state::GraphState;
-use crate::travel::{Travel, TravelPlan, Travelled, travel as walk_plan};
-use crate::view::{GraphView, SlotHost, dump};
+use crate::view::{GraphView, dump};
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
@@ -66,8 +63,8 @@ const SESSIONS: usize = 64;
 pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
-    env: Env,
-    options: SlotOptions,
+    pub(super) env: Env,
+    pub(super) options: SlotOptions,
     /// The folder for segments that the caller chose.
     chosen: Option<PathBuf>,
     /// Where segments are written, once the store is there and they can stand somewhere.
@@ -78,14 +75,14 @@ pub struct GraphInner {
 
 /// What one process has.
 #[derive(Debug)]
-struct ProcessState {
+pub(super) struct ProcessState {
     buffers: Mutex<HashMap<Option<Id>, Buffer>>,
     /// `None` before the first read.
-    view: Mutex<Option<GraphView>>,
+    pub(super) view: Mutex<Option<GraphView>>,
     /// The thread that writes segments to disk.
     saving: Mutex<Option<JoinHandle<()>>>,
     /// What of each session lies over the view.
-    own: Mutex<HashMap<Option<Id>, Own>>,
+    pub(super) own: Mutex<HashMap<Option<Id>, Own>>,
     /// The greatest stamp that was given away or read.
     last: AtomicU64,
     /// The state that was asked for types last.
@@ -95,13 +92,7 @@ struct ProcessState {
     /// Types of relations that were looked for and that nobody had declared.
     kinds: Mutex<HashSet<String>>,
     /// How the view is cut into slots, once that is known.
-    partitioning: Mutex<Option<Partitioning>>,
-}
-
-/// A traversal that has begun: it sees nothing that is put from here on.
-enum Begun {
-    InOnePiece(Arc<GraphState>, TravelPlan),
-    InSlots(Arc<SlotCluster>, SlotTravel),
+    pub(super) partitioning: Mutex<Option<Partitioning>>,
 }
 
 /// Rows of a session that the journal does not have yet.
@@ -115,7 +106,7 @@ struct Buffer {
 
 /// What lies over the view for a session.
 #[derive(Debug)]
-struct Own {
+pub(super) struct Own {
     base: Arc<GraphState>,
     all: PendingCursor,
     transaction: PendingCursor,
@@ -158,7 +149,7 @@ impl Check {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -211,7 +202,7 @@ impl GraphInner {
         inner
     }
 
-    fn process(&self) -> &ProcessState {
+    pub(super) fn process(&self) -> &ProcessState {
         self.process.get(|| {
             self.port.join_graph(self.me.clone());
             ProcessState::new()
@@ -219,7 +210,7 @@ impl GraphInner {
     }
 
     /// Where segments are written; `None`: they stay in memory.
-    fn folder(&self) -> Option<Arc<SegmentFolder>> {
+    pub(super) fn folder(&self) -> Option<Arc<SegmentFolder>> {
         if let Some(known) = self.folder.get() {
             return Some(known.clone());
         }
@@ -341,7 +332,7 @@ impl GraphInner {
     }
 
     /// The same for who takes something of it before anything else is put.
-    fn with_state<T>(
+    pub(super) fn with_state<T>(
         &self,
         session: Option<Id>,
         take: &dyn Fn(&GraphView, &Arc<GraphState>) -> Result<T>,
@@ -408,18 +399,6 @@ impl GraphInner {
         Ok(slot.insert(view))
     }
 
-    /// How a view is cut that is made anew: as it was, or as the one on disk is.
-    fn host(&self) -> SlotHost {
-        let known = *lock(&self.process().partitioning);
-        let partitioning = known.or_else(|| self.folder()?.partitioning()).unwrap_or_default();
-        let (clock, options) = (self.env.clock.clone(), self.options.clone());
-        SlotHost { partitioning, clock, options }
-    }
-
-    fn keep_partitioning(&self, partitioning: Partitioning) {
-        *lock(&self.process().partitioning) = Some(partitioning);
-    }
-
     fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
         let pace = Pace::usual(&*self.env.clock);
         follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
@@ -436,80 +415,8 @@ impl GraphInner {
         }
     }
 
-    /// Walks the graph step by step, in its slots where it has several.
-    pub fn travel(&self, travel: &Travel, engine: Engine, session: Option<Id>) -> Result<Travelled> {
-        let begin = |view: &GraphView, state: &Arc<GraphState>| {
-            let plan = travel.plan(state.vocabulary())?;
-            Ok(match view.in_slots(state) {
-                None => Begun::InOnePiece(state.clone(), plan),
-                Some((slots, over)) => {
-                    Begun::InSlots(slots.clone(), travels::begin(slots, state, over, plan, engine)?)
-                }
-            })
-        };
-        let mut again = true;
-        loop {
-            let mut slots = None;
-            let outcome = self.with_state(session, &begin).and_then(|begun| match begun {
-                Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock),
-                Begun::InSlots(of, walk) => {
-                    slots = Some(of);
-                    walk.run()
-                }
-            });
-            match outcome {
-                Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,
-                Err(_) if again && self.lost_slots() => self.reopen(),
-                outcome => return outcome,
-            }
-            again = false;
-        }
-    }
-
-    /// Whether a slot of the view does not serve any more.
-    fn lost_slots(&self) -> bool {
-        lock(&self.process().view).as_ref().is_some_and(GraphView::lost_slots)
-    }
-
-    /// Lets go of the view: the next read makes it from the list on disk and what the logs have behind it.
-    fn reopen(&self) {
-        self.join_saving();
-        *lock(&self.process().view) = None;
-        lock(&self.process().own).clear();
-    }
-
-    /// Makes the view anew, cut into slots in another way, and writes it to disk.
-    pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
-        if partitioning.slots == 0 || partitioning.slots > SLOTS_MAX || partitioning.threshold == 0 {
-            return Err(Error::invalid(format!(
-                "{} slots and a threshold of {}",
-                partitioning.slots, partitioning.threshold
-            ))
-            .with_hint(format!("take 1 to {SLOTS_MAX} slots, and a threshold of 1 at least")));
-        }
-        self.keep_partitioning(partitioning);
-        self.remake()?;
-        drop(self.state(None)?);
-        self.settle()?;
-        self.join_saving();
-        self.save(MergeOlder::All);
-        self.partitions()
-    }
-
-    /// Waits until no partition is being split.
-    fn settle(&self) -> Result<()> {
-        let slots =
-            self.with_state(None, &|view, state| Ok(view.in_slots(state).map(|(slots, _)| slots.clone())))?;
-        slots.map_or(Ok(()), |slots| slots.settle())
-    }
-
-    /// How the view is cut into slots, and what each has.
-    pub fn partitions(&self) -> Result<Partitions> {
-        self.with_state(None, &|view, state| Partitions::of(view, state))
-    }
-
     /// Forgets the view, on disk too.
-    fn remake(&self) -> Result<()> {
+    pub(super) fn remake(&self) -> Result<()> {
         self.join_saving();
         let host = self.host();
         self.keep_partitioning(host.partitioning);
@@ -587,7 +494,7 @@ impl GraphInner {
             .ok();
     }
 
-    fn join_saving(&self) {
+    pub(super) fn join_saving(&self) {
         if let Some(saving) = lock(&self.process().saving).take() {
             // A thread that panicked has written nothing that counts.
             drop(saving.join());
@@ -595,7 +502,7 @@ impl GraphInner {
     }
 
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
-    fn save(&self, older: MergeOlder) {
+    pub(super) fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
         let Some(frozen) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
         let saved = frozen.save(&folder, older).unwrap_or(None);

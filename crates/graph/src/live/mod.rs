@@ -11,6 +11,7 @@
 
 mod inner;
 mod partitions;
+mod slots;
 mod write;
 
 use std::path::PathBuf;

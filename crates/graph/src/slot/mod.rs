@@ -14,7 +14,7 @@
 //! | [`shelf`] | what a slot has: its segments, and which partitions are split |
 //! | `placed` | rows on their way to a slot |
 //! | `put`, `split` | rows come in; partitions split |
-//! | `walk`, `query` | a traversal, as one slot has it |
+//! | `walk`, `query`, `gather`, `progress` | a traversal, as one slot has it |
 //! | [`server`] | a slot: one frame after another |
 //! | [`client`] | who puts rows and begins traversals |
 //! | [`cluster`] | all slots of a view, each a thread |
@@ -33,8 +33,10 @@
 pub mod client;
 pub mod cluster;
 mod delivery;
+mod gather;
 pub mod network;
 mod placed;
+mod progress;
 mod put;
 mod query;
 pub mod server;

@@ -7,7 +7,7 @@
 //! | `Reach` | home of what was reached | tests it, and keeps it for the next hop, once |
 //!
 //! What must be known of all relations of a vertex that several slots have (when it was replaced; its job; its
-//! processes) is gathered before its task goes on.
+//! processes) is gathered before its task goes on (`gather`). What goes out and what comes out of it is in `progress`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use fieldstone_core::env::Clock;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::Message;
-use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
+use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use super::shelf::SplitTable;
@@ -24,11 +24,6 @@ use crate::partition::{Partition, Partitioner, SlotNumber, Splits};
 use crate::state::{Edge, GraphState};
 use crate::travel::expand::{Expander, Moment};
 use crate::travel::plan::TravelPlan;
-
-/// Relations that are read before their step, at most.
-const AHEAD_MAX: usize = 1 << 20;
-/// Vertices of one message.
-const TOGETHER: usize = 1000;
 
 /// How hops follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +46,7 @@ pub struct SlotSide<'a> {
 
 /// Something to do.
 #[derive(Debug)]
-enum Task {
+pub(super) enum Task {
     Vertex {
         vertex: VertexPlace,
         moments: Vec<Moment>,
@@ -90,47 +85,48 @@ enum Task {
 
 /// What is gathered from several slots, and what is done then.
 #[derive(Debug)]
-struct Gathering {
-    left: usize,
-    found: Vec<(u128, Option<VertexName>)>,
-    then: Task,
+pub(super) struct Gathering {
+    /// So many slots have not answered.
+    pub left: usize,
+    pub found: Vec<(u128, Option<VertexName>)>,
+    pub then: Task,
 }
 
 /// A traversal in one slot. See the module.
 #[derive(Debug)]
 pub struct SlotQuery {
     pub asker: u32,
-    pacing: Pacing,
-    linked: bool,
-    names: bool,
-    splits: Arc<SplitTable>,
-    expander: Expander,
-    nodes: HashMap<(u32, VertexPlace, Moment), u32>,
+    pub(super) pacing: Pacing,
+    pub(super) linked: bool,
+    pub(super) names: bool,
+    pub(super) splits: Arc<SplitTable>,
+    pub(super) expander: Expander,
+    pub(super) nodes: HashMap<(u32, VertexPlace, Moment), u32>,
     /// New vertices of each set and round, which wait for their hop. Those of a round that has begun elsewhere may come
     /// before it begins here.
-    fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
-    links: Vec<WalkLink>,
-    steps: BTreeMap<(u32, u32), SlotStep>,
+    pub(super) fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
+    pub(super) links: Vec<WalkLink>,
+    pub(super) steps: BTreeMap<(u32, u32), SlotStep>,
     /// The step that was begun last: round, hop.
-    last: (u32, u32),
-    tasks: VecDeque<Task>,
-    gatherings: HashMap<u64, Gathering>,
-    next: u64,
+    pub(super) last: (u32, u32),
+    pub(super) tasks: VecDeque<Task>,
+    pub(super) gatherings: HashMap<u64, Gathering>,
+    pub(super) next: u64,
     /// What was sent home already, and in which round.
-    forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
+    pub(super) forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
     /// Relations that were read before their step.
-    ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
+    pub(super) ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
     /// How many vertices of a waiting set and round were looked at for that.
-    ahead_of: HashMap<(u32, u32), usize>,
-    reach: BTreeMap<(u32, u32, u32), Vec<Reaching>>,
-    expand: BTreeMap<(u32, u32, u32), Vec<Expansion>>,
-    others: Vec<(u32, Message)>,
-    sent: Vec<u64>,
-    received: Vec<u64>,
+    pub(super) ahead_of: HashMap<(u32, u32), usize>,
+    pub(super) reach: BTreeMap<(u32, u32, u32), Vec<Reaching>>,
+    pub(super) expand: BTreeMap<(u32, u32, u32), Vec<Expansion>>,
+    pub(super) others: Vec<(u32, Message)>,
+    pub(super) sent: Vec<u64>,
+    pub(super) received: Vec<u64>,
     /// The asker knows of all that was sent and received.
-    reported: bool,
+    pub(super) reported: bool,
     /// It has no end any more but the failure that the asker is sent.
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
@@ -267,11 +263,11 @@ impl SlotQuery {
         Ok(())
     }
 
-    fn step(&mut self, hop: u32, round: u32) -> &mut SlotStep {
+    pub(super) fn step(&mut self, hop: u32, round: u32) -> &mut SlotStep {
         self.steps.entry((round, hop)).or_insert(SlotStep { hop, round, ..SlotStep::default() })
     }
 
-    fn slots_of(&self, vertex: VertexPlace, side: &SlotSide<'_>) -> Vec<u32> {
+    pub(super) fn slots_of(&self, vertex: VertexPlace, side: &SlotSide<'_>) -> Vec<u32> {
         let none = Splits::default();
         let splits = self.splits.get(&vertex).map_or(&none, |splitting| &splitting.known);
         side.partitioner.slots_of(vertex, splits).into_iter().map(u32::from).collect()
@@ -330,7 +326,12 @@ impl SlotQuery {
         Ok(())
     }
 
-    fn fan_out(&mut self, mut expansion: Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) {
+    pub(super) fn fan_out(
+        &mut self,
+        mut expansion: Expansion,
+        (hop, round): (u32, u32),
+        side: &SlotSide<'_>,
+    ) {
         let vertex = expansion.vertex;
         if let Some(splitting) = self.splits.get(&vertex) {
             expansion.splits = splitting.known.partitions().map(Partition::number).collect();
@@ -395,7 +396,13 @@ impl SlotQuery {
         Ok(())
     }
 
-    fn send_home(&mut self, home: u32, (set, round): (u32, u32), reaching: Reaching, side: &SlotSide<'_>) {
+    pub(super) fn send_home(
+        &mut self,
+        home: u32,
+        (set, round): (u32, u32),
+        reaching: Reaching,
+        side: &SlotSide<'_>,
+    ) {
         if !self.linked {
             let key = (set, reaching.vertex, reaching.moment);
             match self.forwarded.get_mut(&key) {
@@ -412,7 +419,7 @@ impl SlotQuery {
     }
 
     /// The relations of a vertex that are here and were not given away.
-    fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
+    pub(super) fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
         if side.delay > 0 {
             side.clock.sleep(side.delay);
         }
@@ -497,181 +504,6 @@ impl SlotQuery {
             self.tasks.push_back(Task::Vertex { vertex, moments, hop, round });
         }
         Ok(())
-    }
-
-    /// Gathers something of all relations of a vertex, and then does a task with it.
-    fn gather(
-        &mut self,
-        id: u64,
-        what: Asked,
-        vertex: VertexPlace,
-        then: Task,
-        side: &SlotSide<'_>,
-    ) -> Result<()> {
-        self.next += 1;
-        let (token, slots) = (self.next, self.slots_of(vertex, side));
-        let found = self.answer(what, vertex)?;
-        let left = slots.iter().filter(|slot| **slot != side.number).count();
-        self.gatherings.insert(token, Gathering { left: left + 1, found: Vec::new(), then });
-        for slot in slots.into_iter().filter(|slot| *slot != side.number) {
-            self.others.push((slot, Message::Gather { query: id, token, what, vertex }));
-        }
-        self.gathered(token, found);
-        Ok(())
-    }
-
-    fn answer(&self, what: Asked, vertex: VertexPlace) -> Result<Vec<(u128, Option<VertexName>)>> {
-        Ok(match what {
-            Asked::Replacing => {
-                let writes = |kind: &str, reverse: bool| kind == "write" && reverse;
-                let edges = self.expander.state.edges(vertex, &writes)?;
-                let stamps = self.expander.replacing(vertex, &edges)?;
-                stamps.into_iter().map(|stamp| (u128::from(stamp), None)).collect()
-            }
-            Asked::Jobs => {
-                let jobs = self.expander.jobs(vertex)?;
-                jobs.into_iter().map(|(name, place)| (place.0, Some(name))).collect()
-            }
-            Asked::Processes => {
-                let processes = self.expander.processes(vertex)?;
-                processes.into_iter().map(|place| (place.0, None)).collect()
-            }
-        })
-    }
-
-    fn gathered(&mut self, token: u64, found: Vec<(u128, Option<VertexName>)>) {
-        let Some(gathering) = self.gatherings.get_mut(&token) else { return };
-        gathering.found.extend(found);
-        gathering.left -= 1;
-        if gathering.left > 0 {
-            return;
-        }
-        let Some(Gathering { mut found, then, .. }) = self.gatherings.remove(&token) else { return };
-        found.sort_unstable();
-        found.dedup_by(|a, b| a.0 == b.0);
-        self.tasks.push_back(Task::Gathered { found, then: Box::new(then) });
-    }
-
-    /// What was gathered is there: the task goes on.
-    fn go_on(&mut self, found: Vec<(u128, Option<VertexName>)>, then: Task, side: &SlotSide<'_>) {
-        match then {
-            Task::Expand { hop, round, mut expansion } => {
-                expansion.replacing = Some(found.into_iter().map(|(stamp, _)| stamp as u64).collect());
-                self.fan_out(expansion, (hop, round), side);
-            }
-            Task::Reach { set, round, mut reaching } => match found.into_iter().next() {
-                None => self.tasks.push_back(Task::Arrive { set, round, reaching }),
-                Some((job, name)) => {
-                    (reaching.vertex, reaching.name) = (VertexPlace(job), name);
-                    let home = u32::from(side.partitioner.home(reaching.vertex));
-                    self.send_home(home, (set, round), reaching, side);
-                }
-            },
-            Task::Read { vertex, node, moments, hop, round } => {
-                for (process, _) in found {
-                    let process = VertexPlace(process);
-                    let home = u32::from(side.partitioner.home(process));
-                    let moments = moments.clone();
-                    if home == side.number {
-                        self.tasks.push_back(Task::Read { vertex: process, node, moments, hop, round });
-                    } else {
-                        let (replacing, splits) = (None, Vec::new());
-                        let expansion = Expansion { vertex: process, node, moments, replacing, splits };
-                        self.expand.entry((home, hop, round)).or_default().push(expansion);
-                    }
-                }
-                self.tasks.push_back(Task::Read { vertex, node, moments, hop, round });
-            }
-            other => self.tasks.push_back(other),
-        }
-    }
-
-    /// Reads the relations of one vertex that waits for the next hop; says whether there may be more to read.
-    pub fn read_ahead(&mut self, side: &SlotSide<'_>) -> Result<bool> {
-        if self.pacing != Pacing::StepsAhead || self.ahead.len() >= AHEAD_MAX {
-            return Ok(false);
-        }
-        let plan = self.expander.plan.clone();
-        let body = plan.body() as u32;
-        for ((set, round), waiting) in &self.fresh {
-            let at = self.ahead_of.entry((*set, *round)).or_default();
-            let (hop, round) = match *set {
-                0 => (0, u32::from(body > 0)),
-                set if body > 0 && set == body => (0, round + 1),
-                set => (set, *round),
-            };
-            let stays = |hop: &u32| plan.hops.get(*hop as usize).is_none_or(|hop| hop.stays);
-            let Some((vertex, _)) = waiting.get(*at).copied().filter(|_| !stays(&hop)) else { continue };
-            *at += 1;
-            if self.ahead.contains_key(&(hop, vertex)) {
-                return Ok(true);
-            }
-            let begun = side.clock.monotonic();
-            let edges = self.edges(vertex, hop as usize, side)?;
-            self.ahead.insert((hop, vertex), edges);
-            let step = self.step(hop, round);
-            step.prefetched += 1;
-            step.prefetch_time += side.clock.monotonic().saturating_sub(begun);
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// What goes out, each with the hop and round it is counted for.
-    pub fn outgoing(&mut self, id: u64) -> Vec<(u32, (u32, u32), Message)> {
-        let mut out = Vec::new();
-        for ((to, set, round), reached) in std::mem::take(&mut self.reach) {
-            let hop = set.saturating_sub(1);
-            for part in reached.chunks(TOGETHER) {
-                let reached = part.to_vec();
-                out.push((to, (hop, round), Message::Reach { query: id, set, round, reached }));
-            }
-        }
-        for ((to, hop, round), vertices) in std::mem::take(&mut self.expand) {
-            for part in vertices.chunks(TOGETHER) {
-                let vertices = part.to_vec();
-                out.push((to, (hop, round), Message::Expand { query: id, hop, round, vertices }));
-            }
-        }
-        let (round, hop) = self.last;
-        out.extend(self.others.drain(..).map(|(to, message)| (to, (hop, round), message)));
-        out
-    }
-
-    /// A frame of the traversal was sent.
-    pub fn was_sent(&mut self, to: u32, (hop, round): (u32, u32), bytes: usize) {
-        let last = self.sent.len() - 1;
-        self.sent[(to as usize).min(last)] += 1;
-        self.reported = false;
-        let step = self.step(hop, round);
-        step.frames += 1;
-        step.bytes += bytes as u64;
-    }
-
-    /// What the asker does not know yet of frames that were sent and received.
-    pub fn report(&mut self, id: u64) -> Option<Message> {
-        // After a failure a report might come first, and the asker take what is there for all.
-        if self.reported || self.failed {
-            return None;
-        }
-        self.reported = true;
-        let fresh = self.fresh.values().map(|waiting| waiting.len() as u64).sum();
-        Some(Message::Report { query: id, sent: self.sent.clone(), received: self.received.clone(), fresh })
-    }
-
-    /// What came out of it here.
-    pub fn collect(&self, id: u64) -> Message {
-        let last = self.expander.plan.hops.len() as u32;
-        let asked = |set: u32| self.linked || set == last;
-        let nodes = self.nodes.iter().filter(|((set, ..), _)| asked(*set));
-        let node = |((set, vertex, moment), round): (&(u32, VertexPlace, Moment), &u32)| WalkNode {
-            set: *set,
-            round: *round,
-            vertex: *vertex,
-            moment: *moment,
-        };
-        let steps = self.steps.values().copied().collect();
-        Message::Collected { query: id, nodes: nodes.map(node).collect(), links: self.links.clone(), steps }
     }
 }
 
