@@ -32,6 +32,7 @@ pub mod folder;
 mod frame;
 pub mod live;
 pub mod partition;
+mod places;
 pub mod put;
 pub mod read;
 pub mod segment;

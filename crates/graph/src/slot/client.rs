@@ -20,6 +20,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 use super::delivery::Delivery;
 use super::network::Network;
 use crate::partition::{Partition, Partitioner, Splits};
+use crate::places::PlaceMap;
 use crate::segment::Rows;
 use crate::travel::plan::TravelPlan;
 use crate::travel::{SlotFigures, StepFigures};
@@ -74,7 +75,7 @@ pub struct SlotClient {
     delivery: Delivery,
     partitioner: Arc<dyn Partitioner>,
     clock: Arc<dyn Clock>,
-    splits: HashMap<VertexPlace, Splits>,
+    splits: PlaceMap<Splits>,
     next: u64,
     /// Splits that are complete, and not finished.
     complete: Vec<VertexPartition>,

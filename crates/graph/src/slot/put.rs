@@ -7,7 +7,7 @@
 //! | a partition of more than the threshold | is split: its right part is given away in batches; rows that come for it from now on are refused |
 //! | all of it is there | the client that leads learns it, and says when it need not be shown here any more |
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -23,11 +23,22 @@ use super::server::SlotServer;
 use super::shelf::VertexSplitting;
 use super::split::{Counted, Moving, Then};
 use crate::partition::{Partition, Splits, Splitting};
+use crate::places::RelationSet;
 use crate::segment::{Rows, Segment, build};
 use crate::state::GraphState;
 
 /// Relations of a batch that a split gives away.
 const MOVE_ROWS: usize = 1000;
+
+/// The number by which relations of a type, as one end has them, are counted.
+fn number_of(kinds: &mut HashMap<Arc<str>, u32>, kind: &Arc<str>, reverse: bool) -> u32 {
+    let next = kinds.len() as u32;
+    let number = match kinds.get(kind) {
+        Some(number) => *number,
+        None => *kinds.entry(kind.clone()).or_insert(next),
+    };
+    2 * number + u32::from(reverse)
+}
 
 fn partition_of(of: &VertexPartition) -> Result<Partition> {
     let known = Partition::of_number(of.partition);
@@ -161,8 +172,9 @@ impl SlotServer {
                     for group in groups(&bytes)? {
                         let group = group?;
                         let kind = segment.kind(group.code / 2)?;
+                        let kind = number_of(&mut self.kinds, kind, group.code & 1 == 1);
                         for far in group.numbers() {
-                            all.insert((kind.clone(), group.code & 1 == 1, segment.place(far?)?));
+                            all.insert((kind, segment.place(far?)?));
                         }
                     }
                     all.len() as u64
@@ -179,18 +191,25 @@ impl SlotServer {
     /// Splits partitions that hold more than the threshold.
     fn split_what_grew(&mut self, out: &mut Outgoing) -> Result<()> {
         let Some(threshold) = self.grows() else { return Ok(()) };
+        if self.grown.is_empty() {
+            return Ok(());
+        }
+        let state = GraphState::of(self.shelf.content().segments);
         for vertex in std::mem::take(&mut self.grown) {
-            while self.holds_more_than(threshold, vertex)? {
-                let splits = self.shelf.splits().get(&vertex).cloned().unwrap_or_default();
-                let own = self.own_leaf(vertex, &splits.known);
+            while self.holds_more_than(threshold, vertex, &state)? {
+                let own = self.own_leaf(vertex, &self.splits_of(vertex));
                 let Some(right) = self.partitioner.given_away(own) else {
                     self.counted.insert(vertex, Counted::Final);
                     break;
                 };
-                self.split(vertex, own, right, out)?;
+                self.split(vertex, own, right, &state, out)?;
             }
         }
         Ok(())
+    }
+
+    fn splits_of(&self, vertex: VertexPlace) -> Splits {
+        self.shelf.splits().get(&vertex).map(|splits| splits.known.clone()).unwrap_or_default()
     }
 
     /// The partition of a vertex that is here and not split.
@@ -202,19 +221,22 @@ impl SlotServer {
         at
     }
 
-    fn holds_more_than(&mut self, threshold: u64, vertex: VertexPlace) -> Result<bool> {
+    fn holds_more_than(&mut self, threshold: u64, vertex: VertexPlace, state: &GraphState) -> Result<bool> {
         match self.counted.get(&vertex) {
             Some(Counted::AtMost(n)) if *n > threshold => {}
             Some(Counted::Exactly(all)) => return Ok(all.len() as u64 > threshold),
             _ => return Ok(false),
         }
-        let content = self.shelf.content();
-        let splits = content.splits.get(&vertex).cloned().unwrap_or_default();
-        let own = self.own_leaf(vertex, &splits.known);
-        let edges = GraphState::of(content.segments).edges(vertex, &|_, _| true)?;
-        // What was given away may still lie here.
-        let here = edges.into_iter().filter(|edge| self.leaf(&splits.known, vertex, edge.far) == own);
-        let all: HashSet<_> = here.map(|e| (e.direction.kind, e.direction.reverse, e.far)).collect();
+        let splits = self.splits_of(vertex);
+        let own = self.own_leaf(vertex, &splits);
+        let mut all = RelationSet::default();
+        for edge in state.edges(vertex, &|_, _| true)? {
+            // What was given away may still lie here.
+            if self.leaf(&splits, vertex, edge.far) == own {
+                let kind = number_of(&mut self.kinds, &edge.direction.kind, edge.direction.reverse);
+                all.insert((kind, edge.far));
+            }
+        }
         let more = all.len() as u64 > threshold;
         self.counted.insert(vertex, Counted::Exactly(all));
         Ok(more)
@@ -225,14 +247,15 @@ impl SlotServer {
         vertex: VertexPlace,
         own: Partition,
         right: Partition,
+        state: &GraphState,
         out: &mut Outgoing,
     ) -> Result<()> {
         self.shelf.split(vertex, |splits| splits.known.add(own));
         if let Some(Counted::Exactly(all)) = self.counted.get_mut(&vertex) {
             let leaves = |far: VertexPlace| right.is_on(self.partitioner.path(vertex, far));
-            all.retain(|(_, _, far)| !leaves(*far));
+            all.retain(|(_, far)| !leaves(*far));
         }
-        self.give_away(vertex, own, right, out)
+        self.give_away(vertex, own, right, state, out)
     }
 
     /// Gives away the right part of a partition that is split.
@@ -241,6 +264,7 @@ impl SlotServer {
         vertex: VertexPlace,
         own: Partition,
         right: Partition,
+        state: &GraphState,
         out: &mut Outgoing,
     ) -> Result<()> {
         self.unfinished += 1;
@@ -249,14 +273,13 @@ impl SlotServer {
         if home != self.number {
             self.say(home, Message::Split { of }, out);
         }
-        let state = GraphState::of(self.shelf.content().segments);
         let slot = u32::from(self.partitioner.slot(vertex, right));
         let (mut batches, mut rows) = (Vec::new(), RowsFor::default());
         let edges = state.edges(vertex, &|_, _| true)?;
         let name = if edges.is_empty() { None } else { Some(state.name(vertex)?) };
         for edge in edges.iter().filter(|edge| right.is_on(self.partitioner.path(vertex, edge.far))) {
             let Some(name) = &name else { break };
-            for (commit, row, ends) in relation_rows(&state, (name, vertex), edge)? {
+            for (commit, row, ends) in relation_rows(state, (name, vertex), edge)? {
                 rows.relation(commit, row, ends);
                 if rows.relations() == MOVE_ROWS {
                     batches.push((slot, std::mem::take(&mut rows).finish()));
@@ -333,11 +356,12 @@ impl SlotServer {
     /// Gives away again what was not finished when the slot stopped.
     pub(super) fn split_again(&mut self, out: &mut Outgoing) -> Result<()> {
         let table = self.shelf.splits();
+        let state = GraphState::of(self.shelf.content().segments);
         for (vertex, VertexSplitting { known, finished }) in table.iter() {
             for partition in known.partitions().filter(|partition| !finished.has(*partition)) {
                 let own = u32::from(self.partitioner.slot(*vertex, partition)) == self.number;
                 if let Some(right) = self.partitioner.given_away(partition).filter(|_| own) {
-                    self.give_away(*vertex, partition, right, out)?;
+                    self.give_away(*vertex, partition, right, &state, out)?;
                 }
             }
         }

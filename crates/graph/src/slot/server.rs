@@ -16,6 +16,7 @@ use super::query::SlotQuery;
 use super::shelf::SlotShelf;
 use super::split::{Counted, Moving};
 use crate::partition::Partitioner;
+use crate::places::PlaceMap;
 
 /// A slot. See the module.
 #[derive(Debug)]
@@ -26,7 +27,9 @@ pub struct SlotServer {
     pub(super) clock: Arc<dyn Clock>,
     delivery: Delivery,
     /// How many relations a vertex has here at most, where it has a partition that may still split.
-    pub(super) counted: HashMap<VertexPlace, Counted>,
+    pub(super) counted: PlaceMap<Counted>,
+    /// Numbers of types of relations, as they are counted.
+    pub(super) kinds: HashMap<Arc<str>, u32>,
     /// Nothing was here when the slot began: what is not counted is not here.
     pub(super) began_empty: bool,
     /// Vertices that may have too many by what came, and that were not looked at since.
@@ -63,7 +66,7 @@ impl SlotServer {
         delay: u64,
     ) -> SlotServer {
         let delivery = Delivery::new(number, reliable);
-        let (counted, grown, moving, moves, queries) = Default::default();
+        let (counted, kinds, grown, moving, moves, queries) = Default::default();
         let (unfinished, next) = (0, 0);
         let began_empty = shelf.content().segments.is_empty();
         SlotServer {
@@ -73,6 +76,7 @@ impl SlotServer {
             clock,
             delivery,
             counted,
+            kinds,
             began_empty,
             grown,
             moving,

@@ -3,13 +3,14 @@
 //! It stands for shared storage: the slot writes it, and whoever reads the view as a whole, or writes it to disk, reads
 //! it. Segments in front, which are being written to disk, are left as they are meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::Result;
 use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::partition::Splits;
+use crate::places::PlaceMap;
 use crate::segment::{Segment, merge_young};
 
 /// The partitions of a vertex that are split, as one slot knows it.
@@ -22,7 +23,7 @@ pub struct VertexSplitting {
 }
 
 /// Vertices of which partitions are split.
-pub type SplitTable = HashMap<VertexPlace, VertexSplitting>;
+pub type SplitTable = PlaceMap<VertexSplitting>;
 
 /// What a slot has.
 #[derive(Debug, Default)]

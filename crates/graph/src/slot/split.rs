@@ -1,10 +1,8 @@
 //! What a slot notes of partitions that grow, and of what it gave away.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use fieldstone_format::graph_message::VertexPartition;
-use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::places::RelationSet;
 
 /// How many relations of a vertex are here: in the one partition of it that may still grow.
 #[derive(Debug)]
@@ -12,7 +10,7 @@ pub enum Counted {
     /// At most so many: a relation that was put twice may be in it twice.
     AtMost(u64),
     /// These.
-    Exactly(HashSet<(Arc<str>, bool, VertexPlace)>),
+    Exactly(RelationSet),
     /// Any number: there is no slot to give some to.
     Final,
 }
