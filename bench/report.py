@@ -108,6 +108,10 @@ def _show(value: float, target: Target, figure: Figure) -> str:
     return f"{_number(value, row)} {unit}".strip()
 
 
+def _runs(runs: int) -> str:
+    return f"{runs} alternating runs" if runs > 1 else "1 run"
+
+
 def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
     peers = [p for p in figure.peers if p in kept["runs"]]
     runs = max(len(r) for r in kept["runs"].values())
@@ -122,10 +126,11 @@ def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
         if found := outcome(kept, target):
             verdict = "met" if found[1] else "**not met**"
             lines.append(f"- Aim: {target.text}. Measured: {_show(found[0], target, figure)}: {verdict}.")
+    processor = f", {kept['processor']}" if "processor" in kept else ""
     lines += [
         "",
-        f"{kept['date']}, {runs} alternating runs, load {kept['load'][0]:.2f} before and "
-        f"{kept['load'][1]:.2f} after, Fieldstone at `{kept['commit']}`. Again: "
+        f"{kept['date']}, {_runs(runs)}, load {kept['load'][0]:.2f} before and "
+        f"{kept['load'][1]:.2f} after, Fieldstone at `{kept['commit']}`{processor}. Again: "
         f"`bench/run.sh --only {figure.name}`.",
         "",
     ]
@@ -135,7 +140,8 @@ def _section(figure: Figure, kept: dict[str, Any]) -> list[str]:
 def render(results: dict[str, Any]) -> str:
     """All figures that have results, after a table of the machine and one of the aims."""
     kept, machine = results["figures"], results["machine"]
-    lines = ["## The machine", "", "| | |", "| --- | --- |"]
+    said = "That of the last sitting. Processors differ: a figure names its own where it is known."
+    lines = ["## The machine", "", said, "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()]
     lines += ["", "## Aims", "", "| figure | aim | measured | |", "| --- | --- | --- | --- |"]
     measured = [f for f in FIGURES if f.name in kept]

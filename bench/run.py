@@ -163,9 +163,9 @@ def main() -> None:
             lines = before.compare(figure, sitting, a.before, runs, 0 if a.quick else a.patience)
             print("\n".join(lines), flush=True)
             continue
-        results["figures"][figure.name] = measure(
-            figure, sitting, a.runs or (2 if a.quick else figure.runs), 0 if a.quick else a.patience
-        )
+        runs = a.runs or (2 if a.quick else figure.runs)
+        measured = measure(figure, sitting, runs, 0 if a.quick else a.patience)
+        results["figures"][figure.name] = measured | {"processor": facts["processor"]}
         if not a.quick:
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")
             report.write(DOCUMENT, report.render(results))

@@ -80,7 +80,9 @@ def test_slots_keep_what_a_mark_says(tmp_path):
         assert said(g) == whole and g.verify().ok
         asked = g.travel(at=15).v(JOB).e("write").ea("bytes", fieldstone.above(5))
         for engine in ("sync", "plain", "async"):
-            with pytest.raises(fieldstone.NotFound, match="cold"):
+            with pytest.raises(fieldstone.NotFound, match="cold") as refusal:
                 asked.run(engine=engine)
+            error = refusal.value
+            assert (error.code, error.hint) == ("version-archived", "open that store and ask it")
     with fieldstone.open(tmp_path / "store") as store:
         assert len(store.graph.partitions()) == 3 and said(store.graph) == whole

@@ -14,7 +14,7 @@ use fieldstone_core::Result;
 use fieldstone_format::graph::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::state::{GraphState, VertexVersion};
+use crate::state::{GraphState, RelationReader, VertexVersion};
 
 /// Rows after which those that were found are handed over.
 const ROWS: usize = 65_536;
@@ -76,8 +76,14 @@ pub fn hidden(
     before: u64,
     take: &mut dyn FnMut(&HiddenVersions) -> Result<()>,
 ) -> Result<ArchiveReport> {
-    let mut finder =
-        Finder { state, user, before, found: HiddenVersions::default(), report: ArchiveReport::default() };
+    let mut finder = Finder {
+        state,
+        reader: state.reader(),
+        user,
+        before,
+        found: HiddenVersions::default(),
+        report: ArchiveReport::default(),
+    };
     for (i, segment) in state.segments().iter().enumerate() {
         for number in 0..segment.vertices() {
             let place = segment.place(number)?;
@@ -108,6 +114,7 @@ fn note(users: &mut Vec<u32>, user: u32, adds: bool) -> bool {
 
 struct Finder<'a> {
     state: &'a GraphState,
+    reader: RelationReader<'a>,
     user: u32,
     before: u64,
     found: HiddenVersions,
@@ -163,13 +170,13 @@ impl Finder<'_> {
                     Some(name) => name.clone(),
                     None => name.insert(self.state.name(place)?).clone(),
                 };
-                let (time, props) = self.state.own_row(version)?;
+                let (time, props) = self.reader.own_row(version)?;
                 self.report.relations += 1;
                 self.found.bytes += props.bytes().len() as u64;
                 self.found.relations.push(RelationRow {
                     kind: edge.direction.kind.clone(),
                     source,
-                    target: self.state.far_name(version)?,
+                    target: self.reader.far_name(version)?,
                     version: Version { stamp: version.stamp, time, deleted: false },
                     until: version.until,
                     props,

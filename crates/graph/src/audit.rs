@@ -132,9 +132,10 @@ impl Auditor<'_> {
     fn take(&mut self, vertex: &VertexName, edge: &Edge) -> Result<()> {
         let kind = edge.direction.kind.to_string();
         let versions = self.versions(edge);
-        let rows = self.state.rows(VertexPlace::of(vertex), edge, &versions)?;
+        let mut reader = self.state.reader();
+        let rows = reader.rows(VertexPlace::of(vertex), edge, versions.iter().copied())?;
         for (version, row) in versions.into_iter().zip(rows) {
-            let done = turned(relation(self.state, vertex, edge, version, row)?, &kind);
+            let done = turned(relation(&mut reader, vertex, edge, version, row)?, &kind);
             let (execution, object) = match &*done.kind {
                 "run" => (&done.far, &done.far),
                 _ => (&done.near, &done.far),

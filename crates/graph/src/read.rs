@@ -10,7 +10,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
-use crate::state::{END, Edge, EdgeVersion, GraphState, VertexVersion, standing};
+use crate::state::{END, Edge, EdgeVersion, GraphState, RelationReader, VertexVersion, standing};
 
 /// A vertex as it was at some moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,21 +173,22 @@ pub fn edges(
         asked.as_ref().is_none_or(|asked| *asked.kind == *known && asked.reverse == reverse)
     };
     let limit = limit.unwrap_or(usize::MAX);
-    let mut relations = Vec::new();
+    let (mut relations, mut reader) = (Vec::new(), state.reader());
+    let mut chosen: Vec<EdgeVersion> = Vec::new();
     for edge in state.edges(place, &wanted)? {
-        let mut chosen: Vec<&EdgeVersion> = Vec::new();
+        chosen.clear();
         match versions {
             Versions::At(at) => {
                 chosen.extend(state.current(place, &edge, at)?);
             }
             Versions::Between(from, to) => {
-                chosen.extend(edge.versions.iter().filter(|version| (from..=to).contains(&version.stamp)));
+                let within = edge.versions.iter().filter(|version| (from..=to).contains(&version.stamp));
+                chosen.extend(within);
             }
         }
         chosen.truncate(limit - relations.len());
-        let rows = state.rows(place, &edge, &chosen)?;
-        for (version, row) in chosen.into_iter().zip(rows) {
-            relations.push(relation(state, name, &edge, version, row)?);
+        for (version, row) in chosen.iter().zip(reader.rows(place, &edge, &chosen)?) {
+            relations.push(relation(&mut reader, name, &edge, version, row)?);
         }
         if relations.len() >= limit {
             break;
@@ -198,16 +199,17 @@ pub fn edges(
 
 /// A version of a relation, with its time and properties.
 pub fn relation(
-    state: &GraphState,
+    reader: &mut RelationReader<'_>,
     near: &VertexName,
     edge: &Edge,
     version: &EdgeVersion,
     (time, props): (i64, Props),
 ) -> Result<Relation> {
+    let state = reader.state();
     Ok(Relation {
         kind: state.vocabulary().name(&edge.direction.kind, edge.direction.reverse),
         near: near.clone(),
-        far: state.far_name(version)?,
+        far: reader.far_name(version)?,
         reverse: edge.direction.reverse,
         props: props.pairs()?,
         stamp: version.stamp,

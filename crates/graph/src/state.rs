@@ -18,7 +18,7 @@ use fieldstone_format::graph_segment::rows::{read_row, read_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
 use crate::frame::Frame;
-use crate::segment::{ArchiveRow, Segment};
+use crate::segment::{ArchiveRow, Segment, SegmentCursor};
 use crate::vocabulary::{Direction, Vocabulary};
 
 /// The end of time: everything is older.
@@ -261,6 +261,7 @@ impl GraphState {
             let Some(number) = segment.find(place)? else { continue };
             sources += 1;
             let adjacency = segment.adjacency(number)?;
+            let mut cursor = SegmentCursor::default();
             for group in groups(&adjacency)? {
                 let group = group?;
                 let (kind, reverse) = (segment.kind(group.code / 2)?, group.code & 1 == 1);
@@ -270,8 +271,8 @@ impl GraphState {
                 let direction = Direction { kind: kind.clone(), reverse };
                 for end in group.far_ends(segment.summary.base) {
                     let (end, row) = end?;
-                    let versions = edge_versions(segment, (i, number), &end, row)?;
-                    let far = segment.place(end.number)?;
+                    let versions = edge_versions(segment, (i, number), &end, row, &mut cursor)?;
+                    let far = segment.place_on(end.number, &mut cursor)?;
                     all.push(Edge { direction: direction.clone(), far, versions });
                 }
             }
@@ -286,6 +287,9 @@ impl GraphState {
         edge: &'a Edge,
         at: u64,
     ) -> Result<Option<&'a EdgeVersion>> {
+        if let ([only], false) = (&edge.versions[..], self.deletes) {
+            return Ok((only.stamp <= at && !only.deleted).then_some(only));
+        }
         for version in standing(&edge.versions, at, EdgeVersion::facts) {
             if self.ended(version, [place, edge.far], at)?.is_none() {
                 return Ok(Some(version));
@@ -332,6 +336,7 @@ impl GraphState {
                 None => merged.push(edge),
             }
         }
+        let mut reader = self.reader();
         for edge in merged.iter_mut().filter(|edge| edge.versions.len() > 1) {
             let order = |v: &EdgeVersion| {
                 let content = Reverse((v.deleted, v.until, v.replaces, !v.archived));
@@ -345,7 +350,7 @@ impl GraphState {
                     Some(last) if order(last) == order(&version) => {
                         let rows = last.row.len > 0 && version.row.len > 0;
                         let less = last.row.len > 0 && version.row.len == 0;
-                        if less || (rows && self.own_row(&version)? > self.own_row(last)?) {
+                        if less || (rows && reader.own_row(&version)? > reader.own_row(last)?) {
                             *last = version;
                         }
                     }
@@ -358,42 +363,9 @@ impl GraphState {
         Ok(merged)
     }
 
-    /// Time and properties of a version of a relation that one of the ends has.
-    pub fn row(&self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
-        let rows = self.rows(place, edge, std::slice::from_ref(&version))?;
-        rows.into_iter().next().ok_or_else(torn)
-    }
-
-    /// Times and properties of versions of one relation, in their order.
-    pub fn rows(
-        &self,
-        place: VertexPlace,
-        edge: &Edge,
-        versions: &[&EdgeVersion],
-    ) -> Result<Vec<(i64, Props)>> {
-        // In a slot of a partitioned view the row is there at both ends.
-        if !edge.direction.reverse || versions.iter().all(|version| version.row.len > 0) {
-            return versions.iter().map(|version| self.own_row(version)).collect();
-        }
-        let forward = self.forward(edge.far, &edge.direction.kind, place)?;
-        let row = |version: &&EdgeVersion| {
-            let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
-            let at = forward.binary_search_by_key(&order(version), order).map_err(|_| torn())?;
-            self.own_row(&forward[at])
-        };
-        versions.iter().map(row).collect()
-    }
-
-    /// Time and properties of a version of a relation that its source has.
-    pub fn own_row(&self, version: &EdgeVersion) -> Result<(i64, Props)> {
-        let RowPlace { segment, vertex, from, len, .. } = version.row;
-        let segment = self.segments.get(segment as usize).ok_or_else(torn)?;
-        read_row(&segment.row(vertex, from, len)?, version.stamp)
-    }
-
-    /// Type and id of the far end of a version of a relation.
-    pub fn far_name(&self, version: &EdgeVersion) -> Result<VertexName> {
-        self.segments.get(version.row.segment as usize).ok_or_else(torn)?.name(version.row.far)
+    /// Reads rows and far ends of relations.
+    pub fn reader(&self) -> RelationReader<'_> {
+        RelationReader { state: self, cursors: Vec::new() }
     }
 
     /// A relation as its source has it; without versions where it is not there.
@@ -415,12 +387,80 @@ impl GraphState {
                     continue;
                 }
                 let Some((end, row)) = group.find(far, segment.summary.base)? else { continue };
-                let versions = edge_versions(segment, (i, near), &end, row)?;
+                let versions = edge_versions(segment, (i, near), &end, row, &mut SegmentCursor::default())?;
                 found.push(Edge { direction: direction.clone(), far: target, versions });
             }
         }
         let edge = self.merge_edges(found)?.into_iter().next();
         Ok(edge.map(|edge| edge.versions).unwrap_or_default())
+    }
+}
+
+/// Reads rows and far ends of relations of a state, one after another.
+#[derive(Debug)]
+pub struct RelationReader<'a> {
+    state: &'a GraphState,
+    cursors: Vec<SegmentCursor>,
+}
+
+impl<'a> RelationReader<'a> {
+    /// What it reads.
+    pub fn state(&self) -> &'a GraphState {
+        self.state
+    }
+
+    fn on(&mut self, segment: u32) -> Result<(&Segment, &mut SegmentCursor)> {
+        let number = segment as usize;
+        let segment = self.state.segments.get(number).ok_or_else(torn)?;
+        if self.cursors.len() <= number {
+            self.cursors.resize_with(number + 1, SegmentCursor::default);
+        }
+        Ok((segment, &mut self.cursors[number]))
+    }
+
+    /// Time and properties of a version of a relation that one of the ends has.
+    pub fn row(&mut self, place: VertexPlace, edge: &Edge, version: &EdgeVersion) -> Result<(i64, Props)> {
+        // In a slot of a partitioned view the row is there at both ends.
+        if !edge.direction.reverse || version.row.len > 0 {
+            return self.own_row(version);
+        }
+        let forward = self.state.forward(edge.far, &edge.direction.kind, place)?;
+        self.row_among(&forward, version)
+    }
+
+    /// The same of versions of one relation, in their order.
+    pub fn rows<'v>(
+        &mut self,
+        place: VertexPlace,
+        edge: &Edge,
+        versions: impl IntoIterator<Item = &'v EdgeVersion> + Clone,
+    ) -> Result<Vec<(i64, Props)>> {
+        let mut all = versions.clone().into_iter();
+        if !edge.direction.reverse || all.all(|version| version.row.len > 0) {
+            return versions.into_iter().map(|version| self.own_row(version)).collect();
+        }
+        let forward = self.state.forward(edge.far, &edge.direction.kind, place)?;
+        versions.into_iter().map(|version| self.row_among(&forward, version)).collect()
+    }
+
+    /// The row of a version of which the source has the versions `forward`.
+    fn row_among(&mut self, forward: &[EdgeVersion], version: &EdgeVersion) -> Result<(i64, Props)> {
+        let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
+        let at = forward.binary_search_by_key(&order(version), order).map_err(|_| torn())?;
+        self.own_row(&forward[at])
+    }
+
+    /// Time and properties of a version of a relation that its source has.
+    pub fn own_row(&mut self, version: &EdgeVersion) -> Result<(i64, Props)> {
+        let RowPlace { segment, vertex, from, len, .. } = version.row;
+        let (segment, cursor) = self.on(segment)?;
+        read_row(&segment.row_on(vertex, (from, len), cursor)?, version.stamp)
+    }
+
+    /// Type and id of the far end of a version of a relation.
+    pub fn far_name(&mut self, version: &EdgeVersion) -> Result<VertexName> {
+        let (segment, cursor) = self.on(version.row.segment)?;
+        segment.name_on(version.row.far, cursor)
     }
 }
 
@@ -430,6 +470,7 @@ fn edge_versions(
     (i, vertex): (usize, u32),
     end: &FarEnd,
     row: u64,
+    cursor: &mut SegmentCursor,
 ) -> Result<Vec<EdgeVersion>> {
     let mut from = row;
     let mut versions = Vec::with_capacity(end.versions.len());
@@ -437,7 +478,7 @@ fn edge_versions(
         versions.push(EdgeVersion {
             stamp: version.stamp,
             until: version.until,
-            known: segment.known(version.known)?,
+            known: segment.known_on(version.known, cursor)?,
             user: segment.user(version.user)?,
             deleted: version.deleted,
             replaces: version.replaces,

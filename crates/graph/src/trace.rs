@@ -389,7 +389,7 @@ impl Walk<'_> {
         for key in self.used.iter().filter(|key| names.contains_key(&key.0) && names.contains_key(&key.2)) {
             by_source.entry((key.0, &*key.1)).or_default().push(key);
         }
-        let mut relations = Vec::with_capacity(self.used.len());
+        let (mut relations, mut reader) = (Vec::with_capacity(self.used.len()), self.state.reader());
         for ((source, kind), mut keys) in by_source {
             let Some(near) = names.get(&source) else { continue };
             let mut forward: HashMap<VertexPlace, Edge> = HashMap::new();
@@ -408,8 +408,8 @@ impl Walk<'_> {
                     let order = |v: &EdgeVersion| (Reverse(v.stamp), v.user);
                     let at = edge.versions.binary_search_by_key(&(Reverse(*stamp), *user), order);
                     let Ok(version) = at.map(|at| &edge.versions[at]) else { continue };
-                    let row = self.state.own_row(version)?;
-                    relations.push(relation(self.state, near, edge, version, row)?);
+                    let row = reader.own_row(version)?;
+                    relations.push(relation(&mut reader, near, edge, version, row)?);
                 }
             }
         }

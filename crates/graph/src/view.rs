@@ -557,6 +557,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
         }
     }
     let mut lines = Vec::with_capacity(places.len());
+    let mut reader = state.reader();
     for place in places {
         let name = state.name(place)?;
         let mut line = name.to_string();
@@ -581,7 +582,7 @@ pub fn dump(state: &GraphState) -> Result<String> {
                 }
                 if !edge.direction.reverse {
                     // The row stands there alone.
-                    let (time, props) = state.row(place, &edge, version)?;
+                    let (time, props) = reader.row(place, &edge, version)?;
                     let _ = write!(line, ":{time}:{:?}", props.pairs()?);
                 }
             }

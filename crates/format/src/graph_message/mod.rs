@@ -28,7 +28,7 @@ pub mod plan;
 pub mod rows;
 pub mod walk;
 
-use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_core::{Code, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::crc;
@@ -231,14 +231,16 @@ pub enum Message {
         /// The traversal.
         query: u64,
     },
-    /// A slot cannot do what was asked of it, and why: kind of the error, message.
+    /// A slot cannot do what was asked of it, and why.
     Failed {
         /// The traversal.
         query: u64,
-        /// Kind of the error.
-        kind: u8,
+        /// The error's code.
+        code: String,
         /// Its message.
         why: String,
+        /// The next step.
+        hint: Option<String>,
     },
     /// A slot stops.
     Stop,
@@ -267,21 +269,24 @@ message_kinds! { Message {
     19 => Collect { query },
     20 => Collected { query, nodes, links, steps },
     21 => End { query },
-    22 => Failed { query, kind, why },
+    22 => Failed { query, code, why, hint },
     23 => Stop {},
 } }
 
 impl Message {
     /// That something failed.
     pub fn failed(query: u64, error: &fieldstone_core::Error) -> Message {
-        let kind = ErrorKind::ALL.iter().position(|kind| *kind == error.kind()).unwrap_or(0);
-        Message::Failed { query, kind: kind as u8, why: error.to_string() }
+        let (code, hint) = (error.code().as_str().to_owned(), error.hint().map(str::to_owned));
+        Message::Failed { query, code, why: error.message().to_owned(), hint }
     }
 
-    /// The error of a failure.
-    pub fn error(kind: u8, why: &str) -> fieldstone_core::Error {
-        let kind = ErrorKind::ALL.get(kind as usize).copied().unwrap_or(ErrorKind::Internal);
-        fieldstone_core::Error::new(kind, why.to_owned())
+    /// The error of a failure: Internal, where nobody knows its code.
+    pub fn error(code: &str, why: String, hint: Option<String>) -> fieldstone_core::Error {
+        let error = Code::of_text(code).unwrap_or(Code::Internal).error(why);
+        match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 }
 

@@ -267,7 +267,10 @@ fn message(dice: &mut Random, kind: u8) -> Message {
             }
         }
         21 => Message::End { query },
-        22 => Message::Failed { query, kind: dice.below(8) as u8, why: text(dice) },
+        22 => {
+            let hint = (dice.below(2) == 1).then(|| text(dice));
+            Message::Failed { query, code: text(dice), why: text(dice), hint }
+        }
         _ => Message::Stop,
     }
 }

@@ -64,8 +64,11 @@ pub trait Partitioner: Debug + Send + Sync {
     /// the lowest; 1 leads away from where the partition was.
     fn path(&self, v: VertexPlace, u: VertexPlace) -> u32;
 
-    /// Which slot a partition is in, counted from the vertex's home.
-    fn label(&self, partition: Partition) -> u32;
+    /// Which slot a partition is in, counted from the vertex's home: by the level of the split that made it, unless a
+    /// partitioner numbers them otherwise.
+    fn label(&self, partition: Partition) -> u32 {
+        partition.turns()
+    }
 
     /// The slot where a vertex is at home, and where its relations begin.
     fn home(&self, v: VertexPlace) -> SlotNumber {
@@ -143,8 +146,10 @@ pub trait Partitioner: Debug + Send + Sync {
         self.top_of_label(label)
     }
 
-    /// The same by the slot's distance from the vertex's home.
-    fn top_of_label(&self, label: u32) -> Partition;
+    /// The same by the slot's distance from the vertex's home: what [`label`](Self::label) is of, back.
+    fn top_of_label(&self, label: u32) -> Partition {
+        schemes::low_top(label)
+    }
 }
 
 /// The partitioner that a view is made with.

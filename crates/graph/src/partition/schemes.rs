@@ -44,7 +44,7 @@ fn within(slots: SlotNumber, hash: u64) -> u32 {
 }
 
 /// As labels are numbered by levels: a partition gives away to the slot that is 2 to its depth further on.
-fn low_top(label: u32) -> Partition {
+pub fn low_top(label: u32) -> Partition {
     match label.checked_ilog2() {
         None => Partition::ROOT,
         Some(bits) => Partition::at(bits + 1, label),
@@ -71,14 +71,6 @@ impl Partitioner for EdgeCut {
     fn path(&self, _: VertexPlace, _: VertexPlace) -> u32 {
         0
     }
-
-    fn label(&self, partition: Partition) -> u32 {
-        partition.turns()
-    }
-
-    fn top_of_label(&self, label: u32) -> Partition {
-        low_top(label)
-    }
 }
 
 impl Partitioner for VertexCut {
@@ -92,14 +84,6 @@ impl Partitioner for VertexCut {
 
     fn path(&self, v: VertexPlace, u: VertexPlace) -> u32 {
         within(self.slots, mix(mix(v.0 as u64) ^ u.0 as u64))
-    }
-
-    fn label(&self, partition: Partition) -> u32 {
-        partition.turns()
-    }
-
-    fn top_of_label(&self, label: u32) -> Partition {
-        low_top(label)
     }
 }
 
@@ -115,14 +99,6 @@ impl Partitioner for Giga {
     fn path(&self, _: VertexPlace, u: VertexPlace) -> u32 {
         // Of the lower half of the place, which no home comes from.
         within(self.slots, mix(u.0 as u64))
-    }
-
-    fn label(&self, partition: Partition) -> u32 {
-        partition.turns()
-    }
-
-    fn top_of_label(&self, label: u32) -> Partition {
-        low_top(label)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Segments: sorted, immutable parts of the view, in memory or in a file, read in the same way.
 //!
 //! * `storage`: where the bytes of a segment lie; pages of files, checked and kept for a while;
+//! * `cursor`: reading on where the last read was;
 //! * `rows`: rows as they come out of the logs, each name once;
 //! * `route`: the same as they go to slots;
 //! * `build`: a segment in memory from them;
@@ -14,6 +15,7 @@
 //! * every byte that comes from a file was compared with its checksum.
 
 mod build;
+mod cursor;
 pub mod index;
 mod merge;
 mod route;
@@ -21,22 +23,22 @@ mod rows;
 mod storage;
 mod write;
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Archive, TypeDecl, VertexName};
 use fieldstone_format::graph_segment::directory::{Section, Summary};
-use fieldstone_format::graph_segment::rows::{read_name, relations_at};
+use fieldstone_format::graph_segment::rows::read_name;
 use fieldstone_format::graph_segment::{CommitKnown, KNOWN_BYTES, OFFSETS_BYTES, PLACE_BYTES, VertexPlace};
 
 use index::SegmentIndex;
 
 pub use build::build;
+pub use cursor::SegmentCursor;
 pub use merge::{KeepHalves, merge, merge_kept, merge_young};
 pub use rows::{CommitOrder, Rows};
-pub use storage::{FileStorage, PageCache, PageCursor, SectionBytes, Storage};
+pub use storage::{FileStorage, PageCache, SectionBytes, Storage};
 pub use write::{FileSink, MemorySink, Sink};
 
 /// A declared type, and what it came with.
@@ -139,9 +141,7 @@ impl Segment {
 
     /// The place of a vertex, by its number.
     pub fn place(&self, number: u32) -> Result<VertexPlace> {
-        let bytes = self.storage.read(Section::Places, number as usize * PLACE_BYTES, PLACE_BYTES)?;
-        let bytes: [u8; PLACE_BYTES] = (*bytes).try_into().map_err(|_| outside())?;
-        Ok(VertexPlace(u128::from_be_bytes(bytes)))
+        read_place(&self.storage.read(Section::Places, number as usize * PLACE_BYTES, PLACE_BYTES)?)
     }
 
     /// The bytes of the places of some vertices, by their numbers.
@@ -156,6 +156,7 @@ impl Segment {
         let (mut low, mut high) = (0u32, self.vertices());
         let (mut least, mut most) = (0u128, u128::MAX);
         let mut halve = false;
+        let mut cursor = SegmentCursor::default();
         while low < high {
             let middle = match halve {
                 true => low + (high - low) / 2,
@@ -165,7 +166,7 @@ impl Segment {
                     low + (part as u32).min(high - low - 1)
                 }
             };
-            let found = self.place(middle)?;
+            let found = self.place_on(middle, &mut cursor)?;
             if !(least..=most).contains(&found.0) {
                 return Err(Error::corrupt("the places of a segment are not in order"));
             }
@@ -193,37 +194,10 @@ impl Segment {
         self.storage.read(Section::Rows, from, to - from)
     }
 
-    /// Bytes of the rows of relations that leave a vertex, counted from behind its versions.
-    pub fn row(&self, number: u32, from: u64, len: u32) -> Result<SectionBytes<'_>> {
-        if len == 0 {
-            return Ok(SectionBytes::Borrowed(&[]));
-        }
-        let [(first, end), ..] = self.offsets(number)?;
-        let front = self.storage.read(Section::Rows, first, (end - first).min(FRONT))?;
-        let from = usize::try_from(from).ok().and_then(|from| from.checked_add(relations_at(&front).ok()?));
-        let (from, len) = (from.ok_or_else(outside)?, len as usize);
-        let fits = from.checked_add(len).is_some_and(|to| to <= end - first);
-        if fits { self.storage.read(Section::Rows, first + from, len) } else { Err(outside()) }
-    }
-
     /// What leaves and reaches a vertex.
     pub fn adjacency(&self, number: u32) -> Result<SectionBytes<'_>> {
         let [_, (from, to), _] = self.offsets(number)?;
         self.storage.read(Section::Adjacency, from, to - from)
-    }
-
-    /// The same for who asks for many, ascending.
-    #[inline]
-    pub fn adjacency_on<'a>(
-        &'a self,
-        number: u32,
-        cursors: &'a mut AdjacencyCursor,
-    ) -> Result<Cow<'a, [u8]>> {
-        let AdjacencyCursor { offsets, adjacency } = cursors;
-        let at = number as usize * OFFSETS_BYTES;
-        let bytes = self.storage.read_on(Section::Offsets, at, 2 * OFFSETS_BYTES, offsets)?;
-        let [_, (from, to), _] = read_offsets(&bytes)?;
-        self.storage.read_on(Section::Adjacency, from, to - from, adjacency)
     }
 
     /// Type, as index, and id of a vertex, as they are stored.
@@ -256,17 +230,8 @@ impl Segment {
 
     /// When a commit became known, by its index.
     pub fn known(&self, index: u32) -> Result<CommitKnown> {
-        let entry = self.storage.read(Section::Known, index as usize * KNOWN_BYTES, KNOWN_BYTES)?;
-        let stamp = |at: usize| entry[at..at + 8].try_into().map(u64::from_le_bytes).map_err(|_| outside());
-        Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
+        read_known(&self.storage.read(Section::Known, index as usize * KNOWN_BYTES, KNOWN_BYTES)?)
     }
-}
-
-/// Where the last of many vertices was.
-#[derive(Debug, Default)]
-pub struct AdjacencyCursor {
-    offsets: PageCursor,
-    adjacency: PageCursor,
 }
 
 /// From where to where rows, adjacency and name of a vertex reach.
@@ -281,8 +246,20 @@ fn read_offsets(bytes: &[u8]) -> Result<[(usize, usize); 3]> {
     if spans.iter().any(|(from, to)| from > to) { Err(outside()) } else { Ok(spans) }
 }
 
-/// Bytes that say how long a vertex is, in front of its rows.
-const FRONT: usize = 10;
+/// A place as it is stored.
+fn read_place(bytes: &[u8]) -> Result<VertexPlace> {
+    let bytes: [u8; PLACE_BYTES] = bytes.try_into().map_err(|_| outside())?;
+    Ok(VertexPlace(u128::from_be_bytes(bytes)))
+}
+
+/// When a commit became known, as it is stored.
+fn read_known(entry: &[u8]) -> Result<CommitKnown> {
+    let stamp = |at: usize| {
+        let bytes = entry.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u64::from_le_bytes).ok_or_else(outside)
+    };
+    Ok(CommitKnown { since: stamp(0)?, stamp: stamp(8)? })
+}
 
 /// What a file says that no segment can.
 pub fn outside() -> Error {

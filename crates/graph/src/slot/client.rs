@@ -177,7 +177,9 @@ impl SlotClient {
             match taken {
                 Some((_, Message::Complete { of })) => self.complete.push(of),
                 Some((_, Message::Finished)) => self.finishing = self.finishing.saturating_sub(1),
-                Some((_, Message::Failed { kind, why, .. })) => return Err(Message::error(kind, &why)),
+                Some((_, Message::Failed { code, why, hint, .. })) => {
+                    return Err(Message::error(&code, why, hint));
+                }
                 Some(taken) => return Ok(taken),
                 None => {}
             }

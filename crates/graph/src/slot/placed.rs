@@ -7,7 +7,7 @@ use fieldstone_format::graph::{Props, RelationParts, RelationRow, Version, Verte
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 
-use crate::state::{Edge, GraphState};
+use crate::state::{Edge, GraphState, RelationReader};
 
 /// Gathers rows for one slot.
 #[derive(Debug, Default)]
@@ -84,14 +84,13 @@ fn commit(state: &GraphState, known: CommitKnown, user: u32, archived: bool) -> 
 
 /// The versions of a relation that one of its ends has, as rows.
 pub fn relation_rows(
-    state: &GraphState,
+    reader: &mut RelationReader<'_>,
     near: (&VertexName, VertexPlace),
     edge: &Edge,
 ) -> Result<Vec<(RowsCommit, RelationRow, u8)>> {
-    let versions: Vec<_> = edge.versions.iter().collect();
-    let mut rows = Vec::with_capacity(versions.len());
-    for (version, (time, props)) in edge.versions.iter().zip(state.rows(near.1, edge, &versions)?) {
-        let (near, far) = (near.0.clone(), state.far_name(version)?);
+    let mut rows = Vec::with_capacity(edge.versions.len());
+    for (version, (time, props)) in edge.versions.iter().zip(reader.rows(near.1, edge, &edge.versions)?) {
+        let (near, far) = (near.0.clone(), reader.far_name(version)?);
         let (source, target, ends) = match edge.direction.reverse {
             false => (near, far, FOR_SOURCE),
             true => (far, near, FOR_TARGET),
@@ -105,7 +104,7 @@ pub fn relation_rows(
             // A mark has no others.
             props: if version.archived && version.replaces { Props::replacing() } else { props },
         };
-        rows.push((commit(state, version.known, version.user, version.archived), row, ends));
+        rows.push((commit(reader.state(), version.known, version.user, version.archived), row, ends));
     }
     Ok(rows)
 }

@@ -69,24 +69,22 @@ impl SlotServer {
         out: &mut Outgoing,
     ) -> Result<()> {
         let refused = self.add(placed)?;
-        let (picks, mut splits): (Vec<Refused>, Vec<VertexSplits>) =
-            (refused.iter().map(|r| r.0).collect(), Vec::new());
+        let mut vertices: Vec<VertexPlace> = refused.iter().map(|(_, vertex, _)| *vertex).collect();
+        vertices.sort_unstable();
+        vertices.dedup();
         let table = self.shelf.splits();
-        for (_, vertex, _) in &refused {
-            if !splits.iter().any(|known| known.vertex == *vertex)
-                && let Some(own) = table.get(vertex)
-            {
-                let partitions = own.known.partitions().map(Partition::number).collect();
-                splits.push(VertexSplits { vertex: *vertex, partitions });
-            }
-        }
-        let answer = Message::Inserted { batch, refused: picks, splits };
+        let splits_of = |vertex| {
+            let partitions = table.get(&vertex)?.known.partitions().map(Partition::number).collect();
+            Some(VertexSplits { vertex, partitions })
+        };
+        let splits = vertices.into_iter().filter_map(splits_of).collect();
+        let refused = refused.into_iter().map(|(pick, ..)| pick).collect();
+        let answer = Message::Inserted { batch, refused, splits };
         let echoes = self.contradictions(placed)?;
         if echoes.is_empty() {
             self.say(from, answer, out);
         } else {
-            // Nothing with vertices is ever refused.
-            self.give_to_all(&echoes, Then::Inserted { to: from, batch }, out);
+            self.give_to_all(&echoes, Then::Say { to: from, answer }, out);
         }
         self.split_what_grew(out)
     }
@@ -111,7 +109,7 @@ impl SlotServer {
         for (slot, picks) in by_slot {
             batches.push((slot, placed.some(&picks)?));
         }
-        self.give(batches, Then::Answer { to: from, batch }, out);
+        self.give(batches, Then::Say { to: from, answer: Message::Moved { batch } }, out);
         self.split_what_grew(out)
     }
 
@@ -275,11 +273,12 @@ impl SlotServer {
         }
         let slot = u32::from(self.partitioner.slot(vertex, right));
         let (mut batches, mut rows) = (Vec::new(), RowsFor::default());
+        let mut reader = state.reader();
         let edges = state.edges(vertex, &|_, _| true)?;
         let name = if edges.is_empty() { None } else { Some(state.name(vertex)?) };
         for edge in edges.iter().filter(|edge| right.is_on(self.partitioner.path(vertex, edge.far))) {
             let Some(name) = &name else { break };
-            for (commit, row, ends) in relation_rows(state, (name, vertex), edge)? {
+            for (commit, row, ends) in relation_rows(&mut reader, (name, vertex), edge)? {
                 rows.relation(commit, row, ends);
                 if rows.relations() == MOVE_ROWS {
                     batches.push((slot, std::mem::take(&mut rows).finish()));
@@ -322,15 +321,11 @@ impl SlotServer {
     }
 
     fn end_move(&mut self, group: u64, out: &mut Outgoing) {
-        let Some(moving) = self.moves.get(&group).filter(|moving| moving.open == 0) else { return };
-        let then = moving.then;
-        self.moves.remove(&group);
-        match then {
-            Then::Complete(of) => self.say(self.lead(), Message::Complete { of }, out),
-            Then::Answer { to, batch } => self.say(to, Message::Moved { batch }, out),
-            Then::Inserted { to, batch } => {
-                let (refused, splits) = Default::default();
-                self.say(to, Message::Inserted { batch, refused, splits }, out);
+        let Entry::Occupied(moving) = self.moves.entry(group) else { return };
+        if moving.get().open == 0 {
+            match moving.remove().then {
+                Then::Complete(of) => self.say(self.lead(), Message::Complete { of }, out),
+                Then::Say { to, answer } => self.say(to, answer, out),
             }
         }
     }

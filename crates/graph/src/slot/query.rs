@@ -382,7 +382,7 @@ impl SlotQuery {
                     last = Some((far, direction.reverse, direction.kind.clone()));
                 }
                 if let Some(version) = version.filter(|_| self.names) {
-                    name = Some(self.expander.state.far_name(version)?);
+                    name = Some(self.expander.state.reader().far_name(version)?);
                 }
             }
             let from = self.linked.then(|| (node, moments[m]));

@@ -1,6 +1,6 @@
 //! What a slot notes of partitions that grow, and of what it gave away.
 
-use fieldstone_format::graph_message::VertexPartition;
+use fieldstone_format::graph_message::{Message, VertexPartition};
 
 use crate::places::RelationSet;
 
@@ -25,12 +25,10 @@ pub struct Moving {
 }
 
 /// What is done when all batches are where they belong.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub enum Then {
     /// A split is complete.
     Complete(VertexPartition),
-    /// Another slot is answered.
-    Answer { to: u32, batch: u64 },
-    /// A client is.
-    Inserted { to: u32, batch: u64 },
+    /// Another slot, or a client, is answered.
+    Say { to: u32, answer: Message },
 }

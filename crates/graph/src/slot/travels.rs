@@ -64,6 +64,7 @@ fn placed(
     let mut rows: Vec<RowsFor> = (0..partitioner.slots()).map(|_| RowsFor::default()).collect();
     for segment in segments {
         let alone = GraphState::of(vec![segment.clone()]);
+        let mut reader = alone.reader();
         for number in 0..segment.vertices() {
             let (place, name) = (segment.place(number)?, segment.name(number)?);
             let of_vertex = splits(place);
@@ -75,7 +76,7 @@ fn placed(
             }
             for edge in alone.edges(place, &|_, _| true)? {
                 let slot = usize::from(partitioner.slot_of(place, edge.far, &of_vertex));
-                for (commit, row, ends) in relation_rows(&alone, (&name, place), &edge)? {
+                for (commit, row, ends) in relation_rows(&mut reader, (&name, place), &edge)? {
                     rows[slot].relation(commit, row, ends);
                 }
             }

@@ -99,7 +99,7 @@ impl Expander {
                 false => self.state.current(place, &edge, self.plan.at)?.is_some(),
             };
             if let Some(version) = edge.versions.first().filter(|_| there) {
-                jobs.push((self.state.far_name(version)?, edge.far));
+                jobs.push((self.state.reader().far_name(version)?, edge.far));
             }
         }
         Ok(jobs)
@@ -257,8 +257,7 @@ impl Expander {
         if hop.edges.is_empty() || versions.is_empty() {
             return Ok(versions);
         }
-        let asked: Vec<&EdgeVersion> = versions.iter().map(|(version, _)| version).collect();
-        let rows = self.state.rows(place, edge, &asked)?;
+        let rows = self.state.reader().rows(place, edge, versions.iter().map(|(version, _)| version))?;
         let mut passing = Vec::new();
         for (version, (_, props)) in versions.into_iter().zip(rows) {
             if let Some(url) = self.state.archived_in(&version.0) {

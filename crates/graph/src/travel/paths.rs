@@ -112,14 +112,15 @@ impl Paths {
     /// The way as it is now.
     fn path(&self) -> Result<Path> {
         let state = &self.expander.state;
+        let mut reader = state.reader();
         let mut path = Path { vertices: Vec::new(), edges: Vec::new() };
         for (i, stop) in self.way.iter().enumerate() {
             let taken = i.checked_sub(1).and_then(|before| self.taken.get(before));
             if let Some((near, edge)) = taken.and_then(|taken| taken.way.as_ref()) {
                 let name = state.name(*near)?;
                 for version in &edge.versions {
-                    let row = state.row(*near, edge, version)?;
-                    path.edges.push(relation(state, &name, edge, version, row)?);
+                    let row = reader.row(*near, edge, version)?;
+                    path.edges.push(relation(&mut reader, &name, edge, version, row)?);
                 }
             }
             if i == 0 || taken.is_some_and(|taken| taken.way.is_some()) {

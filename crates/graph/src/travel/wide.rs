@@ -17,7 +17,7 @@ use fieldstone_format::graph_segment::adjacency::{EdgeVersion, GroupBytes, group
 use super::figures::StepFigures;
 use super::plan::{Hop, TravelPlan};
 use crate::frame::Frame;
-use crate::segment::AdjacencyCursor;
+use crate::segment::SegmentCursor;
 use crate::state::{GraphState, standing};
 
 /// Segments that have one vertex, at most; with more the state is asked.
@@ -89,7 +89,7 @@ struct Neighbours<'a> {
     deleted: Option<Bits>,
     /// Where each segment's last vertex was.
     last: Vec<usize>,
-    cursors: Vec<AdjacencyCursor>,
+    cursors: Vec<SegmentCursor>,
     relations: u64,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Neighbours<'a> {
             }
         }
         let last = vec![0; segments.len()];
-        let cursors = segments.iter().map(|_| AdjacencyCursor::default()).collect();
+        let cursors = segments.iter().map(|_| SegmentCursor::default()).collect();
         Ok(Neighbours { frame, state, at, old: old.collect(), deleted, last, cursors, relations: 0 })
     }
 
@@ -215,7 +215,7 @@ impl<'a> Neighbours<'a> {
         i: usize,
         number: u32,
         codes: &Codes,
-        cursors: &mut AdjacencyCursor,
+        cursors: &mut SegmentCursor,
         set: &mut Bits,
     ) -> Result<bool> {
         let bytes = self.frame.segments()[i].adjacency_on(number, cursors)?;
@@ -235,7 +235,7 @@ impl<'a> Neighbours<'a> {
         &mut self,
         own: &[(usize, u32)],
         codes: &Codes,
-        cursors: &mut [AdjacencyCursor],
+        cursors: &mut [SegmentCursor],
         set: &mut Bits,
     ) -> Result<bool> {
         let mut adjacency: [(usize, Cow<'_, [u8]>); MOST] =

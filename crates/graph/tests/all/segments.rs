@@ -92,7 +92,7 @@ fn a_relation_stands_at_both_of_its_ends() {
                 expected.sort_by_key(|(stamp, user)| (std::cmp::Reverse(*stamp), *user));
                 assert_eq!(stamps, expected);
                 for version in &edge.versions {
-                    let (time, props) = state.row(end, edge, version).unwrap();
+                    let (time, props) = state.reader().row(end, edge, version).unwrap();
                     let candidates = &versions[&(version.stamp, version.user)];
                     assert!(candidates.iter().any(|row| {
                         row.version.time == time
