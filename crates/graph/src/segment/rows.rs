@@ -96,6 +96,11 @@ impl Rows {
             && self.archives.is_empty()
     }
 
+    /// How many versions of relations there are.
+    pub fn relations(&self) -> usize {
+        self.relations.len()
+    }
+
     /// What is added from here on is of another commit.
     pub fn begin(&mut self, CommitOrder { known, user }: CommitOrder) {
         self.last = self.commits.len();
@@ -194,13 +199,15 @@ impl Rows {
         Ok(())
     }
 
-    /// Leaves of each relation those of its ends that `stands` takes; it is given the places of the near and the far
+    /// Leaves of each relation, from the first-th on, those of its ends that `stands` takes; it is given the number of
+    /// the relation from there on, the end, and the places of the near and the far
     /// end, and gives whether the relation stands there for the near one.
     pub fn retain_ends(
         &mut self,
+        first: usize,
         mut stands: impl FnMut(usize, u8, VertexPlace, VertexPlace) -> Result<bool>,
     ) -> Result<()> {
-        for (i, line) in self.relations.iter_mut().enumerate() {
+        for (i, line) in self.relations[first..].iter_mut().enumerate() {
             let [source, target] =
                 [line.source, line.target].map(|vertex| self.names.vertices[vertex as usize].place);
             for (end, near, far) in [(FOR_SOURCE, source, target), (FOR_TARGET, target, source)] {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a client's rows | what is elsewhere by now is refused, with the splits, and the client sends it there |
 //! | another slot's | what is elsewhere by now is given on, and acknowledged when it is there |
+//! | many in a row | they are gathered, and one segment is made of them; each is answered when that is on the shelf |
 //! | a partition of more than the threshold | is split: its right part is given away in batches; rows that come for it from now on are refused |
 //! | all of it is there | the client that leads learns it, and says when it need not be shown here any more |
 
@@ -21,14 +22,17 @@ use super::delivery::Outgoing;
 use super::placed::{RowsFor, relation_rows, vertex_rows};
 use super::server::SlotServer;
 use super::shelf::VertexSplitting;
-use super::split::{Counted, Moving, Then};
-use crate::partition::{Partition, Splits, Splitting};
+use super::split::{Counted, Moving, Then, WaitingAnswer};
+use crate::partition::{Partition, Partitioner, Splits, Splitting};
 use crate::places::RelationSet;
-use crate::segment::{Rows, Segment, build};
+use crate::segment::{Segment, build};
 use crate::state::GraphState;
 
 /// Relations of a batch that a split gives away.
 const MOVE_ROWS: usize = 1000;
+
+/// So many relations are gathered at most.
+const GATHER_ROWS: usize = 4096;
 
 /// The number by which relations of a type, as one end has them, are counted.
 fn number_of(kinds: &mut HashMap<Arc<str>, u32>, kind: &Arc<str>, reverse: bool) -> u32 {
@@ -45,19 +49,24 @@ fn partition_of(of: &VertexPartition) -> Result<Partition> {
     known.ok_or_else(|| fieldstone_core::Error::corrupt("a partition of an impossible number"))
 }
 
+/// Where a relation of a vertex is that came to a slot, as far as that knows.
+fn leaf(
+    partitioner: &dyn Partitioner,
+    slot: u32,
+    splits: &Splits,
+    near: VertexPlace,
+    far: VertexPlace,
+) -> Partition {
+    let top = partitioner.top(near, slot as u16);
+    partitioner.leaf_below(top, partitioner.path(near, far), &|partition| splits.has(partition))
+}
+
 impl SlotServer {
     fn grows(&self) -> Option<u64> {
         match self.partitioner.splitting() {
             Splitting::Beyond(threshold) => Some(u64::from(threshold)),
             _ => None,
         }
-    }
-
-    /// Where a relation of a vertex is that came here, as far as this slot knows.
-    fn leaf(&self, splits: &Splits, near: VertexPlace, far: VertexPlace) -> Partition {
-        let top = self.partitioner.top(near, self.number as u16);
-        let path = self.partitioner.path(near, far);
-        self.partitioner.leaf_below(top, path, &|partition| splits.has(partition))
     }
 
     /// A client's rows.
@@ -68,7 +77,7 @@ impl SlotServer {
         placed: &PlacedRows,
         out: &mut Outgoing,
     ) -> Result<()> {
-        let refused = self.add(placed)?;
+        let refused = self.gather(placed)?;
         let mut vertices: Vec<VertexPlace> = refused.iter().map(|(_, vertex, _)| *vertex).collect();
         vertices.sort_unstable();
         vertices.dedup();
@@ -80,13 +89,15 @@ impl SlotServer {
         let splits = vertices.into_iter().filter_map(splits_of).collect();
         let refused = refused.into_iter().map(|(pick, ..)| pick).collect();
         let answer = Message::Inserted { batch, refused, splits };
-        let echoes = self.contradictions(placed)?;
-        if echoes.is_empty() {
-            self.say(from, answer, out);
-        } else {
-            self.give_to_all(&echoes, Then::Say { to: from, answer }, out);
+        let mut batches = Vec::new();
+        if !placed.of_vertices.is_empty() {
+            self.shelve()?;
+            let echoes = self.contradictions(placed)?;
+            let others = (0..u32::from(self.partitioner.slots())).filter(|slot| *slot != self.number);
+            batches.extend(others.filter(|_| !echoes.is_empty()).map(|slot| (slot, echoes.clone())));
         }
-        self.split_what_grew(out)
+        self.gathered.answers.push(WaitingAnswer { to: from, answer, batches });
+        self.add_if_many(out)
     }
 
     /// Another slot's rows.
@@ -97,7 +108,7 @@ impl SlotServer {
         placed: &PlacedRows,
         out: &mut Outgoing,
     ) -> Result<()> {
-        let refused = self.add(placed)?;
+        let refused = self.gather(placed)?;
         let mut by_slot: Vec<(u32, Vec<Refused>)> = Vec::new();
         for (pick, _, slot) in refused {
             match by_slot.iter_mut().find(|(known, _)| *known == slot) {
@@ -109,32 +120,57 @@ impl SlotServer {
         for (slot, picks) in by_slot {
             batches.push((slot, placed.some(&picks)?));
         }
-        self.give(batches, Then::Say { to: from, answer: Message::Moved { batch } }, out);
-        self.split_what_grew(out)
+        self.gathered.answers.push(WaitingAnswer { to: from, answer: Message::Moved { batch }, batches });
+        self.add_if_many(out)
     }
 
-    /// Adds rows; gives those that are elsewhere, each with its vertex and the slot.
-    fn add(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, u32)>> {
-        let mut rows = Rows::default();
+    /// Gathers rows; gives those that are elsewhere, each with its vertex and the slot.
+    fn gather(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, u32)>> {
+        let rows = &mut self.gathered.rows;
+        let first = rows.relations();
         rows.add_placed(placed)?;
         let mut refused = Vec::new();
-        if self.grows().is_some() {
+        if matches!(self.partitioner.splitting(), Splitting::Beyond(_)) {
             let table = self.shelf.splits();
-            rows.retain_ends(|row, ends, near, far| {
+            let (partitioner, number) = (&*self.partitioner, self.number);
+            rows.retain_ends(first, |row, ends, near, far| {
                 let Some(own) = table.get(&near) else { return Ok(true) };
-                let slot = u32::from(self.partitioner.slot(near, self.leaf(&own.known, near, far)));
-                if slot != self.number {
+                let leaf = leaf(partitioner, number, &own.known, near, far);
+                let slot = u32::from(partitioner.slot(near, leaf));
+                if slot != number {
                     refused.push((Refused { row: row as u32, ends }, near, slot));
                 }
-                Ok(slot == self.number)
+                Ok(slot == number)
             })?;
         }
+        Ok(refused)
+    }
+
+    fn add_if_many(&mut self, out: &mut Outgoing) -> Result<()> {
+        if self.gathered.rows.relations() >= GATHER_ROWS { self.add_gathered(out) } else { Ok(()) }
+    }
+
+    /// Makes a segment of what was gathered.
+    fn shelve(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.gathered.rows);
         if !rows.is_empty() {
             let segment = Arc::new(build(&rows)?);
             self.count(&segment)?;
             self.shelf.add(segment)?;
         }
-        Ok(refused)
+        Ok(())
+    }
+
+    /// The same, and answers who waits for it.
+    pub(super) fn add_gathered(&mut self, out: &mut Outgoing) -> Result<()> {
+        if self.gathered.answers.is_empty() {
+            return Ok(());
+        }
+        self.shelve()?;
+        for WaitingAnswer { to, answer, batches } in std::mem::take(&mut self.gathered.answers) {
+            self.give(batches, Then::Say { to, answer }, out);
+        }
+        self.split_what_grew(out)
     }
 
     /// Counts what a segment brings, before it is on the shelf.
@@ -230,7 +266,7 @@ impl SlotServer {
         let mut all = RelationSet::default();
         for edge in state.edges(vertex, &|_, _| true)? {
             // What was given away may still lie here.
-            if self.leaf(&splits, vertex, edge.far) == own {
+            if leaf(&*self.partitioner, self.number, &splits, vertex, edge.far) == own {
                 let kind = number_of(&mut self.kinds, &edge.direction.kind, edge.direction.reverse);
                 all.insert((kind, edge.far));
             }
@@ -302,11 +338,6 @@ impl SlotServer {
             self.say(slot, Message::Move { batch, rows }, out);
         }
         self.end_move(group, out);
-    }
-
-    fn give_to_all(&mut self, rows: &PlacedRows, then: Then, out: &mut Outgoing) {
-        let others = (0..u32::from(self.partitioner.slots())).filter(|slot| *slot != self.number);
-        self.give(others.map(|slot| (slot, rows.clone())).collect(), then, out);
     }
 
     /// A batch is where it belongs.

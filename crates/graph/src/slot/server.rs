@@ -14,7 +14,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 use super::delivery::{Delivery, Outgoing};
 use super::query::SlotQuery;
 use super::shelf::SlotShelf;
-use super::split::{Counted, Moving};
+use super::split::{Counted, Gathered, Moving};
 use crate::partition::Partitioner;
 use crate::places::PlaceMap;
 
@@ -34,6 +34,8 @@ pub struct SlotServer {
     pub(super) began_empty: bool,
     /// Vertices that may have too many by what came, and that were not looked at since.
     pub(super) grown: Vec<VertexPlace>,
+    /// Rows that came in a row.
+    pub(super) gathered: Gathered,
     /// Batches that were given away and not acknowledged.
     pub(super) moving: HashMap<u64, u64>,
     /// What waits for them.
@@ -66,7 +68,7 @@ impl SlotServer {
         delay: u64,
     ) -> SlotServer {
         let delivery = Delivery::new(number, reliable);
-        let (counted, kinds, grown, moving, moves, queries) = Default::default();
+        let (counted, kinds, grown, gathered, moving, moves, queries) = Default::default();
         let (unfinished, next) = (0, 0);
         let began_empty = shelf.content().segments.is_empty();
         SlotServer {
@@ -79,6 +81,7 @@ impl SlotServer {
             kinds,
             began_empty,
             grown,
+            gathered,
             moving,
             moves,
             unfinished,
@@ -103,15 +106,22 @@ impl SlotServer {
     /// Takes a frame. What is no frame, or none for this slot, is passed over: who sent it sends it again.
     pub fn handle(&mut self, frame: &[u8], out: &mut Outgoing) -> Serving {
         let Ok(Some((from, message))) = self.delivery.take(frame, out) else { return Serving::On };
+        let is_rows = matches!(message, Message::Insert { .. } | Message::Move { .. });
+        if !is_rows {
+            self.add_or_fail(out);
+        }
         if message == Message::Stop {
             return Serving::Stopped;
         }
         let query = query_of(&message);
         if let Err(error) = self.take(from, message, out) {
+            if is_rows {
+                // Some of them may be among what was gathered.
+                self.fail_gathered(&error, out);
+            }
             let to = match query.and_then(|query| self.queries.get(&query)) {
                 Some(query) => query.asker,
-                None if from >= self.lead() => from,
-                None => self.lead(),
+                None => from.max(self.lead()),
             };
             self.say(to, Message::failed(query.unwrap_or(0), &error), out);
         }
@@ -150,9 +160,24 @@ impl SlotServer {
 
     /// What there is to do when no frame waits; says whether there may be more.
     pub fn idle(&mut self, out: &mut Outgoing) -> bool {
+        let gathered = !self.gathered.answers.is_empty();
+        self.add_or_fail(out);
         let more = self.between_frames(out);
         self.flush(out);
-        more
+        more || gathered
+    }
+
+    /// Adds what was gathered; where that fails, whoever waits for it learns why.
+    fn add_or_fail(&mut self, out: &mut Outgoing) {
+        if let Err(error) = self.add_gathered(out) {
+            self.fail_gathered(&error, out);
+        }
+    }
+
+    fn fail_gathered(&mut self, error: &Error, out: &mut Outgoing) {
+        for waiting in std::mem::take(&mut self.gathered).answers {
+            self.say(waiting.to.max(self.lead()), Message::failed(0, error), out);
+        }
     }
 
     /// Sends again what was not acknowledged in time.

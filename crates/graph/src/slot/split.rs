@@ -1,8 +1,10 @@
-//! What a slot notes of partitions that grow, and of what it gave away.
+//! What a slot notes of partitions that grow, of what it gave away, and of rows that it has gathered.
 
+use fieldstone_format::graph_message::rows::PlacedRows;
 use fieldstone_format::graph_message::{Message, VertexPartition};
 
 use crate::places::RelationSet;
+use crate::segment::Rows;
 
 /// How many relations of a vertex are here: in the one partition of it that may still grow.
 #[derive(Debug)]
@@ -31,4 +33,22 @@ pub enum Then {
     Complete(VertexPartition),
     /// Another slot, or a client, is answered.
     Say { to: u32, answer: Message },
+}
+
+/// Rows that came, and are not on the shelf.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    pub rows: Rows,
+    /// Who waits for them.
+    pub answers: Vec<WaitingAnswer>,
+}
+
+/// An answer that waits until rows are on the shelf.
+#[derive(Debug)]
+pub struct WaitingAnswer {
+    /// Whose rows they are.
+    pub to: u32,
+    pub answer: Message,
+    /// What goes to other slots first.
+    pub batches: Vec<(u32, PlacedRows)>,
 }
