@@ -26,6 +26,7 @@ NAMES = {
     "kuzu": "Kuzu",
     **{name: name for name in ("edge-cut", "vertex-cut", "giga+", "dido", "sync", "plain")},
     "dido-paper": "dido, paper's labels",
+    "folder": "the file system",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
     "fieldstone-columns": "columns in Rust",

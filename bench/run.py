@@ -53,7 +53,7 @@ PEERS = {
     "hdf5-arrays": hits.HDF5,
     graph.FJALL: graph.FJALL,
     graph.KUZU: graph.KUZU,
-    **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES)},
+    **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES, slots.FOLDER)},
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{
@@ -154,6 +154,9 @@ def main() -> None:
     sitting = Sitting(a.work.resolve(), a.quick, wanted)
     for figure in FIGURES:
         if (a.only and not {figure.name, figure.group} & set(a.only)) or not set(figure.peers) & set(wanted):
+            continue
+        if figure.missing and (why := figure.missing()):
+            print(f"{figure.name}: {why}, left out", file=sys.stderr)
             continue
         if a.before and figure.group in before.OTHER_PROGRAMS:
             print(f"{figure.name}: runs programs of this tree alone, left out", file=sys.stderr)

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import darshan_relations
 import graph_data
 from measure import BENCH, Result
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from steps import Figure, Sitting
 
 EDGE_CUT, VERTEX_CUT, GIGA, DIDO = "edge-cut", "vertex-cut", "giga+", "dido"
+FOLDER = "folder"
+"""Files of a folder, beside vertices."""
+DARSHAN = "darshan"
+"""The shape of real logs."""
 PAPER = "dido-paper"
 """DIDO with the labels of the paper's Fig. 6."""
 SCHEMES = (EDGE_CUT, VERTEX_CUT, GIGA, DIDO)
@@ -43,9 +48,8 @@ _PROGRAM = (
 class Program:
     """Slots with a graph in them, which answer questions."""
 
-    def __init__(self, edges: Path, **how: Any) -> None:
-        arguments = [f"{name}={value}" for name, value in how.items()]
-        command = [_PROGRAM, f"edges={edges}", *arguments]
+    def __init__(self, **how: Any) -> None:
+        command = [_PROGRAM, *(f"{name}={value}" for name, value in how.items())]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.loaded = self._answer()
 
@@ -88,7 +92,7 @@ def _program(fig: Figure, peer: str, edges: Path, **how: Any) -> Program:
         close()
     key = (fig.name, peer)
     if key not in _programs:
-        _programs[key] = Program(edges, **how)
+        _programs[key] = Program(edges=edges, **how)
     return _programs[key]
 
 
@@ -96,6 +100,9 @@ def _graph(at: Sitting, shape: str, count: int) -> Path:
     path = at.work / f"slots-{shape}-{count}.edges"
     if not path.exists():
         at.work.mkdir(parents=True, exist_ok=True)
+        if shape == DARSHAN:
+            darshan_relations.write(path, count)
+            return path
         if shape == "rmat":
             pairs = graph_data.rmat(count, 15, 42, 20_000 if count > 100_000 else 1_250)
         elif shape == "hub":
@@ -123,7 +130,7 @@ def counters(fig: Figure, at: Sitting, peer: str) -> Result:
     """What scans and walks count, which must be what the model says; where relations are."""
     edges = _graph(at, "rmat", _size(fig, at))
     slots, threshold = (8, 32) if at.quick else (32, 128)
-    program = Program(edges, slots=slots, threshold=threshold, clients=2, property=0, **_how(peer))
+    program = Program(edges=edges, slots=slots, threshold=threshold, clients=2, property=0, **_how(peer))
     result: Result = {name: float(value) for name, value in program.loaded.items()}
     model = program.ask("model")
     if not model["same"] or model["splits"] != program.loaded["splits"]:
@@ -147,7 +154,7 @@ def threshold(fig: Figure, at: Sitting, peer: str) -> Result:
     """Relations of one vertex put one by one, and scanned, by the threshold."""
     edges, result = _graph(at, "hub", _size(fig, at)), {}
     for limit in THRESHOLDS:
-        program = Program(edges, slots=32, threshold=limit, batch=1, **_how(peer))
+        program = Program(edges=edges, slots=32, threshold=limit, batch=1, **_how(peer))
         scans = [program.ask("walk", "plain", 1, graph_data.HUB, "has") for _ in range(9)]
         busiest = [max(step[3] for step in scan["steps"]) * 1e-9 for scan in scans]
         result |= {
@@ -217,9 +224,10 @@ def walks(fig: Figure, at: Sitting, peer: str) -> Result:
 
 def puts(fig: Figure, at: Sitting, peer: str) -> Result:
     """Relations put by eight clients until no split goes on, by the number of slots."""
-    edges, result = _graph(at, fig.data["shape"], _size(fig, at)), {}
+    shape, result = fig.data["shape"], {}
+    graph = {"relations" if shape == DARSHAN else "edges": _graph(at, shape, _size(fig, at))}
     for slots in fig.data["slots"]:
-        program = Program(edges, slots=slots, clients=8, **_how(peer))
+        program = Program(**graph, slots=slots, clients=8, **_how(peer))
         loaded = program.loaded
         count = loaded["edges"]
         result |= {
@@ -237,7 +245,37 @@ def puts(fig: Figure, at: Sitting, peer: str) -> Result:
                 f"most_{slots}": held["most"],
                 f"most_over_mean_{slots}": held["most"] * slots / held["all"],
             }
+        if fig.data.get("model"):
+            model = program.ask("model")
+            if not model["same"] or model["splits"] != loaded["splits"]:
+                raise SystemExit(f"bench: {peer}: relations are not where the model has them: {model}")
+            result |= {f"{name}_{slots}": model[name] for name in ("most_over_mean", "with_far_end_many")}
         program.close()
+    return result
+
+
+def mdtest(fig: Figure, at: Sitting, peer: str) -> Result:
+    """Files of one directory, created at once by clients, by their number: one with a call, and many."""
+    result: Result = {}
+    files = fig.data["files"] // (20 if at.quick else 1)
+    for clients in fig.data["clients"]:
+        for batch in (1,) if peer == FOLDER else (1, fig.data["batch"]):
+            how: dict[str, Any] = {"files": files, "clients": clients, "batch": batch}
+            if peer == FOLDER:
+                how["folder"] = at.fresh(fig.name, peer)
+                how["folder"].mkdir()
+            else:
+                how |= {"slots": fig.data["slots"], **_how(peer)}
+            program = Program(**how)
+            made, count = program.loaded, files * clients
+            program.close()
+            if made["found"] != count:
+                raise SystemExit(f"bench: {peer}: {made['found']} files, not {count}")
+            key = f"{batch}_{clients}"
+            result |= {f"rate_{key}": count / made["settled"], f"cpu_{key}": made["cpu"] / count}
+            for name in ("busiest_cpu", "moved"):
+                if name in made:
+                    result[f"{name}_{key}"] = made[name]
     return result
 
 

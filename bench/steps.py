@@ -90,6 +90,8 @@ class Figure:
     data: dict[str, Any] = field(default_factory=dict)
     group: str = ""
     runs: int = 7
+    missing: Callable[[], str] | None = None
+    """Says what is absent here that the figure needs; "" where nothing is."""
 
 
 def _rates(r: Result) -> Result:

@@ -1,46 +1,48 @@
 //! A graph in slots that are threads: what putting it takes, what walks take and count. `bench/slots.py` runs it.
 //!
-//! `slots edges=FILE [slots=8] [scheme=dido] [labels=low] [threshold=128] [clients=1] [batch=1000] [property=128]
-//! [delays=NS,NS,...]`: FILE has pairs of little-endian u32, source and target; vertices are files with the paths that
-//! `bench/graph_data.py` gives them. It puts all, waits until no split goes on, and prints one JSON object. Then each
-//! line of its input is answered by one:
+//! | what is put | |
+//! |---|---|
+//! | `edges=FILE` | pairs of little-endian u32, source and target; vertices are files with the paths that `bench/graph_data.py` gives them |
+//! | `relations=FILE` | lines of type, type and id of the source, type and id of the target, with tabs between |
+//! | `files=N` | by each client so many files of one directory (`mdtest`), `batch` with a call; with `folder=DIR` as empty files there, and without slots |
+//!
+//! Besides: `[slots=8] [scheme=dido] [labels=low] [threshold=128] [clients=1] [batch=1000] [property=128]
+//! [delays=NS,NS,...]`. It puts all, waits until no split goes on, and prints one JSON object. Then each line of its
+//! input is answered by one:
 //!
 //! | line | |
 //! |---|---|
 //! | `walk ENGINE STEPS START KIND` | the time of a walk, what it counts, and for each slot and step where the time went; KIND `-`: along all relations |
 //! | `model` | computes where all is (`slot_model`), compares it with what slots have, and says how much of it is with its far end |
 //! | `expect STEPS START KIND` | what such a walk counts by the model |
+//! | `held` | relations of the fullest slot, and of all |
 
 mod counting;
+mod mdtest;
+mod relations;
 #[path = "../../tests/all/slot_model.rs"]
 mod slot_model;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::BufRead;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use counting::{Counting, OneNetwork};
 use fieldstone_core::env::{Clock, Env};
-use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
+use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
-use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
-use fieldstone_graph::segment::{CommitOrder, Rows};
 use fieldstone_graph::slot::network::Networks;
 use fieldstone_graph::slot::shelf::all_splits;
-use fieldstone_graph::slot::{Engine, SlotCluster, SlotOptions, travels};
+use fieldstone_graph::slot::{Engine, SlotClient, SlotCluster, SlotOptions, travels};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
+use mdtest::SharedDirectory;
+use relations::Relations;
 use slot_model::{Half, Model};
-
-const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-
-fn file(vertex: u32) -> VertexName {
-    VertexName::new("file", &format!("/scratch/run/{vertex:08}"))
-}
 
 /// What was asked for on the command line, by name.
 struct Asked(HashMap<String, String>);
@@ -62,6 +64,13 @@ impl Asked {
         let Some(text) = self.0.get(name) else { return Ok(default) };
         let found = all.iter().copied().find(|one| called(*one) == text);
         found.ok_or_else(|| Error::invalid(format!("there is no {name} '{text}'")))
+    }
+
+    /// Files that clients are to create, where these are asked for.
+    fn files(&self) -> Result<Option<SharedDirectory>> {
+        let Some(files) = self.0.get("files") else { return Ok(None) };
+        let (clients, batch) = (self.number("clients", 1)?, self.number("batch", 1)?);
+        Ok(Some(SharedDirectory { clients, files: number(files)?, batch }))
     }
 
     fn partitioning(&self) -> Result<Partitioning> {
@@ -103,9 +112,21 @@ fn cpu() -> (f64, f64) {
     (ticks("/proc/self/stat"), busiest)
 }
 
+/// What each of some clients does, in threads of their own; the sum of what it gives.
+fn together(clients: usize, client: impl Fn(usize) -> Result<u64> + Sync) -> Result<u64> {
+    std::thread::scope(|scope| {
+        let client = &client;
+        let threads: Vec<_> = (0..clients).map(|nth| scope.spawn(move || client(nth))).collect();
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(Error::internal("a client panicked"))));
+        ended.sum()
+    })
+}
+
 /// Slots with a graph in them.
 struct Bench {
-    edges: Vec<(u32, u32)>,
+    relations: Relations,
     partitioning: Partitioning,
     cluster: Arc<SlotCluster>,
     network: Arc<Counting>,
@@ -119,78 +140,51 @@ impl Bench {
         (self.clock.monotonic() - from) as f64 * 1e-9
     }
 
-    /// The relations in batches, each ready to be put: a property of random characters, a stamp.
-    fn batches(&self, asked: &Asked) -> Result<Vec<Rows>> {
-        let (batch, property) = (asked.number("batch", 1000)?, asked.number("property", 128)?);
-        let mut random = 88_172_645_463_325_252u64;
-        let mut text = || -> String {
-            let letter = |_| {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                char::from(LETTERS[random as usize % 64])
-            };
-            (0..property).map(letter).collect()
-        };
-        let (mut batches, mut stamp) = (Vec::new(), 0);
-        for edges in self.edges.chunks(batch) {
-            let mut relations = Vec::with_capacity(edges.len());
-            for (source, target) in edges {
-                stamp += 1;
-                let props = Props::of([("note", &Value::Text(text()))])?;
-                let (source, target) = (file(*source), file(*target));
-                let version = Version { stamp, time: stamp as i64, deleted: false };
-                relations.push(RelationRow {
-                    kind: "has".into(),
-                    source,
-                    target,
-                    version,
-                    until: None,
-                    props,
-                });
-            }
-            let mut rows = Rows::default();
-            let known = CommitKnown { since: 1, stamp };
-            rows.add(CommitOrder { known, user: 1000 }, &Record::Relations(relations).encode())?;
-            batches.push(rows);
-        }
-        Ok(batches)
-    }
-
     /// Puts all, each client in a thread of its own.
     fn load(&mut self, asked: &Asked) -> Result<String> {
         let clients = asked.number("clients", 1)?;
-        let batches = self.batches(asked)?;
+        let batches = self.relations.batches(asked.number("batch", 1000)?, asked.number("property", 128)?)?;
+        let figures = self.put(clients, |nth, client| {
+            batches.iter().skip(nth).step_by(clients).try_for_each(|rows| client.insert(rows))
+        })?;
+        Ok(format!("{{\"edges\":{},{figures}}}", self.relations.len()))
+    }
+
+    /// Creates files of one directory.
+    fn create(&mut self, files: SharedDirectory) -> Result<String> {
+        self.cluster.insert(&files.directory()?)?;
+        let calls: Vec<_> = (0..files.clients).map(|nth| files.calls(nth)).collect::<Result<_>>()?;
+        let figures = self
+            .put(files.clients, |nth, client| calls[nth].iter().try_for_each(|rows| client.insert(rows)))?;
+        let (all, found) = (files.all(), files.found(&self.state)?);
+        Ok(format!("{{\"files\":{all},\"found\":{found},{figures}}}"))
+    }
+
+    /// What it takes until clients have put what they have, and until no split goes on.
+    fn put(
+        &mut self,
+        clients: usize,
+        put: impl Fn(usize, &mut SlotClient) -> Result<()> + Sync,
+    ) -> Result<String> {
         let (begun, before) = (self.clock.monotonic(), cpu());
         let cluster = &self.cluster;
-        let put = |nth: usize| -> Result<u64> {
+        let redirects = together(clients, |nth| {
             let mut client = cluster.client();
-            for rows in batches.iter().skip(nth).step_by(clients) {
-                client.insert(rows)?;
-            }
+            put(nth, &mut client)?;
             Ok(client.redirects())
-        };
-        let redirects = std::thread::scope(|scope| -> Result<u64> {
-            let threads: Vec<_> = (0..clients).map(|nth| scope.spawn(move || put(nth))).collect();
-            let ended = threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(Error::internal("a client panicked"))));
-            ended.sum()
         })?;
         let put = self.seconds(begun);
         self.cluster.settle()?;
         let settled = self.seconds(begun);
         let after = cpu();
-        drop(batches);
         let contents: Vec<_> = self.cluster.shelves().iter().map(|shelf| shelf.content()).collect();
         let splits: usize = all_splits(&contents).values().map(|of| of.known.len()).sum();
         let segments = contents.into_iter().flat_map(|content| content.segments);
         self.state = Arc::new(GraphState::of(segments.collect()));
         let [frames, bytes, moved] = self.network.sent();
         Ok(format!(
-            "{{\"edges\":{},\"put\":{put},\"settled\":{settled},\"cpu\":{},\"busiest_cpu\":{},\
-             \"redirects\":{redirects},\"splits\":{splits},\"moved\":{moved},\"frames\":{frames},\"bytes\":{bytes}}}",
-            self.edges.len(),
+            "\"put\":{put},\"settled\":{settled},\"cpu\":{},\"busiest_cpu\":{},\
+             \"redirects\":{redirects},\"splits\":{splits},\"moved\":{moved},\"frames\":{frames},\"bytes\":{bytes}",
             after.0 - before.0,
             after.1 - before.1,
         ))
@@ -199,7 +193,7 @@ impl Bench {
     fn walk(&self, engine: &str, steps: &str, start: &str, kind: &str) -> Result<String> {
         let engine = Engine::ALL.into_iter().find(|one| one.name() == engine);
         let engine = engine.ok_or_else(|| Error::invalid("there is no such engine"))?;
-        let named = Some(vec![file(number(start)? as u32)]);
+        let named = Some(vec![self.relations.vertex(number(start)?)?]);
         let mut all = vec![TravelStep::Vertices(VertexTest { named, ..VertexTest::default() })];
         let kinds: Vec<String> = if kind == "-" { Vec::new() } else { vec![kind.to_owned()] };
         let hop = TravelStep::Edges { kinds, versions: None };
@@ -261,13 +255,7 @@ impl Bench {
     }
 
     fn compare(&mut self) -> Result<String> {
-        let kind: Arc<str> = "has".into();
-        let mut places: HashMap<u32, VertexPlace> = HashMap::new();
-        let mut place = |vertex: u32| *places.entry(vertex).or_insert_with(|| VertexPlace::of(&file(vertex)));
-        let relations: Vec<_> =
-            self.edges.iter().map(|(from, to)| (kind.clone(), place(*from), place(*to))).collect();
-        let model = Model::of(self.partitioning, &relations);
-        drop(relations);
+        let model = Model::of(self.partitioning, &self.relations.places());
         let held = self.held()?;
         let expected: Vec<usize> = model.slots().iter().map(|slot| slot.len()).collect();
         let (mut with, mut all, mut with_many, mut many) = (0, 0, 0, 0);
@@ -296,7 +284,8 @@ impl Bench {
     fn expect(&self, steps: &str, start: &str, kind: &str) -> Result<String> {
         let Some(model) = &self.model else { return Err(Error::invalid("ask for the model first")) };
         let wanted = |half: &Half| kind == "-" || (&*half.0 == kind && !half.1);
-        let cost = model.walk(VertexPlace::of(&file(number(start)? as u32)), number(steps)?, wanted);
+        let start = VertexPlace::of(&self.relations.vertex(number(start)?)?);
+        let cost = model.walk(start, number(steps)?, wanted);
         let line =
             format!("\"requests\":{},\"forwards\":{},\"reads\":{}", cost.requests, cost.forwards, cost.reads);
         Ok(format!("{{{line}}}"))
@@ -318,12 +307,32 @@ impl Bench {
     }
 }
 
+/// Files of a folder, as they are created in slots otherwise.
+fn create_in(folder: &Path, files: SharedDirectory) -> Result<String> {
+    let clock = Env::real().clock;
+    let (begun, before) = (clock.monotonic(), cpu());
+    together(files.clients, |nth| files.create_in(nth, folder).map(|()| 0))?;
+    let seconds = (clock.monotonic() - begun) as f64 * 1e-9;
+    let after = cpu();
+    let entries = std::fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
+    let (all, found) = (files.all(), entries.count());
+    let cpu = after.0 - before.0;
+    Ok(format!("{{\"files\":{all},\"found\":{found},\"put\":{seconds},\"settled\":{seconds},\"cpu\":{cpu}}}"))
+}
+
 fn run() -> Result<()> {
     let asked = Asked::of(std::env::args().skip(1))?;
-    let path = asked.0.get("edges").ok_or_else(|| Error::invalid("edges=FILE is missing"))?;
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path.as_ref(), e))?;
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
-    let edges = bytes.chunks_exact(8).map(|pair| (word(&pair[..4]), word(&pair[4..]))).collect();
+    let files = asked.files()?;
+    if let (Some(files), Some(folder)) = (files, asked.0.get("folder")) {
+        println!("{}", create_in(folder.as_ref(), files)?);
+        return Ok(());
+    }
+    let relations = match (asked.0.get("edges"), asked.0.get("relations")) {
+        (Some(path), _) => Relations::pairs(path.as_ref())?,
+        (_, Some(path)) => Relations::lines(path.as_ref())?,
+        _ if files.is_some() => Relations::Pairs(Vec::new()),
+        _ => return Err(Error::invalid("edges=FILE, relations=FILE or files=N is missing")),
+    };
     let delays = asked.0.get("delays").map_or("", String::as_str);
     let delays = delays.split(',').filter(|text| !text.is_empty()).map(|text| Ok(number(text)? as u64));
     let (partitioning, clock) = (asked.partitioning()?, Env::real().clock);
@@ -332,8 +341,12 @@ fn run() -> Result<()> {
     let options = SlotOptions { networks, delays: delays.collect::<Result<_>>()? };
     let cluster = Arc::new(SlotCluster::start(partitioning, Vec::new(), &clock, &options)?);
     let state = Arc::new(GraphState::of(Vec::new()));
-    let mut bench = Bench { edges, partitioning, cluster, network, clock, state, model: None };
-    println!("{}", bench.load(&asked)?);
+    let mut bench = Bench { relations, partitioning, cluster, network, clock, state, model: None };
+    let put = match files {
+        Some(files) => bench.create(files)?,
+        None => bench.load(&asked)?,
+    };
+    println!("{put}");
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Error::unavailable(format!("the input cannot be read: {e}")))?;
         println!("{}", bench.answer(&line)?);
