@@ -283,7 +283,8 @@ class Graph:
         index: Sequence[str] = (),
     ) -> None:
         """Declares a type of relations and what it is called from its far end; `source` and `target` are the
-        types of its ends, any where absent. Conflict where it is declared otherwise, or a name is taken.
+        types of its ends, any where absent; properties that are found by value (`index`, see `find`).
+        Conflict where it is declared otherwise, or a name is taken.
         """
         self._write.define_edge(name, reverse, source, target, list(index))
 
@@ -455,14 +456,21 @@ class Graph:
 
     def find(
         self, type: str | None = None, *, at: Any = None, limit: int | None = None, **tests: Any
-    ) -> list[Vertex]:
+    ) -> list[Any]:
         """The vertices of a type whose properties, static or not, pass `tests`: a value, a list of values, or
         a test such as ``fst.above(5)``. As they are, or were `at` a moment; at most `limit`, in no particular
         order. What nothing connects is found, too.
+
+        Where `type` is the name of a relation ("write", a declared one, one that only relations have), these
+        are found: an `Edge` for each, the version that `edges` gives. By its name from the far end
+        ("wasWrittenBy") the same relations are seen from there: ``src`` is what they lead to. A name that
+        vertices have is theirs; "~wasRunBy" is the relation "run".
         """
         native = self._read
-        rows = native.find(type, tests, stamp_of(at, "at"), count(limit, "limit"))
-        return [Vertex(native, row) for row in rows]
+        vertices, edges = native.find(type, tests, stamp_of(at, "at"), count(limit, "limit"))
+        if edges is not None:
+            return [Edge(native, row) for row in edges]
+        return [Vertex(native, row) for row in vertices or ()]
 
     def search(self, text: str, type: str | None = None, *, limit: int | None = None) -> list[Vertex]:
         """The vertices that have all words of `text` in their ids, in the property `name`, or in properties

@@ -131,6 +131,33 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
     table.finish(out)
 }
 
+/// Prints relations that were found, a line each.
+pub fn print_relations(graph: &Graph, found: &[Relation], out: &mut Out) -> Done {
+    if out.json() {
+        return out.items("edges", found.iter().map(|edge| Ok(edge_json(edge, &graph.user_name(edge.user)))));
+    }
+    let mut table = Table::new([
+        Column::text("vertex").least(16).rank(9),
+        Column::text("type").least(8).rank(7),
+        Column::text("far end").least(16).rank(8),
+        Column::text("time").rank(6),
+        Column::text("user").least(4).rank(4),
+        Column::text("properties").least(8).rank(5),
+    ]);
+    for edge in found {
+        let row = vec![
+            edge.near.to_string(),
+            edge.kind.clone(),
+            edge.far.to_string(),
+            moment_cell(edge.time),
+            graph.user_name(edge.user),
+            props_or_url(&edge.props, edge.archived.as_deref()),
+        ];
+        table.row(row, out)?;
+    }
+    table.finish(out)
+}
+
 /// Properties in one cell, or the store that has them.
 pub fn props_or_url(props: &[(String, fieldstone::catalog::value::Value)], archived: Option<&str>) -> String {
     archived.map_or_else(|| props_cell(props), |url| format!("in {url}"))

@@ -30,6 +30,7 @@ pub use fieldstone_graph::dossier::{Dossier, Properties};
 pub use fieldstone_graph::live::{Check, Partitions, SlotContent, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
+pub use fieldstone_graph::relations::{RelationTest, TypeMatches};
 pub use fieldstone_graph::slot::network::{Mailboxes, Network, Networks};
 pub use fieldstone_graph::slot::{Engine, SlotOptions};
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};

@@ -16,6 +16,7 @@
 //! | [`partition`] | which slot has which relation |
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
+//! | [`relations`] | relations by what they are |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
 //! | [`slot`] | parts of a partitioned view, which know of one another by messages |
 //! | [`state`] | all segments of one moment, read as one graph |
@@ -35,6 +36,7 @@ pub mod partition;
 mod places;
 pub mod put;
 pub mod read;
+pub mod relations;
 pub mod segment;
 pub mod slot;
 pub mod state;

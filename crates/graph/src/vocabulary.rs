@@ -154,6 +154,11 @@ impl Vocabulary {
         self.vertices.get(kind).is_some_and(|vertex| vertex.index.iter().any(|known| known == name))
     }
 
+    /// Whether relations of a type are to be found by the values of a property.
+    pub fn indexes_relation(&self, kind: &str, name: &str) -> bool {
+        self.edges.get(kind).is_some_and(|edge| edge.index.iter().any(|known| known == name))
+    }
+
     /// Properties of which words are found: this one, and those that were declared; sorted.
     pub fn texts(&self, name: &str) -> Vec<String> {
         let declared = self.vertices.values().flat_map(|vertex| vertex.text.iter().cloned());

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::graph::{
-    Graph, Path, Paths, SlotStep, StepFigures, Travel, TravelStep, Travelled, Vertex, VertexTest,
-    parse_travel,
+    Graph, Path, Paths, SlotStep, StepFigures, Travel, TravelStep, Travelled, TypeMatches, Vertex,
+    VertexTest, parse_travel,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -21,6 +21,9 @@ type FiguresRow = (usize, u32, u64, u64, u64, u64, f64);
 /// Slot, hop, round; frontier, reached, relations, requests, forwards; messages, bytes, vertices that were read ahead;
 /// seconds with vertices, with relations, reading ahead.
 type SlotRow = ((usize, u32, u32), (u64, u64, u64, u64, u64), (u64, u64, u64), (f64, f64, f64));
+
+/// Vertices or relations that were found.
+type FoundRows<'py> = (Option<Vec<VertexRow<'py>>>, Option<Vec<EdgeRow<'py>>>);
 
 /// Names, type, tests by name, stamps between which versions are.
 type VertexTestRow<'py> =
@@ -94,7 +97,7 @@ impl PyGraph {
         Ok(PyTravelled { travelled })
     }
 
-    /// Vertices of a type, or of any, that pass tests.
+    /// Vertices of a type, or of any, that pass tests; or relations, where the type's name is one of theirs.
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -102,11 +105,23 @@ impl PyGraph {
         tests: &Bound<'py, PyDict>,
         at: Option<u64>,
         limit: Option<usize>,
-    ) -> PyResult<Vec<VertexRow<'py>>> {
-        let graph = self.open()?;
-        let test = VertexTest { kind, tests: named_tests(tests)?, ..VertexTest::default() };
-        let found = py.waiting(|| graph.find(&test, at, limit, self.transaction)).or_raise()?;
-        found.iter().map(|vertex| vertex_row(py, vertex)).collect()
+    ) -> PyResult<FoundRows<'py>> {
+        let (graph, tests) = (self.open()?, named_tests(tests)?);
+        let found = py.waiting(|| match kind {
+            Some(kind) => graph.find_by_type(&kind, &tests, at, limit, self.transaction),
+            None => {
+                let test = VertexTest { tests, ..VertexTest::default() };
+                graph.find(&test, at, limit, self.transaction).map(TypeMatches::Vertices)
+            }
+        });
+        Ok(match found.or_raise()? {
+            TypeMatches::Vertices(found) => {
+                (Some(found.iter().map(|vertex| vertex_row(py, vertex)).collect::<PyResult<_>>()?), None)
+            }
+            TypeMatches::Relations(found) => {
+                (None, Some(found.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?))
+            }
+        })
     }
 
     /// Vertices that have words.

@@ -49,6 +49,25 @@ fn vertices_are_found_by_value_and_word() {
 }
 
 #[test]
+fn relations_are_found_by_value_from_either_end() {
+    let t = story();
+    let found = t.run(["graph", "find", "store", "read", "bytes > 5", "--json"]).ok().json();
+    assert_eq!(found["edges"].as_array().unwrap().len(), 1);
+    let (edge, text) = (&found["edges"][0], |value: &str| json!(["file", value]));
+    assert_eq!(
+        (&edge["type"], &edge["src"], &edge["dst"]),
+        (&json!("read"), &json!(["job", "2"]), &text("/mid"))
+    );
+    let back = t.run(["graph", "find", "store", "wasReadBy", "bytes > 5", "--json"]).ok().json();
+    assert_eq!((&back["edges"][0]["src"], &back["edges"][0]["dst"]), (&text("/mid"), &json!(["job", "2"])));
+    let line = t.run(["graph", "find", "store", "read", "bytes > 5"]).ok().out();
+    assert!(line.starts_with("job:2\tread\tfile:/mid\t") && line.contains("bytes="), "{line}");
+    let typed = t.run_with(["shell", "store"], b"graph find read 'bytes > 5'").ok();
+    assert_eq!(typed.out(), line);
+    assert_eq!(t.run(["graph", "find", "store", "read", "bytes > 5000"]).ok().out(), "");
+}
+
+#[test]
 fn lines_of_a_shell_are_calls_on_its_store() {
     let t = story();
     let lines =

@@ -17,6 +17,7 @@ mod write;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
+use fieldstone_core::value::Test;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Archive, RelationBatch, TypeDecl, VertexName};
@@ -30,6 +31,7 @@ use crate::dossier::{Dossier, around, dossier};
 use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
+use crate::relations::{self, RelationTest, TypeMatches};
 use crate::slot::{Engine, SlotOptions};
 use crate::state::GraphState;
 use crate::trace::{Lineage, TraceOptions, trace, trace_all};
@@ -213,6 +215,31 @@ impl Graph {
         transaction: Option<Id>,
     ) -> Result<Vec<Vertex>> {
         self.inner.reading(transaction, |state| find::find(state, test, at, limit))
+    }
+
+    /// The relations of a type that pass a test, as they were at a moment or are, at most so many; in no particular
+    /// order. Of each the version that `edges` gives.
+    pub fn find_relations(
+        &self,
+        test: &RelationTest,
+        at: Option<u64>,
+        limit: Option<usize>,
+        transaction: Option<Id>,
+    ) -> Result<Vec<Relation>> {
+        self.inner.reading(transaction, |state| relations::find_relations(state, test, at, limit))
+    }
+
+    /// What of a type passes tests: vertices, or relations where the name is one of theirs. Where both have the name
+    /// it is that of vertices; `~` before the name from the far end means relations.
+    pub fn find_by_type(
+        &self,
+        kind: &str,
+        tests: &[(String, Test)],
+        at: Option<u64>,
+        limit: Option<usize>,
+        transaction: Option<Id>,
+    ) -> Result<TypeMatches> {
+        self.inner.reading(transaction, |state| relations::find_by_type(state, kind, tests, at, limit))
     }
 
     /// The vertices that have words in their ids, in the property `name`, or in texts that are declared; all of the

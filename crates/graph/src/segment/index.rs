@@ -1,8 +1,8 @@
-//! Vertices of one segment by type, by the values of properties, and by words.
+//! Vertices of one segment by type, by the values of properties, and by words; relations by the values of theirs.
 //!
 //! A segment never changes, so neither does an index of it. Each is made when it is first asked for, in one pass over
 //! the segment, and is in memory for as long as the segment is open (G-18). An index gives candidates: versions that
-//! are hidden, or of another moment, are in it too, and who asks looks at the vertex itself.
+//! are hidden, or of another moment, are in it too, and who asks looks at the vertex or relation itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fieldstone_core::Result;
 use fieldstone_core::value::{Glob, Test, Value};
 use fieldstone_format::graph::Props;
-use fieldstone_format::graph_segment::rows::{self, read_vertex};
+use fieldstone_format::graph_segment::adjacency::groups;
+use fieldstone_format::graph_segment::rows::{self, read_row, read_vertex, relations_at};
 
-use super::Segment;
+use super::{Segment, SegmentCursor, outside};
 
 /// Bytes of a word by which it is sorted: longer ones that begin alike are distinguished at the vertex.
 const KEY: usize = 8;
@@ -23,16 +24,21 @@ pub struct SegmentIndex {
     kinds: OnceLock<HashMap<Arc<str>, Arc<[u32]>>>,
     values: Mutex<HashMap<String, Arc<ValueIndex>>>,
     words: Mutex<Option<(Vec<String>, Arc<WordIndex>)>>,
+    sources: OnceLock<HashMap<Arc<str>, Arc<[u32]>>>,
+    relations: Mutex<HashMap<(String, String), Arc<RelationIndex>>>,
 }
 
-/// Numbers of vertices by the value that a property has in one of their versions.
+/// Numbers of vertices, or of both ends of relations, by the value that a property has in one of their versions.
 #[derive(Debug, Default)]
-pub struct ValueIndex {
+pub struct ValueIndex<N = u32> {
     /// By [`Value::order`].
-    entries: Vec<(Value, u32)>,
+    entries: Vec<(Value, N)>,
     /// Whether a value is a range: these overlap, and are not found by their order.
     ranges: bool,
 }
+
+/// Relations of one type by the value of a property: the numbers of source and target.
+pub type RelationIndex = ValueIndex<(u32, u32)>;
 
 /// Numbers of vertices by words: of their ids, of the property `name`, and of others that were declared.
 #[derive(Debug, Default)]
@@ -90,17 +96,61 @@ impl Segment {
             return Ok(known);
         }
         let mut index = ValueIndex::default();
-        each_version(self, |number, props| {
-            if let Some(value) = props.get(name)? {
-                index.ranges |= matches!(value, Value::IntRange(..) | Value::FloatRange(..));
-                index.entries.push((value, number));
-            }
-            Ok(())
-        })?;
-        index.entries.sort_by(|a, b| a.0.order(&b.0).then(a.1.cmp(&b.1)));
-        let index = Arc::new(index);
+        each_version(self, |number, props| index.add(props, name, number))?;
+        let index = Arc::new(index.in_order());
         let mut values = self.index.values.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(values.entry(name.to_owned()).or_insert(index).clone())
+    }
+
+    /// Numbers of the vertices from which relations of a type lead.
+    pub fn sources_of(&self, kind: &str) -> Result<Arc<[u32]>> {
+        if self.index.sources.get().is_none() {
+            let mut sources: HashMap<Arc<str>, Vec<u32>> = HashMap::new();
+            let mut cursor = SegmentCursor::default();
+            for number in 0..self.vertices() {
+                let adjacency = self.adjacency_on(number, &mut cursor)?;
+                for group in groups(&adjacency)? {
+                    let group = group?;
+                    if group.code & 1 == 0 {
+                        sources.entry(self.kind(group.code / 2)?.clone()).or_default().push(number);
+                    }
+                }
+            }
+            let sources = sources.into_iter().map(|(kind, numbers)| (kind, numbers.into())).collect();
+            // Another thread may have been quicker.
+            let _ = self.index.sources.set(sources);
+        }
+        Ok(self.index.sources.get().and_then(|sources| sources.get(kind)).cloned().unwrap_or_default())
+    }
+
+    /// The relations of a type by a property, where this segment has them at their source: their rows stand there.
+    pub fn relations_by(&self, kind: &str, name: &str) -> Result<Arc<RelationIndex>> {
+        let key = (kind.to_owned(), name.to_owned());
+        let known = self.index.relations.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (mut index, mut cursor) = (RelationIndex::default(), SegmentCursor::default());
+        for source in self.sources_of(kind)?.iter() {
+            let (adjacency, rows) = (self.adjacency_on(*source, &mut cursor)?, self.rows(*source)?);
+            let first = relations_at(&rows)?;
+            for group in groups(&adjacency)? {
+                let group = group?;
+                if group.code & 1 == 1 || **self.kind(group.code / 2)? != *kind {
+                    continue;
+                }
+                group.each_version(self.summary.base, |target, version, row| {
+                    let from = usize::try_from(row).ok().and_then(|row| row.checked_add(first));
+                    let to = from.and_then(|from| from.checked_add(version.row as usize));
+                    let row = from.zip(to).and_then(|(from, to)| rows.get(from..to)).ok_or_else(outside)?;
+                    let (_, props) = read_row(row, version.stamp)?;
+                    index.add(&props, name, (*source, target))
+                })?;
+            }
+        }
+        let index = Arc::new(index.in_order());
+        let mut relations = self.index.relations.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(relations.entry(key).or_insert(index).clone())
     }
 
     /// The vertices by words of their ids and of these properties.
@@ -144,9 +194,23 @@ pub fn each_text(value: &Value, visit: &mut dyn FnMut(&str)) {
     }
 }
 
-impl ValueIndex {
-    /// Numbers of the vertices of which a version may pass a test; each perhaps several times.
-    pub fn candidates(&self, test: &Test) -> Vec<u32> {
+impl<N: Copy + Ord> ValueIndex<N> {
+    /// Adds the value of a property, where it is there.
+    fn add(&mut self, props: &Props, name: &str, number: N) -> Result<()> {
+        if let Some(value) = props.get(name)? {
+            self.ranges |= matches!(value, Value::IntRange(..) | Value::FloatRange(..));
+            self.entries.push((value, number));
+        }
+        Ok(())
+    }
+
+    fn in_order(mut self) -> ValueIndex<N> {
+        self.entries.sort_by(|a, b| a.0.order(&b.0).then(a.1.cmp(&b.1)));
+        self
+    }
+
+    /// Numbers of what has a version that may pass a test; each perhaps several times.
+    pub fn candidates(&self, test: &Test) -> Vec<N> {
         let mut numbers = Vec::new();
         for (from, to) in self.spans(test) {
             let passing = self.entries[from..to].iter().filter(|(value, _)| test.matches(value));

@@ -7,6 +7,7 @@
 mod archive;
 mod common;
 mod find;
+mod find_relations;
 mod folder;
 mod history;
 mod segments;

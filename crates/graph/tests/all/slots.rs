@@ -75,7 +75,7 @@ impl Simulated {
     }
 }
 
-fn partitioning(dice: &mut Random) -> Partitioning {
+pub fn partitioning(dice: &mut Random) -> Partitioning {
     Partitioning {
         slots: *dice.pick(&[1, 2, 3, 4, 5, 8]),
         scheme: *dice.pick(&PartitionScheme::ALL),
@@ -84,7 +84,7 @@ fn partitioning(dice: &mut Random) -> Partitioning {
     }
 }
 
-fn faults(dice: &mut Random) -> NetworkFaults {
+pub fn faults(dice: &mut Random) -> NetworkFaults {
     match dice.below(3) {
         0 => NetworkFaults::default(),
         _ => NetworkFaults { lost: dice.below(200), twice: dice.below(200), damaged: dice.below(100) },

@@ -1,11 +1,11 @@
-//! `fieldstone graph find`: vertices by what they are.
+//! `fieldstone graph find`: vertices and relations by what they are.
 
 use clap::Args;
 use fieldstone::Result;
 use fieldstone::catalog::query::text::parse_test;
-use fieldstone::graph::VertexTest;
+use fieldstone::graph::TypeMatches;
 
-use crate::graph::{Graphed, print_vertices, stamp};
+use crate::graph::{Graphed, print_relations, print_vertices, stamp};
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
@@ -13,19 +13,25 @@ Examples:
   fieldstone graph find store file 'size > 1000000'
   fieldstone graph find store job 'name like \"regrid*\"' 'exit != 0'
   fieldstone graph find store dataset --at 2026-11-21
+  fieldstone graph find store read 'bytes > 1000000'
 
 Tests are of static properties and of the user's; all of them hold. They are as in find: size > 9000, name in (a, b),
 path like '*.nc', quality between 1 and 3, title exists.
 
-With --json: {\"vertices\": [...]} of type, id, static, props, stamp, time, user and deleted.";
+Where TYPE is the name of a relation, as either end calls it, relations are found. A name that vertices have is theirs:
+~wasRunBy is the relation run.
 
-/// Find vertices by their properties
+With --json: {\"vertices\": [...]} of type, id, static, props, stamp, time, user and deleted; or {\"edges\": [...]} as
+graph edges has them.";
+
+/// Find vertices or relations by their properties
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     store: Graphed,
     /// Their type
+    #[arg(value_name = "TYPE")]
     kind: String,
     /// What holds of their properties
     tests: Vec<String>,
@@ -39,11 +45,12 @@ pub struct Arguments {
 
 /// Finds.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let tests = arguments.tests.iter().map(|text| parse_test(text)).collect::<Result<_>>()?;
-    let test = VertexTest { kind: Some(arguments.kind.clone()), tests, ..VertexTest::default() };
+    let tests = arguments.tests.iter().map(|text| parse_test(text)).collect::<Result<Vec<_>>>()?;
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
     let graph = store.graph();
-    let found = graph.find(&test, at, arguments.limit, None)?;
-    print_vertices(graph, &found, out)
+    match graph.find_by_type(&arguments.kind, &tests, at, arguments.limit, None)? {
+        TypeMatches::Vertices(found) => print_vertices(graph, &found, out),
+        TypeMatches::Relations(found) => print_relations(graph, &found, out),
+    }
 }
