@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._lineage import subject
 from .errors import Invalid
 
 if TYPE_CHECKING:  # pyarrow is optional; the others are imported where they are used
@@ -102,11 +103,11 @@ class Audit(Sequence[Action]):
         return f"<table><tr>{head}</tr>{''.join(lines)}</table>{more}"
 
 
-def differences(graph: _Graph, vertices: tuple[Any, ...]) -> list[Difference]:
-    """What differs between vertices."""
-    if len(vertices) < 2:
-        raise Invalid(f"compare of {len(vertices)} vertices", "give two or more: g.compare(a, b)")
-    return [Difference(*row) for row in graph.compare(list(vertices))]
+def differences(graph: _Graph, each: tuple[Any, ...]) -> list[Difference]:
+    """What differs between several."""
+    if len(each) < 2:
+        raise Invalid(f"compare of {len(each)}", "give two or more: g.compare(a, b)")
+    return [Difference(*row) for row in graph.compare([subject(x) for x in each])]
 
 
 def audited(graph: _Graph, user: Any, file: Any, since: int | None, until: int | None) -> Audit:

@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ._audit import Audit, Difference, audited, differences
-from ._lineage import Lineage, trace_row
+from ._lineage import Lineage, subject
 from ._partitions import Partitions
 from ._travel import Travel
 from ._values import datetime_ns
@@ -433,8 +433,9 @@ class Graph:
     ) -> Lineage:
         """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
 
-        `x` is a vertex, a pair of its type and id; or fields: a key or request, a field, an entry of a list,
-        a hit, a run. The lineage of fields is that of the commits which they came by.
+        `x` is a vertex, a pair of its type and id; an execution; or fields: a key or request, a field, an
+        entry of a list, a hit, a run; or a lineage, which stands for what it is of. The lineage of fields is
+        that of the commits which they came by.
 
         By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the
         last that replaced the file; downstream the mirror image. A job and its processes count as one.
@@ -446,7 +447,7 @@ class Graph:
             raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
         native = self._read
         options = trace_options(direction, depth, at, since, causal, limit)
-        return Lineage(native, trace_row(native, x, options), direction)
+        return Lineage(native, native.trace(subject(x), *options), direction)
 
     def fields(self, execution: Any) -> Listing:
         """The fields that an execution wrote, as ``store.list`` gives them; of a job those of its processes,
@@ -545,27 +546,29 @@ class Graph:
     # -- showing and sharing
 
     def export(
-        self, x: Name | Vertex, format: str = "prov-json", path: str | os.PathLike[str] | None = None
+        self, x: Any, format: str = "prov-json", path: str | os.PathLike[str] | None = None
     ) -> str | None:
         """Where `x` came from, for others: as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with
-        the users who ran what made it. Returns the text, or writes it to `path`. NotFound where nothing names
-        `x`.
+        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is. Returns the
+        text, or writes it to `path`. NotFound where nothing names `x`.
         """
-        return self._read.export(x, format, path)
+        return self._read.export(subject(x), format, path)
 
-    def compare(self, *vertices: Name | Vertex) -> list[Difference]:
+    def compare(self, *each: Any) -> list[Difference]:
         """What differs between executions, or between those that wrote several results: rows of ``.what``
         (executable, argument, environment, folder, host, input, version), ``.name`` and ``.values``, one for
-        each vertex, None where it has none. What is the same for all has no row.
+        each, None where it has none. What is the same for all has no row. Each is what `trace` takes; a
+        lineage stands for those that wrote what it is of. NotFound where no execution did.
         """
-        return differences(self._read, vertices)
+        return differences(self._read, each)
 
-    def script(self, x: Name | Vertex) -> str:
-        """Commands for ``sh`` that rebuild `x`: what ran upstream, by cause, each in its folder, with its
-        environment and arguments. It stops where an input is not what it was, and where a secret is not set.
-        NotFound where no execution wrote `x`, or nothing says its command.
+    def script(self, x: Any) -> str:
+        """Commands for ``sh`` that rebuild `x`, which is what `trace` takes: what ran upstream, by cause,
+        each in its folder, with its environment and arguments; of a lineage what is in it. It stops where an
+        input is not what it was, and where a secret is not set. NotFound where no execution wrote `x`, or
+        nothing says its command.
         """
-        return self._read.script(x)
+        return self._read.script(subject(x))
 
     def audit(
         self,

@@ -21,7 +21,8 @@ _EXECUTIONS = ("job", "process")
 class Lineage:
     """Vertices and the relations between them, from a root on. Made by ``g.trace``.
 
-    `root` is what was asked for, `vertices` the pairs of type and id (the root first, then by hops), `edges`
+    `root` is what was asked for; `roots` are all of it, such as the commits that several fields came by;
+    `vertices` the pairs of type and id (the root first, then by hops), `edges`
     the relations, each from its source, by stamp; `executions` the jobs and processes among the vertices;
     `truncated` says whether a limit cut it off. ``print`` shows a tree, a notebook a picture.
     """
@@ -29,7 +30,7 @@ class Lineage:
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
         from ._graph import Edge
 
-        self.root, steps, edges, self.truncated, self._tree, self._traced = row
+        self.root, self.roots, steps, edges, self.truncated, self._tree, self._traced = row
         self.direction = direction
         self._graph = graph
         self.vertices: list[tuple[str, str]] = [pair for pair, _ in steps]
@@ -102,39 +103,38 @@ class Lineage:
         (metadata of a Process Run Crate), "dot" (for Graphviz) or "svg" (a picture), with the users of its
         executions.
         """
-        return self._graph.export_traced(self._traced, format)
+        text = self._graph.export(self._traced, format, None)
+        return text or ""
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow-x: auto">{self.export("svg")}</div>'
 
 
-def trace_row(graph: _Graph, x: Any, options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The lineage of whatever may be traced, as native code gives it."""
+def subject(x: Any) -> Any:
+    """Whatever lineage is asked for, as native code takes it: what was traced of a lineage, or vertices,
+    requests, and whether it is a vertex by itself.
+    """
     from ._run import Run
 
+    if isinstance(x, Lineage):
+        return x._traced
     pair = getattr(x, "pair", x)
     if isinstance(pair, tuple):
-        return graph.trace(pair, *options)
-    vertices: list[tuple[str, str]] = []
-    requests: Any = None
+        return [pair], None, True
     if isinstance(x, Field):
-        vertices = [("commit", id) for id in x._commits]
-    elif isinstance(x, Hit):
-        vertices = [("commit", x._commit)]
-        requests = [dict(x.key)] if x.variable is not None else None
-    elif isinstance(x, Run):
-        vertices = [("run", x.name)]
-        requests = [dict(x._key(None, None))]
-    else:
-        requests = x.key if isinstance(x, Entry) else x
-    return graph.trace_data(vertices, requests, *options)
+        return [("commit", id) for id in x._commits], None, False
+    if isinstance(x, Hit):
+        return [("commit", x._commit)], [dict(x.key)] if x.variable is not None else None, False
+    if isinstance(x, Run):
+        return [("run", x.name)], [dict(x._key(None, None))], False
+    return [], x.key if isinstance(x, Entry) else x, False
 
 
 def of(graph: _Graph, x: Any, options: tuple[Any, ...]) -> Lineage:
     """The lineage of `x` in a graph; `options` are those of ``g.trace``, in their order."""
     from ._graph import trace_options
 
-    return Lineage(graph, trace_row(graph, x, trace_options(*options)), options[0])
+    return Lineage(graph, graph.trace(subject(x), *trace_options(*options)), options[0])
 
 
 def of_field(field: Field, *options: Any) -> Lineage:

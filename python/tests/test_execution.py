@@ -201,6 +201,39 @@ def test_lineage_of_whatever_there_is(store):
     assert len(store.graph.trace(key("outside"))) == 1
 
 
+def test_whatever_is_traced_is_exported_compared_and_rebuilt_too(store):
+    for variable, factor in (("n", 2), ("m", 3)):
+        with fst.execution(f"model of {variable}", store, params={"factor": factor}) as x:
+            store.archive(key(variable), np.arange(4.0) * factor)
+    run = store.create_run("a")
+    run.annotate("maximum", 9.0, variable="m", step=0)
+    store.flush()
+    (n,), (m,) = store.retrieve(key("n")), store.retrieve(key("m"))
+    g, commit = store.graph, ("commit", m._commits[0])
+    (entry,) = store.list(key("m"))
+    (hit,) = store.attributes(tag="maximum")
+    text, script = g.export(commit), g.script(commit)
+    same = (m, entry, entry.key, key("m"), "run=a,variable=m,step=0", fst.Request(key("m")), m.lineage())
+    for one in same:
+        assert g.export(one) == text and g.script(one) == script, one
+        rows = {(row.what, row.name): row.values for row in g.compare(n, one)}
+        assert rows["argument", "factor"] == ["2", "3"], one
+        assert g.compare(one, commit) == []
+        assert g.trace(one).roots == [commit]
+    assert "model of m" in g.export(hit, "dot") and g.script(x) == g.script(x.vertex)
+    # All that several fields are of, not the first alone.
+    both = {"run": "a", "variable": ["n", "m"]}
+    for several in (both, run):
+        assert "model of n" in g.script(several) and "model of m" in g.script(several), several
+    rows = {(row.what, row.name): row.values for row in g.compare(both, x)}
+    assert rows["argument", "factor"] == ["2 | 3", "3"]
+    assert len(g.trace(both).roots) == 2 and str(g.trace(both)).count("wasWrittenBy") == 2
+    assert g.trace(g.trace(both, direction="down")).vertices == g.trace(both).vertices
+    for wrong in (lambda: g.export(key("absent")), lambda: g.script(key("absent"))):
+        with pytest.raises(fst.NotFound, match="absent"):
+            wrong()
+
+
 def test_files_and_vertices_are_named(store, tmp_path):
     source, target = tmp_path / "in put.nc", tmp_path / "out.nc"
     source.write_bytes(b"12345")

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Graph, Lineage, Relation, Vertex, VertexName};
+use fieldstone::graph::{Graph, Lineage, LineageSubject, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result};
 use serde_json::{Value as Json, json};
 
@@ -47,17 +47,8 @@ pub fn vertex(text: &str) -> Result<VertexName> {
     }
 }
 
-/// What a lineage is asked for.
-#[derive(Debug, PartialEq)]
-pub enum Data {
-    /// A vertex.
-    Vertex(VertexName),
-    /// The fields of a request.
-    Fields(Request),
-}
-
-/// A request, whose words all hold a `=` behind a keyword; else TYPE:ID, or the path of a file.
-pub fn data(words: &[String]) -> Result<Data> {
+/// What a lineage is asked for: a request, whose words all hold a `=` behind a keyword; else TYPE:ID, or the path of a file.
+pub fn subject(words: &[String]) -> Result<LineageSubject> {
     let is_keyword = |word: &str| {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
         !word.is_empty() && word.chars().all(plain)
@@ -66,10 +57,10 @@ pub fn data(words: &[String]) -> Result<Data> {
         word.split_once('=').is_some_and(|(keyword, _)| is_keyword(keyword.trim_start_matches('{')))
     };
     if words.iter().all(is_request) && words.iter().all(|word| !Path::new(word).exists()) {
-        return Ok(Data::Fields(Request::parse(&words.join(","))?));
+        return Ok(LineageSubject::from(Request::parse(&words.join(","))?));
     }
     match words {
-        [one] => vertex(one).map(Data::Vertex),
+        [one] => vertex(one).map(LineageSubject::from),
         _ => Err(Error::invalid(format!("'{}' are several", words.join(" ")))
             .with_hint("write one TYPE:ID or path, or a request: KEYWORD=VALUE …; --compare takes several")),
     }
@@ -193,13 +184,16 @@ mod tests {
 
     #[test]
     fn what_is_traced_is_a_request_a_vertex_or_a_path() {
-        let data = |words: &[&str]| data(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        let request = Data::Fields(Request::parse("run=a,step=6").unwrap());
+        let data = |words: &[&str]| subject(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let request = LineageSubject::from(Request::parse("run=a,step=6").unwrap());
         assert_eq!(data(&["run=a", "step=6"]).unwrap(), request);
         assert_eq!(data(&["run=a,step=6"]).unwrap(), request);
-        assert_eq!(data(&["job:17"]).unwrap(), Data::Vertex(VertexName::new("job", "17")));
-        assert_eq!(data(&["file:/a=b"]).unwrap(), Data::Vertex(VertexName::new("file", "/a=b")));
-        assert_eq!(data(&["/nowhere/a=b"]).unwrap(), Data::Vertex(VertexName::new("file", "/nowhere/a=b")));
+        assert_eq!(data(&["job:17"]).unwrap(), LineageSubject::Vertex(VertexName::new("job", "17")));
+        assert_eq!(data(&["file:/a=b"]).unwrap(), LineageSubject::Vertex(VertexName::new("file", "/a=b")));
+        assert_eq!(
+            data(&["/nowhere/a=b"]).unwrap(),
+            LineageSubject::Vertex(VertexName::new("file", "/nowhere/a=b"))
+        );
         assert!(data(&["job:17", "job:18"]).is_err());
     }
 

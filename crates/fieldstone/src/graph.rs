@@ -14,6 +14,7 @@
 //! ```
 
 mod archive;
+mod subject;
 mod text;
 
 pub use archive::{archive, archive_into};
@@ -38,4 +39,5 @@ pub use fieldstone_graph::travel::{
     Path, Paths, SlotFigures, StepFigures, Travel, TravelStep, Travelled, VertexTest,
 };
 pub use fieldstone_graph::{Graph, vocabulary};
+pub use subject::LineageSubject;
 pub use text::{parse_stamp, parse_travel};

@@ -85,8 +85,10 @@ pub struct Step {
 /// Where a vertex came from, or what came from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lineage {
-    /// What was asked for.
+    /// What was asked for, or the first of it.
     pub root: VertexName,
+    /// All that was asked for and that something names, `root` first; `root` alone where nothing names any of it.
+    pub roots: Vec<VertexName>,
     /// The root first, then by depth and name.
     pub vertices: Vec<Step>,
     /// Relations between them, each from its source; by stamp.
@@ -126,19 +128,20 @@ pub fn trace_all(
     others: &[VertexName],
     options: &TraceOptions,
 ) -> Result<Lineage> {
-    let (mut root, mut roots) = (root, Vec::new());
+    let (mut roots, mut names, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
     for name in [root].into_iter().chain(others) {
         let place = VertexPlace::of(name);
-        if state.names(place)? && !roots.contains(&place) {
-            root = if roots.is_empty() { name } else { root };
+        if taken.insert(place) && state.names(place)? {
             roots.push(place);
+            names.push(name.clone());
         }
     }
-    if roots.is_empty() {
-        let vertices = vec![Step { name: root.clone(), depth: 0 }];
+    let Some(first) = names.first() else {
+        let (roots, vertices) = (vec![root.clone()], vec![Step { name: root.clone(), depth: 0 }]);
         let (edges, reverses) = Default::default();
-        return Ok(Lineage { root: root.clone(), vertices, edges, reverses, truncated: false });
-    }
+        return Ok(Lineage { root: root.clone(), roots, vertices, edges, reverses, truncated: false });
+    };
+    let root = first.clone();
     let mut walk = Walk {
         state,
         options: *options,
@@ -159,7 +162,10 @@ pub fn trace_all(
         let since = options.since.unwrap_or(0);
         walk.run(&roots.iter().map(|place| (*place, since)).collect::<Vec<_>>())?;
     }
-    walk.lineage(root, &roots)
+    let (vertices, edges) = walk.lineage(&root, &roots)?;
+    let reverse = |edge: &Relation| (edge.kind.clone(), state.vocabulary().name(&edge.kind, true));
+    let reverses = edges.iter().map(reverse).collect();
+    Ok(Lineage { root, roots: names, vertices, edges, reverses, truncated: walk.truncated })
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
@@ -350,12 +356,13 @@ impl Walk<'_> {
         self.used.insert((source, edge.direction.kind.clone(), target, version.stamp, version.user));
     }
 
-    fn lineage(mut self, root: &VertexName, roots: &[VertexPlace]) -> Result<Lineage> {
+    /// What was reached, and the relations between it, each in order.
+    fn lineage(&mut self, root: &VertexName, roots: &[VertexPlace]) -> Result<(Vec<Step>, Vec<Relation>)> {
         let place = VertexPlace::of(root);
         // Ranks of a job that had no part in it would only be in the way.
         let part = |key: &Used| &*key.1 == "contains";
-        let reached = |place: &VertexPlace| self.depths.contains_key(place);
-        self.used.retain(|key| reached(&key.0) && reached(&key.2));
+        let Walk { used, depths, .. } = self;
+        used.retain(|key| depths.contains_key(&key.0) && depths.contains_key(&key.2));
         let taking = self.used.iter().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]);
         let takes_part: HashSet<VertexPlace> = taking.chain(roots.iter().copied()).collect();
         let kept_by_parts: HashSet<VertexPlace> = self
@@ -377,9 +384,7 @@ impl Walk<'_> {
         let mut edges = self.relations(&names)?;
         edges.sort_by(|a, b| (a.stamp, &a.near, &a.kind, &a.far).cmp(&(b.stamp, &b.near, &b.kind, &b.far)));
         let vertices = vertices.into_iter().map(|(_, depth, name)| Step { name, depth }).collect();
-        let reverse = |edge: &Relation| (edge.kind.clone(), self.state.vocabulary().name(&edge.kind, true));
-        let reverses = edges.iter().map(reverse).collect();
-        Ok(Lineage { root: root.clone(), vertices, edges, reverses, truncated: self.truncated })
+        Ok((vertices, edges))
     }
 
     /// What was walked between these vertices, each relation from its source.

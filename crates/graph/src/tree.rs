@@ -12,7 +12,8 @@ use crate::trace::Lineage;
 const NAME: usize = 200;
 
 impl Lineage {
-    /// The lineage as lines, each vertex once, below the first that led to it; at most so many.
+    /// The lineage as lines, each vertex once, below the first that led to it; at most so many. Where several were asked
+    /// for, each that no other leads to begins a tree.
     ///
     /// ```text
     /// file:/data/a.nc
@@ -23,6 +24,7 @@ impl Lineage {
         let depths: HashMap<&VertexName, u32> =
             self.vertices.iter().map(|step| (&step.name, step.depth)).collect();
         let depth = |name: &VertexName| depths.get(name).copied().unwrap_or(0);
+        let roots: HashSet<&VertexName> = self.roots.iter().collect();
         let mut below: HashMap<&VertexName, Vec<(&str, &VertexName)>> = HashMap::new();
         // Data first. No walk goes from a program to those who ran it.
         let (programs, data): (Vec<_>, Vec<_>) = self.edges.iter().partition(|edge| edge.kind == "exe");
@@ -30,7 +32,7 @@ impl Lineage {
             let reverse = self.reverses.get(&edge.kind).unwrap_or(&edge.kind);
             for (near, kind, far) in [(&edge.near, &edge.kind, &edge.far), (&edge.far, reverse, &edge.near)] {
                 let walked = edge.kind != "exe" || near == &edge.near;
-                if walked && depth(far) >= depth(near) {
+                if walked && (depth(far) >= depth(near) || roots.contains(far)) {
                     below.entry(near).or_default().push((kind, far));
                 }
             }
@@ -42,9 +44,21 @@ impl Lineage {
         };
         let (mut text, mut written) = (shown(&self.root), 1);
         let mut seen = HashSet::from([&self.root]);
+        let mut others = self.roots.iter();
         // What is left of each vertex on the way down, with what stands in front of its lines.
         let mut open = vec![(further(&below, &self.root, &mut seen), String::new())];
-        while let Some((left, indent)) = open.last_mut() {
+        let cut = |text: String| format!("{text}\n… {} vertices in all", self.vertices.len());
+        loop {
+            let Some((left, indent)) = open.last_mut() else {
+                let Some(other) = others.find(|other| seen.insert(other)) else { break };
+                if written == lines {
+                    return cut(text);
+                }
+                let _ = write!(text, "\n{}", shown(other));
+                written += 1;
+                open.push((further(&below, other, &mut seen), String::new()));
+                continue;
+            };
             if left.is_empty() {
                 open.pop();
                 continue;
@@ -52,8 +66,7 @@ impl Lineage {
             let (kind, far) = left.remove(0);
             let last = left.is_empty();
             if written == lines {
-                let _ = write!(text, "\n… {} vertices in all", self.vertices.len());
-                return text;
+                return cut(text);
             }
             // Writing to a text does not fail.
             let _ = write!(text, "\n{indent}{} {kind} {}", if last { "└─" } else { "├─" }, shown(far));

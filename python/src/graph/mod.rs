@@ -1,22 +1,23 @@
 //! The provenance graph for Python: the class `_Graph`, which `Graph` in Python is a thin layer over.
 //!
 //! `write` puts and deletes, `columns` takes many at once, `read` gives back vertices, relations and lineages as
-//! tuples, of which Python makes its classes; `travel` walks step by step; `share` exports, compares and audits.
+//! tuples, of which Python makes its classes; `travel` walks step by step; `share` exports, compares and audits;
+//! `subject` is what lineage is asked for.
 
 mod columns;
 mod partitions;
 mod read;
 mod share;
+mod subject;
 mod travel;
 mod write;
 
+pub use subject::Traced;
 pub use travel::{PyPaths, PyTravelled};
 
 use fieldstone::graph::{Graph, Props, VertexName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-
-pub use read::Traced;
 
 use crate::catalog::values;
 use crate::errors::{Raise, invalid};

@@ -5,6 +5,7 @@ use fieldstone::graph::{Lineage, Relation, TraceOptions, Versions, Vertex, Verte
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::subject::{Traced, asked_for};
 use super::{PyGraph, name};
 use crate::catalog::object;
 use crate::errors::{Raise, invalid};
@@ -21,8 +22,8 @@ pub(super) type VertexRow<'py> =
 /// where its properties are.
 pub(super) type EdgeRow<'py> =
     (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool, Option<String>);
-/// Root, vertices with depths, relations, whether it was cut off, its tree as text, and itself.
-type LineageRow<'py> = (Pair, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String, Traced);
+/// Root, all roots, vertices with depths, relations, whether it was cut off, its tree as text, and itself.
+type LineageRow<'py> = (Pair, Vec<Pair>, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String, Traced);
 
 /// Segments, vertices, relations, bytes, problems, archives.
 type StatsRow = (u64, u64, u64, u64, Vec<String>, Vec<(String, u64)>);
@@ -75,11 +76,12 @@ fn way(direction: &str) -> PyResult<Way> {
 
 fn lineage_row<'py>(py: Python<'py>, found: Lineage, at: Option<u64>) -> PyResult<LineageRow<'py>> {
     let tree = found.tree(SHOWN);
-    let Lineage { root, vertices, edges, truncated, .. } = &found;
+    let Lineage { root, roots, vertices, edges, truncated, .. } = &found;
+    let roots = roots.iter().map(pair).collect();
     let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
     let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
     let (root, truncated) = (pair(root), *truncated);
-    Ok((root, vertices, edges, truncated, tree, Traced { lineage: found, at }))
+    Ok((root, roots, vertices, edges, truncated, tree, Traced { lineage: found, at }))
 }
 
 #[pymethods]
@@ -122,31 +124,12 @@ impl PyGraph {
         found.iter().map(|edge| edge_row(py, edge)).collect()
     }
 
+    /// The lineage of a subject.
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn trace<'py>(
         &self,
         py: Python<'py>,
-        vertex: &Bound<'py, PyAny>,
-        direction: &str,
-        depth: Option<u32>,
-        at: Option<u64>,
-        since: Option<u64>,
-        causal: bool,
-        limit: usize,
-    ) -> PyResult<LineageRow<'py>> {
-        let options = TraceOptions { way: way(direction)?, depth, at, since, causal, limit };
-        let (graph, vertex) = (self.open()?, name(vertex)?);
-        let found = py.waiting(|| graph.trace(&vertex, &options, self.transaction)).or_raise()?;
-        lineage_row(py, found, at)
-    }
-
-    /// The lineage of vertices and of the fields of requests as one; `requests`: None for none.
-    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
-    fn trace_data<'py>(
-        &self,
-        py: Python<'py>,
-        vertices: Vec<Bound<'py, PyAny>>,
-        requests: Option<&Bound<'py, PyAny>>,
+        subject: &Bound<'py, PyAny>,
         direction: &str,
         depth: Option<u32>,
         at: Option<u64>,
@@ -156,13 +139,9 @@ impl PyGraph {
     ) -> PyResult<LineageRow<'py>> {
         let options = TraceOptions { way: way(direction)?, depth, at, since, causal, limit };
         self.open()?;
-        let vertices = vertices.iter().map(name).collect::<PyResult<Vec<_>>>()?;
-        let requests = match requests {
-            Some(given) => crate::request::requests(Some(given))?,
-            None => Vec::new(),
-        };
-        let found = py.waiting(|| self.handle.trace_data(vertices, &requests, &options, self.transaction));
-        lineage_row(py, found.or_raise()?, at)
+        let subject = asked_for(subject)?.subject();
+        let found = py.waiting(|| self.handle.trace(&subject, &options, self.transaction)).or_raise()?;
+        lineage_row(py, found, at)
     }
 
     /// The fields that an execution wrote, or that came by a commit.
@@ -194,11 +173,4 @@ impl PyGraph {
         let archives = archives.collect();
         Ok((stats.segments, stats.vertices, stats.relations, stats.bytes, stats.problems, archives))
     }
-}
-
-/// A lineage as it was traced, to be exported.
-#[pyclass(frozen, name = "_Traced", module = "fieldstone")]
-pub struct Traced {
-    pub lineage: Lineage,
-    pub at: Option<u64>,
 }

@@ -6,13 +6,19 @@ use fieldstone::graph::{AuditOptions, Dossier, TraceOptions};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script, write_text};
 use pyo3::prelude::*;
 
-use super::read::{Pair, Traced, pair};
+use super::read::{Pair, pair};
+use super::subject::asked_for;
 use super::{PyGraph, name};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 
 /// Vertices of an export or a script, at most.
 const ALL: usize = 1_000_000;
+
+/// How the lineage of an export or a script is asked for.
+fn all() -> TraceOptions {
+    TraceOptions { limit: ALL, ..TraceOptions::default() }
+}
 
 /// What, name, values.
 type DifferenceRow = (String, String, Vec<Option<String>>);
@@ -21,19 +27,18 @@ type ActionRow = (u64, i64, String, Pair, String, Pair);
 
 #[pymethods]
 impl PyGraph {
-    /// The text of the lineage upstream in a form; None where it is written to a path.
+    /// The text of the lineage upstream, or of one that was traced, in a form; None where it is written to a path.
     fn export(
         &self,
         py: Python<'_>,
-        vertex: &Bound<'_, PyAny>,
+        subject: &Bound<'_, PyAny>,
         format: &str,
         path: Option<PathBuf>,
     ) -> PyResult<Option<String>> {
-        let (graph, vertex) = (self.open()?, name(vertex)?);
-        let format: LineageFormat = format.parse().or_raise()?;
-        let options = TraceOptions { limit: ALL, ..TraceOptions::default() };
+        self.open()?;
+        let (subject, format): (_, LineageFormat) = (asked_for(subject)?, format.parse().or_raise()?);
         let exported = py.waiting(|| {
-            let text = export(&graph.dossier(&vertex, &options, self.transaction)?, format);
+            let text = export(&self.dossier(&subject, |_| all())?, format);
             match path {
                 Some(path) => write_text(&path, &text).map(|()| None),
                 None => Ok(Some(text)),
@@ -42,35 +47,22 @@ impl PyGraph {
         exported.or_raise()
     }
 
-    /// The text of a lineage that was traced.
-    fn export_traced(&self, py: Python<'_>, traced: &Traced, format: &str) -> PyResult<String> {
-        let graph = self.open()?;
-        let format: LineageFormat = format.parse().or_raise()?;
-        let exported = py.waiting(|| {
-            let dossier = graph.around(&traced.lineage, traced.at, self.transaction)?;
-            Ok(export(&dossier, format))
-        });
-        exported.or_raise()
-    }
-
     /// What, name and values of what differs.
-    fn compare(&self, py: Python<'_>, vertices: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<DifferenceRow>> {
-        let graph = self.open()?;
-        let vertices = vertices.iter().map(name).collect::<PyResult<Vec<_>>>()?;
+    fn compare(&self, py: Python<'_>, subjects: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<DifferenceRow>> {
+        self.open()?;
+        let subjects = subjects.iter().map(asked_for).collect::<PyResult<Vec<_>>>()?;
         let compared = py.waiting(|| {
-            let each = vertices
-                .iter()
-                .map(|vertex| graph.dossier(vertex, &compared_by(vertex, None), self.transaction));
+            let each = subjects.iter().map(|one| self.dossier(one, |subject| compared_by(subject, None)));
             compare(&each.collect::<fieldstone::Result<Vec<Dossier>>>()?)
         });
         Ok(compared.or_raise()?.into_iter().map(|row| (row.what, row.name, row.values)).collect())
     }
 
     /// Commands for sh.
-    fn script(&self, py: Python<'_>, vertex: &Bound<'_, PyAny>) -> PyResult<String> {
-        let (graph, vertex) = (self.open()?, name(vertex)?);
-        let options = TraceOptions { limit: ALL, ..TraceOptions::default() };
-        py.waiting(|| script(&graph.dossier(&vertex, &options, self.transaction)?)).or_raise()
+    fn script(&self, py: Python<'_>, subject: &Bound<'_, PyAny>) -> PyResult<String> {
+        self.open()?;
+        let subject = asked_for(subject)?;
+        py.waiting(|| script(&self.dossier(&subject, |_| all())?)).or_raise()
     }
 
     /// Rows, what came from the file, whether it was cut off.

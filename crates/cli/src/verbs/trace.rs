@@ -2,11 +2,11 @@
 
 use clap::Args;
 use fieldstone::Code;
-use fieldstone::graph::{Dossier, Graph, TraceOptions, VertexName, Way};
+use fieldstone::graph::{Dossier, LineageSubject, TraceOptions, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use serde_json::json;
 
-use crate::graph::{Data, Graphed, data, edge_json, note_archived, stamp, vertex};
+use crate::graph::{Graphed, edge_json, note_archived, stamp, subject};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -18,6 +18,7 @@ Examples:
   fieldstone trace store plot.png --at 2026-11-21T06:00 --json
   fieldstone trace store plot.png --format svg > lineage.svg
   fieldstone trace store --compare job:17 job:18
+  fieldstone trace store --compare run=a,variable=t run=b,variable=t
   fieldstone trace store plot.png --script > rebuild.sh
 
 WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. Fields came by commits, each of which an execution
@@ -78,10 +79,10 @@ const ALL: usize = 1_000_000;
 /// Traces.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.compare {
-        let what = arguments.what.iter().map(|what| vertex(what)).collect::<fieldstone::Result<Vec<_>>>()?;
-        return compared(arguments, &what, out);
+        let each = arguments.what.iter().map(|what| subject(std::slice::from_ref(what)));
+        return compared(arguments, &each.collect::<fieldstone::Result<Vec<_>>>()?, out);
     }
-    let what = data(&arguments.what)?;
+    let what = subject(&arguments.what)?;
     let options = TraceOptions {
         way: if arguments.down { Way::Down } else { Way::Up },
         depth: arguments.depth,
@@ -94,19 +95,17 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let graph = store.graph();
     let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
     let options = TraceOptions { limit, ..options };
-    let lineage = match what {
-        Data::Vertex(root) => graph.trace(&root, &options, None)?,
-        Data::Fields(request) => store.trace_data(Vec::new(), &[request], &options, None)?,
-    };
+    if arguments.script || arguments.format.is_some() {
+        let dossier = store.dossier(&what, &options, None)?;
+        note_archived(&dossier.lineage, out);
+        out.text(match arguments.format {
+            Some(format) => export(&dossier, format),
+            None => script(&dossier)?,
+        })?;
+        return Ok(store.close()?);
+    }
+    let lineage = store.trace(&what, &options, None)?;
     note_archived(&lineage, out);
-    if arguments.script {
-        out.text(&script(&graph.around(&lineage, options.at, None)?)?)?;
-        return Ok(store.close()?);
-    }
-    if let Some(format) = arguments.format {
-        out.text(export(&graph.around(&lineage, options.at, None)?, format))?;
-        return Ok(store.close()?);
-    }
     if out.json() {
         let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
         let vertices = lineage
@@ -126,21 +125,21 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 /// Prints what differs.
-fn compared(arguments: &Arguments, what: &[VertexName], out: &mut Out) -> Done {
+fn compared(arguments: &Arguments, what: &[LineageSubject], out: &mut Out) -> Done {
     if what.len() < 2 {
-        let why = "one vertex is compared with nothing";
+        let why = "one is compared with nothing";
         return Err(Code::CommandLine.error(why).with_hint("give two or more").into());
     }
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
-    let graph: &Graph = store.graph();
-    let dossier = |vertex| graph.dossier(vertex, &compared_by(vertex, at), None);
+    let dossier = |subject| store.dossier(subject, &compared_by(subject, at), None);
     let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
     let rows = compare(&dossiers)?;
+    let root = |of: &Dossier| [of.lineage.root.kind.to_string(), of.lineage.root.id.to_string()];
     if out.json() {
         let rows = rows.iter().map(|row| json!({"what": row.what, "name": row.name, "values": row.values}));
         out.document(&json!({
-            "compared": what.iter().map(|vertex| [&*vertex.kind, &*vertex.id]).collect::<Vec<_>>(),
+            "compared": dossiers.iter().map(root).collect::<Vec<_>>(),
             "rows": rows.collect::<Vec<_>>(),
         }))?;
     } else {

@@ -240,6 +240,26 @@ fn files_are_recorded_whatever_they_are_called() {
     assert!(t.run(["trace", "store", &target]).ok().out().contains("in 1.nc"));
 }
 
+#[test]
+fn fields_are_compared_exported_and_rebuilt_by_their_requests() {
+    let t = TestStore::empty();
+    for (name, variable) in [("first", "t"), ("second", "u")] {
+        let body = format!("echo {name} | $F archive store run=a variable={variable} step=0");
+        assert!(script(&t, &["--name", name], &body).output().unwrap().status.success());
+    }
+    let [t_field, u_field] = ["run=a,variable=t", "run=a,variable=u,step=0"];
+    let rows = t.run(["trace", "store", "--compare", t_field, u_field]).ok().out();
+    assert!(rows.contains("variable=t step=0") && rows.contains("variable=u step=0"), "{rows}");
+    let compared = t.run(["trace", "store", "--compare", t_field, u_field, "--json"]).ok().json();
+    assert_eq!(compared["compared"][1][0], "commit");
+    t.run(["trace", "store", "--compare", t_field, "run=b"]).code(3).says(&["run=b"]);
+    let dot = t.run(["graph", "export", "store", "run=a", "variable=u", "--format", "dot"]).ok().out();
+    assert!(dot.contains("second") && !dot.contains("first"), "{dot}");
+    let both = t.run(["trace", "store", "run=a", "--script"]).ok().out();
+    assert!(both.contains("variable=t step=0") && both.contains("variable=u step=0"), "{both}");
+    t.run(["graph", "export", "store", "job:1", "job:2"]).code(2);
+}
+
 /// Waits until a file is there.
 fn wait_for(path: &Path) {
     for _ in 0..1000 {

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use fieldstone_core::Result;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::read::Versions;
-use fieldstone_graph::trace::{Lineage, TraceOptions};
 use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
 
 use super::Store;
@@ -28,27 +27,6 @@ impl Store {
         let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
         commits.sort_unstable_by(|a, b| b.cmp(a));
         Ok(commits.into_iter().map(|(_, id)| id).collect())
-    }
-
-    /// The lineage of data as one: of vertices, and of the commits that the fields of requests came by. NotFound where
-    /// there are neither; of what nothing is recorded there is nothing but itself.
-    pub fn trace_data(
-        &self,
-        vertices: Vec<VertexName>,
-        requests: &[Request],
-        options: &TraceOptions,
-        transaction: Option<Id>,
-    ) -> Result<Lineage> {
-        let mut roots = vertices;
-        let commits = self.commits(requests, transaction)?;
-        roots.extend(commits.iter().map(|commit| VertexName::new("commit", &commit.to_string())));
-        let Some((root, others)) = roots.split_first() else {
-            let named: Vec<String> = requests.iter().map(|request| request.to_string()).collect();
-            return Err(Code::FieldNotFound
-                .error(format!("no field {}", named.join(" or ")))
-                .with_hint("see what exists with axes or list"));
-        };
-        self.graph().trace_all(root, others, options, transaction)
     }
 
     /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as

@@ -1,6 +1,6 @@
 //! Audits, and what differs between executions.
 
-use fieldstone::graph::{AuditOptions, Dossier, VertexName};
+use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
 use fieldstone::lineage::{Difference, compare, compared_by};
 use fieldstone::{ErrorKind, OpenOptions, Store};
 use fieldstone_core::value::Value;
@@ -37,8 +37,8 @@ fn execution(store: &Store, id: &str, time: u64, words: &[&str], env: &[(&str, &
 
 fn compared(store: &Store, names: &[&str]) -> Vec<Difference> {
     let each = names.iter().map(|name| {
-        let name = vertex(name);
-        store.graph().dossier(&name, &compared_by(&name, None), None).unwrap()
+        let name = LineageSubject::from(vertex(name));
+        store.dossier(&name, &compared_by(&name, None), None).unwrap()
     });
     compare(&each.collect::<Vec<Dossier>>()).unwrap()
 }
@@ -115,8 +115,8 @@ fn ranks_speak_for_their_job_where_it_says_nothing() {
 fn what_nobody_wrote_cannot_be_compared() {
     let store = memory();
     execution(&store, "job:a", 10, &["model"], &[], "xxh3:01");
-    let name = vertex("file:/in");
-    let of = store.graph().dossier(&name, &compared_by(&name, None), None).unwrap();
+    let name = LineageSubject::from(vertex("file:/in"));
+    let of = store.dossier(&name, &compared_by(&name, None), None).unwrap();
     let error = compare(&[of.clone(), of]).unwrap_err();
     assert!(error.kind() == ErrorKind::NotFound && error.message().contains("file:/in"), "{error}");
 }

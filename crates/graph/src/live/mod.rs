@@ -265,6 +265,20 @@ impl Graph {
         self.inner.reading(transaction, |state| dossier(state, root, options, &named))
     }
 
+    /// The same of several vertices as one, as in [`trace_all`](Self::trace_all).
+    pub fn dossier_all(
+        &self,
+        root: &VertexName,
+        others: &[VertexName],
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Dossier> {
+        let named = |user| self.user_name(user);
+        self.inner.reading(transaction, |state| {
+            around(state, trace_all(state, root, others, options)?, options.at, &named)
+        })
+    }
+
     /// The same of a lineage that is there already; `at` is the moment it was asked for.
     pub fn around(&self, lineage: &Lineage, at: Option<u64>, transaction: Option<Id>) -> Result<Dossier> {
         let named = |user| self.user_name(user);

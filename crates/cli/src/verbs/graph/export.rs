@@ -7,13 +7,14 @@ use fieldstone::graph::TraceOptions;
 use fieldstone::lineage::{LineageFormat, export, write_text};
 use serde_json::json;
 
-use crate::graph::{Graphed, note_archived, stamp, vertex};
+use crate::graph::{Graphed, note_archived, stamp, subject};
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone graph export store plot.png --format svg --output lineage.svg
   fieldstone graph export store plot.png --format ro-crate --output ro-crate-metadata.json
+  fieldstone graph export store run=a,variable=t,step=6 --format svg --output lineage.svg
   fieldstone graph export store job:17 --format openlineage | gzip > events.json.gz
 
 Upstream, with the users who ran what made it. prov-json is W3C PROV-JSON; openlineage a list of run events, which
@@ -28,8 +29,9 @@ With --json and --output: path, format and bytes.";
 pub struct Arguments {
     #[command(flatten)]
     store: Graphed,
-    /// The path of a file, or TYPE:ID
-    what: String,
+    /// A request, the path of a file, or TYPE:ID
+    #[arg(required = true)]
+    what: Vec<String>,
     /// prov-json, openlineage, ro-crate, dot or svg
     #[arg(long, value_name = "FORMAT", default_value = "prov-json")]
     format: LineageFormat,
@@ -49,7 +51,7 @@ pub struct Arguments {
 
 /// Exports.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let root = vertex(&arguments.what)?;
+    let what = subject(&arguments.what)?;
     let options = TraceOptions {
         depth: arguments.depth,
         at: arguments.at.as_deref().map(stamp).transpose()?,
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
-    let dossier = store.graph().dossier(&root, &options, None)?;
+    let dossier = store.dossier(&what, &options, None)?;
     note_archived(&dossier.lineage, out);
     let text = export(&dossier, arguments.format);
     match &arguments.output {

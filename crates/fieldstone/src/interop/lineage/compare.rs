@@ -20,8 +20,9 @@ use fieldstone_graph::read::Relation;
 use fieldstone_graph::trace::{TraceOptions, Way};
 
 use super::VertexName;
-use super::export::names::short;
+use super::export::names::{roots_text, short};
 use super::units::{Unit, end, text, units};
+use crate::graph::LineageSubject;
 
 /// A fact that is not the same for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +42,9 @@ const ORDER: [&str; 7] = ["executable", "argument", "environment", "folder", "ho
 type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
 
 /// How the dossier of something to compare is asked for: with what it read, and who wrote that.
-pub fn compared_by(vertex: &VertexName, at: Option<u64>) -> TraceOptions {
-    let depth = Some(if is_execution(&vertex.kind) { 2 } else { 3 });
+pub fn compared_by(subject: &LineageSubject, at: Option<u64>) -> TraceOptions {
+    let execution = matches!(subject, LineageSubject::Vertex(vertex) if is_execution(&vertex.kind));
+    let depth = Some(if execution { 2 } else { 3 });
     TraceOptions { way: Way::Up, depth, at, limit: 1_000_000, ..TraceOptions::default() }
 }
 
@@ -63,17 +65,20 @@ pub fn compare(dossiers: &[Dossier]) -> Result<Vec<Difference>> {
     Ok(differences)
 }
 
-/// The facts of what a dossier is of: of the execution, or of those that wrote the result.
+/// The facts of what a dossier is of: of the execution, or of those that wrote the result or a part of it.
 fn facts(dossier: &Dossier) -> Result<Facts> {
     let root = &dossier.lineage.root;
+    let roots: BTreeSet<&VertexName> = dossier.lineage.roots.iter().collect();
     let all = units(dossier);
     let chosen: Vec<&Unit> = match is_execution(&root.kind) {
         true => all.iter().filter(|unit| unit.name == *root || unit.parts.contains(root)).collect(),
-        false => all.iter().filter(|unit| unit.writes.iter().any(|write| write.data == *root)).collect(),
+        false => {
+            all.iter().filter(|unit| unit.writes.iter().any(|write| roots.contains(&write.data))).collect()
+        }
     };
     if chosen.is_empty() {
         return Err(Code::VertexNotFound
-            .error(format!("no execution wrote {root}"))
+            .error(format!("no execution wrote {}", roots_text(&dossier.lineage)))
             .with_hint("compare executions, or results that executions wrote"));
     }
     let mut facts = Facts::new();

@@ -1,6 +1,6 @@
 //! Text for Graphviz: all vertices and relations as they are, each arrow the way data went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use fieldstone_core::value::Value;
@@ -28,6 +28,7 @@ pub fn text(dossier: &Dossier) -> String {
         "digraph lineage {\n  rankdir=LR;\n  node [fontname=\"Helvetica,Arial,sans-serif\", fontsize=11];\n  \
          edge [fontname=\"Helvetica,Arial,sans-serif\", fontsize=9, color=\"#5b6770\", fontcolor=\"#5b6770\"];\n",
     );
+    let roots: BTreeSet<&VertexName> = dossier.lineage.roots.iter().collect();
     let mut numbers: BTreeMap<VertexName, usize> = BTreeMap::new();
     let users = dossier.runs.iter().map(|run| &run.near);
     for vertex in dossier.vertices().chain(users) {
@@ -46,7 +47,7 @@ pub fn text(dossier: &Dossier) -> String {
             "user" => "shape=oval, style=filled, fillcolor=\"#eeeeee\", color=\"#777777\"",
             _ => "shape=box, style=\"rounded,filled\", fillcolor=\"#e8f1fa\", color=\"#3b76af\"",
         };
-        let root = if *vertex == dossier.lineage.root { ", penwidth=2.5" } else { "" };
+        let root = if roots.contains(vertex) { ", penwidth=2.5" } else { "" };
         // Writing to a text does not fail.
         let _ = writeln!(
             text,

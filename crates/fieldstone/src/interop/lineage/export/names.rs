@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use fieldstone_core::value::{Value, moment_text};
+use fieldstone_graph::trace::Lineage;
 use serde_json::{Map, Number, Value as Json};
 
 use crate::interop::lineage::VertexName;
@@ -84,6 +85,14 @@ pub fn folder(vertex: &VertexName) -> Option<&str> {
     let path = matches!(&*vertex.kind, "file" | "directory").then_some(&*vertex.id)?;
     let (folder, name) = path.rsplit_once('/')?;
     (!name.is_empty()).then_some(if folder.is_empty() { "/" } else { folder })
+}
+
+/// What a lineage is of: the first that was asked for, and how many more.
+pub fn roots_text(lineage: &Lineage) -> String {
+    match lineage.roots.len() {
+        0 | 1 => lineage.root.to_string(),
+        n => format!("{} and {} more", lineage.root, n - 1),
+    }
 }
 
 /// A text of at most so many characters, cut in its middle, without controls.

@@ -235,6 +235,7 @@ pub fn metadata(dossier: &Dossier) -> Json {
         all.action(dossier, &unit);
     }
     let root = &dossier.lineage.root;
+    let asked = names::short(&names::roots_text(&dossier.lineage), 200);
     let newest = dossier.relations().map(|edge| edge.stamp.max(edge.until.unwrap_or(0))).max().unwrap_or(0);
     let cut = if dossier.lineage.truncated { " It was cut off at a limit." } else { "" };
     let mut graph = vec![
@@ -247,8 +248,8 @@ pub fn metadata(dossier: &Dossier) -> Json {
             "./",
             "Dataset",
             json!({
-                "name": format!("Lineage of {}", names::short(&root.to_string(), 200)),
-                "description": format!("What {} came from: data, and the executions that read and wrote them.{cut}", names::short(&root.to_string(), 200)),
+                "name": format!("Lineage of {}", asked),
+                "description": format!("What {} came from: data, and the executions that read and wrote them.{cut}", asked),
                 "datePublished": stamp_text(newest),
                 "license": "not stated",
                 "conformsTo": reference(PROFILE),

@@ -86,18 +86,18 @@ pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
         }
     }
     // A program that nobody made, read or asked for is a word.
-    let root = &dossier.lineage.root;
-    uses.retain(|data, of_it| *data == root || of_it.iter().any(|(_, kind, _)| *kind != 'x'));
-    let mut boxes: Vec<FigureBox> = all.iter().map(|unit| unit_box(dossier, unit, &depths)).collect();
+    let roots: BTreeSet<&VertexName> = dossier.lineage.roots.iter().collect();
+    uses.retain(|data, of_it| roots.contains(data) || of_it.iter().any(|(_, kind, _)| *kind != 'x'));
+    let mut boxes: Vec<FigureBox> = all.iter().map(|unit| unit_box(dossier, unit, &depths, &roots)).collect();
     let mut arrows = Vec::new();
     let mut alike: Alike<'_> = BTreeMap::new();
     let data = dossier.vertices().filter(|name| !is_execution(&name.kind));
-    for data in data.filter(|data| uses.contains_key(data) || *data == root) {
+    for data in data.filter(|data| uses.contains_key(data) || roots.contains(data)) {
         let of_it = uses.get(data).map(Vec::as_slice).unwrap_or_default();
         let mut role: Vec<(usize, char)> = of_it.iter().map(|(unit, kind, _)| (*unit, *kind)).collect();
         role.sort_unstable();
-        // What was asked for, and every one of few, stands alone.
-        if data == root {
+        // What was asked for stands apart from others, and every one of few alone.
+        if roots.contains(data) {
             role.push((usize::MAX, ' '));
         }
         alike.entry((&data.kind, role)).or_default().push(data);
@@ -106,7 +106,7 @@ pub fn sketch(dossier: &Dossier, most: usize) -> Sketch {
         for part in stacks(group) {
             let stacked = part.len() > 1;
             let place = boxes.len();
-            boxes.push(data_box(dossier, &part, &uses, &depths));
+            boxes.push(data_box(dossier, &part, &uses, &depths, &roots));
             let Some(of_it) = part.first().and_then(|first| uses.get(first)) else { continue };
             for (unit, kind, contact) in of_it {
                 let (from, to) = if *kind == 'w' { (*unit, place) } else { (place, *unit) };
@@ -184,7 +184,12 @@ fn cut(mut sketch: Sketch, most: usize) -> Sketch {
     sketch
 }
 
-fn unit_box(dossier: &Dossier, unit: &Unit, depths: &BTreeMap<&VertexName, u32>) -> FigureBox {
+fn unit_box(
+    dossier: &Dossier,
+    unit: &Unit,
+    depths: &BTreeMap<&VertexName, u32>,
+    roots: &BTreeSet<&VertexName>,
+) -> FigureBox {
     let members = || std::iter::once(&unit.name).chain(&unit.parts);
     let failure = unit.failure(dossier);
     let mut words = unit.user_names(dossier).into_iter().map(|user| short(user, 20)).collect::<Vec<_>>();
@@ -214,7 +219,7 @@ fn unit_box(dossier: &Dossier, unit: &Unit, depths: &BTreeMap<&VertexName, u32>)
         title: short(&unit.title(dossier), 28),
         detail: if words.is_empty() { short(&unit.name.to_string(), 30) } else { words.join(" · ") },
         tip: short_lines(&tip),
-        root: members().any(|member| *member == dossier.lineage.root),
+        root: members().any(|member| roots.contains(member)),
         time: unit.begin,
         depth: members().filter_map(|member| depths.get(member)).copied().min().unwrap_or(u32::MAX),
         count: members().count(),
@@ -230,6 +235,7 @@ fn data_box(
     group: &[&VertexName],
     uses: &Uses<'_>,
     depths: &BTreeMap<&VertexName, u32>,
+    roots: &BTreeSet<&VertexName>,
 ) -> FigureBox {
     let of_it = || group.iter().filter_map(|data| uses.get(data)).flatten();
     let begin = of_it().map(|(.., contact)| contact.begin).min().unwrap_or_default();
@@ -286,7 +292,7 @@ fn data_box(
         title,
         detail,
         tip: short_lines(&tip),
-        root: group.contains(&&dossier.lineage.root),
+        root: group.iter().any(|data| roots.contains(data)),
         time: begin,
         depth,
         count: group.len(),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use fieldstone_graph::dossier::Dossier;
 
 use super::layers::{Item, layout};
-use super::names::short;
+use super::names::{roots_text, short};
 use super::sketch::{BoxShape, FigureBox, Sketch, sketch};
 
 /// Boxes of one picture.
@@ -89,7 +89,7 @@ pub fn picture(dossier: &Dossier) -> String {
     let width = layout.width.max(least) + 2.0 * MARGIN;
     let foot = 26.0 + 14.0 * notes.len() as f64;
     let height = layout.height + 2.0 * MARGIN + foot;
-    let name = xml(&short(&dossier.lineage.root.to_string(), 300));
+    let name = xml(&short(&roots_text(&dossier.lineage), 300));
     let mut text = String::new();
     // Writing to a text does not fail.
     let _ = writeln!(

@@ -22,7 +22,7 @@ use fieldstone_core::value::Value;
 use fieldstone_graph::dossier::Dossier;
 
 use super::VertexName;
-use super::export::names::{folder, stamp_text};
+use super::export::names::{folder, roots_text, stamp_text};
 use super::units::{Contact, Unit, units};
 use order::{by_cause, chosen, given, writers};
 use words::{is_variable, line, pieces, quoted};
@@ -83,12 +83,12 @@ struct Secret {
 
 /// The script. NotFound where no execution wrote the vertex, or none of those that did says its command.
 pub fn script(dossier: &Dossier) -> Result<String> {
-    let root = &dossier.lineage.root;
+    let lineage = &dossier.lineage;
     let all = units(dossier);
     let mut secrets = Vec::new();
     let commands: Vec<Vec<Command<'_>>> =
         all.iter().map(|unit| commands(dossier, unit, &mut secrets)).collect();
-    let chosen = chosen(root, &all, &commands)?;
+    let chosen = chosen(lineage, &all, &commands)?;
     let writers = writers(&all, &chosen);
     let order = by_cause(&all, &chosen, &writers);
     // Secrets are numbered in the order of the script, and only those of its commands.
@@ -98,9 +98,9 @@ pub fn script(dossier: &Dossier) -> Result<String> {
 
     let mut text = String::from("#!/bin/sh\n");
     // Writing to a text does not fail.
-    let _ = writeln!(text, "# Rebuilds {}", line(&root.to_string()));
+    let _ = writeln!(text, "# Rebuilds {}", line(&roots_text(lineage)));
     let _ = writeln!(text, "# from what Fieldstone's graph says of it: {} executions.", order.len());
-    if dossier.lineage.truncated {
+    if lineage.truncated {
         text.push_str("# The lineage was cut off at a limit: something upstream is missing here.\n");
     }
     text.push_str(
@@ -117,9 +117,10 @@ pub fn script(dossier: &Dossier) -> Result<String> {
     if !secrets.is_empty() {
         text.push('\n');
     }
-    let result = final_checksum(&all, &chosen, root);
+    let results: Vec<_> =
+        lineage.roots.iter().filter_map(|root| final_checksum(&all, &chosen, root)).collect();
     let given = given(&all, &chosen, &writers);
-    let checks = result.is_some() || given.values().any(|contact| &*contact.data.kind == "file");
+    let checks = !results.is_empty() || given.values().any(|contact| &*contact.data.kind == "file");
     if checks {
         text.push_str(CHECK);
         text.push('\n');
@@ -134,8 +135,10 @@ pub fn script(dossier: &Dossier) -> Result<String> {
         let _ = writeln!(text, "# ---- {} of {}: {}", n + 1, order.len(), heading(dossier, unit));
         step(&mut text, dossier, unit, commands);
     }
-    if let Some((checksum, path)) = result {
+    if !results.is_empty() {
         text.push_str("# ---- the result, byte for byte\n");
+    }
+    for (checksum, path) in results {
         let _ = writeln!(text, "check {} {}", quoted(path), quoted(checksum));
     }
     Ok(text)

@@ -4,26 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone_core::{Code, Result};
 use fieldstone_graph::dossier::is_execution;
+use fieldstone_graph::trace::Lineage;
 
 use super::Command;
 use crate::interop::lineage::VertexName;
+use crate::interop::lineage::export::names::roots_text;
 use crate::interop::lineage::units::{Contact, Unit};
 
 /// Which units have to run: from those that wrote the result upstream, not past one that says no command.
-pub fn chosen(root: &VertexName, all: &[Unit], commands: &[Vec<Command<'_>>]) -> Result<BTreeSet<usize>> {
+pub fn chosen(lineage: &Lineage, all: &[Unit], commands: &[Vec<Command<'_>>]) -> Result<BTreeSet<usize>> {
+    let root = &lineage.root;
     let mut writers: BTreeMap<&VertexName, Vec<usize>> = BTreeMap::new();
     for (i, unit) in all.iter().enumerate() {
         unit.writes.iter().for_each(|write| writers.entry(&write.data).or_default().push(i));
     }
     let mut open: Vec<usize> = match is_execution(&root.kind) {
         true => (0..all.len()).filter(|i| all[*i].name == *root || all[*i].parts.contains(root)).collect(),
-        false => writers.get(root).cloned().unwrap_or_default(),
+        false => lineage.roots.iter().filter_map(|root| writers.get(root)).flatten().copied().collect(),
     };
     let silent = open.iter().filter(|i| commands[**i].is_empty()).count();
     if silent == open.len() {
         let why = match open.first() {
             Some(i) => format!("nothing says with which command {} ran", all[*i].name),
-            None => format!("no execution wrote {root}"),
+            None => format!("no execution wrote {}", roots_text(lineage)),
         };
         let hint = "commands are recorded by `fieldstone run` and fieldstone.execution";
         return Err(Code::VertexNotFound.error(why).with_hint(hint));

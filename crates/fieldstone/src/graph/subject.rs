@@ -1,0 +1,108 @@
+//! What lineage is asked for: a vertex, or data of a store, such as the fields of a request.
+//!
+//! Traces, exports, comparisons and scripts take the same subjects, and find here what they begin from (G-60).
+//!
+//! Invariants:
+//! * a vertex that is asked for has to be named by something, and a request has to have fields;
+//! * fields stand for the commits that they came by, the newest first, and looking for them is not reading them.
+
+use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::graph::VertexName;
+use fieldstone_graph::dossier::Dossier;
+use fieldstone_graph::trace::{Lineage, TraceOptions};
+
+use crate::Store;
+
+/// What lineage is asked for.
+///
+/// ```
+/// use fieldstone::graph::{LineageSubject, TraceOptions};
+/// use fieldstone::{ArchiveOptions, OpenOptions, Request, Value};
+///
+/// let store = fieldstone::open("memory:", &OpenOptions::default())?;
+/// store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
+/// store.flush(None)?;
+/// let subject = LineageSubject::from(Request::parse("run=a,variable=t")?);
+/// assert_eq!(&*store.trace(&subject, &TraceOptions::default(), None)?.root.kind, "commit");
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum LineageSubject {
+    /// A vertex: NotFound where nothing names it.
+    Vertex(VertexName),
+    /// Data as one: vertices, and the fields of requests. NotFound where there are neither; of what nothing is recorded
+    /// there is nothing but itself.
+    Data {
+        /// Vertices.
+        vertices: Vec<VertexName>,
+        /// Requests for fields.
+        requests: Vec<Request>,
+    },
+}
+
+impl From<VertexName> for LineageSubject {
+    fn from(vertex: VertexName) -> LineageSubject {
+        LineageSubject::Vertex(vertex)
+    }
+}
+
+impl From<Request> for LineageSubject {
+    fn from(request: Request) -> LineageSubject {
+        LineageSubject::Data { vertices: Vec::new(), requests: vec![request] }
+    }
+}
+
+impl Store {
+    /// The lineage of a subject.
+    pub fn trace(
+        &self,
+        subject: &LineageSubject,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Lineage> {
+        match subject {
+            LineageSubject::Vertex(root) => self.graph().trace(root, options, transaction),
+            LineageSubject::Data { vertices, requests } => {
+                let (root, others) = self.roots(vertices, requests, transaction)?;
+                self.graph().trace_all(&root, &others, options, transaction)
+            }
+        }
+    }
+
+    /// The lineage of a subject with all that is known of its vertices, and who ran its executions.
+    pub fn dossier(
+        &self,
+        subject: &LineageSubject,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Dossier> {
+        match subject {
+            LineageSubject::Vertex(root) => self.graph().dossier(root, options, transaction),
+            LineageSubject::Data { vertices, requests } => {
+                let (root, others) = self.roots(vertices, requests, transaction)?;
+                self.graph().dossier_all(&root, &others, options, transaction)
+            }
+        }
+    }
+
+    /// The vertices from which the lineage of data begins.
+    fn roots(
+        &self,
+        vertices: &[VertexName],
+        requests: &[Request],
+        transaction: Option<Id>,
+    ) -> Result<(VertexName, Vec<VertexName>)> {
+        let commits = self.commits(requests, transaction)?;
+        let commits = commits.iter().map(|commit| VertexName::new("commit", &commit.to_string()));
+        let mut roots = vertices.iter().cloned().chain(commits);
+        let Some(root) = roots.next() else {
+            let named: Vec<String> = requests.iter().map(|request| request.to_string()).collect();
+            return Err(Code::FieldNotFound
+                .error(format!("no field {}", named.join(" or ")))
+                .with_hint("see what exists with axes or list"));
+        };
+        Ok((root, roots.collect()))
+    }
+}

@@ -1,0 +1,66 @@
+//! What lineage is asked for, as `_lineage.subject` of Python hands it over: a lineage that was traced, or vertices,
+//! requests, and whether it is the one vertex alone.
+
+use fieldstone::graph::{Dossier, Lineage, LineageSubject, TraceOptions};
+use pyo3::prelude::*;
+
+use super::{PyGraph, name};
+
+/// A lineage as it was traced, to be exported.
+#[pyclass(frozen, name = "_Traced", module = "fieldstone")]
+pub struct Traced {
+    pub lineage: Lineage,
+    pub at: Option<u64>,
+}
+
+/// What Python asks for.
+pub(super) enum AskedFor {
+    Subject(LineageSubject),
+    /// A lineage, and the moment that it was asked for.
+    Traced(Lineage, Option<u64>),
+}
+
+/// Reads it.
+pub(super) fn asked_for(object: &Bound<'_, PyAny>) -> PyResult<AskedFor> {
+    if let Ok(traced) = object.cast::<Traced>() {
+        let Traced { lineage, at } = traced.get();
+        return Ok(AskedFor::Traced(lineage.clone(), *at));
+    }
+    let (vertices, requests, alone): (Vec<Bound<'_, PyAny>>, Option<Bound<'_, PyAny>>, bool) =
+        object.extract()?;
+    let mut vertices = vertices.iter().map(name).collect::<PyResult<Vec<_>>>()?;
+    if alone && let Some(vertex) = vertices.pop() {
+        return Ok(AskedFor::Subject(LineageSubject::Vertex(vertex)));
+    }
+    let requests = match &requests {
+        Some(given) => crate::request::requests(Some(given))?,
+        None => Vec::new(),
+    };
+    Ok(AskedFor::Subject(LineageSubject::Data { vertices, requests }))
+}
+
+impl AskedFor {
+    /// The same as what a trace begins from: of a lineage what it is of.
+    pub fn subject(self) -> LineageSubject {
+        match self {
+            AskedFor::Subject(subject) => subject,
+            AskedFor::Traced(lineage, _) => {
+                LineageSubject::Data { vertices: lineage.roots, requests: Vec::new() }
+            }
+        }
+    }
+}
+
+impl PyGraph {
+    /// The dossier of it; a lineage that was traced stays as it is. `options` say how a subject is traced.
+    pub(super) fn dossier(
+        &self,
+        asked: &AskedFor,
+        options: impl Fn(&LineageSubject) -> TraceOptions,
+    ) -> fieldstone::Result<Dossier> {
+        match asked {
+            AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), self.transaction),
+            AskedFor::Traced(lineage, at) => self.graph.around(lineage, *at, self.transaction),
+        }
+    }
+}
