@@ -260,6 +260,105 @@ fn fields_are_compared_exported_and_rebuilt_by_their_requests() {
     t.run(["graph", "export", "store", "job:1", "job:2"]).code(2);
 }
 
+/// Runs text of a shell in the folder of the test; `$F` is the program.
+fn shell(t: &TestStore, text: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-euc", text]).current_dir(t.path()).env("F", FIELDSTONE).stdin(Stdio::null());
+    plain(&mut command);
+    command.env("FIELDSTONE_PROGRAM", FIELDSTONE);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{text}: {output:?}");
+}
+
+/// Removes a file and makes it again by the script of its lineage.
+fn rebuild(t: &TestStore, name: &str) -> String {
+    let before = std::fs::read(t.file(name)).unwrap();
+    let made = t.run(["trace", "store", name, "--script"]).ok().out();
+    std::fs::write(t.file("rebuild.sh"), &made).unwrap();
+    std::fs::remove_file(t.file(name)).unwrap();
+    shell(t, "cd / && sh \"$OLDPWD/rebuild.sh\"");
+    assert_eq!(std::fs::read(t.file(name)).unwrap(), before, "{made}");
+    made
+}
+
+#[test]
+fn files_that_a_command_is_redirected_to_are_what_it_reads_and_writes() {
+    let t = TestStore::empty();
+    let root = t.path().canonicalize().unwrap();
+    std::fs::write(t.file("in 1.txt"), "b\na\n").unwrap();
+    shell(&t, "$F run store --name older -- echo older > out.txt");
+    shell(&t, "$F run store --name sort -- sort < 'in 1.txt' > out.txt 2> err.txt");
+    let (id, facts) = job(&t, "sort");
+    let file = |name: &str| format!("file:{}", root.join(name).display());
+    let [(input, read)] = &edges(&t, &id, "read")[..] else { panic!("one input") };
+    assert_eq!((input, &read["bytes"]), (&file("in 1.txt"), &json!(4)));
+    assert!(read["checksum"].as_str().unwrap().starts_with("xxh3:"));
+    let written = edges(&t, &id, "write");
+    let out = &written.iter().find(|(name, _)| *name == file("out.txt")).unwrap().1;
+    assert_eq!(
+        (&out["bytes"], &out["replaces"]),
+        (&json!(4), &json!(true)),
+        "it was emptied for the command"
+    );
+    assert!(written.len() == 2 && written.iter().any(|(name, _)| *name == file("err.txt")), "{written:?}");
+    assert_eq!(facts["streams"]["stdout"]["mode"], "write");
+    let up = t.run(["trace", "store", "out.txt"]).ok().out();
+    assert!(up.contains("in 1.txt") && !up.contains(&job(&t, "older").0), "{up}");
+    let made = rebuild(&t, "out.txt");
+    assert!(
+        made.contains(&format!(" < '{0}/in 1.txt' > {0}/out.txt 2> {0}/err.txt\n", root.display())),
+        "{made}"
+    );
+
+    // What is appended leaves older writers among the ancestors.
+    shell(&t, "$F run store --name more -- echo more >> out.txt");
+    let (more, _) = job(&t, "more");
+    assert_eq!(edges(&t, &more, "write")[0].1["replaces"], Value::Null);
+    assert!(t.run(["trace", "store", "out.txt"]).ok().out().contains(&id));
+    assert!(rebuild(&t, "out.txt").contains(" >> "));
+    let rows = t.run(["trace", "store", "--compare", &id, &more]).ok().out();
+    assert!(rows.contains(&format!("argument\tstdin\t{}/in 1.txt\t-\n", root.display())), "{rows}");
+}
+
+#[test]
+fn streams_are_redirected_again_as_they_were() {
+    let t = TestStore::empty();
+    std::fs::write(t.file("in"), "head\nrest\n").unwrap();
+    shell(&t, "{ read line; $F run store --name rest -- cat; } < in > rest.txt");
+    assert_eq!(std::fs::read(t.file("rest.txt")).unwrap(), b"rest\n");
+    assert!(rebuild(&t, "rest.txt").contains("tail -c +6 -- "));
+    shell(&t, "$F run store --name both -- sh -c 'echo a; echo b >&2; echo c' > both.txt 2>&1");
+    assert!(rebuild(&t, "both.txt").contains(" 2>&1\n"));
+    shell(&t, "{ $F run store --name one -- echo 1; $F run store --name two -- echo 2; } > twice.txt");
+    assert_eq!(edges(&t, &job(&t, "two").0, "write")[0].1["replaces"], Value::Null);
+    rebuild(&t, "twice.txt");
+    std::fs::write(t.file("over.txt"), "12345").unwrap();
+    shell(&t, "$F run store --name over -- printf xy 1<> over.txt");
+    assert_eq!(job(&t, "over").1["streams"]["stdout"]["mode"], "update");
+    // Renamed by the command, as one does with what is not finished.
+    shell(&t, "$F run store --name renames -- sh -c 'echo x; mv part whole' > part");
+    let (name, facts) = edges(&t, &job(&t, "renames").0, "write").remove(0);
+    assert!(name.ends_with("/whole") && facts["replaces"] == json!(true), "{name} {facts}");
+}
+
+#[test]
+fn streams_that_are_no_files_leave_no_trace() {
+    let t = TestStore::empty();
+    t.run(["init", "store"]).ok();
+    for (name, text) in [
+        ("pipe", "echo x | $F run store --name pipe -- cat 2> /dev/null | cat"),
+        ("gone", "{ rm gone; $F run store --name gone -- echo x; } > gone"),
+        ("inside", "$F run store --name inside -- echo x > store/inside"),
+        ("closed", "$F run store --name closed -- true <&- >&- 2>&-"),
+        ("same", "$F run store --name same -- true >> same"),
+    ] {
+        shell(&t, text);
+        let (id, facts) = job(&t, name);
+        assert!(edges(&t, &id, "read").is_empty() && edges(&t, &id, "write").is_empty(), "{name}");
+        assert_eq!(facts["streams"].is_null(), name != "same", "{name}");
+    }
+}
+
 /// Waits until a file is there.
 fn wait_for(path: &Path) {
     for _ in 0..1000 {

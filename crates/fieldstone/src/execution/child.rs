@@ -52,6 +52,7 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     options.argv = command.iter().map(text).collect();
     options.whole = true;
+    options.streams = true;
     let folder = std::env::current_dir().map_err(|e| Error::io("look at", ".".as_ref(), e))?;
     let path = std::env::var("PATH").ok();
     options.executable = files::program(&text(program), path.as_deref(), &folder);

@@ -58,7 +58,8 @@ pub struct NamedFile {
 pub type FileMarks = BTreeMap<PathBuf, FileMark>;
 
 impl FileMark {
-    fn of(facts: &Metadata) -> FileMark {
+    /// Of what is known of a file.
+    pub fn of(facts: &Metadata) -> FileMark {
         let created = facts.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         FileMark {
             device: facts.dev(),
@@ -135,7 +136,7 @@ pub fn look(path: &Path, before: Option<&FileMark>, notes: &mut Vec<String>) -> 
 /// Looks at a program, as [`look`]. The last one is taken again as long as it is the same file.
 pub fn look_at_program(path: &Path, notes: &mut Vec<String>) -> Option<NamedFile> {
     static LAST: Mutex<Option<(PathBuf, FileMark, NamedFile)>> = Mutex::new(None);
-    let mark = fs::metadata(path).ok().map(|facts| FileMark::of(&facts));
+    let mark = mark(path);
     // A lock that a thread held as its process was forked stays locked in the child, which looks by itself then.
     let Ok(mut last) = LAST.try_lock() else { return look(path, None, notes) };
     if let Some((known, then, file)) = &*last
@@ -281,6 +282,11 @@ fn class(pattern: &[char], c: char) -> Option<(bool, usize)> {
         }
     }
     Some((fits != negated, end + 1))
+}
+
+/// A file as it is now, where it is there.
+pub fn mark(path: &Path) -> Option<FileMark> {
+    fs::metadata(path).ok().map(|facts| FileMark::of(&facts))
 }
 
 /// The files that patterns name and those below watched folders, but for those in `without`.

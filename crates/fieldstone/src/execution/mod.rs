@@ -8,7 +8,7 @@
 //! | `current` | which execution a call belongs to |
 //! | `inner`, `ledger` | what an execution adds to commits; what it read |
 //! | `capture` | fields that were asked for within one |
-//! | `environment`, `git`, `files`, `link` | what is known of it; the variable that children are given |
+//! | `environment`, `git`, `files`, `streams`, `link` | what is known of it; the variable that children are given |
 //! | `secrets` | what is never written |
 //!
 //! ```
@@ -34,6 +34,7 @@ mod inner;
 mod ledger;
 mod link;
 mod secrets;
+mod streams;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,9 +51,10 @@ use fieldstone_journal::author::AuthorScope;
 pub(crate) use capture::Asked;
 pub use child::{Ended, run};
 use environment::Variables;
-use files::{FileMarks, NamedFile};
+use files::{FileMark, FileMarks, NamedFile};
 use inner::{ExecutionInner, Naming};
 pub use link::{ExecutionLink, VARIABLE, reachable};
+use streams::{StreamFile, StreamMode};
 
 use crate::interop::lineage::GraphRows;
 use crate::interop::lineage::props::{PropList, Span, count, relation};
@@ -85,6 +87,9 @@ pub struct ExecutionOptions {
     pub env: Vec<String>,
     /// Whether it is this whole process, with what it starts, and not a block of it.
     pub whole: bool,
+    /// Whether it has the standard input and output of this process: it reads and writes the files that these are
+    /// redirected to.
+    pub streams: bool,
 }
 
 /// How an execution ended.
@@ -116,6 +121,7 @@ pub struct Execution {
     executable: Option<NamedFile>,
     reads: Vec<NamedFile>,
     before: FileMarks,
+    streams: Vec<StreamFile>,
     notes: Vec<String>,
 }
 
@@ -172,18 +178,36 @@ impl Execution {
         let parent = naming.outer.as_ref().filter(|outer| !options.whole && outer.vertex != outer.job);
         let parent = parent.map(|outer| outer.vertex.id.to_string());
         let parent = parent.or_else(|| options.whole.then(ExecutionLink::of_environment)??.process);
-        let begun = describe(&options, &variables, &folder, parent);
-        let inner = Arc::new(ExecutionInner::new(env, naming, begun));
         let mut notes = Vec::new();
+        let without = store.composed().journal().home().folder;
+        let streams = if options.streams { streams::own(without.as_deref(), &mut notes) } else { Vec::new() };
+        let mut begun = describe(&options, &variables, &folder, parent);
+        begun.set_some("streams", streams::described(&streams));
+        let inner = Arc::new(ExecutionInner::new(env, naming, begun));
         let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
-        let read = files::expand(&options.reads, &folder, &mut absent);
-        let reads = read.iter().filter_map(|path| files::look(path, None, &mut notes)).collect();
+        let mut read = files::expand(&options.reads, &folder, &mut absent);
+        let input = streams.iter().find(|stream| stream.mode == StreamMode::Read);
+        read.extend(input.map(|stream| stream.path.clone()));
+        let mut reads: Vec<NamedFile> =
+            read.iter().filter_map(|path| files::look(path, None, &mut notes)).collect();
+        reads.sort_by(|a, b| a.path.cmp(&b.path));
+        reads.dedup_by(|a, b| a.path == b.path);
         let executable =
             options.executable.as_deref().and_then(|path| files::look_at_program(path, &mut notes));
-        let without = store.composed().journal().home().folder;
-        let before = files::marks(&options.writes, &options.watch, &folder, without.as_deref());
+        let mut before = files::marks(&options.writes, &options.watch, &folder, without.as_deref());
+        for stream in &streams {
+            match stream.mode {
+                StreamMode::Read | StreamMode::Joined => {}
+                // It is made here, whatever stood there before.
+                StreamMode::Write => drop(before.remove(&stream.path)),
+                StreamMode::Append | StreamMode::Update => {
+                    before.extend(files::mark(&stream.path).map(|mark| (stream.path.clone(), mark)));
+                }
+            }
+        }
+        let store = store.clone();
         let mut execution =
-            Execution { inner, store: store.clone(), options, folder, executable, reads, before, notes };
+            Execution { inner, store, options, folder, executable, reads, before, streams, notes };
         execution.record(allocation)?;
         Ok(execution)
     }
@@ -309,7 +333,14 @@ impl Execution {
         drop(files::expand(writes, &self.folder, &mut absent));
         // Fields of another execution may wait in the same session, and then the next commit is that one's.
         rows.relations.extend(self.inner.reads(self.home_id())?);
-        let after = files::marks(writes, watch, &self.folder, without.as_deref());
+        let mut after = files::marks(writes, watch, &self.folder, without.as_deref());
+        let outputs = self.streams.iter().filter(|stream| stream.mode != StreamMode::Read);
+        for (stream, (path, facts)) in outputs.filter_map(|stream| Some((stream, stream.now()?))) {
+            if let Some(mark) = self.before.get(&stream.path).copied().filter(|_| path != stream.path) {
+                self.before.insert(path.clone(), mark);
+            }
+            after.insert(path, FileMark::of(&facts));
+        }
         for file in files::changed(&self.before, &after, &mut self.notes) {
             // A file that was there may have been written from the beginning on.
             let begin = file.created.filter(|_| file.replaces).map_or(start, |made| made.clamp(start, end));

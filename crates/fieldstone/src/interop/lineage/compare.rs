@@ -3,7 +3,7 @@
 //! | what | name | values |
 //! |---|---|---|
 //! | `executable` | `program`, `checksum` | path of the program, its checksum |
-//! | `argument` | an option, the number of another argument, a parameter | what it was |
+//! | `argument` | an option, the number of another argument, a parameter, a stream that is redirected | what it was |
 //! | `environment` | a variable | what it was |
 //! | `folder`, `host` | `cwd`, `host` | where it ran |
 //! | `input` | a file or other data | checksum of what was read, else which write it came from |
@@ -137,6 +137,14 @@ fn of_unit(facts: &mut Facts, dossier: &Dossier, unit: &Unit, alone: Option<&Ver
         for pairs in each(name) {
             let Value::Map(pairs) = pairs else { continue };
             pairs.iter().for_each(|(name, value)| add(what, name, shown(value)));
+        }
+    }
+    for streams in each("streams") {
+        let Value::Map(streams) = streams else { continue };
+        for (name, facts) in streams {
+            let Value::Map(facts) = facts else { continue };
+            let path = facts.iter().find(|(known, _)| known == "path");
+            path.into_iter().for_each(|(_, path)| add("argument", name, shown(path)));
         }
     }
     for (name, what) in [("cwd", "folder"), ("host", "host")] {

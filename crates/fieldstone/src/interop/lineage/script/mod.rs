@@ -25,7 +25,7 @@ use super::VertexName;
 use super::export::names::{folder, roots_text, stamp_text};
 use super::units::{Contact, Unit, units};
 use order::{by_cause, chosen, given, writers};
-use words::{is_variable, line, pieces, quoted};
+use words::{is_variable, line, pieces, quoted, redirections};
 
 /// Inputs without a checksum that are named one by one.
 const LISTED: usize = 200;
@@ -73,6 +73,8 @@ struct Command<'a> {
     recorded: bool,
     /// How many processes ran it.
     processes: usize,
+    /// What stands before and behind its words for its input and output.
+    around: (String, String),
 }
 
 /// A secret that an argument has.
@@ -104,7 +106,7 @@ pub fn script(dossier: &Dossier) -> Result<String> {
         text.push_str("# The lineage was cut off at a limit: something upstream is missing here.\n");
     }
     text.push_str(
-        "# Standard input and output of the commands were not recorded: redirect them as they were.\n",
+        "# Input and output of commands are redirected where they were files; pipes were not recorded.\n",
     );
     text.push_str("set -eu\n\n");
     for Secret { number, what } in &secrets {
@@ -200,7 +202,7 @@ fn commands<'a>(dossier: &'a Dossier, unit: &'a Unit, secrets: &mut Vec<Secret>)
     for runner in unit.runners(dossier) {
         let Some(Value::List(argv) | Value::Array(argv)) = dossier.prop(runner, "argv") else { continue };
         let mut said: Vec<&Value> = argv.iter().collect();
-        said.extend(dossier.prop(runner, "cwd"));
+        said.extend(["cwd", "streams"].into_iter().filter_map(|name| dossier.prop(runner, name)));
         if let Some((_, known)) = commands.iter_mut().find(|(known, _)| *known == said) {
             known.processes += 1;
             continue;
@@ -221,7 +223,8 @@ fn commands<'a>(dossier: &'a Dossier, unit: &'a Unit, secrets: &mut Vec<Secret>)
             Some(Value::Text(folder)) => Some(folder.as_str()),
             _ => None,
         };
-        commands.push((said, Command { runner, words, folder, env, left, recorded, processes: 1 }));
+        let around = redirections(dossier.prop(runner, "streams"));
+        commands.push((said, Command { runner, words, folder, env, left, recorded, processes: 1, around }));
     }
     commands.into_iter().map(|(_, command)| command).collect()
 }
@@ -331,6 +334,8 @@ fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
         let _ = writeln!(text, "    # {} processes ran it", command.processes);
         words = format!("${{FIELDSTONE_MPIRUN:-mpirun}} -n {} {words}", command.processes);
     }
+    let (before, behind) = &command.around;
+    words = format!("{before}{words}{behind}");
     let number = |name: &str| match dossier.prop(command.runner, name) {
         Some(Value::Int(n)) => Some(*n),
         _ => None,

@@ -1,5 +1,7 @@
 //! Texts as `sh` takes them: words, comments, variables, secrets.
 
+use fieldstone_core::value::Value;
+
 use crate::interop::lineage::export::names::short;
 
 /// A text as one word of sh.
@@ -11,6 +13,31 @@ pub fn quoted(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What stands before and behind a command, so that its input and output are the files that are recorded as its streams.
+pub fn redirections(streams: Option<&Value>) -> (String, String) {
+    let (mut before, mut behind) = (String::new(), String::new());
+    let Some(Value::Map(streams)) = streams else { return (before, behind) };
+    for (name, number) in [("stdin", "0"), ("stdout", "1"), ("stderr", "2")] {
+        let Some((_, Value::Map(facts))) = streams.iter().find(|(known, _)| known == name) else { continue };
+        let get = |name: &str| facts.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let (Some(Value::Text(path)), Some(Value::Text(mode))) = (get("path"), get("mode")) else { continue };
+        // An input or output that is not named is written as shells have it.
+        let named = if number == "2" { "2" } else { "" };
+        match (name, mode.as_str(), get("offset")) {
+            ("stdin", _, Some(Value::Int(offset))) if *offset > 0 => {
+                before = format!("tail -c +{} -- {} | ", offset.saturating_add(1), quoted(path));
+            }
+            ("stdin", ..) => behind.push_str(&format!(" < {}", quoted(path))),
+            (_, "write", _) => behind.push_str(&format!(" {named}> {}", quoted(path))),
+            (_, "append", _) => behind.push_str(&format!(" {named}>> {}", quoted(path))),
+            (_, "update", _) => behind.push_str(&format!(" {number}<> {}", quoted(path))),
+            ("stderr", "stdout", _) => behind.push_str(" 2>&1"),
+            _ => {}
+        }
+    }
+    (before, behind)
 }
 
 /// A text within a comment, or within a message: one line of it.
@@ -74,6 +101,30 @@ mod tests {
             assert_eq!(quoted(text), word);
         }
         assert_eq!(line("a\nrm -r /\u{1b}"), "a\u{fffd}rm -r /\u{fffd}");
+    }
+
+    #[test]
+    fn streams_are_redirected_as_a_shell_writes_it() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let stream = |name: &str, path: &str, mode: &str, offset: Option<i64>| {
+            let mut facts = vec![("path".to_owned(), text(path)), ("mode".to_owned(), text(mode))];
+            facts.extend(offset.map(|offset| ("offset".to_owned(), Value::Int(offset))));
+            (name.to_owned(), Value::Map(facts))
+        };
+        let around = |streams: Vec<(String, Value)>| redirections(Some(&Value::Map(streams)));
+        let (before, behind) = around(vec![
+            stream("stderr", "/log", "append", None),
+            stream("stdin", "/a b", "read", None),
+            stream("stdout", "/it's", "write", None),
+        ]);
+        assert_eq!((&*before, &*behind), ("", r" < '/a b' > '/it'\''s' 2>> /log"));
+        let (before, behind) =
+            around(vec![stream("stdin", "/in", "read", Some(9)), stream("stdout", "/out", "update", None)]);
+        assert_eq!((&*before, &*behind), ("tail -c +10 -- /in | ", " 1<> /out"));
+        let both = vec![stream("stdout", "/o", "append", None), stream("stderr", "/o", "stdout", None)];
+        assert_eq!(around(both).1, " >> /o 2>&1");
+        assert_eq!(around(vec![stream("stdout", "/o", "$(x)", None)]).1, "");
+        assert_eq!(redirections(Some(&text("> /o"))), redirections(None));
     }
 
     #[test]

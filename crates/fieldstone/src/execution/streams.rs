@@ -1,0 +1,146 @@
+//! Files that the standard input and output of this process are redirected to, which a command that it starts has, too.
+//!
+//! Linux says which file a descriptor is of (`/proc/self/fd`); elsewhere there are none.
+//!
+//! Invariants:
+//! * a stream is a regular file that stands at its path: no pipe, no terminal, no device, nothing that was removed, and
+//!   nothing in the folder of the store;
+//! * how a file was opened is told from its flags, its length and where the stream stood as the execution began: one
+//!   that was empty then has nothing of older writers (G-61).
+
+use std::fs::{self, File, Metadata};
+use std::io::{Seek, stderr, stdin, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::value::Value;
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use crate::interop::lineage::props::count;
+
+/// How a stream has its file: what a shell wrote for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamMode {
+    /// `<`
+    Read,
+    /// `>`: it was empty.
+    Write,
+    /// `>>`: what it had stays in front of what is written.
+    Append,
+    /// `<>`: what it had is written over from its beginning.
+    Update,
+    /// `2>&1`: standard error goes where standard output goes.
+    Joined,
+}
+
+/// A standard stream that is a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamFile {
+    /// `stdin`, `stdout` or `stderr`.
+    pub name: &'static str,
+    /// The number of its descriptor.
+    pub number: u32,
+    /// The file's full path.
+    pub path: PathBuf,
+    /// How it is opened.
+    pub mode: StreamMode,
+    /// Where it stood, in bytes.
+    pub offset: u64,
+}
+
+impl StreamMode {
+    fn name(self) -> &'static str {
+        match self {
+            StreamMode::Read => "read",
+            StreamMode::Write => "write",
+            StreamMode::Append => "append",
+            StreamMode::Update => "update",
+            StreamMode::Joined => "stdout",
+        }
+    }
+}
+
+impl StreamFile {
+    /// Where its file stands now, which may have been renamed; with what it is.
+    pub fn now(&self) -> Option<(PathBuf, Metadata)> {
+        let (input, output, error) = (stdin(), stdout(), stderr());
+        match self.number {
+            0 => place(0, input.as_fd()),
+            1 => place(1, output.as_fd()),
+            _ => place(2, error.as_fd()),
+        }
+        .map(|(path, facts, _)| (path, facts))
+    }
+}
+
+/// The path of the file that a descriptor is of, where it stands there.
+fn place(number: u32, descriptor: BorrowedFd<'_>) -> Option<(PathBuf, Metadata, File)> {
+    let file = File::from(descriptor.try_clone_to_owned().ok()?);
+    let facts = file.metadata().ok().filter(Metadata::is_file)?;
+    let path = fs::read_link(format!("/proc/self/fd/{number}")).ok()?;
+    // Of a file that was removed, or that another root hides, the link says something else.
+    let there = fs::metadata(&path).ok()?;
+    ((there.dev(), there.ino()) == (facts.dev(), facts.ino())).then_some((path, facts, file))
+}
+
+fn look(name: &'static str, number: u32, descriptor: BorrowedFd<'_>) -> Option<(StreamFile, (u64, u64))> {
+    let (path, facts, mut file) = place(number, descriptor)?;
+    let flags = fcntl_getfl(descriptor).ok()?;
+    let access = flags & OFlags::ACCMODE;
+    let offset = file.stream_position().ok()?;
+    let mode = match number {
+        0 if access == OFlags::WRONLY => return None,
+        0 => StreamMode::Read,
+        _ if access == OFlags::RDONLY => return None,
+        _ if flags.contains(OFlags::APPEND) => StreamMode::Append,
+        _ if facts.len() == 0 => StreamMode::Write,
+        // Another command of the same redirection wrote what is there.
+        _ if offset > 0 => StreamMode::Append,
+        _ => StreamMode::Update,
+    };
+    Some((StreamFile { name, number, path, mode, offset }, (facts.dev(), facts.ino())))
+}
+
+/// The streams of this process that are files outside of a folder. What cannot be recorded is noted.
+pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
+    let without = without.map(|folder| fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()));
+    let (input, output, error) = (stdin(), stdout(), stderr());
+    let all = [
+        look("stdin", 0, input.as_fd()),
+        look("stdout", 1, output.as_fd()),
+        look("stderr", 2, error.as_fd()),
+    ];
+    let mut streams: Vec<StreamFile> = Vec::new();
+    let mut written = None;
+    for (mut stream, file) in all.into_iter().flatten() {
+        if without.as_ref().is_some_and(|folder| stream.path.starts_with(folder)) {
+            continue;
+        }
+        if stream.path.to_str().is_none() {
+            notes.push(format!("{}: its path is not UTF-8, and names no vertex", stream.path.display()));
+            continue;
+        }
+        if stream.number == 2 && written == Some(file) {
+            stream.mode = StreamMode::Joined;
+        }
+        written = (stream.number == 1).then_some(file);
+        streams.push(stream);
+    }
+    streams
+}
+
+/// What is said of streams: path, mode, and the offset where it is not the beginning of what is read.
+pub fn described(streams: &[StreamFile]) -> Option<Value> {
+    let one = |stream: &StreamFile| {
+        let mut pairs = vec![
+            ("path".to_owned(), Value::Text(stream.path.to_str()?.to_owned())),
+            ("mode".to_owned(), Value::Text(stream.mode.name().to_owned())),
+        ];
+        if stream.mode == StreamMode::Read && stream.offset > 0 {
+            pairs.push(("offset".to_owned(), count(stream.offset)));
+        }
+        Some((stream.name.to_owned(), Value::Map(pairs)))
+    };
+    (!streams.is_empty()).then(|| Value::Map(streams.iter().filter_map(one).collect()))
+}
