@@ -430,6 +430,7 @@ class Graph:
         since: Any = None,
         causal: bool = True,
         limit: int | None = 10_000,
+        stores: bool = True,
     ) -> Lineage:
         """Where `x` came from ("up"), what came from it ("down"), or both: a `Lineage`.
 
@@ -439,6 +440,10 @@ class Graph:
 
         By cause: upstream a hop takes only what began before the hop that led to it, and no writer before the
         last that replaced the file; downstream the mirror image. A job and its processes count as one.
+        Upstream it goes on in other stores, which fields were read from: those that can be read where they
+        were then; ``.stores`` has them. Downstream it does not: a store does not know its readers.
+        ``stores=False`` stays in this one.
+
         `depth` bounds the hops, `at` asks how it was, `since` where a walk downstream begins, `limit` bounds
         the vertices (``.truncated``). NotFound where nothing names the vertex, or no field is there; of
         fields that no execution wrote there are the commits alone.
@@ -446,7 +451,7 @@ class Graph:
         if since is not None and direction == "up":
             raise Invalid("since is given for a walk upstream", "give at, from which such a walk begins")
         native = self._read
-        options = trace_options(direction, depth, at, since, causal, limit)
+        options = trace_options(direction, depth, at, since, causal, limit, stores)
         return Lineage(native, native.trace(subject(x), *options), direction)
 
     def fields(self, execution: Any) -> Listing:
@@ -549,8 +554,8 @@ class Graph:
         self, x: Any, format: str = "prov-json", path: str | os.PathLike[str] | None = None
     ) -> str | None:
         """Where `x` came from, for others: as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with
-        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is. Returns the
-        text, or writes it to `path`. NotFound where nothing names `x`.
+        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is, others go on
+        in other stores as in `trace`. Returns the text, or writes it to `path`. NotFound where nothing names `x`.
         """
         return self._read.export(subject(x), format, path)
 
@@ -564,7 +569,8 @@ class Graph:
 
     def script(self, x: Any) -> str:
         """Commands for ``sh`` that rebuild `x`, which is what `trace` takes: what ran upstream, by cause,
-        each in its folder, with its environment and arguments; of a lineage what is in it. It stops where an
+        each in its folder, with its environment and arguments; of a lineage what is in it,
+        else what ran for this store. It stops where an
         input is not what it was, and where a secret is not set. NotFound where no execution wrote `x`, or
         nothing says its command.
         """
@@ -588,7 +594,13 @@ class Graph:
 
 
 def trace_options(
-    direction: str, depth: int | None, at: Any, since: Any, causal: bool, limit: int | None
+    direction: str,
+    depth: int | None,
+    at: Any,
+    since: Any,
+    causal: bool,
+    limit: int | None,
+    stores: bool,
 ) -> tuple[Any, ...]:
     """How a lineage is asked for, as native code takes it."""
     most = count(limit, "limit")
@@ -599,6 +611,7 @@ def trace_options(
         stamp_of(since, "since"),
         causal,
         2**32 if most is None else most,
+        stores,
     )
 
 

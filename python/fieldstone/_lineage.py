@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._native import Entry, Field, Hit
 
@@ -18,19 +18,34 @@ if TYPE_CHECKING:  # imported where it is used: networkx and pyarrow are optiona
 _EXECUTIONS = ("job", "process")
 
 
+class LineageStore(NamedTuple):
+    """Another store that a lineage leads into: its id, its URL as it was read (None where nobody noted it),
+    how many of its commits there are, and why the lineage does not go on there, None where it does."""
+
+    id: str
+    url: str | None
+    commits: int
+    left: str | None
+
+    def __str__(self) -> str:
+        return f"store {self.url or self.id}" + ("" if self.left is None else f" is not followed: {self.left}")
+
+
 class Lineage:
     """Vertices and the relations between them, from a root on. Made by ``g.trace``.
 
     `root` is what was asked for; `roots` are all of it, such as the commits that several fields came by;
     `vertices` the pairs of type and id (the root first, then by hops), `edges`
     the relations, each from its source, by stamp; `executions` the jobs and processes among the vertices;
-    `truncated` says whether a limit cut it off. ``print`` shows a tree, a notebook a picture.
+    `truncated` says whether a limit cut it off, `stores` in which other stores it goes on, or why not. ``print`` shows a tree, a notebook a picture.
     """
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
         from ._graph import Edge
 
-        self.root, self.roots, steps, edges, self.truncated, self._tree, self._traced = row
+        self.root, self.roots, steps, edges, self.truncated, stores, tree, self._traced = row
+        self.stores = [LineageStore(*store) for store in stores]
+        self._tree = "\n".join([tree, *(f"… {store}" for store in self.stores if store.left is not None)])
         self.direction = direction
         self._graph = graph
         self.vertices: list[tuple[str, str]] = [pair for pair, _ in steps]

@@ -219,6 +219,7 @@ class Field:
         since: Any = None,
         causal: bool = True,
         limit: int | None = 10000,
+        stores: bool = True,
     ) -> Lineage: ...
     @property
     def _commits(self) -> list[str]: ...
@@ -433,6 +434,7 @@ class Hit:
         since: Any = None,
         causal: bool = True,
         limit: int | None = 10000,
+        stores: bool = True,
     ) -> Lineage: ...
     @property
     def _commit(self) -> str: ...
@@ -513,6 +515,7 @@ class _Graph:
         since: int | None,
         causal: bool,
         limit: int,
+        stores: bool,
     ) -> tuple[Any, ...]: ...
     def travel(
         self,

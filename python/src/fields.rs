@@ -325,7 +325,7 @@ impl PyField {
 
     /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage``, by the commits that its parts came
     /// by. The options are those of ``Graph.trace``. Of a field that no execution wrote it has the commit alone.
-    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000)))]
+    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000), stores=true))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn lineage<'py>(
         slf: &Bound<'py, Self>,
@@ -335,9 +335,10 @@ impl PyField {
         since: Option<Bound<'py, PyAny>>,
         causal: bool,
         limit: Option<usize>,
+        stores: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let of_field = slf.py().import("fieldstone._lineage")?.getattr("of_field")?;
-        of_field.call1((slf, direction, depth, at, since, causal, limit))
+        of_field.call1((slf, direction, depth, at, since, causal, limit, stores))
     }
 
     /// Ids of the commits that its parts came by, the newest first.

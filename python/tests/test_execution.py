@@ -234,6 +234,30 @@ def test_whatever_is_traced_is_exported_compared_and_rebuilt_too(store):
             wrong()
 
 
+def test_lineage_goes_on_in_another_store(tmp_path):
+    first, second = (str(tmp_path / name) for name in ("first", "second"))
+    with fst.open(first) as source, fst.execution("model", source) as model:
+        source.archive(key("t"), np.arange(4.0))
+    with fst.open(second) as store:
+        with fst.open(first, mode="r") as source, fst.execution("mean", store) as mean:
+            store.archive(key("n"), source.get(key("t")))
+        (field,) = store.retrieve(key("n"))
+        for lineage in (field.lineage(), store.graph.trace(key("n")), store.graph.trace(mean)):
+            assert lineage.executions == [mean.vertex, model.vertex]
+            ((_, url, commits, left),) = lineage.stores
+            assert (url, commits, left) == (first, 1, None)
+        assert field.lineage(stores=False).executions == [mean.vertex]
+        assert field.lineage(stores=False).stores == []
+        text = store.graph.export(field, "dot")
+        assert '"model' in text and field.lineage().export("dot") == text
+        # What another store has is given.
+        assert "1 executions" in store.graph.script(field)
+        (tmp_path / "first").rename(tmp_path / "gone")
+        lineage = field.lineage()
+        assert lineage.executions == [mean.vertex] and first in lineage.stores[0].left
+        assert f"store {first} is not followed" in str(lineage)
+
+
 def test_files_and_vertices_are_named(store, tmp_path):
     source, target = tmp_path / "in put.nc", tmp_path / "out.nc"
     source.write_bytes(b"12345")

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
-use fieldstone::graph::{Graph, Lineage, LineageSubject, Relation, Vertex, VertexName};
+use fieldstone::graph::{Graph, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
 use fieldstone::{Error, Request, Result};
 use serde_json::{Value as Json, json};
 
@@ -160,6 +160,22 @@ pub fn note_archived(lineage: &Lineage, out: &mut Out) {
         let relations = count(relations, "relation");
         out.note(format_args!("what {relations} of it said was moved to another store: {url}"));
     }
+}
+
+/// Says which other stores a lineage leads into and does not go on in.
+pub fn note_left(stores: &[LineageStore], out: &mut Out) {
+    for store in stores {
+        let Some(why) = &store.left else { continue };
+        let (commits, id) = (count(store.commits, "commit"), store.id.to_string());
+        let url = store.url.as_ref().unwrap_or(&id);
+        out.note(format_args!("what {commits} of the store {url} came from is not here: {why}"));
+    }
+}
+
+/// Other stores as JSON.
+pub fn stores_json(stores: &[LineageStore]) -> Json {
+    let one = |store: &LineageStore| json!({"id": store.id.to_string(), "url": store.url, "commits": store.commits, "left": store.left});
+    stores.iter().map(one).collect()
 }
 
 /// Properties in one cell.

@@ -13,10 +13,12 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod across;
 mod archive;
 mod subject;
 mod text;
 
+pub use across::LineageStore;
 pub use archive::{archive, archive_into};
 pub use fieldstone_format::graph::{
     Archive, EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,

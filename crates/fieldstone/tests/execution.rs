@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use fieldstone::catalog::value::Value as Property;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
-use fieldstone::graph::{Relation, TraceOptions, Versions, VertexName, Way};
+use fieldstone::graph::{Lineage, LineageSubject, Relation, TraceOptions, Versions, VertexName, Way};
 use fieldstone::{
     ArchiveOptions, ErrorKind, ListOptions, Mode, OpenOptions, ReadOptions, Request, RetrieveOptions, Store,
     Target, Value,
@@ -322,6 +322,104 @@ fn what_is_read_elsewhere_is_recorded_in_the_own_store() {
     let lineage = store.graph().trace(&commit_of(&store, "n", 0), &TraceOptions::default(), None).unwrap();
     assert!(lineage.vertices.iter().any(|step| step.name == commit));
     source.close().unwrap();
+}
+
+/// Stores `a` and `b`, of which each step reads what the one before wrote in the other, and the jobs of these steps:
+/// `v0` in `a`, `v1` in `b`, `v2` in `a`, `v3` in `b`.
+fn by_turns(folder: &Path) -> Vec<VertexName> {
+    let mut jobs = Vec::new();
+    for n in 0..4 {
+        let names = if n % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
+        let store = on_disk(folder, names[0], Mode::Append);
+        let step = begin(&store, &format!("step {n}"));
+        if n > 0 {
+            let other = on_disk(folder, names[1], Mode::Read);
+            read(&other, &format!("v{}", n - 1), 0);
+            other.close().unwrap();
+        }
+        archive(&store, &format!("v{n}"), 0);
+        jobs.push(step.vertex().clone());
+        finish(step);
+        store.close().unwrap();
+    }
+    jobs
+}
+
+fn executions(lineage: &Lineage) -> Vec<VertexName> {
+    let jobs = lineage.vertices.iter().filter(|step| &*step.name.kind == "job");
+    jobs.map(|step| step.name.clone()).collect()
+}
+
+#[test]
+fn lineage_goes_on_in_the_stores_that_were_read() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = by_turns(folder.path());
+    let b = on_disk(folder.path(), "b", Mode::Read);
+    let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
+    let options = TraceOptions::default();
+    let (lineage, stores) = b.trace_across(&subject, &options, None).unwrap();
+    assert_eq!(executions(&lineage), jobs.iter().rev().cloned().collect::<Vec<_>>(), "{}", lineage.tree(20));
+    let depths: Vec<u32> = lineage.vertices.iter().map(|step| step.depth).collect();
+    assert_eq!(depths, (0..8).collect::<Vec<_>>());
+    let url = folder.path().join("a").display().to_string();
+    assert_eq!((stores.len(), stores[0].commits, &stores[0].left), (1, 2, &None));
+    assert_eq!(stores[0].url.as_deref(), Some(&*url));
+    assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
+    assert_eq!(b.trace(&subject, &options, None).unwrap().vertices.len(), 3);
+    // What the other store says of its executions is in what is exported.
+    let dossier = b.dossier_across(&subject, &options, None).unwrap();
+    assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
+    assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));
+    assert_eq!(dossier.runs.len(), 4);
+
+    // Both bounds hold over all stores.
+    for depth in 0..8 {
+        let options = TraceOptions { depth: Some(depth), ..options };
+        let (bounded, _) = b.trace_across(&subject, &options, None).unwrap();
+        assert_eq!(bounded.vertices, lineage.vertices[..=depth as usize], "{depth}");
+    }
+    for limit in 1..8 {
+        let options = TraceOptions { limit, ..options };
+        let (bounded, _) = b.trace_across(&subject, &options, None).unwrap();
+        assert_eq!((bounded.vertices.len(), bounded.truncated), (limit, true));
+    }
+    // A commit of another store is a root like others, and downstream nobody is asked.
+    let from = LineageSubject::Vertex(lineage.vertices[2].name.clone());
+    let (lineage, _) = b.trace_across(&from, &options, None).unwrap();
+    assert_eq!(executions(&lineage).len(), 3);
+    let down = TraceOptions { way: Way::Down, ..options };
+    let (lineage, stores) = b.trace_across(&from, &down, None).unwrap();
+    assert_eq!((executions(&lineage), stores.len()), (vec![jobs[3].clone()], 0));
+}
+
+#[test]
+fn stores_that_are_not_there_are_named_and_no_error() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = by_turns(folder.path());
+    let b = on_disk(folder.path(), "b", Mode::Read);
+    let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
+    let left = || {
+        let (lineage, stores) = b.trace_across(&subject, &TraceOptions::default(), None).unwrap();
+        assert_eq!(executions(&lineage), [jobs[3].clone()]);
+        assert_eq!((stores.len(), stores[0].commits), (1, 1));
+        b.dossier_across(&subject, &TraceOptions::default(), None).unwrap();
+        stores[0].left.clone().unwrap()
+    };
+    let [a, aside] = ["a", "aside"].map(|name| folder.path().join(name));
+    std::fs::rename(&a, &aside).unwrap();
+    assert!(left().contains("no store"), "{}", left());
+    let other = on_disk(folder.path(), "a", Mode::Create);
+    archive(&other, "t", 0);
+    other.close().unwrap();
+    assert!(left().contains("another store"), "{}", left());
+    std::fs::remove_dir_all(&a).unwrap();
+    std::fs::write(&a, "no folder").unwrap();
+    assert!(!left().is_empty());
+    std::fs::remove_file(&a).unwrap();
+    std::fs::rename(&aside, &a).unwrap();
+    assert_eq!(executions(&b.trace_across(&subject, &TraceOptions::default(), None).unwrap().0).len(), 4);
 }
 
 #[test]

@@ -128,20 +128,27 @@ pub fn trace_all(
     others: &[VertexName],
     options: &TraceOptions,
 ) -> Result<Lineage> {
+    let starts = [root].into_iter().chain(others).map(|name| Step { name: name.clone(), depth: 0 });
+    let starts: Vec<Step> = starts.collect();
+    let found = trace_on(state, &starts, options)?;
+    Ok(found.unwrap_or_else(|| {
+        let (roots, vertices) = (vec![root.clone()], vec![Step { name: root.clone(), depth: 0 }]);
+        let (edges, reverses) = Default::default();
+        Lineage { root: root.clone(), roots, vertices, edges, reverses, truncated: false }
+    }))
+}
+
+/// A lineage that goes on from vertices to which it took so many hops; `None` where nothing names any of them.
+pub fn trace_on(state: &GraphState, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
     let (mut roots, mut names, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
-    for name in [root].into_iter().chain(others) {
+    for Step { name, depth } in starts {
         let place = VertexPlace::of(name);
         if taken.insert(place) && state.names(place)? {
-            roots.push(place);
+            roots.push((place, *depth));
             names.push(name.clone());
         }
     }
-    let Some(first) = names.first() else {
-        let (roots, vertices) = (vec![root.clone()], vec![Step { name: root.clone(), depth: 0 }]);
-        let (edges, reverses) = Default::default();
-        return Ok(Lineage { root: root.clone(), roots, vertices, edges, reverses, truncated: false });
-    };
-    let root = first.clone();
+    let Some(root) = names.first().cloned() else { return Ok(None) };
     let mut walk = Walk {
         state,
         options: *options,
@@ -151,21 +158,22 @@ pub fn trace_all(
         joined: HashSet::new(),
         truncated: false,
     };
-    walk.depths.extend(roots.iter().map(|place| (*place, 0)));
+    walk.depths.extend(roots.iter().copied());
     if options.way != Way::Down {
-        let from = roots.iter().map(|place| Ok((*place, walk.begins(*place)?)));
+        let from = roots.iter().map(|(place, depth)| Ok((*place, walk.begins(*place)?, *depth)));
         let from = from.collect::<Result<Vec<_>>>()?;
         walk.run(&from)?;
     }
     if options.way != Way::Up {
         walk.up = false;
         let since = options.since.unwrap_or(0);
-        walk.run(&roots.iter().map(|place| (*place, since)).collect::<Vec<_>>())?;
+        walk.run(&roots.iter().map(|(place, depth)| (*place, since, *depth)).collect::<Vec<_>>())?;
     }
+    let roots: Vec<VertexPlace> = roots.into_iter().map(|(place, _)| place).collect();
     let (vertices, edges) = walk.lineage(&root, &roots)?;
     let reverse = |edge: &Relation| (edge.kind.clone(), state.vocabulary().name(&edge.kind, true));
     let reverses = edges.iter().map(reverse).collect();
-    Ok(Lineage { root, roots: names, vertices, edges, reverses, truncated: walk.truncated })
+    Ok(Some(Lineage { root, roots: names, vertices, edges, reverses, truncated: walk.truncated }))
 }
 
 /// A relation that was walked: from its source, type, to its target, one version.
@@ -210,13 +218,13 @@ impl Walk<'_> {
         if self.up { time } else { !time }
     }
 
-    fn run(&mut self, from: &[(VertexPlace, u64)]) -> Result<()> {
+    fn run(&mut self, from: &[(VertexPlace, u64, u32)]) -> Result<()> {
         let mut next: BinaryHeap<Next> = BinaryHeap::new();
         // Of what was expanded with more time, within one epoch of the vertex, the least depth: only fewer hops show
         // more.
         let mut done: HashMap<(VertexPlace, usize), u32> = HashMap::new();
         let mut bounds: HashMap<VertexPlace, Vec<u64>> = HashMap::new();
-        next.extend(from.iter().map(|(root, time)| (self.key(*time), Reverse(0), *root)));
+        next.extend(from.iter().map(|(root, time, depth)| (self.key(*time), Reverse(*depth), *root)));
         while let Some((key, Reverse(depth), place)) = next.pop() {
             let time = self.key(key);
             if let Some(known) = bounds.get(&place)

@@ -80,7 +80,8 @@ impl Lineage {
         text
     }
 
-    /// What is said of commits: how many fields came by one; where only who read it is known, what was asked for.
+    /// What is said of commits: how many fields came by one; where only who read it is known, what was asked for; and the
+    /// store, where it is another one.
     fn notes(&self) -> HashMap<&VertexName, String> {
         let mut notes = HashMap::new();
         for edge in self.edges.iter().filter(|edge| &*edge.far.kind == "commit") {
@@ -92,6 +93,15 @@ impl Lineage {
                     notes.entry(&edge.far).or_insert_with(|| line(asked));
                 }
                 _ => {}
+            }
+        }
+        for edge in self.edges.iter().filter(|edge| edge.kind == "read" && &*edge.far.kind == "commit") {
+            let url = edge.props.iter().find(|(name, _)| name == "store").map(|(_, value)| value);
+            if let (Some(Value::Text(url)), Some(note)) = (url, notes.get_mut(&edge.far)) {
+                let of = format!(" of {}", line(url));
+                if !note.ends_with(&of) {
+                    note.push_str(&of);
+                }
             }
         }
         notes

@@ -177,7 +177,7 @@ impl PyHit {
 
     /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage`` of the commit that it came by, which
     /// says who annotated it, and of the field that it stands on. The options are those of ``Graph.trace``.
-    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000)))]
+    #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000), stores=true))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn lineage<'py>(
         slf: &Bound<'py, Self>,
@@ -187,11 +187,12 @@ impl PyHit {
         since: Option<Bound<'py, PyAny>>,
         causal: bool,
         limit: Option<usize>,
+        stores: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, source) = (slf.py(), &slf.get().source);
         let of_hit = py.import("fieldstone._lineage")?.getattr("of_hit")?;
         let graph = source.store.bind(py).call_method1("_graph", (source.txn.as_deref(),))?;
-        of_hit.call1((graph, slf, direction, depth, at, since, causal, limit))
+        of_hit.call1((graph, slf, direction, depth, at, since, causal, limit, stores))
     }
 
     /// The id of the commit that it came by.

@@ -1,7 +1,7 @@
 //! What is read from the graph, as tuples.
 
 use fieldstone::catalog::value::Value;
-use fieldstone::graph::{Lineage, Relation, TraceOptions, Versions, Vertex, VertexName, Way};
+use fieldstone::graph::{Lineage, LineageStore, Relation, TraceOptions, Versions, Vertex, VertexName, Way};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -22,8 +22,11 @@ pub(super) type VertexRow<'py> =
 /// where its properties are.
 pub(super) type EdgeRow<'py> =
     (String, Pair, Pair, bool, Bound<'py, PyDict>, u64, i64, Option<u64>, u32, bool, Option<String>);
-/// Root, all roots, vertices with depths, relations, whether it was cut off, its tree as text, and itself.
-type LineageRow<'py> = (Pair, Vec<Pair>, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, String, Traced);
+/// Id, URL, commits, and why the lineage does not go on there.
+type StoreRow = (String, Option<String>, u64, Option<String>);
+/// Root, all roots, vertices with depths, relations, whether it was cut off, other stores, its tree as text, and itself.
+type LineageRow<'py> =
+    (Pair, Vec<Pair>, Vec<(Pair, u32)>, Vec<EdgeRow<'py>>, bool, Vec<StoreRow>, String, Traced);
 
 /// Segments, vertices, relations, bytes, problems, archives.
 type StatsRow = (u64, u64, u64, u64, Vec<String>, Vec<(String, u64)>);
@@ -74,14 +77,21 @@ fn way(direction: &str) -> PyResult<Way> {
     }
 }
 
-fn lineage_row<'py>(py: Python<'py>, found: Lineage, at: Option<u64>) -> PyResult<LineageRow<'py>> {
+fn lineage_row<'py>(
+    py: Python<'py>,
+    (found, stores): (Lineage, Vec<LineageStore>),
+    at: Option<u64>,
+) -> PyResult<LineageRow<'py>> {
     let tree = found.tree(SHOWN);
     let Lineage { root, roots, vertices, edges, truncated, .. } = &found;
     let roots = roots.iter().map(pair).collect();
+    let other =
+        |store: &LineageStore| (store.id.to_string(), store.url.clone(), store.commits, store.left.clone());
+    let others = stores.iter().map(other).collect();
     let vertices = vertices.iter().map(|step| (pair(&step.name), step.depth)).collect();
     let edges = edges.iter().map(|edge| edge_row(py, edge)).collect::<PyResult<_>>()?;
     let (root, truncated) = (pair(root), *truncated);
-    Ok((root, roots, vertices, edges, truncated, tree, Traced { lineage: found, at }))
+    Ok((root, roots, vertices, edges, truncated, others, tree, Traced { lineage: found, stores, at }))
 }
 
 #[pymethods]
@@ -136,11 +146,16 @@ impl PyGraph {
         since: Option<u64>,
         causal: bool,
         limit: usize,
+        stores: bool,
     ) -> PyResult<LineageRow<'py>> {
         let options = TraceOptions { way: way(direction)?, depth, at, since, causal, limit };
         self.open()?;
         let subject = asked_for(subject)?.subject();
-        let found = py.waiting(|| self.handle.trace(&subject, &options, self.transaction)).or_raise()?;
+        let found = py.waiting(|| match stores {
+            true => self.handle.trace_across(&subject, &options, self.transaction),
+            false => Ok((self.handle.trace(&subject, &options, self.transaction)?, Vec::new())),
+        });
+        let found = found.or_raise()?;
         lineage_row(py, found, at)
     }
 

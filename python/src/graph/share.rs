@@ -38,7 +38,7 @@ impl PyGraph {
         self.open()?;
         let (subject, format): (_, LineageFormat) = (asked_for(subject)?, format.parse().or_raise()?);
         let exported = py.waiting(|| {
-            let text = export(&self.dossier(&subject, |_| all())?, format);
+            let text = export(&self.dossier(&subject, true, |_| all())?, format);
             match path {
                 Some(path) => write_text(&path, &text).map(|()| None),
                 None => Ok(Some(text)),
@@ -52,7 +52,8 @@ impl PyGraph {
         self.open()?;
         let subjects = subjects.iter().map(asked_for).collect::<PyResult<Vec<_>>>()?;
         let compared = py.waiting(|| {
-            let each = subjects.iter().map(|one| self.dossier(one, |subject| compared_by(subject, None)));
+            let each =
+                subjects.iter().map(|one| self.dossier(one, false, |subject| compared_by(subject, None)));
             compare(&each.collect::<fieldstone::Result<Vec<Dossier>>>()?)
         });
         Ok(compared.or_raise()?.into_iter().map(|row| (row.what, row.name, row.values)).collect())
@@ -62,7 +63,7 @@ impl PyGraph {
     fn script(&self, py: Python<'_>, subject: &Bound<'_, PyAny>) -> PyResult<String> {
         self.open()?;
         let subject = asked_for(subject)?;
-        py.waiting(|| script(&self.dossier(&subject, |_| all())?)).or_raise()
+        py.waiting(|| script(&self.dossier(&subject, false, |_| all())?)).or_raise()
     }
 
     /// Rows, what came from the file, whether it was cut off.

@@ -1,7 +1,7 @@
 //! What lineage is asked for, as `_lineage.subject` of Python hands it over: a lineage that was traced, or vertices,
 //! requests, and whether it is the one vertex alone.
 
-use fieldstone::graph::{Dossier, Lineage, LineageSubject, TraceOptions};
+use fieldstone::graph::{Dossier, Lineage, LineageStore, LineageSubject, TraceOptions};
 use pyo3::prelude::*;
 
 use super::{PyGraph, name};
@@ -10,21 +10,22 @@ use super::{PyGraph, name};
 #[pyclass(frozen, name = "_Traced", module = "fieldstone")]
 pub struct Traced {
     pub lineage: Lineage,
+    pub stores: Vec<LineageStore>,
     pub at: Option<u64>,
 }
 
 /// What Python asks for.
 pub(super) enum AskedFor {
     Subject(LineageSubject),
-    /// A lineage, and the moment that it was asked for.
-    Traced(Lineage, Option<u64>),
+    /// A lineage, the other stores that it goes on in, and the moment that it was asked for.
+    Traced(Lineage, Vec<LineageStore>, Option<u64>),
 }
 
 /// Reads it.
 pub(super) fn asked_for(object: &Bound<'_, PyAny>) -> PyResult<AskedFor> {
     if let Ok(traced) = object.cast::<Traced>() {
-        let Traced { lineage, at } = traced.get();
-        return Ok(AskedFor::Traced(lineage.clone(), *at));
+        let Traced { lineage, stores, at } = traced.get();
+        return Ok(AskedFor::Traced(lineage.clone(), stores.clone(), *at));
     }
     let (vertices, requests, alone): (Vec<Bound<'_, PyAny>>, Option<Bound<'_, PyAny>>, bool) =
         object.extract()?;
@@ -44,7 +45,7 @@ impl AskedFor {
     pub fn subject(self) -> LineageSubject {
         match self {
             AskedFor::Subject(subject) => subject,
-            AskedFor::Traced(lineage, _) => {
+            AskedFor::Traced(lineage, ..) => {
                 LineageSubject::Data { vertices: lineage.roots, requests: Vec::new() }
             }
         }
@@ -52,15 +53,22 @@ impl AskedFor {
 }
 
 impl PyGraph {
-    /// The dossier of it; a lineage that was traced stays as it is. `options` say how a subject is traced.
+    /// The dossier of it; a lineage that was traced stays as it is. `options` say how a subject is traced, and `across`
+    /// whether through other stores, too.
     pub(super) fn dossier(
         &self,
         asked: &AskedFor,
+        across: bool,
         options: impl Fn(&LineageSubject) -> TraceOptions,
     ) -> fieldstone::Result<Dossier> {
         match asked {
+            AskedFor::Subject(subject) if across => {
+                self.handle.dossier_across(subject, &options(subject), self.transaction)
+            }
             AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), self.transaction),
-            AskedFor::Traced(lineage, at) => self.graph.around(lineage, *at, self.transaction),
+            AskedFor::Traced(lineage, stores, at) => {
+                self.handle.around_across(lineage, stores, *at, self.transaction)
+            }
         }
     }
 }

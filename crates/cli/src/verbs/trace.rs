@@ -6,7 +6,7 @@ use fieldstone::graph::{Dossier, LineageSubject, TraceOptions, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use serde_json::json;
 
-use crate::graph::{Graphed, edge_json, note_archived, stamp, subject};
+use crate::graph::{Graphed, edge_json, note_archived, note_left, stamp, stores_json, subject};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -25,8 +25,10 @@ WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. Fields came by 
 wrote: fieldstone graph fields lists what is in one. The walk goes by cause: what was read after a result was written did not go
 into it, and what a later write replaced did not come from the earlier one. A job and its processes count as one.
 
+What was read from another store is followed there, where that can be read; a note says which cannot. --one-store stays.
+
 With --json: root, vertices of type, id and depth, edges of type, src, dst, props, stamp, time, until, user and deleted,
-and truncated.
+truncated, and stores of id, url, commits and left, the reason why one was not followed.
 
 --compare prints what differs between executions, or between those that wrote several results: executable, argument,
 environment, folder, host, input, version; a line each, with a value for each of WHAT. --script prints commands for sh
@@ -65,6 +67,9 @@ pub struct Arguments {
     /// Follow what holds now, whatever the times
     #[arg(long)]
     any_time: bool,
+    /// Do not go on in other stores
+    #[arg(long)]
+    one_store: bool,
     /// Vertices, at most
     #[arg(long, value_name = "VERTICES", default_value_t = 10_000)]
     limit: usize,
@@ -95,17 +100,22 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let graph = store.graph();
     let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
     let options = TraceOptions { limit, ..options };
-    if arguments.script || arguments.format.is_some() {
+    if arguments.script {
         let dossier = store.dossier(&what, &options, None)?;
         note_archived(&dossier.lineage, out);
-        out.text(match arguments.format {
-            Some(format) => export(&dossier, format),
-            None => script(&dossier)?,
-        })?;
+        out.text(script(&dossier)?)?;
         return Ok(store.close()?);
     }
-    let lineage = store.trace(&what, &options, None)?;
+    let (lineage, stores) = match arguments.one_store {
+        true => (store.trace(&what, &options, None)?, Vec::new()),
+        false => store.trace_across(&what, &options, None)?,
+    };
     note_archived(&lineage, out);
+    note_left(&stores, out);
+    if let Some(format) = arguments.format {
+        out.text(export(&store.around_across(&lineage, &stores, options.at, None)?, format))?;
+        return Ok(store.close()?);
+    }
     if out.json() {
         let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
         let vertices = lineage
@@ -117,6 +127,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "vertices": vertices.collect::<Vec<_>>(),
             "edges": edges.collect::<Vec<_>>(),
             "truncated": lineage.truncated,
+            "stores": stores_json(&stores),
         }))?;
     } else {
         out.line(lineage.tree(arguments.lines.max(1)))?;

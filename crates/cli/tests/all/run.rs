@@ -260,6 +260,31 @@ fn fields_are_compared_exported_and_rebuilt_by_their_requests() {
     t.run(["graph", "export", "store", "job:1", "job:2"]).code(2);
 }
 
+#[test]
+fn what_was_read_from_another_store_is_followed_there() {
+    let t = TestStore::empty();
+    shell(&t, "$F run other --name model -- sh -c 'echo 1 | $F archive other run=a variable=t step=0'");
+    let body = "$F get other run=a variable=t step=0 > x; $F archive store run=a variable=n step=0 < x";
+    shell(&t, &format!("$F run store --name mean -- sh -c '{body}'"));
+    let trace = |options: &[&str]| {
+        t.run(["trace", "store", "run=a"].into_iter().chain(options.iter().copied()).chain(["--json"]))
+    };
+    let jobs = |options: &[&str]| {
+        let found = trace(options).ok().json();
+        let jobs =
+            found["vertices"].as_array().unwrap().iter().filter(|vertex| vertex["type"] == "job").count();
+        (jobs, found["stores"].as_array().unwrap().len())
+    };
+    assert_eq!(jobs(&[]), (2, 1));
+    assert_eq!(jobs(&["--one-store"]), (1, 0));
+    let dot = t.run(["graph", "export", "store", "run=a", "--format", "dot"]).ok().out();
+    assert!(dot.contains("model"), "{dot}");
+    std::fs::rename(t.file("other"), t.file("gone")).unwrap();
+    let found = trace(&[]).ok().json();
+    assert!(found["stores"][0]["left"].as_str().unwrap().contains("other"), "{found}");
+    assert_eq!((jobs(&[]).0, &found["stores"][0]["commits"]), (1, &json!(1)));
+}
+
 /// Runs text of a shell in the folder of the test; `$F` is the program.
 fn shell(t: &TestStore, text: &str) {
     let mut command = Command::new("sh");
@@ -287,7 +312,7 @@ fn files_that_a_command_is_redirected_to_are_what_it_reads_and_writes() {
     let root = t.path().canonicalize().unwrap();
     std::fs::write(t.file("in 1.txt"), "b\na\n").unwrap();
     shell(&t, "$F run store --name older -- echo older > out.txt");
-    shell(&t, "$F run store --name sort -- sort < 'in 1.txt' > out.txt 2> err.txt");
+    shell(&t, "$F run store --name sort --writes 'out*' -- sort < 'in 1.txt' > out.txt 2> err.txt");
     let (id, facts) = job(&t, "sort");
     let file = |name: &str| format!("file:{}", root.join(name).display());
     let [(input, read)] = &edges(&t, &id, "read")[..] else { panic!("one input") };

@@ -5,7 +5,7 @@
 //! Invariants:
 //! * a stream is a regular file that stands at its path: no pipe, no terminal, no device, nothing that was removed, and
 //!   nothing in the folder of the store;
-//! * how a file was opened is told from its flags, its length and where the stream stood as the execution began: one
+//! * how a file was opened is learned from its flags, its length and where the stream stood as the execution began: one
 //!   that was empty then has nothing of older writers (G-61).
 
 use std::fs::{self, File, Metadata};

@@ -34,7 +34,7 @@ use crate::read::{self, Relation, Versions, Vertex};
 use crate::relations::{self, RelationTest, TypeMatches};
 use crate::slot::{Engine, SlotOptions};
 use crate::state::GraphState;
-use crate::trace::{Lineage, TraceOptions, trace, trace_all};
+use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
 use crate::travel::{Travel, Travelled, VertexTest};
 use inner::GraphInner;
 pub use inner::{Check, Stats};
@@ -302,6 +302,17 @@ impl Graph {
         transaction: Option<Id>,
     ) -> Result<Lineage> {
         self.inner.reading(transaction, |state| trace_all(state, root, others, options))
+    }
+
+    /// A lineage that goes on here from vertices to which it took so many hops elsewhere; `None` where nothing names any
+    /// of them.
+    pub fn trace_on(
+        &self,
+        starts: &[Step],
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Option<Lineage>> {
+        self.inner.reading(transaction, |state| trace_on(state, starts, options))
     }
 
     /// All of it, as it is now: nothing that is put later shows.

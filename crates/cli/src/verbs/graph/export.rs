@@ -7,7 +7,7 @@ use fieldstone::graph::TraceOptions;
 use fieldstone::lineage::{LineageFormat, export, write_text};
 use serde_json::json;
 
-use crate::graph::{Graphed, note_archived, stamp, subject};
+use crate::graph::{Graphed, note_archived, note_left, stamp, subject};
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
@@ -44,6 +44,9 @@ pub struct Arguments {
     /// As it was at this moment: a date, seconds since 1970, or a stamp
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// Do not go on in other stores
+    #[arg(long)]
+    one_store: bool,
     /// Vertices, at most
     #[arg(long, value_name = "VERTICES", default_value_t = 1_000_000)]
     limit: usize,
@@ -59,7 +62,12 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
-    let dossier = store.dossier(&what, &options, None)?;
+    let (lineage, stores) = match arguments.one_store {
+        true => (store.trace(&what, &options, None)?, Vec::new()),
+        false => store.trace_across(&what, &options, None)?,
+    };
+    note_left(&stores, out);
+    let dossier = store.around_across(&lineage, &stores, options.at, None)?;
     note_archived(&dossier.lineage, out);
     let text = export(&dossier, arguments.format);
     match &arguments.output {

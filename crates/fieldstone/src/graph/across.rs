@@ -1,0 +1,338 @@
+//! Lineage that goes on in other stores: from a commit that was read from one, in that store's graph, upstream.
+//!
+//! Who reads from another store notes where it is; it itself learns nothing of its readers, and may be one that may only
+//! be read. So a walk upstream goes from store to store, and one downstream stays (G-62).
+//!
+//! Invariants:
+//! * a store is opened for reading alone, and counts only if its id is the one that the commit names;
+//! * a commit is gone on from in its own store, once for each time that it is reached with fewer hops: stores that read
+//!   each other come to an end;
+//! * `depth` and `limit` hold over all stores;
+//! * a store that cannot be reached or read is named with the reason, and is no error.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::VertexName;
+use fieldstone_graph::dossier::Dossier;
+use fieldstone_graph::read::{Relation, Versions};
+use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
+
+use super::LineageSubject;
+use crate::{Mode, OpenOptions, Store};
+
+/// Another store that a lineage leads into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineageStore {
+    /// Its id.
+    pub id: Id,
+    /// Where it was when it was read; `None` where nothing says so.
+    pub url: Option<String>,
+    /// Commits of it that the lineage has.
+    pub commits: u64,
+    /// Why the lineage does not go on there; `None` where it does.
+    pub left: Option<String>,
+}
+
+impl Store {
+    /// The lineage of a subject, upstream also through other stores, and these stores, by their ids.
+    pub fn trace_across(
+        &self,
+        subject: &LineageSubject,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<(Lineage, Vec<LineageStore>)> {
+        self.go_on(self.trace(subject, options, transaction)?, options, transaction)
+    }
+
+    /// The same with all that these stores know of its vertices.
+    pub fn dossier_across(
+        &self,
+        subject: &LineageSubject,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<Dossier> {
+        let own = self.dossier(subject, options, transaction)?;
+        let (lineage, stores) = self.go_on(own.lineage.clone(), options, transaction)?;
+        match stores.is_empty() {
+            true => Ok(own),
+            false => self.around_across(&lineage, &stores, options.at, transaction),
+        }
+    }
+
+    /// Goes on in other stores from a lineage of this one.
+    fn go_on(
+        &self,
+        found: Lineage,
+        options: &TraceOptions,
+        transaction: Option<Id>,
+    ) -> Result<(Lineage, Vec<LineageStore>)> {
+        if options.way == Way::Down {
+            return Ok((found, Vec::new()));
+        }
+        let mut walk = WalkAcross {
+            own: self,
+            transaction,
+            id: self.composed().journal().home().id,
+            options: TraceOptions { way: Way::Up, ..*options },
+            done: HashMap::new(),
+            others: BTreeMap::new(),
+        };
+        let lineage = walk.follow(found)?;
+        Ok((lineage, walk.stores()))
+    }
+
+    /// What this store and others know of the vertices of a lineage. A store that is not there any more adds nothing.
+    pub fn around_across(
+        &self,
+        lineage: &Lineage,
+        stores: &[LineageStore],
+        at: Option<u64>,
+        transaction: Option<Id>,
+    ) -> Result<Dossier> {
+        let mut all = self.graph().around(lineage, at, transaction)?;
+        for other in stores.iter().filter(|other| other.left.is_none()) {
+            let Some(url) = &other.url else { continue };
+            let around = |store: Store| store.graph().around(lineage, at, None);
+            if let Ok(more) = open(url, other.id).and_then(around) {
+                add(&mut all, more);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Opens another store; WrongStore where another one is in its place.
+fn open(url: &str, id: Id) -> Result<Store> {
+    let store = crate::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
+    match store.composed().journal().home().id == id {
+        true => Ok(store),
+        false => Err(Code::WrongStore.error(format!("another store is at {url} now"))),
+    }
+}
+
+/// Adds what another store knows. What several say stays as the first says it.
+fn add(all: &mut Dossier, more: Dossier) {
+    for (vertex, own) in more.props {
+        let known = all.props.entry(vertex).or_default();
+        let new: Vec<_> =
+            own.into_iter().filter(|(name, _)| known.iter().all(|(other, _)| other != name)).collect();
+        known.extend(new);
+    }
+    for (mine, others) in [(&mut all.runs, more.runs), (&mut all.jobs, more.jobs)] {
+        let known: BTreeSet<(VertexName, VertexName)> =
+            mine.iter().map(|edge| (edge.near.clone(), edge.far.clone())).collect();
+        mine.extend(
+            others.into_iter().filter(|edge| !known.contains(&(edge.near.clone(), edge.far.clone()))),
+        );
+    }
+    all.users.extend(more.users);
+}
+
+/// What is known of another store.
+#[derive(Debug)]
+struct OtherStore {
+    /// Where it may be.
+    urls: BTreeSet<String>,
+    /// It, once it is open.
+    store: Option<Store>,
+    url: Option<String>,
+    left: Option<String>,
+    commits: BTreeSet<VertexName>,
+}
+
+/// A walk through several stores.
+struct WalkAcross<'a> {
+    own: &'a Store,
+    transaction: Option<Id>,
+    id: Id,
+    options: TraceOptions,
+    /// Commits that were gone on from in their own stores, with the hops to them.
+    done: HashMap<VertexName, u32>,
+    others: BTreeMap<Id, OtherStore>,
+}
+
+/// Commits to go on from, by their stores.
+type Pending = BTreeMap<Id, Vec<Step>>;
+
+impl WalkAcross<'_> {
+    /// Goes on from what was found in the own store.
+    fn follow(&mut self, found: Lineage) -> Result<Lineage> {
+        let mut pending = self.pending(self.id, &found)?;
+        let mut all = Gathered::of(found);
+        while let Some((id, starts)) = pending.pop_first() {
+            // A later one may have led there with fewer hops.
+            let starts: Vec<Step> =
+                starts.into_iter().filter(|step| self.done.get(&step.name) == Some(&step.depth)).collect();
+            let left = self.options.limit.saturating_sub(all.depths.len());
+            if starts.is_empty() {
+                continue;
+            }
+            if left == 0 {
+                all.lineage.truncated = true;
+                break;
+            }
+            let options = TraceOptions { limit: left.saturating_add(starts.len()), ..self.options };
+            let Some(part) = self.trace_in(id, &starts, &options)? else { continue };
+            for (id, more) in self.pending(id, &part)? {
+                pending.entry(id).or_default().extend(more);
+            }
+            all.add(part);
+        }
+        Ok(all.finish())
+    }
+
+    /// Goes on in one store. An error of another one is noted.
+    fn trace_in(&mut self, id: Id, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
+        if id == self.id {
+            return self.own.graph().trace_on(starts, options, self.transaction);
+        }
+        let Some(other) = self.others.get_mut(&id) else { return Ok(None) };
+        if other.store.is_none() {
+            other.left = other.urls.is_empty().then(|| "nothing says where it is".to_owned());
+            for url in &other.urls {
+                match open(url, id) {
+                    Ok(store) => {
+                        (other.store, other.url, other.left) = (Some(store), Some(url.clone()), None);
+                        break;
+                    }
+                    Err(error) => (other.url, other.left) = (Some(url.clone()), Some(error.to_string())),
+                }
+            }
+        }
+        let Some(store) = &other.store else { return Ok(None) };
+        match store.graph().trace_on(starts, options, None) {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                other.left = Some(error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Commits of other stores in what was found in one, as far as they are new or nearer.
+    fn pending(&mut self, within: Id, found: &Lineage) -> Result<Pending> {
+        let urls = urls(found);
+        let mut pending = Pending::new();
+        for step in found.vertices.iter().filter(|step| &*step.name.kind == "commit") {
+            let Some(commit) = CommitId::parse(&step.name.id) else { continue };
+            if commit.store != within && commit.store != self.id {
+                self.note(commit.store, step, &urls, within)?;
+            }
+            let nearer = self.done.get(&step.name).is_none_or(|known| step.depth < *known);
+            if !nearer {
+                continue;
+            }
+            self.done.insert(step.name.clone(), step.depth);
+            // The walk in its own store has gone on from it already.
+            if commit.store != within && self.options.depth.is_none_or(|most| step.depth < most) {
+                pending.entry(commit.store).or_default().push(step.clone());
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Notes a commit of another store, and where that may be.
+    fn note(
+        &mut self,
+        id: Id,
+        step: &Step,
+        urls: &HashMap<&VertexName, BTreeSet<&str>>,
+        within: Id,
+    ) -> Result<()> {
+        let new = OtherStore {
+            urls: BTreeSet::new(),
+            store: None,
+            url: None,
+            left: None,
+            commits: BTreeSet::new(),
+        };
+        let other = self.others.entry(id).or_insert(new);
+        other.commits.insert(step.name.clone());
+        other.urls.extend(urls.get(&step.name).into_iter().flatten().map(|url| (*url).to_owned()));
+        if other.urls.is_empty() && within == self.id {
+            // Who asks for the commit itself meets nobody that read it on the way up.
+            let graph = self.own.graph();
+            let readers =
+                graph.edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), self.transaction)?;
+            other.urls.extend(readers.iter().filter_map(url).map(str::to_owned));
+        }
+        Ok(())
+    }
+
+    /// The other stores, as they turned out.
+    fn stores(self) -> Vec<LineageStore> {
+        let one = |(id, other): (Id, OtherStore)| {
+            let url = other.url.or_else(|| other.urls.first().cloned());
+            LineageStore { id, url, commits: other.commits.len() as u64, left: other.left }
+        };
+        self.others.into_iter().map(one).collect()
+    }
+}
+
+/// The store that a read says it was from.
+fn url(read: &Relation) -> Option<&str> {
+    read.props.iter().find_map(|(name, value)| match value {
+        Value::Text(url) if name == "store" => Some(url.as_str()),
+        _ => None,
+    })
+}
+
+/// Where the stores of commits are, as those say who read them.
+fn urls(found: &Lineage) -> HashMap<&VertexName, BTreeSet<&str>> {
+    let mut urls: HashMap<&VertexName, BTreeSet<&str>> = HashMap::new();
+    for read in found.edges.iter().filter(|edge| edge.kind == "read" && &*edge.far.kind == "commit") {
+        urls.entry(&read.far).or_default().extend(url(read));
+    }
+    urls
+}
+
+/// What makes a relation of several stores one.
+type Identity = (String, VertexName, VertexName, u64, u32);
+
+fn identity(edge: &Relation) -> Identity {
+    (edge.kind.clone(), edge.near.clone(), edge.far.clone(), edge.stamp, edge.user)
+}
+
+/// What all stores gave.
+struct Gathered {
+    lineage: Lineage,
+    depths: HashMap<VertexName, u32>,
+    known: BTreeSet<Identity>,
+}
+
+impl Gathered {
+    fn of(lineage: Lineage) -> Gathered {
+        let depths = lineage.vertices.iter().map(|step| (step.name.clone(), step.depth)).collect();
+        let known = lineage.edges.iter().map(identity).collect();
+        Gathered { lineage, depths, known }
+    }
+
+    fn add(&mut self, part: Lineage) {
+        for Step { name, depth } in part.vertices {
+            let known = self.depths.entry(name).or_insert(depth);
+            *known = (*known).min(depth);
+        }
+        for edge in part.edges {
+            if self.known.insert(identity(&edge)) {
+                self.lineage.edges.push(edge);
+            }
+        }
+        self.lineage.reverses.extend(part.reverses);
+        self.lineage.truncated |= part.truncated;
+    }
+
+    fn finish(self) -> Lineage {
+        let Gathered { mut lineage, depths, .. } = self;
+        let mut vertices: Vec<Step> = depths.into_iter().map(|(name, depth)| Step { name, depth }).collect();
+        let root = lineage.root.clone();
+        vertices.sort_by(|a, b| (a.name != root, a.depth, &a.name).cmp(&(b.name != root, b.depth, &b.name)));
+        lineage.vertices = vertices;
+        let edges = &mut lineage.edges;
+        edges.sort_by(|a, b| (a.stamp, &a.near, &a.kind, &a.far).cmp(&(b.stamp, &b.near, &b.kind, &b.far)));
+        lineage
+    }
+}
