@@ -554,8 +554,9 @@ class Graph:
         self, x: Any, format: str = "prov-json", path: str | os.PathLike[str] | None = None
     ) -> str | None:
         """Where `x` came from, for others: as "prov-json", "openlineage", "ro-crate", "dot" or "svg", with
-        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is, others go on
-        in other stores as in `trace`. Returns the text, or writes it to `path`. NotFound where nothing names `x`.
+        the users who ran what made it. `x` is what `trace` takes; a lineage is exported as it is, others go
+        on in other stores as in `trace`. Returns the text, or writes it to `path`. NotFound where nothing
+        names `x`.
         """
         return self._read.export(subject(x), format, path)
 
@@ -569,10 +570,9 @@ class Graph:
 
     def script(self, x: Any) -> str:
         """Commands for ``sh`` that rebuild `x`, which is what `trace` takes: what ran upstream, by cause,
-        each in its folder, with its environment and arguments; of a lineage what is in it,
-        else what ran for this store. It stops where an
-        input is not what it was, and where a secret is not set. NotFound where no execution wrote `x`, or
-        nothing says its command.
+        each in its folder, with its environment and arguments; of a lineage what is in it, else what this
+        store has. It stops where an input is not what it was, and where a secret is not set. NotFound where
+        no execution wrote `x`, or nothing says its command.
         """
         return self._read.script(subject(x))
 

@@ -19,8 +19,8 @@ _EXECUTIONS = ("job", "process")
 
 
 class LineageStore(NamedTuple):
-    """Another store that a lineage leads into: its id, its URL as it was read (None where nobody noted it),
-    how many of its commits there are, and why the lineage does not go on there, None where it does."""
+    """Another store that a lineage leads into: its `id`, its `url` when it was read (None where nobody noted
+    it), how many `commits` of it there are, and in `left` why the lineage does not go on there, or None."""
 
     id: str
     url: str | None
@@ -28,16 +28,18 @@ class LineageStore(NamedTuple):
     left: str | None
 
     def __str__(self) -> str:
-        return f"store {self.url or self.id}" + ("" if self.left is None else f" is not followed: {self.left}")
+        name = f"store {self.url or self.id}"
+        return name if self.left is None else f"{name} is not followed: {self.left}"
 
 
 class Lineage:
     """Vertices and the relations between them, from a root on. Made by ``g.trace``.
 
     `root` is what was asked for; `roots` are all of it, such as the commits that several fields came by;
-    `vertices` the pairs of type and id (the root first, then by hops), `edges`
-    the relations, each from its source, by stamp; `executions` the jobs and processes among the vertices;
-    `truncated` says whether a limit cut it off, `stores` in which other stores it goes on, or why not. ``print`` shows a tree, a notebook a picture.
+    `vertices` the pairs of type and id (the root first, then by hops), `edges` the relations, each from its
+    source, by stamp; `executions` the jobs and processes among the vertices; `truncated` says whether a limit
+    cut it off, `stores` in which other stores it goes on, or why not (`LineageStore`). ``print`` shows a
+    tree, a notebook a picture.
     """
 
     def __init__(self, graph: _Graph, row: tuple[Any, ...], direction: str) -> None:
