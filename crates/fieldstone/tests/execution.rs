@@ -368,7 +368,7 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
     assert_eq!(b.trace(&subject, &options, None).unwrap().vertices.len(), 3);
     // What the other store says of its executions is in what is exported.
-    let dossier = b.dossier_across(&subject, &options, None).unwrap();
+    let (dossier, _) = b.dossier_across(&subject, &options, None).unwrap();
     assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
     assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));
     assert_eq!(dossier.runs.len(), 4);

@@ -63,7 +63,7 @@ impl PyGraph {
     ) -> fieldstone::Result<Dossier> {
         match asked {
             AskedFor::Subject(subject) if across => {
-                self.handle.dossier_across(subject, &options(subject), self.transaction)
+                Ok(self.handle.dossier_across(subject, &options(subject), self.transaction)?.0)
             }
             AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), self.transaction),
             AskedFor::Traced(lineage, stores, at) => {

@@ -106,16 +106,22 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         out.text(script(&dossier)?)?;
         return Ok(store.close()?);
     }
+    if let Some(format) = arguments.format {
+        let (dossier, stores) = match arguments.one_store {
+            true => (store.dossier(&what, &options, None)?, Vec::new()),
+            false => store.dossier_across(&what, &options, None)?,
+        };
+        note_archived(&dossier.lineage, out);
+        note_left(&stores, out);
+        out.text(export(&dossier, format))?;
+        return Ok(store.close()?);
+    }
     let (lineage, stores) = match arguments.one_store {
         true => (store.trace(&what, &options, None)?, Vec::new()),
         false => store.trace_across(&what, &options, None)?,
     };
     note_archived(&lineage, out);
     note_left(&stores, out);
-    if let Some(format) = arguments.format {
-        out.text(export(&store.around_across(&lineage, &stores, options.at, None)?, format))?;
-        return Ok(store.close()?);
-    }
     if out.json() {
         let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
         let vertices = lineage

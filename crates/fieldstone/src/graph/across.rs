@@ -54,13 +54,13 @@ impl Store {
         subject: &LineageSubject,
         options: &TraceOptions,
         transaction: Option<Id>,
-    ) -> Result<Dossier> {
+    ) -> Result<(Dossier, Vec<LineageStore>)> {
         let own = self.dossier(subject, options, transaction)?;
         let (lineage, stores) = self.go_on(own.lineage.clone(), options, transaction)?;
-        match stores.is_empty() {
-            true => Ok(own),
-            false => self.around_across(&lineage, &stores, options.at, transaction),
+        if stores.is_empty() {
+            return Ok((own, stores));
         }
+        Ok((self.around_across(&lineage, &stores, options.at, transaction)?, stores))
     }
 
     /// Goes on in other stores from a lineage of this one.

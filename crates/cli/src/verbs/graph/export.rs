@@ -62,12 +62,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..TraceOptions::default()
     };
     let store = arguments.store.open()?;
-    let (lineage, stores) = match arguments.one_store {
-        true => (store.trace(&what, &options, None)?, Vec::new()),
-        false => store.trace_across(&what, &options, None)?,
+    let (dossier, stores) = match arguments.one_store {
+        true => (store.dossier(&what, &options, None)?, Vec::new()),
+        false => store.dossier_across(&what, &options, None)?,
     };
     note_left(&stores, out);
-    let dossier = store.around_across(&lineage, &stores, options.at, None)?;
     note_archived(&dossier.lineage, out);
     let text = export(&dossier, arguments.format);
     match &arguments.output {
