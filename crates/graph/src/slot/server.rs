@@ -3,7 +3,7 @@
 //! It waits for nothing and reads no clock but to time its work, so that a simulation can run many of them in one
 //! thread, in any order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
@@ -115,15 +115,15 @@ impl SlotServer {
         }
         let query = query_of(&message);
         if let Err(error) = self.take(from, message, out) {
-            if is_rows {
+            let asker = query.and_then(|query| self.queries.get(&query)).map(|query| query.asker);
+            match asker {
                 // Some of them may be among what was gathered.
-                self.fail_gathered(&error, out);
+                None if is_rows => self.fail_gathered(Some(from), &error, out),
+                asker => {
+                    let to = asker.unwrap_or(from.max(self.lead()));
+                    self.say(to, Message::failed(query.unwrap_or(0), &error), out);
+                }
             }
-            let to = match query.and_then(|query| self.queries.get(&query)) {
-                Some(query) => query.asker,
-                None => from.max(self.lead()),
-            };
-            self.say(to, Message::failed(query.unwrap_or(0), &error), out);
         }
         self.flush(out);
         Serving::On
@@ -170,13 +170,21 @@ impl SlotServer {
     /// Adds what was gathered; where that fails, whoever waits for it learns why.
     fn add_or_fail(&mut self, out: &mut Outgoing) {
         if let Err(error) = self.add_gathered(out) {
-            self.fail_gathered(&error, out);
+            self.fail_gathered(None, &error, out);
         }
     }
 
-    fn fail_gathered(&mut self, error: &Error, out: &mut Outgoing) {
-        for waiting in std::mem::take(&mut self.gathered).answers {
-            self.say(waiting.to.max(self.lead()), Message::failed(0, error), out);
+    /// Whoever waits for what was gathered learns that it is not here, and who sent more; the client that leads does
+    /// for slots, and where nobody waits.
+    fn fail_gathered(&mut self, from: Option<u32>, error: &Error, out: &mut Outgoing) {
+        let waiting = std::mem::take(&mut self.gathered).answers;
+        let asked = waiting.iter().map(|answer| answer.to).chain(from);
+        let mut clients: BTreeSet<u32> = asked.map(|end| end.max(self.lead())).collect();
+        if clients.is_empty() {
+            clients.insert(self.lead());
+        }
+        for client in clients {
+            self.say(client, Message::failed(0, error), out);
         }
     }
 
