@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use fieldstone_format::graph_segment::directory::{Directory, Section, Summary, T
 use fieldstone_format::{Id, block, crc};
 
 use super::outside;
+use crate::hashing::NumberHasher;
 
 /// Parts of the cache, each with a lock of its own.
 const SHARDS: usize = 16;
@@ -227,33 +228,6 @@ impl FileStorage {
 /// File, section, page.
 type PageKey = (u64, u8, u32);
 
-/// A hash of a few numbers that this process gave out: nobody can choose them so that they meet.
-#[derive(Debug, Default)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u8(&mut self, number: u8) {
-        self.write_u64(u64::from(number));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(u64::from(number));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // 2^64 by the golden ratio, and odd.
-        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-}
-
 /// Pages that were read, as many as fit; the ones that nobody asked for since they were looked at last go. Pages of
 /// rows go before others: they are most of the bytes, and what is in one is asked for seldom, while every step through
 /// the graph asks for places, offsets and names.
@@ -272,7 +246,7 @@ const ROWS_PART: usize = 4;
 #[derive(Debug, Default)]
 struct Shard {
     /// Each with whether it was asked for again.
-    pages: HashMap<PageKey, (Arc<[u8]>, bool), BuildHasherDefault<PageHasher>>,
+    pages: HashMap<PageKey, (Arc<[u8]>, bool), BuildHasherDefault<NumberHasher>>,
     rows: PageQueue,
     others: PageQueue,
 }

@@ -19,8 +19,8 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use super::delivery::Delivery;
 use super::network::Network;
+use crate::hashing::PlaceMap;
 use crate::partition::{Partition, Partitioner, Splits};
-use crate::places::PlaceMap;
 use crate::segment::Rows;
 use crate::travel::plan::TravelPlan;
 use crate::travel::{SlotFigures, StepFigures};

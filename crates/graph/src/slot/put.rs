@@ -23,8 +23,8 @@ use super::placed::{RowsFor, relation_rows, vertex_rows};
 use super::server::SlotServer;
 use super::shelf::VertexSplitting;
 use super::split::{Counted, Moving, Then, WaitingAnswer};
+use crate::hashing::RelationSet;
 use crate::partition::{Partition, Partitioner, Splits, Splitting};
-use crate::places::RelationSet;
 use crate::segment::{Segment, build};
 use crate::state::GraphState;
 

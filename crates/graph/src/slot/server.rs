@@ -15,8 +15,8 @@ use super::delivery::{Delivery, Outgoing};
 use super::query::SlotQuery;
 use super::shelf::SlotShelf;
 use super::split::{Counted, Gathered, Moving};
+use crate::hashing::PlaceMap;
 use crate::partition::Partitioner;
-use crate::places::PlaceMap;
 
 /// A slot. See the module.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fieldstone_core::Result;
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::hashing::PlaceMap;
 use crate::partition::Splits;
-use crate::places::PlaceMap;
 use crate::segment::{Segment, merge_young};
 
 /// The partitions of a vertex that are split, as one slot knows it.

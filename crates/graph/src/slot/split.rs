@@ -3,7 +3,7 @@
 use fieldstone_format::graph_message::rows::PlacedRows;
 use fieldstone_format::graph_message::{Message, VertexPartition};
 
-use crate::places::RelationSet;
+use crate::hashing::RelationSet;
 use crate::segment::Rows;
 
 /// How many relations of a vertex are here: in the one partition of it that may still grow.
