@@ -122,29 +122,30 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
     table.finish(out)
 }
 
-/// Prints relations that were found, a line each.
-pub fn print_relations(graph: &Graph, found: &[Relation], out: &mut Out) -> Done {
+/// Prints relations, a line each. `near`: with the vertex that they are seen from, where that is not the same in all.
+pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut Out) -> Done {
     if out.json() {
         return out.items("edges", found.iter().map(|edge| Ok(edge_json(edge, &graph.user_name(edge.user)))));
     }
-    let mut table = Table::new([
-        Column::text("vertex").least(16).rank(9),
-        Column::text("type").least(8).rank(7),
+    let vertex = near.then(|| Column::text("vertex").least(16).rank(10));
+    let mut table = Table::new(vertex.into_iter().chain([
+        Column::text("type").least(8).rank(9),
         Column::text("far end").least(16).rank(8),
         Column::text("time").rank(6),
         Column::text("user").least(4).rank(4),
         Column::text("properties").least(8).rank(5),
-    ]);
+    ]));
     for edge in found {
-        let row = vec![
-            edge.near.to_string(),
-            edge.kind.clone(),
+        let kind = if edge.deleted { format!("{} deleted", edge.kind) } else { edge.kind.clone() };
+        let vertex = near.then(|| edge.near.to_string());
+        let row = vertex.into_iter().chain([
+            kind,
             edge.far.to_string(),
             moment_cell(edge.time),
             graph.user_name(edge.user),
             props_or_url(&edge.props, edge.archived.as_deref()),
-        ];
-        table.row(row, out)?;
+        ]);
+        table.row(row.collect(), out)?;
     }
     table.finish(out)
 }

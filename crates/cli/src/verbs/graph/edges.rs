@@ -3,10 +3,8 @@
 use clap::Args;
 use fieldstone::graph::Versions;
 
-use crate::catalog::moment_cell;
-use crate::graph::{Graphed, edge_json, props_or_url, stamp, vertex};
+use crate::graph::{Graphed, print_relations, stamp, vertex};
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,26 +50,5 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let graph = store.graph();
     let edges = graph.edges(&name, arguments.kind.as_deref(), versions, arguments.limit, None)?;
-    if out.json() {
-        return out.items("edges", edges.iter().map(|edge| Ok(edge_json(edge, &graph.user_name(edge.user)))));
-    }
-    let mut table = Table::new([
-        Column::text("type").least(8).rank(9),
-        Column::text("far end").least(16).rank(8),
-        Column::text("time").rank(6),
-        Column::text("user").least(4).rank(4),
-        Column::text("properties").least(8).rank(5),
-    ]);
-    for edge in &edges {
-        let kind = if edge.deleted { format!("{} deleted", edge.kind) } else { edge.kind.clone() };
-        let row = vec![
-            kind,
-            edge.far.to_string(),
-            moment_cell(edge.time),
-            graph.user_name(edge.user),
-            props_or_url(&edge.props, edge.archived.as_deref()),
-        ];
-        table.row(row, out)?;
-    }
-    table.finish(out)
+    print_relations(graph, &edges, false, out)
 }

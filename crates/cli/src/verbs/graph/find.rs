@@ -51,6 +51,6 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let graph = store.graph();
     match graph.find_by_type(&arguments.kind, &tests, at, arguments.limit, None)? {
         TypeMatches::Vertices(found) => print_vertices(graph, &found, out),
-        TypeMatches::Relations(found) => print_relations(graph, &found, out),
+        TypeMatches::Relations(found) => print_relations(graph, &found, true, out),
     }
 }
