@@ -16,7 +16,7 @@ use std::io;
 
 use fieldstone_core::geometry::{Scalar, Summary};
 use fieldstone_core::{Code, Error, Result};
-use zstd::bulk::Decompressor;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::bytes::{Cursor, Put};
 use crate::crc;
@@ -50,7 +50,7 @@ pub struct Block {
 /// Compresses with zstd at `level`, or keeps the bytes where that does not make them shorter.
 pub fn pack(raw: &[u8], level: Option<i32>) -> Cow<'_, [u8]> {
     let Some(level) = level else { return Cow::Borrowed(raw) };
-    match zstd::bulk::compress(raw, level) {
+    match compress(raw, level) {
         Ok(packed) if packed.len() < raw.len() => Cow::Owned(packed),
         _ => Cow::Borrowed(raw),
     }
@@ -95,6 +95,21 @@ pub fn unpack_checked(stored: &[u8], out: &mut [u8]) -> Result<()> {
 thread_local! {
     /// What takes longer to make than a small block takes to decompress.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    /// The same of compression, with the level that it was made for.
+    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+}
+
+fn compress(raw: &[u8], level: i32) -> io::Result<Vec<u8>> {
+    let with_own = COMPRESSOR.try_with(|slot| {
+        let mut slot = slot.borrow_mut();
+        let own = match slot.take() {
+            Some((made_for, own)) if made_for == level => own,
+            _ => Compressor::new(level)?,
+        };
+        slot.insert((level, own)).1.compress(raw)
+    });
+    // A thread that is ending has none any more.
+    with_own.unwrap_or_else(|_| Compressor::new(level)?.compress(raw))
 }
 
 fn decompress(stored: &[u8], out: &mut [u8]) -> io::Result<usize> {

@@ -46,11 +46,13 @@ const SETTLED: u64 = 1_000_000_000;
 /// Bytes after which they are written whenever they came.
 const FLOOD: u64 = 64 << 20;
 /// Bytes of segments in memory after which a read waits for those that are being written.
-const FULL: u64 = 256 << 20;
+const FULL: u64 = 128 << 20;
+/// Bytes of records that are applied at once: as rows and segments they take several times as much.
+const STEP: usize = 16 << 20;
 /// The same at the end, when others are to find it there.
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
-const CACHE: usize = 256 << 20;
+const CACHE: usize = 128 << 20;
 /// Most differences that are reported.
 const NOTES: usize = 100;
 /// Name of the folder in the store's.
@@ -400,7 +402,7 @@ impl GraphInner {
     }
 
     fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
-        let pace = Pace::usual(&*self.env.clock);
+        let pace = Pace { bytes: STEP, ..Pace::usual(&*self.env.clock) };
         follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
     }
 

@@ -18,6 +18,7 @@ mod build;
 mod cursor;
 pub mod index;
 mod merge;
+mod packer;
 mod route;
 mod rows;
 mod storage;

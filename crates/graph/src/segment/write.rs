@@ -1,18 +1,18 @@
 //! What a segment is made with: sections that grow while vertices are written in the order of their places.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, write_all_at};
 use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
 use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::graph::{Archive, Record, TypeDecl};
 use fieldstone_format::graph_segment::adjacency::{AdjacencyWriter, EdgeVersion};
 use fieldstone_format::graph_segment::directory::{Directory, Page, Pages, Section, Summary};
 use fieldstone_format::graph_segment::rows::{VertexVersion, put_name, put_row, put_target_row, put_vertex};
 use fieldstone_format::graph_segment::{CommitKnown, OFFSETS_BYTES, PAGE, VertexPlace};
-use fieldstone_format::{Id, block, crc};
 
+use super::packer::{PackedPage, PagePacker};
 use super::{ArchiveRow, Storage, Tombstone, TypeRow};
 
 /// Where a segment's bytes go.
@@ -53,6 +53,9 @@ pub struct FileSink {
     /// What of each section fills no page yet.
     open: Vec<Vec<u8>>,
     sections: Vec<Pages>,
+    packer: Option<PagePacker>,
+    /// Pages of all sections so far.
+    pages: usize,
     /// Pages that wait to be written, and where they will stand.
     waiting: Vec<u8>,
     offset: u64,
@@ -60,14 +63,22 @@ pub struct FileSink {
 
 /// Bytes that are written by one call.
 const WRITE: usize = 1 << 20;
-const LEVEL: i32 = 1;
+/// Pages after which a file is worth a thread.
+const SMALL: usize = 64;
 
 impl FileSink {
     /// Writes to an empty file.
     pub fn new(file: Arc<dyn DiskFile>, path: &std::path::Path) -> FileSink {
-        let open = Section::ALL.into_iter().map(|_| Vec::with_capacity(PAGE)).collect();
-        let sections = Section::ALL.into_iter().map(|_| Pages::default()).collect();
-        FileSink { file, path: path.to_owned(), open, sections, waiting: Vec::new(), offset: 0 }
+        FileSink {
+            file,
+            path: path.to_owned(),
+            open: Section::ALL.into_iter().map(|_| Vec::with_capacity(PAGE)).collect(),
+            sections: Section::ALL.into_iter().map(|_| Pages::default()).collect(),
+            packer: None,
+            pages: 0,
+            waiting: Vec::new(),
+            offset: 0,
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -78,17 +89,24 @@ impl FileSink {
     }
 
     fn page(&mut self, section: Section) -> Result<()> {
-        let raw = std::mem::take(&mut self.open[section as usize]);
-        // Places are hashes: they do not become shorter.
-        let stored = block::pack(&raw, (section != Section::Places).then_some(LEVEL));
-        let page = Page { offset: self.offset, stored: stored.len() as u32, crc: crc(&stored) };
-        self.sections[section as usize].pages.push(page);
+        let raw = std::mem::replace(&mut self.open[section as usize], Vec::with_capacity(PAGE));
+        self.pages += 1;
+        if self.pages == SMALL {
+            self.packer = PagePacker::start();
+        }
+        let packed = match &mut self.packer {
+            Some(packer) => packer.give(section, raw)?,
+            None => Some(PackedPage::of(section, raw)),
+        };
+        packed.map_or(Ok(()), |page| self.add(&page))
+    }
+
+    fn add(&mut self, page: &PackedPage) -> Result<()> {
+        let PackedPage { section, stored, crc } = page;
+        let place = Page { offset: self.offset, stored: stored.len() as u32, crc: *crc };
+        self.sections[*section as usize].pages.push(place);
         self.offset += stored.len() as u64;
-        // A vector takes all.
-        let _ = self.waiting.write_all(&stored);
-        let mut raw = raw;
-        raw.clear();
-        self.open[section as usize] = raw;
+        self.waiting.extend_from_slice(stored);
         if self.waiting.len() >= WRITE { self.flush() } else { Ok(()) }
     }
 
@@ -97,6 +115,11 @@ impl FileSink {
         for section in Section::ALL {
             if !self.open[section as usize].is_empty() {
                 self.page(section)?;
+            }
+        }
+        if let Some(mut packer) = self.packer.take() {
+            while let Some(page) = packer.take()? {
+                self.add(&page)?;
             }
         }
         let directory = Directory { store, summary, sections: std::mem::take(&mut self.sections) }.encode();

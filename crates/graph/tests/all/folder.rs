@@ -6,9 +6,9 @@ use std::sync::Arc;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::Id;
-use fieldstone_format::graph::Record;
-use fieldstone_format::graph_segment::CommitKnown;
+use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::manifest::Manifest;
+use fieldstone_format::graph_segment::{CommitKnown, PAGE};
 use fieldstone_graph::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
 use fieldstone_graph::segment::{CommitOrder, PageCache, Rows, Segment, build};
 use fieldstone_graph::state::GraphState;
@@ -191,4 +191,40 @@ fn many_small_segments_become_few_and_all_may_become_one() {
     let one = save(&folder(&env), &room.1, Manifest::default(), number + 1, MergeOlder::All).unwrap();
     assert_eq!(one.1.len(), 1);
     assert_eq!(dump(&GraphState::of(one.1)).unwrap(), whole);
+}
+
+/// A large file goes through a thread: its pages are those that one call after another makes.
+#[test]
+fn a_large_segment_is_written_the_same_each_time_and_says_what_it_said() {
+    let row = |i: u64| RelationRow {
+        kind: "read".into(),
+        source: VertexName::new("job", &(i / 10).to_string()),
+        target: VertexName::new("file", &format!("/data/{}", i.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+        version: Version { stamp: 1 + i, time: 0, deleted: false },
+        until: None,
+        props: Props::default(),
+    };
+    let mut rows = Rows::default();
+    let known = CommitKnown { since: 1, stamp: 1 };
+    rows.begin(CommitOrder { known, user: 1 });
+    let records = Record::Relations((0..40_000).map(row).collect());
+    rows.add(CommitOrder { known, user: 1 }, &records.encode()).unwrap();
+    let segment = Arc::new(build(&rows).unwrap());
+    let whole = dump(&GraphState::of(vec![segment.clone()])).unwrap();
+    let written = [7, 8].map(|seed| {
+        let env = SimWorld::new(seed).process("a");
+        let saved = save(&folder(&env), &[segment.clone()], Manifest::default(), 0, MergeOlder::None);
+        let (_, segments) = saved.unwrap();
+        assert!(!segments[0].is_in_memory());
+        assert!(segments[0].bytes > 64 * PAGE as u64, "{} bytes are few pages", segments[0].bytes);
+        // Through a cache of its own, so that each page is read from the file and its sum compared.
+        let (_, read) = folder(&env).load().unwrap();
+        assert_eq!(dump(&GraphState::of(read)).unwrap(), whole);
+        let named = names(&env).into_iter().find(|name| name.ends_with(".segment")).unwrap();
+        let file = env.disk.open_plain(&Path::new("/graph").join(named), false).unwrap();
+        let mut bytes = vec![0; file.stat().unwrap().len as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        bytes
+    });
+    assert!(written[0] == written[1], "the order of pages depends on the thread");
 }

@@ -1,16 +1,20 @@
 //! The graph is a view of the logs: the journal's suite of behaviours.
 
+use std::sync::Arc;
+
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_format::Id;
-use fieldstone_format::graph::Record;
+use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning};
 use fieldstone_format::log::SideRecord;
 use fieldstone_graph::slot::SlotOptions;
-use fieldstone_graph::view::{GraphView, SlotHost};
+use fieldstone_graph::state::GraphState;
+use fieldstone_graph::view::{GraphView, SlotHost, dump};
 use fieldstone_journal::conformance::history::History;
 use fieldstone_journal::conformance::view::{Harness, run_all};
-use fieldstone_journal::view::View;
+use fieldstone_journal::feed::Commit;
+use fieldstone_journal::view::{View, Wait};
 use fieldstone_testkit::Random;
 
 use crate::common;
@@ -48,4 +52,40 @@ fn it_shows_them_cut_into_slots() {
         let partitioning = Partitioning { slots, scheme, threshold: 1, ..Partitioning::default() };
         run_all(|| Views(Some(partitioning)), 0..8).unwrap();
     }
+}
+
+/// A transaction of many relations is built in parts, side by side: the same row in two of them stays one row, and
+/// the newest counts whichever part it is in.
+#[test]
+fn a_large_transaction_says_what_its_commits_say_one_by_one() {
+    let log = Id([1; 16]);
+    let commit = |sequence: u64| {
+        let row = |i: u64| RelationRow {
+            kind: "read".into(),
+            source: VertexName::new("job", &(i % 500).to_string()),
+            target: VertexName::new("file", &(i / 500).to_string()),
+            version: Version { stamp: sequence, time: 0, deleted: i % 7 == sequence },
+            until: None,
+            props: Props::default(),
+        };
+        let rows = (0..30_000).map(|i| row(i * (1 + sequence % 2))).collect();
+        let side = vec![Record::Relations(rows).encode()];
+        Commit { writer: log, owner: 1, sequence, stamp: sequence, time: 0, transaction: None, side }
+    };
+    let commits: Vec<Commit> = (1..=7).map(commit).collect();
+    let (mut together, mut alone) = (GraphView::new(), GraphView::new());
+    together.begin(Wait::Yes).unwrap();
+    for commit in &commits {
+        together.commit(commit).unwrap();
+        together.mark(log, commit.sequence).unwrap();
+        alone.begin(Wait::Yes).unwrap();
+        alone.commit(commit).unwrap();
+        alone.mark(log, commit.sequence).unwrap();
+        alone.end().unwrap();
+    }
+    together.end().unwrap();
+    assert!(together.dump().unwrap() == alone.dump().unwrap());
+    // As one segment that is built of all of it.
+    let whole = GraphView::segment_of(&commits).unwrap().unwrap();
+    assert!(together.dump().unwrap() == dump(&GraphState::of(vec![Arc::new(whole)])).unwrap());
 }

@@ -12,6 +12,9 @@
 //!
 //! Where a transaction that was whole is not what it was, everything is applied again.
 
+mod applied;
+mod draft;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,116 +23,26 @@ use fieldstone_core::env::Clock;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::is_graph;
-use fieldstone_format::graph_segment::manifest::{Manifest, SplitVertex};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
-use crate::partition::{Partition, Splits};
-use crate::segment::{CommitOrder, KeepHalves, Rows, Segment, build, merge_young};
-use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
+use crate::folder::{SavedSlots, SegmentFolder};
+use crate::segment::{CommitOrder, Rows, Segment, build, merge_young};
+use crate::slot::shelf::ShelfContent;
 use crate::slot::{SlotCluster, SlotOptions};
 use crate::state::GraphState;
 
-/// Bytes in memory after which segments are written to disk before more is applied.
-const SPILL: u64 = 128 << 20;
+pub use applied::{Applied, Frozen};
+use applied::{shelved, spill};
+use draft::{Draft, build_beside};
+
 /// Most notes on damage that are kept.
 const NOTES: usize = 100;
-
-/// What the view holds between its transactions.
-#[derive(Debug, Clone, Default)]
-pub struct Applied {
-    /// Segments of what is there for good, slot by slot, of each the older first.
-    pub segments: Vec<Arc<Segment>>,
-    /// The slots, where there are several.
-    slots: Option<Arc<SlotCluster>>,
-    /// How far each log is applied.
-    pub marks: Marks,
-    /// Commits of transactions that may still change.
-    pub prepared: Vec<Arc<Commit>>,
-    /// Transactions of which segments hold something, each with a digest of what was decided.
-    pub decided: HashMap<Id, Vec<u8>>,
-    /// Grows by one with each transaction of the view.
-    pub generation: u64,
-    /// Records that cannot be read, each with its log.
-    pub damaged: Vec<String>,
-    /// The list of segments on disk that it began with, by its number; 0 for none.
-    pub saved: u64,
-}
-
-impl Applied {
-    /// What a list on disk says of it, but for the segments.
-    fn list(&self) -> Manifest {
-        let prepared = self.prepared.iter().map(|commit| (commit.writer, commit.sequence));
-        let mut manifest = Manifest {
-            marks: self.marks.iter().map(|(log, sequence)| (*log, *sequence)).collect(),
-            prepared: prepared.collect(),
-            decided: self.decided.iter().map(|(id, print)| (*id, print.clone())).collect(),
-            ..Manifest::default()
-        };
-        manifest.marks.sort_unstable();
-        manifest.decided.sort_unstable();
-        manifest
-    }
-
-    /// Bytes of segments that are in memory.
-    pub fn in_memory(&self) -> u64 {
-        self.segments.iter().filter(|segment| segment.is_in_memory()).map(|segment| segment.bytes).sum()
-    }
-
-    /// Takes what slots have by now.
-    fn take_slots(&mut self) {
-        if let Some(slots) = &self.slots {
-            let contents = slots.shelves().iter().map(|shelf| shelf.content());
-            self.segments = contents.flat_map(|content| content.segments).collect();
-        }
-    }
-}
-
-/// What is applied, to be written to disk.
-#[derive(Debug)]
-pub struct Frozen {
-    applied: Applied,
-    /// What each slot has; its segments stay as they are.
-    shelves: Vec<ShelfContent>,
-}
-
-impl Frozen {
-    fn of(applied: Applied) -> Frozen {
-        let shelves = match &applied.slots {
-            Some(slots) => slots.freeze(),
-            None => vec![ShelfContent { segments: applied.segments.clone(), ..ShelfContent::default() }],
-        };
-        Frozen { applied, shelves }
-    }
-
-    /// The number of the list on disk that it began with.
-    pub fn began_with(&self) -> u64 {
-        self.applied.saved
-    }
-
-    /// Writes what is in memory to disk; `None` where another process does or did.
-    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<SavedSlots>> {
-        let mut list = self.applied.list();
-        let mut keeps = Vec::new();
-        if let Some(slots) = &self.applied.slots {
-            list.partitioning = slots.partitioning();
-            list.splits = split_vertices(&self.shelves);
-            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| slots.keeps(slot, shelf)));
-        }
-        let keep = |i: usize| keeps.get(i).map(|keep| keep as &dyn KeepHalves);
-        let slots: Vec<SlotSegments<'_>> = self
-            .shelves
-            .iter()
-            .enumerate()
-            .map(|(i, shelf)| SlotSegments { segments: &shelf.segments, keep: keep(i) })
-            .collect();
-        folder.save(&slots, list, self.applied.saved, older)
-    }
-}
+/// Bytes in memory after which segments are written to disk while more is applied.
+const SPILL: u64 = 64 << 20;
 
 /// How a view is cut into slots, and how these run.
 #[derive(Debug, Clone)]
@@ -151,13 +64,6 @@ impl SlotHost {
         }
         SlotCluster::start(*partitioning, contents, clock, options).map(|slots| Some(Arc::new(slots)))
     }
-}
-
-/// What a transaction of the view has so far.
-#[derive(Debug, Default)]
-struct Draft {
-    applied: Applied,
-    rows: Rows,
 }
 
 /// The view. See the module.
@@ -343,7 +249,9 @@ impl GraphView {
                 let print = self.print(commit);
                 let draft = self.draft();
                 draft.applied.decided.extend(print);
-                add(&mut draft.rows, commit, known, &mut draft.applied.damaged);
+                let mut damaged = std::mem::take(&mut draft.applied.damaged);
+                add(draft.rows(), commit, known, &mut damaged);
+                draft.applied.damaged = damaged;
             }
         }
     }
@@ -359,55 +267,6 @@ impl GraphView {
         let state = GraphState::of(applied.segments.clone());
         if rows.is_empty() { Ok(state) } else { Ok(state.with([Arc::new(build(&rows)?)])) }
     }
-}
-
-/// Writes what is in memory to disk, where nobody else does.
-fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
-    let frozen = Frozen::of(applied);
-    let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
-    let Frozen { mut applied, .. } = frozen;
-    let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
-    if let Some(slots) = &applied.slots {
-        slots.shelves().iter().for_each(|shelf| shelf.thaw(segments.as_mut().and_then(Iterator::next)));
-    } else if let Some(segments) = segments {
-        applied.segments = segments.flatten().collect();
-    }
-    applied.take_slots();
-    applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
-    applied
-}
-
-/// What a list says of each slot's segments and splits.
-fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
-    let partitions = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
-    let splits: SplitTable = manifest
-        .splits
-        .iter()
-        .map(|of| {
-            let (known, finished) = (partitions(&of.split), partitions(&of.finished));
-            (VertexPlace(of.vertex), VertexSplitting { known, finished })
-        })
-        .collect();
-    let splits = Arc::new(splits);
-    let slots = usize::from(manifest.partitioning.slots);
-    let mut contents = vec![ShelfContent { segments: Vec::new(), splits }; slots];
-    for (live, segment) in manifest.segments.iter().zip(segments) {
-        if let Some(content) = contents.get_mut(usize::from(live.slot)) {
-            content.segments.push(segment.clone());
-        }
-    }
-    contents
-}
-
-/// What a list says of splits.
-fn split_vertices(shelves: &[ShelfContent]) -> Vec<SplitVertex> {
-    let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
-    let one = |(vertex, VertexSplitting { known, finished }): (VertexPlace, VertexSplitting)| SplitVertex {
-        vertex: vertex.0,
-        split: numbers(&known),
-        finished: numbers(&finished),
-    };
-    all_splits(shelves).into_iter().map(one).collect()
 }
 
 /// When a commit became known that is visible since a stamp. What is not decided yet is newer than all others.
@@ -445,7 +304,7 @@ impl View for GraphView {
     fn leave(&mut self) {}
 
     fn begin(&mut self, _: Wait) -> Result<bool> {
-        self.draft = Some(Draft { applied: self.applied.clone(), rows: Rows::default() });
+        self.draft = Some(Draft { applied: self.applied.clone(), rows: Vec::new() });
         Ok(true)
     }
 
@@ -493,22 +352,24 @@ impl View for GraphView {
         let Some(Draft { mut applied, rows }) = self.draft.take() else { return Ok(()) };
         // Segments that are being written stay as they are, unless all of it is made anew.
         let frozen = self.frozen.len().min(applied.segments.len());
-        match &applied.slots {
-            _ if rows.is_empty() => {}
-            Some(slots) => slots.insert(&rows)?,
-            None => {
-                applied.segments.push(Arc::new(build(&rows)?));
-                let mut young = applied.segments.split_off(frozen);
-                merge_young(&mut young)?;
-                applied.segments.append(&mut young);
-            }
-        }
-        applied.take_slots();
         // A long replay does not fit into memory. Where it cannot be written, it has to.
-        if let Some(folder) =
-            self.folder.as_ref().filter(|_| self.frozen.is_empty() && applied.in_memory() > SPILL)
-        {
-            applied = spill(applied, folder);
+        let full = self.frozen.is_empty() && applied.in_memory() > SPILL;
+        let folder = self.folder.as_deref().filter(|_| full);
+        if let Some(slots) = applied.slots.clone() {
+            rows.iter().try_for_each(|part| slots.insert(part))?;
+            applied.take_slots();
+            if let Some(folder) = folder {
+                applied = spill(applied, folder);
+            }
+        } else {
+            let (before, built) = build_beside(applied, &rows, folder);
+            applied = before;
+            let mut young = applied.segments.split_off(frozen);
+            for segment in built? {
+                young.push(Arc::new(segment));
+                merge_young(&mut young)?;
+            }
+            applied.segments.append(&mut young);
         }
         applied.generation = applied.generation.wrapping_add(1);
         self.state = Arc::new(self.visible(&applied)?);
@@ -530,7 +391,7 @@ impl View for GraphView {
         let draft = self.draft();
         let Applied { generation, saved, .. } = draft.applied;
         let applied = Applied { generation, saved, slots, ..Applied::default() };
-        *draft = Draft { applied, rows: Rows::default() };
+        *draft = Draft { applied, rows: Vec::new() };
         Ok(())
     }
 

@@ -1,0 +1,158 @@
+//! What the view has applied, and how it gets to disk: as a list of segments with a mark for each log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_format::graph_segment::manifest::{Manifest, SplitVertex};
+use fieldstone_journal::feed::Commit;
+use fieldstone_journal::view::Marks;
+
+use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
+use crate::partition::{Partition, Splits};
+use crate::segment::{KeepHalves, Segment};
+use crate::slot::SlotCluster;
+use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
+
+/// What the view holds between its transactions.
+#[derive(Debug, Clone, Default)]
+pub struct Applied {
+    /// Segments of what is there for good, slot by slot, of each the older first.
+    pub segments: Vec<Arc<Segment>>,
+    /// The slots, where there are several.
+    pub(super) slots: Option<Arc<SlotCluster>>,
+    /// How far each log is applied.
+    pub marks: Marks,
+    /// Commits of transactions that may still change.
+    pub prepared: Vec<Arc<Commit>>,
+    /// Transactions of which segments hold something, each with a digest of what was decided.
+    pub decided: HashMap<Id, Vec<u8>>,
+    /// Grows by one with each transaction of the view.
+    pub generation: u64,
+    /// Records that cannot be read, each with its log.
+    pub damaged: Vec<String>,
+    /// The list of segments on disk that it began with, by its number; 0 for none.
+    pub saved: u64,
+}
+
+impl Applied {
+    /// What a list on disk says of it, but for the segments.
+    fn list(&self) -> Manifest {
+        let prepared = self.prepared.iter().map(|commit| (commit.writer, commit.sequence));
+        let mut manifest = Manifest {
+            marks: self.marks.iter().map(|(log, sequence)| (*log, *sequence)).collect(),
+            prepared: prepared.collect(),
+            decided: self.decided.iter().map(|(id, print)| (*id, print.clone())).collect(),
+            ..Manifest::default()
+        };
+        manifest.marks.sort_unstable();
+        manifest.decided.sort_unstable();
+        manifest
+    }
+
+    /// Bytes of segments that are in memory.
+    pub fn in_memory(&self) -> u64 {
+        self.segments.iter().filter(|segment| segment.is_in_memory()).map(|segment| segment.bytes).sum()
+    }
+
+    /// Takes what slots have by now.
+    pub(super) fn take_slots(&mut self) {
+        if let Some(slots) = &self.slots {
+            let contents = slots.shelves().iter().map(|shelf| shelf.content());
+            self.segments = contents.flat_map(|content| content.segments).collect();
+        }
+    }
+}
+
+/// What is applied, to be written to disk.
+#[derive(Debug)]
+pub struct Frozen {
+    pub(super) applied: Applied,
+    /// What each slot has; its segments stay as they are.
+    shelves: Vec<ShelfContent>,
+}
+
+impl Frozen {
+    pub(super) fn of(applied: Applied) -> Frozen {
+        let shelves = match &applied.slots {
+            Some(slots) => slots.freeze(),
+            None => vec![ShelfContent { segments: applied.segments.clone(), ..ShelfContent::default() }],
+        };
+        Frozen { applied, shelves }
+    }
+
+    /// The number of the list on disk that it began with.
+    pub fn began_with(&self) -> u64 {
+        self.applied.saved
+    }
+
+    /// Writes what is in memory to disk; `None` where another process does or did.
+    pub fn save(&self, folder: &SegmentFolder, older: MergeOlder) -> Result<Option<SavedSlots>> {
+        let mut list = self.applied.list();
+        let mut keeps = Vec::new();
+        if let Some(slots) = &self.applied.slots {
+            list.partitioning = slots.partitioning();
+            list.splits = split_vertices(&self.shelves);
+            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| slots.keeps(slot, shelf)));
+        }
+        let keep = |i: usize| keeps.get(i).map(|keep| keep as &dyn KeepHalves);
+        let slots: Vec<SlotSegments<'_>> = self
+            .shelves
+            .iter()
+            .enumerate()
+            .map(|(i, shelf)| SlotSegments { segments: &shelf.segments, keep: keep(i) })
+            .collect();
+        folder.save(&slots, list, self.applied.saved, older)
+    }
+}
+
+/// Writes what is in memory to disk, where nobody else does.
+pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
+    let frozen = Frozen::of(applied);
+    let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
+    let Frozen { mut applied, .. } = frozen;
+    let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
+    if let Some(slots) = &applied.slots {
+        slots.shelves().iter().for_each(|shelf| shelf.thaw(segments.as_mut().and_then(Iterator::next)));
+    } else if let Some(segments) = segments {
+        applied.segments = segments.flatten().collect();
+    }
+    applied.take_slots();
+    applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
+    applied
+}
+
+/// What a list says of each slot's segments and splits.
+pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
+    let partitions = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
+    let splits: SplitTable = manifest
+        .splits
+        .iter()
+        .map(|of| {
+            let (known, finished) = (partitions(&of.split), partitions(&of.finished));
+            (VertexPlace(of.vertex), VertexSplitting { known, finished })
+        })
+        .collect();
+    let splits = Arc::new(splits);
+    let slots = usize::from(manifest.partitioning.slots);
+    let mut contents = vec![ShelfContent { segments: Vec::new(), splits }; slots];
+    for (live, segment) in manifest.segments.iter().zip(segments) {
+        if let Some(content) = contents.get_mut(usize::from(live.slot)) {
+            content.segments.push(segment.clone());
+        }
+    }
+    contents
+}
+
+/// What a list says of splits.
+fn split_vertices(shelves: &[ShelfContent]) -> Vec<SplitVertex> {
+    let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
+    let one = |(vertex, VertexSplitting { known, finished }): (VertexPlace, VertexSplitting)| SplitVertex {
+        vertex: vertex.0,
+        split: numbers(&known),
+        finished: numbers(&finished),
+    };
+    all_splits(shelves).into_iter().map(one).collect()
+}
