@@ -213,7 +213,8 @@ fn a_large_segment_is_written_the_same_each_time_and_says_what_it_said() {
     let whole = dump(&GraphState::of(vec![segment.clone()])).unwrap();
     let written = [7, 8].map(|seed| {
         let env = SimWorld::new(seed).process("a");
-        let saved = save(&folder(&env), &[segment.clone()], Manifest::default(), 0, MergeOlder::None);
+        let saved =
+            save(&folder(&env), std::slice::from_ref(&segment), Manifest::default(), 0, MergeOlder::None);
         let (_, segments) = saved.unwrap();
         assert!(!segments[0].is_in_memory());
         assert!(segments[0].bytes > 64 * PAGE as u64, "{} bytes are few pages", segments[0].bytes);
