@@ -28,6 +28,7 @@ use fieldstone_format::graph_segment::manifest::{Live, Manifest};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_journal::identity::random_id;
 
+use crate::parallel;
 use crate::segment::{FileSink, FileStorage, KeepHalves, PageCache, Segment, Storage, merge_kept};
 
 const MANIFEST: &str = "manifest";
@@ -42,45 +43,81 @@ const ROUNDS: usize = 8;
 const TIER: usize = 4;
 /// Largest segment of the first tier.
 const TIER_BYTES: u64 = 8 << 20;
-/// Bytes up to which all are made one where that is asked for: some seconds of work.
-const WHOLE: u64 = 1 << 30;
+/// Most segments that are written at once: each has its sources' pages in memory.
+const WRITERS_MAX: usize = 4;
 
 /// Which older segments are written again together with what is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeOlder {
     /// None: room is wanted in memory.
     None,
-    /// Those that stand in the way of few segments: a row is written again once in each tier.
-    Tiers,
-    /// All, unless they are too many.
-    All,
+    /// Those that stand in the way of few segments, as far as these and what is in memory are at most so many bytes: a row
+    /// is written again once in each tier.
+    Tiers(u64),
+    /// All that together have at most so many bytes become one: few segments are left, and none is much larger.
+    UpTo(u64),
 }
 
 fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).checked_ilog(TIER as u64).map_or(0, |tier| tier + 1)
 }
 
-/// From which of these segments on all become one: at the latest from the first that is in memory.
-fn merged_from(segments: &[Arc<Segment>], older: MergeOlder) -> usize {
-    let in_memory = segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len());
-    let sum = |part: &[Arc<Segment>]| part.iter().map(|segment| segment.bytes).sum::<u64>();
-    if older == MergeOlder::None {
-        return in_memory;
-    }
-    if older == MergeOlder::All && sum(segments) <= WHOLE {
-        return if segments.len() == 1 { in_memory } else { 0 };
-    }
-    let mut from = in_memory;
+fn sum(segments: &[Arc<Segment>]) -> u64 {
+    segments.iter().map(|segment| segment.bytes).sum()
+}
+
+/// From which of these segments on all become one of at most `largest` bytes, so that few of a tier are left: at the
+/// latest from the first that is in memory.
+fn merged_from(segments: &[Arc<Segment>], largest: u64) -> usize {
+    let mut from = in_memory(segments);
     loop {
         let own = tier(sum(&segments[from..]));
         let larger = segments[..from].iter().rposition(|segment| tier(segment.bytes) > own);
         let first = larger.map_or(0, |larger| larger + 1);
         let new = usize::from(from < segments.len());
-        if from == first || from - first + new < TIER {
+        if from == first || from - first + new < TIER || sum(&segments[first..]) > largest {
             return from;
         }
         from = first;
     }
+}
+
+/// The first segment that is in memory. Those on disk come before.
+fn in_memory(segments: &[Arc<Segment>]) -> usize {
+    segments.iter().position(|segment| segment.is_in_memory()).unwrap_or(segments.len())
+}
+
+/// The segments in parts, in their order. Each part becomes one; of one that is on disk alone nothing is written.
+fn merged(segments: &[Arc<Segment>], older: MergeOlder) -> Vec<&[Arc<Segment>]> {
+    match older {
+        MergeOlder::None => behind(segments, in_memory(segments)),
+        MergeOlder::Tiers(largest) => behind(segments, merged_from(segments, largest)),
+        MergeOlder::UpTo(largest) => grouped(segments, largest),
+    }
+}
+
+/// Each for itself, and from one on all together.
+fn behind(segments: &[Arc<Segment>], from: usize) -> Vec<&[Arc<Segment>]> {
+    let (before, rest) = segments.split_at(from);
+    let rest = (!rest.is_empty()).then_some(rest);
+    before.chunks(1).chain(rest).collect()
+}
+
+/// As many together as have at most so many bytes.
+fn grouped(segments: &[Arc<Segment>], largest: u64) -> Vec<&[Arc<Segment>]> {
+    let mut parts = Vec::new();
+    let mut rest = segments;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = rest.iter().take_while(|segment| {
+            bytes += segment.bytes;
+            bytes <= largest
+        });
+        let (part, others) = rest.split_at(fits.count().max(1));
+        parts.push(part);
+        rest = others;
+    }
+    parts
 }
 
 /// The segments of a slot, the older first, and which halves of relations of them are not written again.
@@ -212,13 +249,8 @@ impl SegmentFolder {
         let mut kept = Vec::with_capacity(slots.len());
         let mut live = Vec::new();
         for (slot, SlotSegments { segments, keep }) in (0..).zip(slots) {
-            let from = merged_from(segments, older);
-            let mut own = segments[..from].to_vec();
-            if from < segments.len() {
-                let part = (slots.len() > 1).then_some(slot);
-                let Some(new) = self.write(part, &segments[from..], *keep)? else { return Ok(None) };
-                own.push(new);
-            }
+            let folder = (slots.len() > 1).then_some(slot);
+            let own = self.write_parts(folder, &merged(segments, older), *keep)?;
             for segment in &own {
                 let name =
                     self.name_of(segment).ok_or_else(|| Error::internal("a segment in memory is listed"))?;
@@ -240,12 +272,28 @@ impl SegmentFolder {
         Some(parts.join("/"))
     }
 
+    /// Makes each part one segment on disk, some at a time.
+    fn write_parts(
+        &self,
+        slot: Option<u16>,
+        parts: &[&[Arc<Segment>]],
+        keep: Option<&dyn KeepHalves>,
+    ) -> Result<Vec<Arc<Segment>>> {
+        let stays = |part: &[Arc<Segment>]| part.len() == 1 && !part[0].is_in_memory();
+        let writers = parts.iter().filter(|part| !stays(part)).count().min(WRITERS_MAX);
+        let written = parallel::map(parts, writers, |part| match stays(part) {
+            true => Ok(part[0].clone()),
+            false => self.write(slot, part, keep),
+        });
+        written.into_iter().collect()
+    }
+
     fn write(
         &self,
         slot: Option<u16>,
         segments: &[Arc<Segment>],
         keep: Option<&dyn KeepHalves>,
-    ) -> Result<Option<Arc<Segment>>> {
+    ) -> Result<Arc<Segment>> {
         let mut name = format!("{}{SEGMENT}", random_id(&self.env));
         if let Some(slot) = slot {
             let folder = format!("{SLOT}{slot:03}");
@@ -264,7 +312,7 @@ impl SegmentFolder {
         let written =
             merge_kept(&sources, &mut sink, keep).and_then(|summary| sink.finish(self.store, summary));
         match written {
-            Ok(_) => self.open(&name).map(Some),
+            Ok(_) => self.open(&name),
             Err(error) => {
                 // Whoever writes next removes what is left.
                 let _ = self.env.disk.unlink(&path);

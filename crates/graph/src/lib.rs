@@ -33,6 +33,7 @@ pub mod folder;
 mod frame;
 mod hashing;
 pub mod live;
+mod parallel;
 pub mod partition;
 pub mod put;
 pub mod read;

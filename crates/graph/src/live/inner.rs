@@ -49,6 +49,11 @@ const FLOOD: u64 = 64 << 20;
 const FULL: u64 = 128 << 20;
 /// Bytes of records that are applied at once: as rows and segments they take several times as much.
 const STEP: usize = 16 << 20;
+/// Bytes of a segment that is made of others while the logs are followed: so many take some seconds, and a reader may wait
+/// for them.
+const LARGEST: u64 = 512 << 20;
+/// Bytes of a segment that a rebuild makes of others.
+pub(super) const WHOLE: u64 = 1 << 30;
 /// The same at the end, when others are to find it there.
 const SAVE_AT_END: u64 = 256 << 10;
 /// Bytes of pages of segments that a process keeps.
@@ -437,7 +442,7 @@ impl GraphInner {
         self.remake()?;
         drop(self.state(None)?);
         self.join_saving();
-        self.save(MergeOlder::All);
+        self.save(MergeOlder::UpTo(WHOLE));
         self.stats()
     }
 
@@ -492,7 +497,7 @@ impl GraphInner {
         // Where no thread can be started, they stay in memory.
         *saving = std::thread::Builder::new()
             .name("graph-save".into())
-            .spawn(move || inner.save(MergeOlder::Tiers))
+            .spawn(move || inner.save(MergeOlder::Tiers(LARGEST)))
             .ok();
     }
 
@@ -642,7 +647,7 @@ impl FlushParticipant for GraphInner {
         let least = if self.chosen.is_some() || cut { 1 } else { SAVE_AT_END };
         if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
             drop(view);
-            self.save(MergeOlder::Tiers);
+            self.save(MergeOlder::Tiers(LARGEST));
         }
     }
 }

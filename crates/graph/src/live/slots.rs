@@ -9,7 +9,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 
-use super::inner::{GraphInner, lock};
+use super::inner::{GraphInner, WHOLE, lock};
 use super::partitions::Partitions;
 use crate::folder::MergeOlder;
 use crate::slot::travels::{self, SlotTravel};
@@ -93,7 +93,7 @@ impl GraphInner {
         drop(self.state(None)?);
         self.settle()?;
         self.join_saving();
-        self.save(MergeOlder::All);
+        self.save(MergeOlder::UpTo(WHOLE));
         self.partitions()
     }
 

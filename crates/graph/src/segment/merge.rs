@@ -54,7 +54,7 @@ fn known_of(segment: &Segment) -> Result<Vec<CommitKnown>> {
 }
 
 /// Which halves of relations a merge writes: a slot leaves out what it has given away.
-pub trait KeepHalves: Debug {
+pub trait KeepHalves: Debug + Sync {
     /// Whether anything of a vertex is left out.
     fn leaves_out(&self, near: VertexPlace) -> bool;
 

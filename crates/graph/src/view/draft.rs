@@ -1,14 +1,13 @@
 //! A transaction of the view while it grows, and how its rows become segments: in parts, side by side.
 
-use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, thread};
+use std::thread;
 
 use fieldstone_core::Result;
 
 use super::applied::{Applied, spill};
 use crate::folder::SegmentFolder;
+use crate::parallel;
 use crate::segment::{Rows, Segment, build};
 
 /// Relations after which the next commit begins a part of its own: so many that a segment is worth a thread.
@@ -50,27 +49,5 @@ pub(super) fn build_beside(
 }
 
 fn build_all(parts: &[Rows]) -> Result<Vec<Segment>> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(parts.len());
-    if threads <= 1 {
-        return parts.iter().map(build).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let work = || -> Vec<(usize, Result<Segment>)> {
-        let mine = iter::from_fn(|| {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            parts.get(i).map(|part| (i, build(part)))
-        });
-        mine.collect()
-    };
-    let mut built = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut built = work();
-        for other in others {
-            // A panic there is a panic here, as without threads.
-            built.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        built
-    });
-    built.sort_unstable_by_key(|(i, _)| *i);
-    built.into_iter().map(|(_, segment)| segment).collect()
+    parallel::map(parts, THREADS_MAX, build).into_iter().collect()
 }

@@ -66,7 +66,7 @@ fn what_was_written_is_what_another_reads() {
             segments.push(segment(dice, rows));
             let whole = dump(&GraphState::of(segments.clone())).unwrap();
             let list = Manifest { marks: vec![(Id([1; 16]), number + 1)], ..Manifest::default() };
-            let saved = save(&folder(&env), &segments, list, number, MergeOlder::Tiers);
+            let saved = save(&folder(&env), &segments, list, number, MergeOlder::Tiers(u64::MAX));
             let (manifest, written) = saved.unwrap();
             assert!(written.iter().all(|segment| !segment.is_in_memory()));
             assert_eq!(dump(&GraphState::of(written.clone())).unwrap(), whole);
@@ -84,22 +84,22 @@ fn who_finds_the_lock_taken_or_a_newer_list_writes_nothing() {
     let world = SimWorld::new(1);
     let env = world.process("a");
     let own = [segment(&mut seeded(1), 9)];
-    let first = save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers);
+    let first = save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers(u64::MAX));
     assert!(first.is_some());
     let before = names(&env);
     assert!(
-        save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers).is_none(),
+        save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers(u64::MAX)).is_none(),
         "it is not the newest"
     );
     let lock = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     let text = format!("{} {}", env.identity.process(), env.identity.host());
     lock.write_at(text.as_bytes(), 0).unwrap();
-    assert!(save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers).is_none());
+    assert!(save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers(u64::MAX)).is_none());
     env.disk.unlink(Path::new("/graph/lock")).unwrap();
     let dead = env.disk.create_new(Path::new("/graph/lock")).unwrap();
     dead.write_at(format!("4000000 {}", env.identity.host()).as_bytes(), 0).unwrap();
     assert!(
-        save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers).is_some(),
+        save(&folder(&env), &own, Manifest::default(), 1, MergeOlder::Tiers(u64::MAX)).is_some(),
         "who had it is gone"
     );
     assert_eq!(names(&env).len(), before.len());
@@ -111,7 +111,7 @@ fn a_flipped_byte_gives_the_same_answer_or_none() {
     let world = SimWorld::new(3);
     let env = world.process("a");
     let own = [segment(&mut seeded(3), 12)];
-    save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers).unwrap();
+    save(&folder(&env), &own, Manifest::default(), 0, MergeOlder::Tiers(u64::MAX)).unwrap();
     let whole = dump(&GraphState::of(own.to_vec())).unwrap();
     for name in names(&env) {
         let path = PathBuf::from("/graph").join(name);
@@ -161,7 +161,7 @@ fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
         let mut view = GraphView::new();
         apply(&mut view, 1, false);
         let frozen = view.freeze();
-        let saved = frozen.save(&folder(&env), MergeOlder::Tiers).unwrap();
+        let saved = frozen.save(&folder(&env), MergeOlder::Tiers(u64::MAX)).unwrap();
         assert!(saved.is_some());
         apply(&mut view, 2, anew);
         let before = view.dump().unwrap();
@@ -179,7 +179,7 @@ fn many_small_segments_become_few_and_all_may_become_one() {
     let (mut segments, mut number): (Vec<Arc<Segment>>, u64) = (Vec::new(), 0);
     for _ in 0..30 {
         segments.push(segment(dice, 3));
-        let saved = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::Tiers);
+        let saved = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::Tiers(u64::MAX));
         let (manifest, written) = saved.unwrap();
         (segments, number) = (written, manifest.generation);
         assert!(segments.len() < 4, "{} segments of the first tier", segments.len());
@@ -188,9 +188,60 @@ fn many_small_segments_become_few_and_all_may_become_one() {
     segments.push(segment(dice, 0));
     let room = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::None).unwrap();
     assert_eq!(room.1.len(), segments.len(), "those on the disk stay as they are");
-    let one = save(&folder(&env), &room.1, Manifest::default(), number + 1, MergeOlder::All).unwrap();
+    let one =
+        save(&folder(&env), &room.1, Manifest::default(), number + 1, MergeOlder::UpTo(u64::MAX)).unwrap();
     assert_eq!(one.1.len(), 1);
     assert_eq!(dump(&GraphState::of(one.1)).unwrap(), whole);
+}
+
+/// Where four of a tier are more than one may have, they stay as they are.
+#[test]
+fn segments_of_a_tier_become_one_unless_it_were_too_large() {
+    for (largest, left) in [(u64::MAX, 1), (1, 4)] {
+        let env = SimWorld::new(6).process("a");
+        let dice = &mut *seeded(6);
+        let (mut segments, mut number): (Vec<Arc<Segment>>, u64) = (Vec::new(), 0);
+        for _ in 0..4 {
+            segments.push(segment(dice, 3));
+            let older = MergeOlder::Tiers(largest);
+            let (manifest, written) =
+                save(&folder(&env), &segments, Manifest::default(), number, older).unwrap();
+            (segments, number) = (written, manifest.generation);
+        }
+        assert_eq!(segments.len(), left);
+    }
+}
+
+/// What is too much for one segment becomes several, each of what lies side by side in time.
+#[test]
+fn all_become_segments_of_a_given_size_at_most() {
+    let env = SimWorld::new(7).process("a");
+    let dice = &mut *seeded(7);
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    for number in 0..12 {
+        segments.push(segment(dice, 20));
+        let room = save(&folder(&env), &segments, Manifest::default(), number, MergeOlder::None).unwrap();
+        segments = room.1;
+    }
+    let whole = dump(&GraphState::of(segments.clone())).unwrap();
+    let largest = segments.iter().map(|segment| segment.bytes).max().unwrap();
+    segments.push(segment(dice, 20));
+    segments.push(segment(dice, 20));
+    let with_new = dump(&GraphState::of(segments.clone())).unwrap();
+    let few = save(&folder(&env), &segments, Manifest::default(), 12, MergeOlder::UpTo(4 * largest)).unwrap();
+    assert!((3..=5).contains(&few.1.len()), "{} segments", few.1.len());
+    assert!(few.1.iter().all(|segment| !segment.is_in_memory() && segment.bytes <= 4 * largest));
+    assert_eq!(dump(&GraphState::of(few.1.clone())).unwrap(), with_new);
+    assert_ne!(with_new, whole);
+    assert_eq!(names(&env).len(), 1 + few.1.len());
+    let (_, read) = folder(&env).load().unwrap();
+    assert_eq!(dump(&GraphState::of(read)).unwrap(), with_new);
+
+    let alone = save(&folder(&env), &few.1, Manifest::default(), 13, MergeOlder::UpTo(1)).unwrap();
+    let paths = |segments: &[Arc<Segment>]| -> Vec<_> {
+        segments.iter().map(|segment| segment.path().unwrap().to_owned()).collect()
+    };
+    assert_eq!(paths(&alone.1), paths(&few.1), "what is large enough is not written again");
 }
 
 /// A large file goes through a thread: its pages are those that one call after another makes.
