@@ -1,0 +1,11 @@
+//! The files of a group of sets: CDF-5 files that every netCDF tool opens, with the same bytes for any number of ranks.
+//!
+//! | module | |
+//! |---|---|
+//! | [`sets`] | sets, and how each is a variable |
+//! | [`organisation`] | which file a set goes to at a step |
+//! | [`image`] | the header of a file, and where its variables lie |
+
+pub mod image;
+pub mod organisation;
+pub mod sets;

@@ -1,0 +1,423 @@
+//! Which file a set goes to at a step: the paper's three levels of file organisation (SDM, section 3.3).
+//!
+//! | level | a file holds | its variables |
+//! |---|---|---|
+//! | 1 | a set at a step | fixed |
+//! | 2 | a set, all steps | records |
+//! | 3 | the sets of a group that are written at the same steps | records |
+//!
+//! Nothing here talks to anybody: ranks that make the same calls come to the same places.
+//!
+//! Invariants:
+//! * steps of a file ascend; what is written at a step that is not above them begins a new file, so a step that is written
+//!   again never changes what a file shows;
+//! * after a flush each record holds all variables of its file. While a step is being written nobody knows which sets it
+//!   will have: those of the last such step are expected, at first all. Where that turns out wrong, [`end_flush`] says
+//!   what is to be moved to files of the sets that came, before anybody sees it.
+//!
+//! [`end_flush`]: Organisation::end_flush
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How sets and steps are spread over files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// A file for each set and step.
+    One,
+    /// A file for each set.
+    Two,
+    /// A file for each group.
+    Three,
+}
+
+impl Level {
+    /// The level with this number.
+    pub fn from_number(number: u64) -> Option<Level> {
+        [Level::One, Level::Two, Level::Three].into_iter().find(|level| level.number() == number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u64 {
+        match self {
+            Level::One => 1,
+            Level::Two => 2,
+            Level::Three => 3,
+        }
+    }
+}
+
+/// Where a set stands at a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileSlot {
+    /// The file, by its number.
+    pub file: usize,
+    /// The variable in it, by its number among those that hold sets.
+    pub variable: usize,
+    /// The record; `None` where the variable has none.
+    pub record: Option<u64>,
+}
+
+/// A file, as far as its organisation goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlan {
+    /// The sets that are its variables, by their numbers in the group, ascending.
+    pub sets: Vec<usize>,
+    /// Steps of its records, ascending; of a file of fixed variables its one step.
+    pub steps: Vec<i64>,
+    /// Whether its variables have records.
+    pub has_records: bool,
+    /// How many files before it have these sets (and, without records, this step).
+    pub nth: usize,
+    /// How many of its steps were flushed: the first ones.
+    flushed: usize,
+}
+
+impl FilePlan {
+    /// Steps that a flush has made visible.
+    pub fn flushed(&self) -> &[i64] {
+        &self.steps[..self.flushed]
+    }
+}
+
+/// A slab that is copied before it is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlabMove {
+    /// Where it is.
+    pub from: FileSlot,
+    /// Where it belongs.
+    pub to: FileSlot,
+}
+
+/// What a flush makes visible.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlushedWrites {
+    /// Copies to be made before, in this order.
+    pub moves: Vec<SlabMove>,
+    /// Each set and step that was written, and where it stands.
+    pub places: Vec<(usize, i64, FileSlot)>,
+    /// Files of which something is shown.
+    pub files: BTreeSet<usize>,
+}
+
+/// The files of one group, in one attempt. See the module.
+#[derive(Debug)]
+pub struct Organisation {
+    level: Level,
+    /// Of each set whether its extent is another at each step: then each step is a file.
+    varying: Vec<bool>,
+    files: Vec<FilePlan>,
+    /// What was written since the last flush.
+    written: BTreeMap<(i64, usize), FileSlot>,
+    /// The sets that the last flushed step had in which a set was.
+    together: BTreeMap<usize, Vec<usize>>,
+}
+
+impl Organisation {
+    /// Of a group of sets, of each of which is said whether its extent varies.
+    pub fn new(level: Level, varying: Vec<bool>) -> Organisation {
+        Organisation {
+            level,
+            varying,
+            files: Vec::new(),
+            written: BTreeMap::new(),
+            together: BTreeMap::new(),
+        }
+    }
+
+    /// All files so far.
+    pub fn files(&self) -> &[FilePlan] {
+        &self.files
+    }
+
+    /// Whether anything was written since the last flush.
+    pub fn is_flushed(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// Where a set that was written since the last flush stands at a step.
+    pub fn written(&self, set: usize, step: i64) -> Option<FileSlot> {
+        self.written.get(&(step, set)).copied()
+    }
+
+    /// Where a set is to be written at a step. A step that was not flushed is written in place again.
+    pub fn place(&mut self, set: usize, step: i64) -> FileSlot {
+        if let Some(slot) = self.written(set, step) {
+            return slot;
+        }
+        let slot = self.open_slot(set, step).unwrap_or_else(|| {
+            let sets = self.expected(set, step);
+            self.next_slot(&sets, set, step)
+        });
+        self.written.insert((step, set), slot);
+        slot
+    }
+
+    /// A slot that waits for the set: another one of its file was written at the step.
+    fn open_slot(&self, set: usize, step: i64) -> Option<FileSlot> {
+        let mut others = self.written.range((step, 0)..=(step, usize::MAX));
+        others.find_map(|(_, slot)| {
+            let variable = self.files[slot.file].sets.iter().position(|other| *other == set)?;
+            slot.record.map(|_| FileSlot { variable, ..*slot })
+        })
+    }
+
+    /// The sets that are expected at a step at which `set` is the first of its file that is written.
+    fn expected(&self, set: usize, step: i64) -> Vec<usize> {
+        if self.level != Level::Three || self.varying[set] {
+            return vec![set];
+        }
+        let begun = |other: &usize| self.written.contains_key(&(step, *other));
+        match self.together.get(&set) {
+            // One of them has gone elsewhere at this step: they are not together.
+            Some(sets) if sets.iter().any(begun) => vec![set],
+            Some(sets) => sets.clone(),
+            None => (0..self.varying.len())
+                .filter(|other| {
+                    *other == set
+                        || !(self.varying[*other] || self.together.contains_key(other) || begun(other))
+                })
+                .collect(),
+        }
+    }
+
+    /// The next slot of the file of some sets; a new file where there is none, or its steps are not all below this one.
+    fn next_slot(&mut self, sets: &[usize], set: usize, step: i64) -> FileSlot {
+        let has_records = self.level != Level::One && !self.varying[set];
+        let alike = |file: &FilePlan| {
+            file.sets == sets && file.has_records == has_records && (has_records || file.steps == [step])
+        };
+        let last = self.files.iter().rposition(alike);
+        let goes_on =
+            last.filter(|last| has_records && self.files[*last].steps.last().is_none_or(|s| *s < step));
+        let file = goes_on.unwrap_or_else(|| {
+            let nth = self.files.iter().filter(|file| alike(file)).count();
+            self.files.push(FilePlan {
+                sets: sets.to_vec(),
+                steps: Vec::new(),
+                has_records,
+                nth,
+                flushed: 0,
+            });
+            self.files.len() - 1
+        });
+        let plan = &mut self.files[file];
+        plan.steps.push(step);
+        let variable = plan.sets.iter().position(|other| *other == set).unwrap_or(0);
+        FileSlot { file, variable, record: has_records.then_some(plan.steps.len() as u64 - 1) }
+    }
+
+    /// Ends a flush: what was written is where it stays, once the moves are made.
+    pub fn end_flush(&mut self) -> FlushedWrites {
+        let mut moves = self.move_incomplete();
+        moves.extend(self.close_gaps());
+        let written = std::mem::take(&mut self.written);
+        for slot in written.values() {
+            let plan = &mut self.files[slot.file];
+            plan.flushed = plan.steps.len();
+        }
+        for slot in written.values() {
+            let sets = self.files[slot.file].sets.clone();
+            sets.iter().for_each(|set| drop(self.together.insert(*set, sets.clone())));
+        }
+        let files = written.values().map(|slot| slot.file).collect();
+        let places = written.into_iter().map(|((step, set), slot)| (set, step, slot)).collect();
+        FlushedWrites { moves, places, files }
+    }
+
+    /// Takes sets out of records that lack others of their file, into a file of those that are there.
+    fn move_incomplete(&mut self) -> Vec<SlabMove> {
+        let mut records: BTreeMap<(usize, u64), Vec<(usize, i64)>> = BTreeMap::new();
+        for ((step, set), slot) in &self.written {
+            if let Some(record) = slot.record {
+                records.entry((slot.file, record)).or_default().push((*set, *step));
+            }
+        }
+        let mut moves = Vec::new();
+        for ((file, _), present) in records {
+            if present.len() == self.files[file].sets.len() {
+                continue;
+            }
+            let sets: Vec<usize> = present.iter().map(|(set, _)| *set).collect();
+            let step = present[0].1;
+            let first = self.next_slot(&sets, sets[0], step);
+            for (variable, (set, step)) in present.iter().enumerate() {
+                let to = FileSlot { variable, ..first };
+                if let Some(from) = self.written.insert((*step, *set), to) {
+                    moves.push(SlabMove { from, to });
+                }
+            }
+        }
+        moves
+    }
+
+    /// Moves records down over those that were taken out.
+    fn close_gaps(&mut self) -> Vec<SlabMove> {
+        let mut moves = Vec::new();
+        for (file, plan) in self.files.iter_mut().enumerate().filter(|(_, plan)| plan.has_records) {
+            let filled = |record: usize| {
+                let slot = |set: &usize| self.written.get(&(plan.steps[record], *set));
+                plan.sets.first().and_then(slot).is_some_and(|slot| slot.file == file)
+            };
+            let kept: Vec<usize> =
+                (0..plan.steps.len()).filter(|record| *record < plan.flushed || filled(*record)).collect();
+            for (to, from) in kept.iter().enumerate().filter(|(to, from)| to != *from) {
+                for (variable, set) in plan.sets.iter().enumerate() {
+                    let slot = FileSlot { file, variable, record: Some(to as u64) };
+                    if let Some(before) = self.written.insert((plan.steps[*from], *set), slot) {
+                        moves.push(SlabMove { from: before, to: slot });
+                    }
+                }
+            }
+            plan.steps = kept.into_iter().map(|record| plan.steps[record]).collect();
+        }
+        moves
+    }
+
+    /// Forgets what was written since the last flush. Its room is written again; a file of which nothing was flushed is
+    /// given up.
+    pub fn discard(&mut self) -> BTreeSet<usize> {
+        let written = std::mem::take(&mut self.written);
+        let files: BTreeSet<usize> = written.values().map(|slot| slot.file).collect();
+        for file in &files {
+            let plan = &mut self.files[*file];
+            plan.steps.truncate(plan.flushed);
+        }
+        files.into_iter().filter(|file| self.files[*file].steps.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fieldstone_testkit::seeded;
+
+    /// A set and a step, the sets and the number of the file, and the record.
+    type Named = (usize, i64, Vec<usize>, usize, Option<u64>);
+
+    fn named(shown: &FlushedWrites, organisation: &Organisation) -> Vec<Named> {
+        let file = |slot: &FileSlot| &organisation.files()[slot.file];
+        shown
+            .places
+            .iter()
+            .map(|(set, step, slot)| (*set, *step, file(slot).sets.clone(), file(slot).nth, slot.record))
+            .collect()
+    }
+
+    #[test]
+    fn levels_are_a_file_for_each_write_for_each_set_and_for_the_group() {
+        let counts = [Level::One, Level::Two, Level::Three].map(|level| {
+            let mut organisation = Organisation::new(level, vec![false; 3]);
+            for step in 0..4 {
+                for set in 0..3 {
+                    organisation.place(set, step);
+                }
+                assert!(organisation.end_flush().moves.is_empty());
+            }
+            organisation.files().len()
+        });
+        assert_eq!(counts, [12, 3, 1]);
+    }
+
+    #[test]
+    fn sets_that_are_written_at_other_steps_go_on_in_files_of_their_own() {
+        let mut organisation = Organisation::new(Level::Three, vec![false; 2]);
+        organisation.place(0, 0);
+        let shown = organisation.end_flush();
+        // Both were expected; what came alone is moved before anybody sees it.
+        assert_eq!(shown.moves.len(), 1);
+        assert_eq!(named(&shown, &organisation), [(0, 0, vec![0], 0, Some(0))]);
+        for step in 1..4 {
+            organisation.place(0, step);
+        }
+        organisation.place(1, 3);
+        let shown = organisation.end_flush();
+        assert!(shown.moves.is_empty());
+        assert_eq!(shown.places.last().map(|(_, _, slot)| slot.record), Some(Some(0)));
+    }
+
+    #[test]
+    fn a_step_that_is_written_again_or_lies_before_begins_a_file() {
+        let mut organisation = Organisation::new(Level::Three, vec![false; 2]);
+        let mut write = |steps: &[i64]| {
+            for step in steps {
+                for set in 0..2 {
+                    organisation.place(set, *step);
+                }
+            }
+            named(&organisation.end_flush(), &organisation)
+        };
+        assert_eq!(write(&[1, 2]).last(), Some(&(1, 2, vec![0, 1], 0, Some(1))));
+        assert_eq!(write(&[2]).last(), Some(&(1, 2, vec![0, 1], 1, Some(0))));
+        assert_eq!(write(&[3]).last(), Some(&(1, 3, vec![0, 1], 1, Some(1))));
+        assert_eq!(write(&[0]).last(), Some(&(1, 0, vec![0, 1], 2, Some(0))));
+    }
+
+    #[test]
+    fn what_is_discarded_leaves_room() {
+        let mut organisation = Organisation::new(Level::Two, vec![false]);
+        organisation.place(0, 1);
+        organisation.end_flush();
+        organisation.place(0, 2);
+        organisation.place(0, 3);
+        assert!(organisation.discard().is_empty());
+        assert_eq!(organisation.place(0, 2).record, Some(1));
+        let mut single = Organisation::new(Level::One, vec![false]);
+        single.place(0, 1);
+        assert_eq!(single.discard().into_iter().collect::<Vec<_>>(), [0]);
+    }
+
+    /// Whatever is written in whatever order: copying what the moves say, each slot has what was written there last, each
+    /// flushed record is whole, steps of a file ascend, and what a flush has shown stays.
+    #[test]
+    fn random_writes_are_where_it_is_said() {
+        for seed in 0..2_000 {
+            let dice = &mut *seeded(seed);
+            let level = [Level::One, Level::Two, Level::Three][dice.below(3) as usize];
+            let varying: Vec<bool> = (0..1 + dice.below(4)).map(|_| dice.below(6) == 0).collect();
+            let sets = varying.len();
+            let mut organisation = Organisation::new(level, varying);
+            let mut disk: BTreeMap<FileSlot, u64> = BTreeMap::new();
+            let mut shown_before: BTreeMap<FileSlot, u64> = BTreeMap::new();
+            let mut value = 0;
+            for _ in 0..1 + dice.below(6) {
+                let mut written: BTreeMap<(usize, i64), u64> = BTreeMap::new();
+                for _ in 0..dice.below(12) {
+                    let (set, step) = (dice.below(sets as u64) as usize, dice.below(8) as i64);
+                    value += 1;
+                    let slot = organisation.place(set, step);
+                    assert!(!shown_before.contains_key(&slot), "seed {seed}: {slot:?} is shown already");
+                    disk.insert(slot, value);
+                    written.insert((set, step), value);
+                }
+                if dice.below(5) == 0 {
+                    organisation.discard();
+                } else {
+                    let shown = organisation.end_flush();
+                    for SlabMove { from, to } in &shown.moves {
+                        let moved = disk.get(from).copied();
+                        disk.insert(*to, moved.unwrap_or_else(|| panic!("seed {seed}: {from:?} is empty")));
+                    }
+                    assert_eq!(shown.places.len(), written.len(), "seed {seed}");
+                    for (set, step, slot) in &shown.places {
+                        assert_eq!(disk.get(slot), written.get(&(*set, *step)), "seed {seed}: {slot:?}");
+                        let plan = &organisation.files()[slot.file];
+                        assert_eq!(plan.sets[slot.variable], *set, "seed {seed}");
+                        assert_eq!(plan.steps[slot.record.unwrap_or(0) as usize], *step, "seed {seed}");
+                        shown_before.insert(*slot, disk[slot]);
+                    }
+                }
+                for (file, plan) in organisation.files().iter().enumerate() {
+                    assert!(plan.steps.is_sorted_by(|a, b| a < b), "seed {seed}: {:?}", plan.steps);
+                    for record in 0..plan.flushed().len() {
+                        for variable in 0..plan.sets.len() {
+                            let record = plan.has_records.then_some(record as u64);
+                            let slot = FileSlot { file, variable, record };
+                            assert!(shown_before.contains_key(&slot), "seed {seed}: a hole at {slot:?}");
+                        }
+                    }
+                }
+                shown_before.iter().for_each(|(slot, value)| assert_eq!(disk[slot], *value, "seed {seed}"));
+            }
+        }
+    }
+}
