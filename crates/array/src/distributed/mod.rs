@@ -2,6 +2,8 @@
 //!
 //! | module | |
 //! |---|---|
+//! | [`view`] | what of a global array a rank holds |
 //! | [`files`] | the files of a group of sets |
 
 pub mod files;
+pub mod view;

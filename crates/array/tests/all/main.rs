@@ -28,3 +28,4 @@ mod container_parsers;
 mod container_partitioned;
 mod container_validate;
 mod container_validate_partitioned;
+mod distributed;

@@ -1,0 +1,4 @@
+//! Distributed arrays: views, plans, methods, files.
+
+pub mod model;
+mod views;
