@@ -3,7 +3,11 @@
 //! | module | |
 //! |---|---|
 //! | [`view`] | what of a global array a rank holds |
+//! | [`buffer`] | buffers of callers, at any strides |
+//! | [`plan`] | who sends which elements to whom |
 //! | [`files`] | the files of a group of sets |
 
+pub mod buffer;
 pub mod files;
+pub mod plan;
 pub mod view;

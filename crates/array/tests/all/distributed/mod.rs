@@ -1,4 +1,5 @@
 //! Distributed arrays: views, plans, methods, files.
 
 pub mod model;
+mod plans;
 mod views;

@@ -119,11 +119,17 @@ fn grid_of(dice: &mut Random, ranks: u64, dims: usize) -> Vec<u64> {
     grid
 }
 
-/// A random case for some ranks: each kind of view, with halos, strides, holes, and elements that two ranks have where
-/// `shared` allows it.
-pub fn random_case(dice: &mut Random, ranks: usize, shared: bool) -> Case {
+/// A random shape: of few elements, or of some blocks.
+pub fn random_shape(dice: &mut Random, large: bool) -> Vec<u64> {
     let dims = 1 + dice.below(3) as usize;
-    let mut shape: Vec<u64> = (0..dims).map(|_| dice.below(9)).collect();
+    let scale = if large { [40_000, 70, 9][dims - 1] } else { 1 };
+    (0..dims).map(|_| dice.below(9) * scale).collect()
+}
+
+/// What some ranks hold of an array: each kind of view, with halos, holes, and elements that several ranks write where
+/// `shared` allows it.
+pub fn random_case(dice: &mut Random, shape: &[u64], ranks: usize, shared: bool) -> Case {
+    let (dims, all) = (shape.len(), ranks as u64);
     let halo = |dice: &mut Random| match dice.below(2) {
         0 => Vec::new(),
         _ => (0..dims).map(|_| (dice.below(3), dice.below(3))).collect(),
@@ -131,55 +137,58 @@ pub fn random_case(dice: &mut Random, ranks: usize, shared: bool) -> Case {
     let mut before = vec![0; ranks];
     let views: Vec<View> = match dice.below(6) {
         0 => {
-            let (grid, halo) = (grid_of(dice, ranks as u64, dims), halo(dice));
+            let (grid, halo) = (grid_of(dice, all, dims), halo(dice));
             (0..ranks).map(|_| View::grid(&grid).with_halo(halo.clone())).collect()
         }
         1 => {
-            let grid = grid_of(dice, ranks as u64, dims);
+            let grid = grid_of(dice, all, dims);
             let blocks: Vec<u64> = (0..dims).map(|_| 1 + dice.below(4)).collect();
             (0..ranks).map(|_| View::cyclic(&grid, &blocks)).collect()
         }
         2 => {
-            let counts: Vec<u64> = (0..ranks).map(|_| dice.below(5)).collect();
-            (1..ranks).for_each(|rank| before[rank] = before[rank - 1] + counts[rank - 1]);
-            shape[0] = counts.iter().sum();
-            counts.into_iter().map(View::joined).collect()
+            let mut ends: Vec<u64> = (1..all).map(|_| dice.below(shape[0] + 1)).collect();
+            ends.sort_unstable();
+            before[1..].copy_from_slice(&ends);
+            ends.push(shape[0]);
+            ends.iter().zip(&before).map(|(end, begin)| View::joined(end - begin)).collect()
         }
         3 if shared => (0..ranks)
             .map(|_| {
                 let start: Vec<u64> = shape.iter().map(|len| dice.below(len + 1)).collect();
-                let count: Vec<u64> =
-                    shape.iter().zip(&start).map(|(len, s)| dice.below(len - s + 1)).collect();
+                let rest = shape.iter().zip(&start).map(|(len, start)| len - start);
+                let count: Vec<u64> = rest.map(|rest| dice.below(rest + 1)).collect();
                 View::block(&start, &count).with_halo(halo(dice))
             })
             .collect(),
-        _ => {
-            let dim = (dice.below(2) == 0).then(|| dice.below(dims as u64) as usize);
-            let extent = dim.map_or(shape.iter().product(), |dim| shape[dim]);
-            let mut maps = vec![Vec::new(); ranks];
-            let mut ghosts = vec![Vec::new(); ranks];
-            for index in 0..extent as i64 {
-                let owner = dice.below(ranks as u64 + 1) as usize;
-                maps.get_mut(owner).into_iter().for_each(|map| map.push(index));
-                for rank in 0..ranks {
-                    if rank != owner && dice.below(5) == 0 {
-                        ghosts[rank].push(index);
-                        if shared && owner < ranks && dice.below(3) == 0 {
-                            maps[rank].push(index);
-                        }
-                    }
+        _ => random_maps(dice, shape, ranks, shared),
+    };
+    Case { shape: shape.to_vec(), views, before }
+}
+
+fn random_maps(dice: &mut Random, shape: &[u64], ranks: usize, shared: bool) -> Vec<View> {
+    let dim = (dice.below(2) == 0).then(|| dice.below(shape.len() as u64) as usize);
+    let extent = dim.map_or(shape.iter().product(), |dim| shape[dim]);
+    let (mut maps, mut ghosts) = (vec![Vec::new(); ranks], vec![Vec::new(); ranks]);
+    for index in 0..extent as i64 {
+        // One more than there are: what nobody has.
+        let owner = dice.below(ranks as u64 + 1) as usize;
+        maps.get_mut(owner).into_iter().for_each(|map| map.push(index));
+        for rank in (0..ranks).filter(|rank| *rank != owner) {
+            if dice.below(5) == 0 {
+                ghosts[rank].push(index);
+                if shared && owner < ranks && dice.below(3) == 0 {
+                    maps[rank].push(index);
                 }
             }
-            let views = maps.into_iter().zip(ghosts).map(|(mut map, ghosts)| {
-                if dice.below(3) == 0 {
-                    map.push(-1);
-                }
-                (1..map.len()).for_each(|i| map.swap(i, dice.below(i as u64 + 1) as usize));
-                let owned = map.len();
-                View::irregular([map, ghosts].concat(), Some(owned), dim)
-            });
-            views.collect()
         }
-    };
-    Case { shape, views, before }
+    }
+    let views = maps.into_iter().zip(ghosts).map(|(mut map, ghosts)| {
+        if dice.below(3) == 0 {
+            map.push(-1);
+        }
+        (1..map.len()).for_each(|i| map.swap(i, dice.below(i as u64 + 1) as usize));
+        let owned = map.len();
+        View::irregular([map, ghosts].concat(), Some(owned), dim)
+    });
+    views.collect()
 }

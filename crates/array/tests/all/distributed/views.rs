@@ -4,7 +4,7 @@ use fieldstone_array::distributed::view::{LocalView, Run, View, Whole};
 use fieldstone_core::ErrorKind;
 use fieldstone_testkit::seeded;
 
-use super::model::{held, random_case};
+use super::model::{held, random_case, random_shape};
 
 fn runs(of: impl Fn(&mut dyn FnMut(Run))) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
@@ -18,7 +18,8 @@ fn runs_are_those_of_the_plain_model() {
     for seed in 0..3_000 {
         let dice = &mut *seeded(seed);
         let ranks = 1 + dice.below(8) as usize;
-        let case = random_case(dice, ranks, true);
+        let shape = random_shape(dice, false);
+        let case = random_case(dice, &shape, ranks, true);
         let whole = Whole::new(&case.shape).unwrap();
         for (rank, view) in case.views.iter().enumerate() {
             let local = view.local_behind(&whole, case.before[rank], rank, ranks).unwrap();
