@@ -1,7 +1,8 @@
 //! The header of a group's file, and where its variables lie.
 //!
 //! The set variables come first, so that the first of them begins at a block of the file system; `step` is the last. The
-//! header is all that a file has before its first step.
+//! header is all that a file has before its first step. A set whose first extent varies has a file for each step, in which
+//! that is the record dimension: so it may be 0.
 
 use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::layout::{Alignment, Layout, lay_out};
@@ -27,6 +28,8 @@ pub struct FileImage {
     header: Header,
     layout: Layout,
     escaped: bool,
+    /// Whether records are steps.
+    steps: bool,
 }
 
 impl FileImage {
@@ -47,6 +50,10 @@ impl FileImage {
                 let same = header.dims.iter().position(|dim| dim.name == name);
                 dims.push(match same {
                     Some(same) => same as u32,
+                    None if variable.varies && header.dims.record.is_none() => {
+                        header.numrecs = Some(*len);
+                        header.dims.push_record(name)
+                    }
                     None => header.dims.push(name, *len),
                 });
             }
@@ -59,16 +66,16 @@ impl FileImage {
         header.vars.push(STEP, NcType::Int64, &dims);
         let alignment = Alignment { v_align: ALIGN, r_align: ALIGN, ..Alignment::default() };
         let layout = lay_out(&mut header, &alignment, escaped, None)?;
-        Ok(FileImage { header, layout, escaped })
+        Ok(FileImage { header, layout, escaped, steps: has_records })
     }
 
-    /// The bytes of the header, of a file with so many records. They are as long for any number.
-    pub fn header(&self, records: u64) -> Vec<u8> {
-        let numrecs = self.header.dims.record.map_or(0, |_| records);
-        write::header(&Header { numrecs: Some(numrecs), ..self.header.clone() }, self.escaped)
+    /// The bytes of the header, of a file with so many steps. They are as long for any number.
+    pub fn header(&self, steps: u64) -> Vec<u8> {
+        let numrecs = if self.steps { Some(steps) } else { self.header.numrecs };
+        write::header(&Header { numrecs, ..self.header.clone() }, self.escaped)
     }
 
-    /// The bytes that say how many records there are, and where they stand.
+    /// The bytes that say how many steps there are, where these are records, and where they stand.
     pub fn records(&self, records: u64) -> (u64, Vec<u8>) {
         let mut head = Vec::new();
         write::put_head(&mut head, Version::Cdf5, Some(records));
@@ -91,8 +98,9 @@ impl FileImage {
         self.extent(self.header.vars.len() - 1, NcType::Int64.size() as u64, record)
     }
 
-    /// Bytes of the file with so many records; of one without, once its step is written.
-    pub fn len(&self, records: u64) -> Result<u64> {
+    /// Bytes of the file with so many steps.
+    pub fn len(&self, steps: u64) -> Result<u64> {
+        let records = if self.steps { steps } else { self.header.numrecs.unwrap_or(0) };
         let beyond = || Code::ContainerLimit.error(format!("{records} records are beyond all files"));
         self.layout.file_len(records).ok_or_else(beyond)
     }

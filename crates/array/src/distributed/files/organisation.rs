@@ -100,7 +100,7 @@ pub struct FlushedWrites {
 }
 
 /// The files of one group, in one attempt. See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Organisation {
     level: Level,
     /// Of each set whether its extent is another at each step: then each step is a file.
@@ -271,6 +271,15 @@ impl Organisation {
             plan.steps = kept.into_iter().map(|record| plan.steps[record]).collect();
         }
         moves
+    }
+
+    /// Forgets one write that was not flushed, of a set that has a file for each step; gives that file.
+    pub fn forget(&mut self, set: usize, step: i64) -> Option<usize> {
+        let slot = self.written.get(&(step, set)).filter(|slot| slot.record.is_none())?;
+        let file = slot.file;
+        self.written.remove(&(step, set));
+        self.files[file].steps.clear();
+        Some(file)
     }
 
     /// Forgets what was written since the last flush. Its room is written again; a file of which nothing was flushed is

@@ -45,6 +45,8 @@ pub struct SetVariable {
     pub ty: NcType,
     /// Names and lengths of its dimensions, without the one of steps.
     pub dims: Vec<(String, u64)>,
+    /// Whether the first one is the record dimension of its file: its length varies, and may be 0.
+    pub varies: bool,
     /// Attributes.
     pub attrs: Attrs,
     /// Bytes of one step.
@@ -98,13 +100,14 @@ impl SetDecl {
         if let Some(fill) = &self.fill {
             push_fill(&mut attrs, ty, self.dtype, fill)?;
         }
-        let mut dims = named(&self.dims, &shape)?;
+        let varies = self.is_varying();
+        let mut dims = named(&self.dims, &shape, varies)?;
         dims.extend(last);
         let count = dims.iter().try_fold(1u64, |count, (_, len)| count.checked_mul(*len));
         let bytes =
             count.and_then(|count| count.checked_mul(ty.size() as u64)).filter(|n| *n <= i64::MAX as u64);
         let bytes = bytes.ok_or_else(|| Code::TooLarge.error("a step of it has more than 2^63 bytes"))?;
-        Ok(SetVariable { name: self.name.clone(), ty, dims, attrs, bytes, word: ty.size() })
+        Ok(SetVariable { name: self.name.clone(), ty, dims, varies, attrs, bytes, word: ty.size() })
     }
 
     fn extents(&self, extent: Option<u64>) -> Result<Vec<u64>> {
@@ -178,12 +181,19 @@ fn push_fill(attrs: &mut Attrs, ty: NcType, dtype: DType, fill: &[u8]) -> Result
     Ok(())
 }
 
-/// The dimensions of one variable: by the names that were given, else `n64`, and `n64_2` for a second of 64.
-fn named(given: &[Option<String>], shape: &[u64]) -> Result<Vec<(String, u64)>> {
+/// The dimensions of one variable: by the names that were given, else `n64`, and `n64_2` for a second of 64; `n` for one
+/// that varies.
+fn named(given: &[Option<String>], shape: &[u64], varies: bool) -> Result<Vec<(String, u64)>> {
     let mut alike: BTreeMap<u64, u32> = BTreeMap::new();
     let mut dims: Vec<(String, u64)> = Vec::with_capacity(shape.len() + 1);
-    for (name, len) in given.iter().zip(shape) {
+    for (i, (name, len)) in given.iter().zip(shape).enumerate() {
+        if *len == 0 && !(varies && i == 0) {
+            return Err(Code::Shape
+                .error(format!("extent {i} is 0, which netCDF has not"))
+                .with_hint("leave the set out while it is empty, or give None as its first extent"));
+        }
         let name = match name {
+            None if varies && i == 0 => "n".to_owned(),
             Some(name) => {
                 check_name(name)?;
                 if name == STEP || dims.iter().any(|(other, _)| other == name) {

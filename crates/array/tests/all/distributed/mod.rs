@@ -1,5 +1,6 @@
 //! Distributed arrays: views, plans, methods, files.
 
+mod files;
 pub mod model;
 mod plans;
 mod views;

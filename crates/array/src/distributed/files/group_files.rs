@@ -1,0 +1,421 @@
+//! The files of a group, on all ranks: made, written into, shown.
+//!
+//! Between two flushes data go into records that no file shows. A flush has three parts, between which its caller makes
+//! what was written known to a store: [`prepare`](GroupFiles::prepare) makes data durable where they stay,
+//! [`show`](GroupFiles::show) has the files say that they are there. Who is killed between them leaves files that show
+//! less than the store.
+//!
+//! Invariants:
+//! * a file is made by this group and nobody else: one that is there is an error, and nothing is written into it;
+//! * all calls are collective, and what fails on one rank fails on all, naming it;
+//! * a file shows a step only after [`show`](GroupFiles::show), and then all of its variables at it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::netcdf::{Attrs, paths, write};
+
+use super::image::{Extent, FileImage};
+use super::organisation::{FilePlan, FileSlot, Level, Organisation, SlabMove};
+use super::sets::{SetDecl, SetVariable, check_together};
+use crate::distributed::plan::BlockSum;
+
+/// Bytes that are copied at a time where a slab is moved.
+const PIECE: u64 = 4 << 20;
+/// Longest part of a file's name that is made of names of sets.
+const NAME: usize = 120;
+
+/// A file that is open.
+#[derive(Debug)]
+struct OpenFile {
+    file: TeamFile,
+    name: String,
+    image: FileImage,
+    variables: Vec<SetVariable>,
+    has_records: bool,
+    /// Steps that it shows.
+    shown: u64,
+}
+
+/// Where a set is written at a step.
+#[derive(Debug, Clone)]
+pub struct WriteSlot {
+    /// The file.
+    pub file: TeamFile,
+    /// The bytes of the set in it.
+    pub extent: Extent,
+}
+
+/// What a flush has made durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DurableSet {
+    /// The set, by its number in the group.
+    pub set: usize,
+    /// The step.
+    pub step: i64,
+    /// Name of the file in the group's folder.
+    pub file: String,
+    /// Where in it.
+    pub extent: Extent,
+    /// First extent of the set at the step, where that varies.
+    pub varying: Option<u64>,
+    /// Checksums of its blocks, one after another; on rank 0 alone.
+    pub sums: Vec<u32>,
+}
+
+/// What is written since the last flush.
+#[derive(Debug, Default)]
+struct Written {
+    varying: Option<u64>,
+    /// Of the blocks that this rank wrote.
+    sums: Vec<BlockSum>,
+}
+
+/// The files of one group in one attempt. See the module.
+#[derive(Debug)]
+pub struct GroupFiles {
+    team: Team,
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    group: String,
+    attrs: Attrs,
+    sets: Vec<SetDecl>,
+    organisation: Organisation,
+    files: Vec<Option<OpenFile>>,
+    names: BTreeSet<String>,
+    written: BTreeMap<(usize, i64), Written>,
+    /// How it was before each flush that was prepared and is not shown.
+    before: Vec<Organisation>,
+}
+
+impl GroupFiles {
+    /// The files of a group in a folder on `disk`, where none of them is. Makes nothing yet.
+    ///
+    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one.
+    pub fn new(
+        team: Team,
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        group: &str,
+        level: Level,
+        sets: Vec<SetDecl>,
+        attrs: Attrs,
+    ) -> Result<GroupFiles> {
+        check_together(&sets)?;
+        let varying = sets.iter().map(SetDecl::is_varying).collect();
+        Ok(GroupFiles {
+            team,
+            disk,
+            folder: folder.to_owned(),
+            group: group.to_owned(),
+            attrs,
+            sets,
+            organisation: Organisation::new(level, varying),
+            files: Vec::new(),
+            names: BTreeSet::new(),
+            written: BTreeMap::new(),
+            before: Vec::new(),
+        })
+    }
+
+    /// The team.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Names of the files in their folder, in the order in which they were made.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().flatten().map(|file| &*file.name)
+    }
+
+    /// Collective: where a set is to be written at a step; a file is made where one is needed. `extent` is the first
+    /// extent of one that varies. What is written is reported by [`wrote`](Self::wrote); before a flush it may be
+    /// written again in place, unless its extent has changed.
+    pub fn slot(&mut self, set: usize, step: i64, extent: Option<u64>) -> Result<WriteSlot> {
+        let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"));
+        let variable = known.and_then(|set| set.variable(extent));
+        let bytes = self.team.agree("slot", variable)?.bytes;
+        if self.written.get(&(set, step)).is_some_and(|written| written.varying != extent) {
+            self.forget(set, step)?;
+        }
+        let slot = self.organisation.place(set, step);
+        if self.files.get(slot.file).is_none_or(Option::is_none) {
+            self.make(slot.file, extent)?;
+        }
+        let file = self.open(slot.file)?;
+        let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
+        let extent = self.team.agree("slot", extent)?;
+        Ok(WriteSlot { file: file.file.clone(), extent })
+    }
+
+    /// Takes note of what was written to a slot: the first extent of a set that varies, and the checksums of the blocks
+    /// that this rank wrote. One that was not written stays a hole until it is, and a flush fails.
+    pub fn wrote(&mut self, (set, step): (usize, i64), extent: Option<u64>, sums: Vec<BlockSum>) {
+        self.written.insert((set, step), Written { varying: extent, sums });
+    }
+
+    /// Collective: makes what was written since the last flush durable where it stays, and says where that is. Where it
+    /// fails nothing of it is left.
+    pub fn prepare(&mut self) -> Result<Vec<DurableSet>> {
+        self.before.push(self.organisation.clone());
+        let prepared = self.prepare_all();
+        if prepared.is_err() {
+            // The first error is the one to be reported; what cannot be closed is closed with the process.
+            let _ = self.undo();
+        }
+        prepared
+    }
+
+    /// Collective: takes back the last flush that was prepared and is not shown.
+    pub fn undo(&mut self) -> Result<()> {
+        let Some(before) = self.before.pop() else { return Ok(()) };
+        self.organisation = before;
+        let known = self.organisation.files().len();
+        let mut outcome = Ok(());
+        while self.files.len() > known {
+            if let Some(file) = self.files.pop().flatten() {
+                outcome = outcome.and(self.remove(file));
+            }
+        }
+        outcome.and(self.discard())
+    }
+
+    fn prepare_all(&mut self) -> Result<Vec<DurableSet>> {
+        let shown = self.organisation.end_flush();
+        // Files that moves go to are made first.
+        for slot in shown.moves.iter().flat_map(|moved| [moved.from, moved.to]) {
+            if self.files.get(slot.file).is_none_or(Option::is_none) {
+                self.make(slot.file, None)?;
+            }
+        }
+        self.make_moves(&shown.moves)?;
+        let mut durable = Vec::with_capacity(shown.places.len());
+        for (set, step, slot) in &shown.places {
+            let written = self.written.remove(&(*set, *step));
+            let lacks = || Error::internal(format!("set {set} was placed at step {step} and not written"));
+            let written = self.team.agree("flush", written.ok_or_else(lacks))?;
+            let sums = self.gather_sums(written.sums)?;
+            let file = self.open(slot.file)?;
+            let bytes = file.variables[slot.variable].bytes;
+            let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?;
+            let (name, varying) = (file.name.clone(), written.varying);
+            durable.push(DurableSet { set: *set, step: *step, file: name, extent, varying, sums });
+        }
+        for number in &shown.files {
+            let written = self.write_steps(*number);
+            self.open(*number)?.file.sync("flush", written)?;
+        }
+        Ok(durable)
+    }
+
+    /// Collective: has files show all that was prepared. Repeated where it failed it goes on.
+    pub fn show(&mut self) -> Result<()> {
+        for (number, plan) in self.organisation.files().iter().enumerate() {
+            let Some(Some(open)) = self.files.get_mut(number) else { continue };
+            let steps = plan.flushed().len() as u64;
+            if steps == open.shown {
+                continue;
+            }
+            let written = match (self.team.rank(), open.has_records) {
+                (0, true) => {
+                    let (at, count) = open.image.records(steps);
+                    open.file.write_at(&count, at)
+                }
+                (0, false) => open.file.write_at(&write::MAGIC, 0),
+                _ => Ok(()),
+            };
+            open.file.sync("show", written)?;
+            open.shown = steps;
+        }
+        self.before.clear();
+        Ok(())
+    }
+
+    /// Collective: forgets what was written since the last flush. Files that then show nothing are removed, as far as
+    /// that is possible.
+    pub fn discard(&mut self) -> Result<()> {
+        self.written.clear();
+        let empty = self.organisation.discard();
+        for number in empty {
+            let given_up =
+                self.files.get(number).and_then(Option::as_ref).is_some_and(|file| !file.has_records);
+            if given_up && let Some(file) = self.files[number].take() {
+                self.remove(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collective: closes all files; those that show nothing are removed.
+    pub fn close(&mut self) -> Result<()> {
+        let mut outcome = Ok(());
+        for file in std::mem::take(&mut self.files).into_iter().flatten() {
+            let closed = match file.shown {
+                0 => self.remove(file),
+                _ => file.file.close("close", Ok(())),
+            };
+            outcome = outcome.and(closed);
+        }
+        outcome
+    }
+
+    fn remove(&self, file: OpenFile) -> Result<()> {
+        file.file.close("close", Ok(()))?;
+        if self.team.rank() == 0 {
+            // One that stays says of itself that it was not finished, or that it has no step.
+            let _ = self.disk.unlink(&self.folder.join(&file.name));
+        }
+        Ok(())
+    }
+
+    fn open(&self, number: usize) -> Result<&OpenFile> {
+        let open = self.files.get(number).and_then(Option::as_ref);
+        open.ok_or_else(|| Error::internal("a file of the group is not open"))
+    }
+
+    /// Forgets one set at one step, which is not flushed.
+    fn forget(&mut self, set: usize, step: i64) -> Result<()> {
+        self.written.remove(&(set, step));
+        match self.organisation.forget(set, step).and_then(|file| self.files.get_mut(file)?.take()) {
+            // Its file was made for the extent that it had; the name is not used again.
+            Some(file) => self.remove(file),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a file, with a header that shows nothing.
+    fn make(&mut self, number: usize, extent: Option<u64>) -> Result<()> {
+        let plan = self.organisation.files()[number].clone();
+        let variables: Result<Vec<SetVariable>> =
+            plan.sets.iter().map(|set| self.sets[*set].variable(extent)).collect();
+        let image = variables.and_then(|variables| {
+            let image = FileImage::new(&variables, plan.has_records, &self.attrs)?;
+            Ok((variables, image))
+        });
+        let (variables, image) = self.team.agree("make", image)?;
+        let name = self.new_name(&plan);
+        let file = self.team.open("make", &self.folder.join(&name), FileMode::CreateNew)?;
+        let mut header = image.header(0);
+        if !plan.has_records {
+            header[..write::UNFINISHED.len()].copy_from_slice(&write::UNFINISHED);
+        }
+        let written = if self.team.rank() == 0 { file.write_at(&header, 0) } else { Ok(()) };
+        if let Err(error) = self.team.agree("make", written) {
+            file.give_up();
+            return Err(error);
+        }
+        while self.files.len() <= number {
+            self.files.push(None);
+        }
+        let has_records = plan.has_records;
+        self.files[number] = Some(OpenFile { file, name, image, variables, has_records, shown: 0 });
+        Ok(())
+    }
+
+    /// A name for a file that no other one of the group has.
+    fn new_name(&mut self, plan: &FilePlan) -> String {
+        let mut base = String::new();
+        if plan.has_records && plan.sets.len() > 1 {
+            paths::encode(&self.group, &mut base);
+        }
+        if plan.sets.len() < self.sets.len() || base.is_empty() {
+            for set in &plan.sets {
+                if !base.is_empty() {
+                    base.push('-');
+                }
+                paths::encode(&self.sets[*set].name, &mut base);
+            }
+        }
+        let end = (0..=NAME.min(base.len())).rev().find(|end| base.is_char_boundary(*end)).unwrap_or(0);
+        base.truncate(end);
+        if let (false, Some(step)) = (plan.has_records, plan.steps.first()) {
+            base += &format!("-{step}");
+        }
+        let nth = |n: u32| if n == 1 { format!("{base}.nc") } else { format!("{base}_{n}.nc") };
+        let name = (1..).map(nth).find(|name| !self.names.contains(name)).unwrap_or_default();
+        self.names.insert(name.clone());
+        name
+    }
+
+    /// Copies slabs to where they belong; each rank some of them.
+    fn make_moves(&mut self, moves: &[SlabMove]) -> Result<()> {
+        let touched: BTreeSet<usize> =
+            moves.iter().flat_map(|moved| [moved.from.file, moved.to.file]).collect();
+        for (i, moved) in moves.iter().enumerate() {
+            for number in &touched {
+                // What was written or moved before may be another rank's.
+                self.open(*number)?.file.visibility_barrier("move", Ok(()))?;
+            }
+            let copied = match i % self.team.size() == self.team.rank() {
+                true => self.copy(moved),
+                false => Ok(()),
+            };
+            self.team.agree("move", copied)?;
+        }
+        for number in &touched {
+            self.open(*number)?.file.visibility_barrier("move", Ok(()))?;
+        }
+        Ok(())
+    }
+
+    fn copy(&self, moved: &SlabMove) -> Result<()> {
+        let end = |slot: &FileSlot| {
+            let file = self.open(slot.file)?;
+            let bytes = file.variables[slot.variable].bytes;
+            Ok((file, file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?))
+        };
+        let ((source, from), (target, to)): ((&OpenFile, Extent), (&OpenFile, Extent)) =
+            (end(&moved.from)?, end(&moved.to)?);
+        let mut piece = vec![0; from.len.min(PIECE) as usize];
+        let mut done = 0;
+        while done < from.len {
+            let part = &mut piece[..(from.len - done).min(PIECE) as usize];
+            let n = source.file.read_at(part, from.offset + done)?;
+            if n < part.len() {
+                return Err(Error::corrupt(format!("{} ends within what was written", source.name)));
+            }
+            target.file.write_at(part, to.offset + done)?;
+            done += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// The checksums of all blocks, on rank 0.
+    fn gather_sums(&self, own: Vec<BlockSum>) -> Result<Vec<u32>> {
+        let mut bytes = Vec::with_capacity(own.len() * 12);
+        for BlockSum { block, sum } in &own {
+            bytes.extend_from_slice(&block.to_le_bytes());
+            bytes.extend_from_slice(&sum.to_le_bytes());
+        }
+        let all = self.team.gather("flush", 0, Ok(bytes))?;
+        let pairs = all.iter().flat_map(|bytes| bytes.as_chunks::<12>().0);
+        let mut sums: Vec<BlockSum> = pairs
+            .filter_map(|pair| {
+                let (block, sum) = pair.split_first_chunk::<8>()?;
+                Some(BlockSum {
+                    block: u64::from_le_bytes(*block),
+                    sum: u32::from_le_bytes(*sum.first_chunk()?),
+                })
+            })
+            .collect();
+        sums.sort_unstable();
+        Ok(sums.into_iter().map(|sum| sum.sum).collect())
+    }
+
+    /// Writes the numbers of steps that a file does not show yet.
+    fn write_steps(&self, number: usize) -> Result<()> {
+        if self.team.rank() != 0 {
+            return Ok(());
+        }
+        let (open, plan) = (self.open(number)?, &self.organisation.files()[number]);
+        for (record, step) in (0..).zip(plan.flushed()).skip(open.shown as usize) {
+            let extent = open.image.step_extent(record)?;
+            open.file.write_at(&step.to_be_bytes(), extent.offset)?;
+        }
+        Ok(())
+    }
+}
