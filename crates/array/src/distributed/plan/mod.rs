@@ -1,7 +1,7 @@
 //! Plans: which rank sends which elements to whom, made once for a view and used for all sets of its shape.
 //!
 //! Elements of a global array go to the [owners](Ownership) of the blocks they lie in. A plan is made together by all
-//! ranks: each sorts what it holds by blocks, in one pass that counts and one that places, and says to the owners where its
+//! ranks: each sorts what it holds by blocks, in one pass that counts and one that places, and says to the owners where its
 //! elements belong, in two bytes each. Afterwards elements alone travel, in rounds that take no more than a given number
 //! of bytes.
 //!
@@ -12,8 +12,8 @@
 //! | `exchange` | elements to their owners, and back |
 //!
 //! Invariants:
-//! * a plan counts elements and not bytes: it serves every type;
-//! * an element that several ranks write is known as such from the plan on, and compared when it is written;
+//! * a plan counts elements and not bytes: it serves every type;
+//! * an element that several ranks write is known as such from the plan on, and compared when it is written;
 //! * nothing depends on the order in which messages come: the same data become the same bytes for any number of ranks.
 
 pub mod blocks;
