@@ -1,36 +1,71 @@
-//! Buffers of callers: elements at any strides, in this machine's byte order; the file's is big-endian.
+//! A rank's memory, with any strides: C or Fortran order, slices, reversed axes.
 //!
-//! Invariant: whoever has a [`Strides`] that was checked against a slice reads and writes within it.
+//! Elements are counted in C order of the memory's shape, wherever they stand. Dimensions that follow one another
+//! in memory are joined first, so that dense memory is a plain list. Bytes are turned to the order of the file as
+//! they are copied.
+//!
+//! Invariants: every element lies within the bytes, which is checked when a buffer is made; nothing else of them is
+//! read or changed.
+//!
+//! ```
+//! use fieldstone_array::distributed::buffer::{Buffer, Element};
+//! # fn main() -> fieldstone_core::Result<()> {
+//! // Two rows and three columns of bytes, in Fortran order.
+//! let buffer = Buffer::strided(&[1, 4, 2, 5, 3, 6], Element::new(1, 1)?, &[2, 3], &[1, 2], 0)?;
+//! let mut row = [0; 3];
+//! buffer.copy(3, &mut row);
+//! assert_eq!(row, [4, 5, 6]);
+//! # Ok(()) }
+//! ```
 
+use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::{Code, Result};
 
-/// How elements are written: their size, and that of the numbers in them, which the file has the other way round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Bytes of an element, and how they are turned on their way to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
     size: usize,
-    word: usize,
+    swap: usize,
 }
 
 impl Element {
-    /// Elements of `size` bytes made of numbers of `word` bytes: 1, 2, 4 or 8.
-    pub fn new(size: usize, word: usize) -> Result<Element> {
-        match [1, 2, 4, 8].contains(&word) && size >= word && size.is_multiple_of(word) {
-            true => Ok(Element { size, word }),
-            false => Err(Code::Dtype.error(format!("elements of {size} bytes, of numbers of {word}"))),
+    /// Largest element.
+    pub const LARGEST: usize = 16;
+
+    /// `size` bytes, of which `swap` at a time change their order; 1 for none.
+    ///
+    /// Errors: `Invalid` beyond [`LARGEST`](Element::LARGEST), or where `swap` is not 1, 2, 4 or 8 and a divisor.
+    pub fn new(size: usize, swap: usize) -> Result<Element> {
+        let fits = (1..=Element::LARGEST).contains(&size)
+            && [1, 2, 4, 8].contains(&swap)
+            && size.is_multiple_of(swap);
+        match fits {
+            true => Ok(Element { size, swap }),
+            false => Err(Code::Dtype
+                .error(format!("elements of {size} bytes, turned {swap} at a time"))
+                .with_hint("elements of distributed arrays have 1 to 16 bytes")),
         }
     }
 
-    /// Bytes of an element.
+    /// Elements of this type, for a file in `order`.
+    ///
+    /// Errors: as of [`new`](Element::new).
+    pub fn of(dtype: DType, order: ByteOrder) -> Result<Element> {
+        let same = dtype.byte_order() == ByteOrder::None || dtype.byte_order() == order;
+        Element::new(dtype.size(), if same { 1 } else { dtype.word() })
+    }
+
+    /// Bytes.
     pub fn size(self) -> usize {
         self.size
     }
 
-    /// Turns bytes from this machine's order into the file's, and back.
-    pub fn swap(self, bytes: &mut [u8]) {
-        if cfg!(target_endian = "big") {
-            return;
+    /// Turns elements to the other order, in place.
+    fn turn(self, bytes: &mut [u8]) {
+        fn reverse<const N: usize>(bytes: &mut [u8]) {
+            bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|word| word.reverse());
         }
-        match self.word {
+        match self.swap {
             2 => reverse::<2>(bytes),
             4 => reverse::<4>(bytes),
             8 => reverse::<8>(bytes),
@@ -39,183 +74,293 @@ impl Element {
     }
 }
 
-fn reverse<const N: usize>(bytes: &mut [u8]) {
-    bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|word| word.reverse());
+/// The number of an element in memory, narrow where all fit.
+pub trait Position: Copy + Send + Sync + std::fmt::Debug {
+    /// The number.
+    fn get(self) -> usize;
 }
 
-/// Where elements lie in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strides {
-    shape: Vec<u64>,
-    /// Bytes from one element to the next, in each dimension.
-    steps: Vec<isize>,
-    /// Of the first element, within the bytes.
-    origin: usize,
+impl Position for u32 {
+    fn get(self) -> usize {
+        self as usize
+    }
+}
+
+impl Position for u64 {
+    fn get(self) -> usize {
+        self as usize
+    }
+}
+
+/// Where elements stand in some bytes.
+#[derive(Debug, Clone)]
+struct MemoryLayout {
     element: Element,
-    /// Whether elements follow one another in C order.
-    dense: bool,
+    /// Offset of the first element.
+    origin: usize,
+    /// Length and stride in bytes of each dimension, outermost first; none of length 1.
+    dims: Vec<(u64, isize)>,
+    elements: u64,
 }
 
-impl Strides {
-    /// Elements in C order, one behind the other; `Invalid` where there are not `bytes` of them.
-    pub fn dense(shape: &[u64], element: Element, bytes: usize) -> Result<Strides> {
-        let mut step = element.size as isize;
-        let mut steps = vec![0; shape.len()];
-        for (len, at) in shape.iter().zip(&mut steps).rev() {
-            *at = step;
-            step = step.saturating_mul(*len as isize);
-        }
-        let strides = Strides::new(shape, steps, 0, element, bytes)?;
-        let needed = shape.iter().product::<u64>() * element.size as u64;
-        match needed == bytes as u64 {
-            true => Ok(strides),
-            false => Err(Code::BufferSize.error(format!("a buffer of {bytes} bytes for {needed}"))),
-        }
-    }
-
-    /// Elements at `steps` bytes from one to the next in each dimension, the first at `origin`; `Invalid` where one of
-    /// them is not within `bytes`.
-    pub fn new(
-        shape: &[u64],
-        steps: Vec<isize>,
-        origin: usize,
+impl MemoryLayout {
+    fn new(
+        len: usize,
         element: Element,
-        bytes: usize,
-    ) -> Result<Strides> {
-        let wrong = |text: String| Code::BufferSize.error(text);
-        if steps.len() != shape.len() {
-            return Err(wrong(format!("{} strides for {} dimensions", steps.len(), shape.len())));
+        shape: &[u64],
+        strides: &[isize],
+        origin: usize,
+    ) -> Result<MemoryLayout> {
+        if strides.len() != shape.len() {
+            return Err(Code::Shape.error(format!(
+                "{} strides for {} dimensions of memory",
+                strides.len(),
+                shape.len()
+            )));
         }
-        let elements = shape.iter().try_fold(1u64, |all, len| all.checked_mul(*len));
-        let elements = elements.ok_or_else(|| wrong(format!("a buffer of shape {shape:?}")))?;
-        if elements > 0 {
-            let (mut least, mut most) = (origin as i128, origin as i128);
-            for (len, step) in shape.iter().zip(&steps) {
-                let reach = i128::from(*len - 1) * *step as i128;
-                (least, most) = (least + reach.min(0), most + reach.max(0));
-            }
-            if least < 0 || most + element.size as i128 > bytes as i128 {
-                let text = format!("a buffer of {bytes} bytes has not all elements of shape {shape:?}");
-                return Err(wrong(text));
-            }
+        let elements = shape.iter().filter(|len| **len > 0).try_fold(1u64, |n, len| n.checked_mul(*len));
+        let elements = if shape.contains(&0) { Some(0) } else { elements };
+        let (mut low, mut high) = (origin as i128, origin as i128 + element.size as i128);
+        for (len, stride) in shape.iter().zip(strides) {
+            let reach = (i128::from(*len) - 1).max(0) * *stride as i128;
+            (low, high) = (low + reach.min(0), high + reach.max(0));
         }
-        let mut expected = element.size as i128;
-        let mut dense = true;
-        for (len, step) in shape.iter().zip(&steps).rev() {
-            dense &= *len == 1 || *step as i128 == expected;
-            expected *= i128::from(*len);
-        }
-        Ok(Strides { shape: shape.to_vec(), steps, origin, element, dense })
-    }
-
-    /// What an element is.
-    pub fn element(&self) -> Element {
-        self.element
-    }
-
-    /// The shape.
-    pub fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    /// Where the element with a number in C order begins.
-    fn at(&self, mut i: u64) -> usize {
-        if self.dense {
-            return self.origin + i as usize * self.element.size;
-        }
-        let mut offset = self.origin as isize;
-        for (len, step) in self.shape.iter().zip(&self.steps).rev() {
-            offset += (i % len) as isize * step;
-            i /= len;
-        }
-        offset as usize
-    }
-
-    /// Gives pieces of memory, as long as they follow one another, of `len` elements from `first` on.
-    fn pieces(&self, first: u64, len: u64, mut each: impl FnMut(usize, usize)) {
-        let size = self.element.size;
-        if self.dense {
-            return each(self.at(first), len as usize * size);
-        }
-        let (row, step) = match (self.shape.last(), self.steps.last()) {
-            (Some(row), Some(step)) => (*row, *step),
-            _ => return each(self.origin, size),
+        let Some(elements) = elements.filter(|n| *n == 0 || (low >= 0 && high <= len as i128)) else {
+            return Err(Code::BufferSize
+                .error(format!(
+                    "{shape:?} elements of {} bytes with strides {strides:?} from byte {origin} on do not fit in \
+                     {len} bytes",
+                    element.size
+                ))
+                .with_hint("memory has the local shape of the view"));
         };
-        let (mut i, end) = (first, first + len);
-        while i < end {
-            let n = (row - i % row).min(end - i);
-            let at = self.at(i);
-            if step == size as isize {
-                each(at, n as usize * size);
-            } else {
-                (0..n as isize).for_each(|k| each((at as isize + k * step) as usize, size));
+        let mut dims: Vec<(u64, isize)> = Vec::new();
+        for (len, stride) in shape.iter().copied().zip(strides.iter().copied()).filter(|(len, _)| *len != 1) {
+            match dims.last_mut() {
+                Some((outer, apart)) if *apart as i128 == len as i128 * stride as i128 => {
+                    (*outer, *apart) = (*outer * len, stride);
+                }
+                _ => dims.push((len, stride)),
             }
-            i += n;
+        }
+        Ok(MemoryLayout { element, origin, dims: if elements == 0 { Vec::new() } else { dims }, elements })
+    }
+
+    fn dense(element: Element, shape: &[u64]) -> Vec<isize> {
+        let mut apart = element.size as isize;
+        let mut strides: Vec<isize> = shape
+            .iter()
+            .rev()
+            .map(|len| {
+                let stride = apart;
+                apart = apart.saturating_mul((*len).max(1) as isize);
+                stride
+            })
+            .collect();
+        strides.reverse();
+        strides
+    }
+
+    fn is_dense(&self) -> bool {
+        match self.dims[..] {
+            [] => true,
+            [(_, stride)] => stride == self.element.size as isize,
+            _ => false,
         }
     }
 
-    /// Appends elements of a buffer, in the buffer's byte order.
-    pub fn copy_out(&self, bytes: &[u8], first: u64, len: u64, out: &mut Vec<u8>) {
-        self.pieces(first, len, |at, n| out.extend_from_slice(&bytes[at..at + n]));
+    /// Offset of element `at`, and how many from there on stand at the innermost stride.
+    fn offset(&self, at: usize) -> (usize, isize, usize) {
+        let (mut left, mut offset, mut row) = (at as u64, self.origin as isize, 1);
+        for (i, (len, stride)) in self.dims.iter().rev().enumerate() {
+            let index = if i + 1 == self.dims.len() { left } else { left % len };
+            left /= len;
+            offset += index as isize * stride;
+            row = if i == 0 { len - index } else { row };
+        }
+        (offset as usize, self.dims.last().map_or(0, |(_, stride)| *stride), row as usize)
     }
 
-    /// Puts elements into a buffer; `from` has as many bytes as they take.
-    pub fn copy_in(&self, bytes: &mut [u8], first: u64, len: u64, from: &[u8]) {
+    /// Calls `act` with the offset of each of `count` elements from `at` on, and its place among them.
+    fn each(&self, at: usize, count: usize, mut act: impl FnMut(usize, usize)) {
         let mut done = 0;
-        self.pieces(first, len, |at, n| {
-            bytes[at..at + n].copy_from_slice(&from[done..done + n]);
-            done += n;
+        while done < count {
+            let (offset, stride, row) = self.offset(at + done);
+            for n in 0..row.min(count - done) {
+                act(offset.wrapping_add_signed(stride * n as isize), done + n);
+            }
+            done += row.min(count - done);
+        }
+    }
+}
+
+/// Memory that elements come from.
+#[derive(Debug, Clone)]
+pub struct Buffer<'a> {
+    bytes: &'a [u8],
+    layout: MemoryLayout,
+}
+
+impl<'a> Buffer<'a> {
+    /// Dense memory in C order.
+    ///
+    /// Errors: as of [`strided`](Buffer::strided).
+    pub fn new(bytes: &'a [u8], element: Element, shape: &[u64]) -> Result<Buffer<'a>> {
+        Buffer::strided(bytes, element, shape, &MemoryLayout::dense(element, shape), 0)
+    }
+
+    /// Memory whose first element begins at byte `origin`, with strides in bytes.
+    ///
+    /// Errors: `Invalid` where an element does not lie within the bytes.
+    pub fn strided(
+        bytes: &'a [u8],
+        element: Element,
+        shape: &[u64],
+        strides: &[isize],
+        origin: usize,
+    ) -> Result<Buffer<'a>> {
+        Ok(Buffer { bytes, layout: MemoryLayout::new(bytes.len(), element, shape, strides, origin)? })
+    }
+
+    /// Its elements' type.
+    pub fn element(&self) -> Element {
+        self.layout.element
+    }
+
+    /// How many elements it has.
+    pub fn elements(&self) -> u64 {
+        self.layout.elements
+    }
+
+    /// Fills `out` with the elements from `at` on, as they are in the file.
+    pub fn copy(&self, at: usize, out: &mut [u8]) {
+        self.copy_raw(at, out);
+        self.layout.element.turn(out);
+    }
+
+    fn copy_raw(&self, at: usize, out: &mut [u8]) {
+        let size = self.layout.element.size;
+        if self.layout.is_dense() {
+            let from = self.layout.origin + at * size;
+            out.copy_from_slice(&self.bytes[from..from + out.len()]);
+            return;
+        }
+        self.layout.each(at, out.len() / size, |offset, n| {
+            out[n * size..(n + 1) * size].copy_from_slice(&self.bytes[offset..offset + size]);
         });
     }
+
+    /// Fills `out` with `unit` elements from each of `positions` on, as they are in the file.
+    pub fn gather<P: Position>(&self, positions: &[P], unit: usize, out: &mut [u8]) {
+        let size = self.layout.element.size;
+        for (positions, out) in positions.chunks(CHUNK).zip(out.chunks_mut(CHUNK * unit * size)) {
+            match (size, unit == 1 && self.layout.is_dense()) {
+                (1, true) => self.gather_dense::<P, 1>(positions, out),
+                (2, true) => self.gather_dense::<P, 2>(positions, out),
+                (4, true) => self.gather_dense::<P, 4>(positions, out),
+                (8, true) => self.gather_dense::<P, 8>(positions, out),
+                (16, true) => self.gather_dense::<P, 16>(positions, out),
+                _ => {
+                    let units = out.chunks_exact_mut(unit * size);
+                    units.zip(positions).for_each(|(out, at)| self.copy_raw(at.get(), out));
+                }
+            }
+            self.layout.element.turn(out);
+        }
+    }
+
+    fn gather_dense<P: Position, const N: usize>(&self, positions: &[P], out: &mut [u8]) {
+        let from = self.bytes[self.layout.origin..].as_chunks::<N>().0;
+        for (out, at) in out.as_chunks_mut::<N>().0.iter_mut().zip(positions) {
+            *out = from[at.get()];
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Units that are copied and then turned: few enough to stay in the cache.
+const CHUNK: usize = 1 << 11;
 
-    #[test]
-    fn elements_are_found_at_any_strides() {
-        let element = Element::new(2, 2).unwrap();
-        let bytes: Vec<u8> = (0..24).collect();
-        let all = |strides: &Strides, n: u64| {
-            let mut out = Vec::new();
-            strides.copy_out(&bytes, 0, n, &mut out);
-            out.chunks(2).map(|e| e[0] / 2).collect::<Vec<u8>>()
-        };
-        let dense = Strides::dense(&[3, 4], element, 24).unwrap();
-        assert_eq!(all(&dense, 12), (0..12).collect::<Vec<u8>>());
-        let fortran = Strides::new(&[4, 3], vec![2, 8], 0, element, 24).unwrap();
-        assert_eq!(all(&fortran, 12), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
-        let backwards = Strides::new(&[3, 2], vec![-8, 4], 16, element, 24).unwrap();
-        assert_eq!(all(&backwards, 6), [8, 10, 4, 6, 0, 2]);
-        let repeated = Strides::new(&[3], vec![0], 2, element, 24).unwrap();
-        assert_eq!(all(&repeated, 3), [1, 1, 1]);
-        let mut into = vec![0; 24];
-        backwards.copy_in(&mut into, 1, 3, &[1, 1, 2, 2, 3, 3]);
-        assert_eq!((&into[20..22], &into[8..10], &into[12..14]), (&[1, 1][..], &[2, 2][..], &[3, 3][..]));
+/// Memory that elements go to.
+#[derive(Debug)]
+pub struct BufferMut<'a> {
+    bytes: &'a mut [u8],
+    layout: MemoryLayout,
+}
+
+impl<'a> BufferMut<'a> {
+    /// Dense memory in C order.
+    ///
+    /// Errors: as of [`Buffer::strided`].
+    pub fn new(bytes: &'a mut [u8], element: Element, shape: &[u64]) -> Result<BufferMut<'a>> {
+        BufferMut::strided(bytes, element, shape, &MemoryLayout::dense(element, shape), 0)
     }
 
-    #[test]
-    fn what_lies_outside_is_refused() {
-        let element = Element::new(8, 8).unwrap();
-        for (shape, steps, origin, bytes) in [
-            (vec![3], vec![8], 0, 23),
-            (vec![3], vec![-8], 15, 24),
-            (vec![2, 2], vec![16, 8], 1, 32),
-            (vec![2, 2], vec![16], 0, 32),
-            (vec![u64::MAX, 3], vec![0, 0], 0, 32),
-        ] {
-            assert!(Strides::new(&shape, steps, origin, element, bytes).is_err(), "{shape:?}");
+    /// Memory whose first element begins at byte `origin`, with strides in bytes.
+    ///
+    /// Errors: as of [`Buffer::strided`].
+    pub fn strided(
+        bytes: &'a mut [u8],
+        element: Element,
+        shape: &[u64],
+        strides: &[isize],
+        origin: usize,
+    ) -> Result<BufferMut<'a>> {
+        let layout = MemoryLayout::new(bytes.len(), element, shape, strides, origin)?;
+        Ok(BufferMut { bytes, layout })
+    }
+
+    /// Its elements' type.
+    pub fn element(&self) -> Element {
+        self.layout.element
+    }
+
+    /// How many elements it has.
+    pub fn elements(&self) -> u64 {
+        self.layout.elements
+    }
+
+    /// Takes the elements from `at` on, which are `from` as they are in the file; `from` is turned.
+    pub fn place(&mut self, at: usize, from: &mut [u8]) {
+        self.layout.element.turn(from);
+        self.place_raw(at, from);
+    }
+
+    fn place_raw(&mut self, at: usize, from: &[u8]) {
+        let size = self.layout.element.size;
+        if self.layout.is_dense() {
+            let begin = self.layout.origin + at * size;
+            self.bytes[begin..begin + from.len()].copy_from_slice(from);
+            return;
         }
-        assert!(Strides::new(&[0, u64::MAX], vec![8, 8], 0, element, 0).is_ok(), "nothing is nowhere");
-        assert!(Strides::dense(&[3], element, 32).is_err());
-        assert!(Element::new(6, 4).is_err() && Element::new(0, 1).is_err() && Element::new(3, 3).is_err());
+        let bytes = &mut *self.bytes;
+        self.layout.each(at, from.len() / size, |offset, n| {
+            bytes[offset..offset + size].copy_from_slice(&from[n * size..(n + 1) * size]);
+        });
     }
 
-    #[test]
-    fn numbers_are_turned_round_and_not_elements() {
-        let mut bytes: Vec<u8> = (0..8).collect();
-        Element::new(8, 4).unwrap().swap(&mut bytes);
-        assert_eq!(bytes, [3, 2, 1, 0, 7, 6, 5, 4]);
+    /// Takes `unit` elements from each of `positions` on, which are `from` as they are in the file; `from` is turned.
+    pub fn scatter<P: Position>(&mut self, positions: &[P], unit: usize, from: &mut [u8]) {
+        let size = self.layout.element.size;
+        for (positions, from) in positions.chunks(CHUNK).zip(from.chunks_mut(CHUNK * unit * size)) {
+            self.layout.element.turn(from);
+            match (size, unit == 1 && self.layout.is_dense()) {
+                (1, true) => self.scatter_dense::<P, 1>(positions, from),
+                (2, true) => self.scatter_dense::<P, 2>(positions, from),
+                (4, true) => self.scatter_dense::<P, 4>(positions, from),
+                (8, true) => self.scatter_dense::<P, 8>(positions, from),
+                (16, true) => self.scatter_dense::<P, 16>(positions, from),
+                _ => {
+                    let units = from.chunks_exact(unit * size);
+                    units.zip(positions).for_each(|(from, at)| self.place_raw(at.get(), from));
+                }
+            }
+        }
+    }
+
+    fn scatter_dense<P: Position, const N: usize>(&mut self, positions: &[P], from: &[u8]) {
+        let into = self.bytes[self.layout.origin..].as_chunks_mut::<N>().0;
+        for (from, at) in from.as_chunks::<N>().0.iter().zip(positions) {
+            into[at.get()] = *from;
+        }
     }
 }

@@ -29,3 +29,5 @@ mod container_partitioned;
 mod container_validate;
 mod container_validate_partitioned;
 mod distributed;
+mod distributed_files;
+mod distributed_model;

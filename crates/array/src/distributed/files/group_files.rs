@@ -22,7 +22,8 @@ use fieldstone_format::netcdf::{Attrs, paths, write};
 use super::image::{Extent, FileImage};
 use super::organisation::{FilePlan, FileSlot, Level, Organisation, SlabMove};
 use super::sets::{SetDecl, SetVariable, check_together};
-use crate::distributed::plan::BlockSum;
+use super::sums::SummedFile;
+use crate::distributed::plan::FileArray;
 
 /// Bytes that are copied at a time where a slab is moved.
 const PIECE: u64 = 4 << 20;
@@ -42,12 +43,13 @@ struct OpenFile {
 }
 
 /// Where a set is written at a step.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct WriteSlot {
-    /// The file.
+    /// The file; what is written through it is summed.
     pub file: TeamFile,
-    /// The bytes of the set in it.
-    pub extent: Extent,
+    /// The elements of the set in it.
+    pub array: FileArray,
+    sums: Arc<SummedFile>,
 }
 
 /// What a flush has made durable.
@@ -68,11 +70,10 @@ pub struct DurableSet {
 }
 
 /// What is written since the last flush.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Written {
     varying: Option<u64>,
-    /// Of the blocks that this rank wrote.
-    sums: Vec<BlockSum>,
+    sums: Arc<SummedFile>,
 }
 
 /// The files of one group in one attempt. See the module.
@@ -137,8 +138,8 @@ impl GroupFiles {
     /// written again in place, unless its extent has changed.
     pub fn slot(&mut self, set: usize, step: i64, extent: Option<u64>) -> Result<WriteSlot> {
         let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"));
-        let variable = known.and_then(|set| set.variable(extent));
-        let bytes = self.team.agree("slot", variable)?.bytes;
+        let variable = known.and_then(|set| Ok((set.variable(extent)?.bytes, set.dtype.size() as u64)));
+        let (bytes, size) = self.team.agree("slot", variable)?;
         if self.written.get(&(set, step)).is_some_and(|written| written.varying != extent) {
             self.forget(set, step)?;
         }
@@ -147,15 +148,16 @@ impl GroupFiles {
             self.make(slot.file, extent)?;
         }
         let file = self.open(slot.file)?;
-        let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
-        let extent = self.team.agree("slot", extent)?;
-        Ok(WriteSlot { file: file.file.clone(), extent })
+        let place = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
+        let place = self.team.agree("slot", place)?;
+        let (file, sums) = SummedFile::over(&file.file, place, size);
+        Ok(WriteSlot { file, array: FileArray::dense(place.offset, size), sums })
     }
 
-    /// Takes note of what was written to a slot: the first extent of a set that varies, and the checksums of the blocks
-    /// that this rank wrote. One that was not written stays a hole until it is, and a flush fails.
-    pub fn wrote(&mut self, (set, step): (usize, i64), extent: Option<u64>, sums: Vec<BlockSum>) {
-        self.written.insert((set, step), Written { varying: extent, sums });
+    /// Takes note that a slot was written by all ranks; `extent` is the first one of a set that varies. One that is not
+    /// written has no bytes, and a flush fails.
+    pub fn wrote(&mut self, (set, step): (usize, i64), extent: Option<u64>, slot: WriteSlot) {
+        self.written.insert((set, step), Written { varying: extent, sums: slot.sums });
     }
 
     /// Collective: makes what was written since the last flush durable where it stays, and says where that is. Where it
@@ -198,7 +200,7 @@ impl GroupFiles {
             let written = self.written.remove(&(*set, *step));
             let lacks = || Error::internal(format!("set {set} was placed at step {step} and not written"));
             let written = self.team.agree("flush", written.ok_or_else(lacks))?;
-            let sums = self.gather_sums(written.sums)?;
+            let sums = written.sums.collect(&self.open(slot.file)?.file)?;
             let file = self.open(slot.file)?;
             let bytes = file.variables[slot.variable].bytes;
             let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?;
@@ -382,28 +384,6 @@ impl GroupFiles {
             done += part.len() as u64;
         }
         Ok(())
-    }
-
-    /// The checksums of all blocks, on rank 0.
-    fn gather_sums(&self, own: Vec<BlockSum>) -> Result<Vec<u32>> {
-        let mut bytes = Vec::with_capacity(own.len() * 12);
-        for BlockSum { block, sum } in &own {
-            bytes.extend_from_slice(&block.to_le_bytes());
-            bytes.extend_from_slice(&sum.to_le_bytes());
-        }
-        let all = self.team.gather("flush", 0, Ok(bytes))?;
-        let pairs = all.iter().flat_map(|bytes| bytes.as_chunks::<12>().0);
-        let mut sums: Vec<BlockSum> = pairs
-            .filter_map(|pair| {
-                let (block, sum) = pair.split_first_chunk::<8>()?;
-                Some(BlockSum {
-                    block: u64::from_le_bytes(*block),
-                    sum: u32::from_le_bytes(*sum.first_chunk()?),
-                })
-            })
-            .collect();
-        sums.sort_unstable();
-        Ok(sums.into_iter().map(|sum| sum.sum).collect())
     }
 
     /// Writes the numbers of steps that a file does not show yet.

@@ -5,9 +5,11 @@
 //! | [`sets`] | sets, and how each is a variable |
 //! | [`organisation`] | which file a set goes to at a step |
 //! | [`image`] | the header of a file, and where its variables lie |
+//! | [`sums`] | checksums of what ranks write |
 //! | [`group_files`] | the files on all ranks: made, written into, shown |
 
 pub mod group_files;
 pub mod image;
 pub mod organisation;
 pub mod sets;
+pub mod sums;

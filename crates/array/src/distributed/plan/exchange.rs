@@ -1,275 +1,395 @@
-//! Elements to the owners of their blocks, and back, in rounds.
+//! The rounds of an exchange: in each, every owner takes in one window of its range and writes it, or reads it and
+//! gives it out.
 //!
-//! A round takes some blocks of each owner. Ranks send what they have of them in the order of the plan; the owner puts
-//! each element in its place, compares those that several have, and hands the blocks on, in the file's byte order, with a
-//! checksum each. Reading goes the other way.
+//! Invariants: all ranks make the same number of rounds; what a rank sends, what it takes in and its window are each
+//! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
 
-use std::ops::Range;
-
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
-use super::blocks::BLOCK;
-use super::{Direction, TransferPlan};
-use crate::distributed::buffer::{Element, Strides};
-use crate::distributed::view::Whole;
+use super::file_array::{FileArray, PastFileEnd};
+use super::routes::{Numbers, Routes};
+use super::{MovePlan, Read, Write};
+use crate::distributed::buffer::{Buffer, BufferMut};
 
-/// The checksum (CRC-32C) of a block, by its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BlockSum {
-    /// The block.
-    pub block: u64,
-    /// Its checksum, of the bytes in the file.
-    pub sum: u32,
+/// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
+const GAP: u64 = 1 << 12;
+
+/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody.
+pub(super) fn write(
+    plan: &MovePlan,
+    routes: &Routes,
+    file: &TeamFile,
+    step: &'static str,
+    (write, holes): (&Write<'_>, u64),
+) -> Result<u64> {
+    let team = file.team();
+    let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
+    if holes > 0 && write.fill.is_none() {
+        // Owners are about to read what others may have written.
+        file.visibility_barrier(step, Ok(()))?;
+    }
+    let mut owner = WindowWriter {
+        routes,
+        file,
+        array: write.array,
+        fill: write.fill,
+        cursors: Vec::new(),
+        bytes: Vec::new(),
+        written: 0,
+    };
+    owner.cursors = vec![0; team.size()];
+    let mut outcome = Ok(());
+    for round in 0..routes.ranges.most_blocks().div_ceil(window) {
+        let parts = outcome.map(|()| pack(routes, write.from, (round, window), team.size()));
+        let mut parts = team.alltoallv(step, parts)?;
+        outcome = match routes.ranges.owner(team.rank()) {
+            Some(own) => owner.round(routes.ranges.window(own, round, window), own, &mut parts),
+            None => Ok(()),
+        };
+    }
+    team.agree(step, outcome)?;
+    Ok(owner.written)
 }
 
-/// What a rank writes.
-#[derive(Debug, Clone, Copy)]
-pub struct SourceBuffer<'a> {
-    /// Memory that holds the elements.
-    pub bytes: &'a [u8],
-    /// Where in it they are.
-    pub strides: &'a Strides,
-    /// What stands where nobody writes: an element in the file's byte order. Zeros where it is absent.
-    pub fill: Option<&'a [u8]>,
-}
-
-/// Where a rank reads to.
-#[derive(Debug)]
-pub struct TargetBuffer<'a> {
-    /// Memory that takes the elements.
-    pub bytes: &'a mut [u8],
-    /// Where in it they belong.
-    pub strides: &'a Strides,
-}
-
-/// Writes some blocks that follow one another: their first element, and their bytes.
-pub type WriteBlocks<'a> = dyn FnMut(u64, &[u8]) -> Result<()> + 'a;
-/// Reads some blocks that follow one another, and checks them.
-pub type ReadBlocks<'a> = dyn FnMut(u64, &mut [u8]) -> Result<()> + 'a;
-
-impl TransferPlan {
-    fn check_buffer(&self, direction: Direction, strides: &Strides) -> Result<()> {
-        let given = strides.shape().iter().product::<u64>();
-        if self.direction != direction {
-            return Err(Error::internal("a plan for the other direction"));
-        }
-        match given == self.buffer {
-            true => Ok(()),
-            false => {
-                let (needed, shape) = (self.buffer, strides.shape());
-                Err(Code::ShapeMismatch
-                    .error(format!("a buffer of shape {shape:?} for a view of {needed} elements")))
+/// Collective: reads what all ranks ask for. Returns how many bytes this rank read.
+pub(super) fn read(
+    plan: &MovePlan,
+    routes: &Routes,
+    file: &TeamFile,
+    step: &'static str,
+    read: &mut Read<'_, '_>,
+) -> Result<u64> {
+    let team = file.team();
+    let window = window(plan, routes, team, step, (read.array.size, read.settings.buffer))?;
+    let mut cursors = vec![0; team.size()];
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    for round in 0..routes.ranges.most_blocks().div_ceil(window) {
+        let parts = match routes.ranges.owner(team.rank()) {
+            Some(own) => {
+                let blocks = routes.ranges.window(own, round, window);
+                give(routes, file, (read.array, read.past_end), (blocks, own), &mut cursors, &mut bytes).map(
+                    |(parts, read)| {
+                        count += read;
+                        parts
+                    },
+                )
             }
+            None => Ok(vec![Vec::new(); team.size()]),
+        };
+        let parts = team.alltoallv(step, parts)?;
+        unpack(routes, read.into, (round, window), parts);
+    }
+    Ok(count)
+}
+
+/// Collective in its first call for a size of elements: how many blocks a window has.
+fn window(
+    plan: &MovePlan,
+    routes: &Routes,
+    team: &Team,
+    step: &'static str,
+    (size, buffer): (u64, usize),
+) -> Result<u64> {
+    let key = (size as usize, buffer);
+    if let Some(window) = plan.windows().get(&key) {
+        return Ok(*window);
+    }
+    let share = (buffer as u64 / 3).max(1);
+    let unit = routes.unit * size;
+    let block = (unit << routes.ranges.shift).max(1);
+    let most = (share / block).clamp(1, routes.ranges.most_blocks().max(1));
+    // Where elements are many in few blocks, or one rank has them, less has to go in a round.
+    let mut own = most;
+    while own > 1 && busiest(routes, own, team.rank()).saturating_mul(unit) > share {
+        own /= 2;
+    }
+    let agreed = team.max(step, Ok(vec![!own]))?;
+    let window = agreed.first().map_or(1, |word| !word).max(1);
+    plan.windows().insert(key, window);
+    Ok(window)
+}
+
+/// The most units that this rank sends or takes in, in a round of windows of `window` blocks.
+fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
+    let ranges = &routes.ranges;
+    let rounds = ranges.most_blocks().div_ceil(window);
+    let sent = (0..rounds).map(|round| {
+        let slots =
+            (0..ranges.owners).map(|owner| routes.slots(&ranges.window(owner, round, window)).len() as u64);
+        slots.sum()
+    });
+    let own = ranges.owner(rank).is_some();
+    let taken = routes.counts.chunks(window as usize).map(|counts| counts.iter().sum()).filter(|_| own);
+    sent.chain(taken).max().unwrap_or(0)
+}
+
+/// What this rank sends in a round.
+fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), ranks: usize) -> Vec<Vec<u8>> {
+    let unit = routes.unit as usize;
+    let mut parts = vec![Vec::new(); ranks];
+    for owner in 0..routes.ranges.owners {
+        let slots = routes.slots(&routes.ranges.window(owner, round, window));
+        let mut part = vec![0; slots.len() * unit * from.element().size()];
+        match &routes.sent {
+            Numbers::Narrow(sent) => from.gather(&sent[slots], unit, &mut part),
+            Numbers::Wide(sent) => from.gather(&sent[slots], unit, &mut part),
+        }
+        parts[routes.ranges.rank(owner)] = part;
+    }
+    parts
+}
+
+/// Puts what owners sent in a round to its places in memory.
+fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), mut parts: Vec<Vec<u8>>) {
+    let unit = routes.unit as usize;
+    for owner in 0..routes.ranges.owners {
+        let slots = routes.slots(&routes.ranges.window(owner, round, window));
+        let part = &mut parts[routes.ranges.rank(owner)];
+        match &routes.sent {
+            Numbers::Narrow(sent) => into.scatter(&sent[slots], unit, part),
+            Numbers::Wide(sent) => into.scatter(&sent[slots], unit, part),
         }
     }
+}
 
-    /// Collective: sends the elements of all ranks to the owners, who hand blocks to `write`. Gives the checksums of the
-    /// own blocks. A round takes `buffer` bytes of a rank, and of an owner.
-    pub fn write(
-        &self,
-        team: &Team,
-        source: Result<SourceBuffer<'_>>,
-        buffer: u64,
-        write: &mut WriteBlocks<'_>,
-    ) -> Result<Vec<BlockSum>> {
-        let source =
-            source.and_then(|source| self.check_buffer(Direction::Write, source.strides).map(|()| source));
-        let source = team.agree("write", source)?;
-        let element = source.strides.element();
-        let window = self.agreed_window(team, element, Ok(buffer))?;
-        let mut sums = Vec::new();
-        let mut outcome = Ok(());
-        let mut blocks = Vec::new();
-        for round in 0..self.ownership.longest().div_ceil(window) {
-            let parts = std::mem::replace(&mut outcome, Ok(())).map(|()| {
-                let mut parts = vec![Vec::new(); team.size()];
-                for owner in 0..self.ownership.owners() {
-                    parts[self.ownership.rank(owner)] =
-                        self.pack(&source, &self.window(owner, round, window));
+/// An owner that writes window by window.
+struct WindowWriter<'a> {
+    routes: &'a Routes,
+    file: &'a TeamFile,
+    array: FileArray,
+    fill: Option<&'a [u8]>,
+    /// How many units of each source have come.
+    cursors: Vec<usize>,
+    bytes: Vec<u8>,
+    written: u64,
+}
+
+impl WindowWriter<'_> {
+    /// Takes in one window and writes it.
+    fn round(&mut self, blocks: std::ops::Range<u64>, owner: usize, parts: &mut [Vec<u8>]) -> Result<()> {
+        let routes = self.routes;
+        let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
+        let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
+        if at == end {
+            return Ok(());
+        }
+        let unit_bytes = routes.unit as usize * self.array.size as usize;
+        let taken: usize = parts.iter().map(Vec::len).sum();
+        self.bytes.resize((end - at) as usize * unit_bytes, 0);
+        let counts = &routes.counts[(at >> routes.ranges.shift) as usize..];
+        let expected: u64 = counts.iter().take((blocks.end - blocks.start) as usize).sum();
+        if taken as u64 != expected * unit_bytes as u64 {
+            return Err(Error::internal(format!(
+                "{taken} bytes came for {expected} units of {unit_bytes} bytes"
+            )));
+        }
+        let (fill, gap) = (self.fill, GAP / unit_bytes as u64);
+        // Without repeated units as many as fit are all there are.
+        let is_full = routes.repeated() == 0 && expected == end - at;
+        let stretches = match fill {
+            _ if is_full => vec![(at, end)],
+            Some(fill) => {
+                self.bytes.chunks_exact_mut(fill.len()).for_each(|element| element.copy_from_slice(fill));
+                vec![(at, end)]
+            }
+            None => {
+                let stretches = routes.stretches(at, end, gap);
+                self.read_back(&stretches, (at, origin))?;
+                stretches
+            }
+        };
+        self.take(parts, at, origin)?;
+        for (from, to) in stretches {
+            let bytes = &self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
+            let (first, last) = ((origin + from) * routes.unit, (origin + to) * routes.unit);
+            let size = self.array.size as usize;
+            self.array.pieces(first, last, |offset, place, count| {
+                let begin = place as usize * size;
+                self.file.write_at(&bytes[begin..begin + count as usize * size], offset)
+            })?;
+            self.written += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads what stands in the gaps of stretches, which are written back.
+    fn read_back(&mut self, stretches: &[(u64, u64)], (at, origin): (u64, u64)) -> Result<()> {
+        let (unit, size) = (self.routes.unit, self.array.size as usize);
+        let unit_bytes = unit as usize * size;
+        for (from, to) in stretches {
+            let bytes = &mut self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
+            let (file, array) = (self.file, self.array);
+            array.pieces((origin + from) * unit, (origin + to) * unit, |offset, place, count| {
+                let begin = place as usize * size;
+                let bytes = &mut bytes[begin..begin + count as usize * size];
+                let read = file.read_at(bytes, offset)?;
+                bytes[read..].fill(0);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Puts what came to its places in the window, which begins at unit `at` of the range.
+    fn take(&mut self, parts: &mut [Vec<u8>], at: u64, origin: u64) -> Result<()> {
+        let unit_bytes = self.routes.unit as usize * self.array.size as usize;
+        let mut seen = match self.routes.repeated() {
+            0 => Vec::new(),
+            _ => vec![0u64; (self.bytes.len() / unit_bytes).div_ceil(64)],
+        };
+        for (source, part) in parts.iter_mut().enumerate() {
+            let part = std::mem::take(part);
+            let (cursor, count) = (self.cursors[source], part.len() / unit_bytes);
+            self.cursors[source] += count;
+            let kept = &self.routes.kept[source];
+            if seen.is_empty() {
+                match kept {
+                    Numbers::Narrow(kept) => {
+                        put(
+                            &mut self.bytes,
+                            &part,
+                            kept[cursor..cursor + count].iter().map(|n| u64::from(*n) - at),
+                            unit_bytes,
+                        );
+                    }
+                    Numbers::Wide(kept) => {
+                        put(
+                            &mut self.bytes,
+                            &part,
+                            kept[cursor..cursor + count].iter().map(|n| n - at),
+                            unit_bytes,
+                        );
+                    }
                 }
-                parts
-            });
-            let messages = team.alltoallv("write", parts)?;
-            let Some(owner) = self.ownership.owner_of_rank(team.rank()) else { continue };
-            let own = self.window(owner, round, window);
-            if own.is_empty() {
                 continue;
             }
-            outcome = self.place(&own, element, source.fill, &messages, &mut blocks);
-            drop(messages);
-            let bytes = BLOCK as usize * element.size();
-            let summed = (own.start..).zip(blocks.chunks(bytes));
-            sums.extend(summed.map(|(block, bytes)| BlockSum { block, sum: crc32c::crc32c(bytes) }));
-            outcome = outcome.and_then(|()| write(own.start * BLOCK, &blocks));
-        }
-        team.agree("write", outcome.map(|()| sums))
-    }
-
-    /// The own elements of some blocks, in the file's byte order.
-    fn pack(&self, source: &SourceBuffer<'_>, blocks: &Range<u64>) -> Vec<u8> {
-        let entries = self.own.entries_in(blocks);
-        let element = source.strides.element();
-        let mut bytes = Vec::with_capacity(self.own.elements(entries.clone()) as usize * element.size());
-        for i in entries {
-            source.strides.copy_out(source.bytes, self.own.local(i), self.own.entry(i).1, &mut bytes);
-        }
-        element.swap(&mut bytes);
-        bytes
-    }
-
-    /// Puts what ranks have sent of some blocks into `blocks`.
-    fn place(
-        &self,
-        own: &Range<u64>,
-        element: Element,
-        fill: Option<&[u8]>,
-        messages: &[Vec<u8>],
-        blocks: &mut Vec<u8>,
-    ) -> Result<()> {
-        let size = element.size();
-        let elements = self.ownership.elements_of(own);
-        let bytes = (elements.end - elements.start) as usize * size;
-        blocks.clear();
-        blocks.resize(bytes, 0);
-        let from = self.absent.partition_point(|(block, _)| *block < own.start);
-        for (block, _) in self.absent[from..].iter().take_while(|(block, _)| *block < own.end) {
-            let at = (block - own.start) as usize * BLOCK as usize * size;
-            let end = (at + BLOCK as usize * size).min(bytes);
-            if let Some(fill) = fill.filter(|fill| fill.len() == size) {
-                blocks[at..end].chunks_mut(size).for_each(|element| element.copy_from_slice(fill));
-            }
-        }
-        let mut taken = SharedElements::new(self, own);
-        for (rank, (entries, message)) in self.ranks.iter().zip(messages).enumerate() {
-            let mut rest = message.as_slice();
-            if rest.len() as u64 != entries.elements(entries.entries_in(own)) * size as u64 {
-                return Err(Error::internal(format!("rank {rank} sent other elements than its plan says")));
-            }
-            for (block, listed) in entries.blocks_in(own) {
-                let first = (block - own.start) * BLOCK;
-                let mut shared = taken.of(block);
-                for i in listed {
-                    let (offset, len) = entries.entry(i);
-                    let at = (first + offset) as usize * size;
-                    let Some(sent) = rest.split_off(..len as usize * size) else { break };
-                    let place = &mut blocks[at..at + sent.len()];
-                    if let Some(shared) = &mut shared {
-                        for (k, (old, new)) in place.chunks(size).zip(sent.chunks(size)).enumerate() {
-                            let at = offset as usize + k;
-                            if shared[at] != 0 && old != new {
-                                let element = block * BLOCK + at as u64;
-                                return Err(differ(&self.whole, element, shared[at] - 1, rank));
-                            }
-                            shared[at] = rank as u32 + 1;
-                        }
-                    }
-                    place.copy_from_slice(sent);
+            for (n, element) in part.chunks_exact(unit_bytes).enumerate() {
+                let place = (kept.get(cursor + n) - at) as usize;
+                let into = &mut self.bytes[place * unit_bytes..(place + 1) * unit_bytes];
+                let (word, bit) = (&mut seen[place / 64], 1u64 << (place % 64));
+                if *word & bit != 0 && into != element {
+                    let size = self.array.size as usize;
+                    let differs =
+                        into.chunks(size).zip(element.chunks(size)).position(|(a, b)| a != b).unwrap_or(0);
+                    let element = (origin + at + place as u64) * self.routes.unit + differs as u64;
+                    return Err(self.conflict(element, at + place as u64, source));
                 }
+                *word |= bit;
+                into.copy_from_slice(element);
             }
         }
         Ok(())
     }
 
-    /// Collective: owners have `read` fill blocks, and send all ranks their elements. Only blocks are read of which
-    /// somebody has elements.
-    pub fn read(
-        &self,
-        team: &Team,
-        target: Result<TargetBuffer<'_>>,
-        buffer: u64,
-        read: &mut ReadBlocks<'_>,
-    ) -> Result<()> {
-        let target =
-            target.and_then(|target| self.check_buffer(Direction::Read, target.strides).map(|()| target));
-        let target = team.agree("read", target)?;
-        let element = target.strides.element();
-        let window = self.agreed_window(team, element, Ok(buffer))?;
-        for round in 0..self.ownership.longest().div_ceil(window) {
-            let mut parts = Ok(vec![Vec::new(); team.size()]);
-            if let Some(owner) = self.ownership.owner_of_rank(team.rank()) {
-                parts = self.collect(&self.window(owner, round, window), element, read);
+    /// Two ranks have given one element different values; `unit` is its unit in the range, `source` the later rank.
+    fn conflict(&self, element: u64, unit: u64, source: usize) -> Error {
+        let names = |rank: &usize| {
+            let kept = &self.routes.kept[*rank];
+            (0..kept.len()).any(|place| kept.get(place) == unit)
+        };
+        let first = (0..=source).find(names).unwrap_or(source);
+        let ranks = match first == source {
+            true => format!("rank {source} twice"),
+            false => format!("ranks {first} and {source}"),
+        };
+        Code::PiecesDiffer
+            .error(format!("element {element} (in C order) is written by {ranks}, with different bytes"))
+            .with_hint(
+                "let one rank write it: put ghosts behind the owned entries and say how many are owned",
+            )
+    }
+}
+
+/// Copies elements of `unit` bytes to their places.
+fn put(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>, unit: usize) {
+    fn each<const N: usize>(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>) {
+        let bytes = bytes.as_chunks_mut::<N>().0;
+        for (element, place) in part.as_chunks::<N>().0.iter().zip(places) {
+            bytes[place as usize] = *element;
+        }
+    }
+    match unit {
+        4 => each::<4>(bytes, part, places),
+        8 => each::<8>(bytes, part, places),
+        16 => each::<16>(bytes, part, places),
+        _ => part.chunks_exact(unit).zip(places).for_each(|(element, place)| {
+            bytes[place as usize * unit..(place as usize + 1) * unit].copy_from_slice(element);
+        }),
+    }
+}
+
+/// Reads an owner's window and makes of it what each rank asked for, and says how many bytes were read.
+fn give(
+    routes: &Routes,
+    file: &TeamFile,
+    (array, past_end): (FileArray, PastFileEnd),
+    (blocks, owner): (std::ops::Range<u64>, usize),
+    cursors: &mut [usize],
+    bytes: &mut Vec<u8>,
+) -> Result<(Vec<Vec<u8>>, u64)> {
+    let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
+    let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
+    let (size, unit_bytes) = (array.size as usize, routes.unit as usize * array.size as usize);
+    bytes.resize((end - at) as usize * unit_bytes, 0);
+    let mut count = 0;
+    for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {
+        let bytes = &mut bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
+        array.pieces(
+            (origin + from) * routes.unit,
+            (origin + to) * routes.unit,
+            |offset, place, elements| {
+                let begin = place as usize * size;
+                count += past_end.read(file, offset, &mut bytes[begin..begin + elements as usize * size])?;
+                Ok(())
+            },
+        )?;
+    }
+    let mut parts = Vec::with_capacity(cursors.len());
+    for (kept, cursor) in routes.kept.iter().zip(cursors) {
+        let begin = *cursor;
+        *cursor = first_from(kept, begin, end);
+        let mut part = vec![0; (*cursor - begin) * unit_bytes];
+        match kept {
+            Numbers::Narrow(kept) => {
+                take(bytes, &mut part, kept[begin..*cursor].iter().map(|n| u64::from(*n) - at), unit_bytes);
             }
-            let mut messages = team.alltoallv("read", parts)?;
-            for owner in 0..self.ownership.owners() {
-                let bytes = &mut messages[self.ownership.rank(owner)];
-                element.swap(bytes);
-                let mut rest = bytes.as_slice();
-                for i in self.own.entries_in(&self.window(owner, round, window)) {
-                    let (local, len) = (self.own.local(i), self.own.entry(i).1);
-                    let Some(sent) = rest.split_off(..len as usize * element.size()) else { break };
-                    target.strides.copy_in(target.bytes, local, len, sent);
-                }
+            Numbers::Wide(kept) => {
+                take(bytes, &mut part, kept[begin..*cursor].iter().map(|n| n - at), unit_bytes)
             }
         }
-        team.agree("read", Ok(()))
+        parts.push(part);
     }
+    Ok((parts, count))
+}
 
-    /// Reads some of the own blocks, and gives what each rank has of them.
-    fn collect(&self, own: &Range<u64>, element: Element, read: &mut ReadBlocks<'_>) -> Result<Vec<Vec<u8>>> {
-        let size = element.size();
-        let needed = |block: u64| {
-            let one = block..block + 1;
-            self.ranks.iter().any(|entries| !entries.entries_in(&one).is_empty())
-        };
-        let wanted: Vec<bool> = own.clone().map(needed).collect();
-        let elements = self.ownership.elements_of(own);
-        let mut blocks = vec![0; (elements.end - elements.start) as usize * size];
-        let mut begin = 0;
-        for part in wanted.chunk_by(|a, b| a == b) {
-            let span = own.start + begin..own.start + begin + part.len() as u64;
-            begin += part.len() as u64;
-            if part[0] {
-                let span = self.ownership.elements_of(&span);
-                let bytes = (span.start - elements.start) as usize * size
-                    ..(span.end - elements.start) as usize * size;
-                read(span.start, &mut blocks[bytes])?;
-            }
+/// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.
+fn first_from(kept: &Numbers, begin: usize, end: u64) -> usize {
+    let (mut low, mut high) = (begin, kept.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match kept.get(middle) < end {
+            true => low = middle + 1,
+            false => high = middle,
         }
-        let pack = |entries: &super::BlockEntries| {
-            let mut part = Vec::with_capacity(entries.elements(entries.entries_in(own)) as usize * size);
-            for (block, listed) in entries.blocks_in(own) {
-                let first = (block - own.start) * BLOCK;
-                for i in listed {
-                    let (offset, len) = entries.entry(i);
-                    let at = (first + offset) as usize * size;
-                    part.extend_from_slice(&blocks[at..at + len as usize * size]);
-                }
-            }
-            part
-        };
-        Ok(self.ranks.iter().map(pack).collect())
     }
+    low
 }
 
-/// Who gave each element of blocks that several ranks write: the rank and 1, or 0.
-struct SharedElements<'a> {
-    shared: &'a [u64],
-    given: Vec<Box<[u32]>>,
-}
-
-impl<'a> SharedElements<'a> {
-    fn new(plan: &'a TransferPlan, own: &Range<u64>) -> SharedElements<'a> {
-        let from = |block: u64| plan.shared.partition_point(|shared| *shared < block);
-        let shared = &plan.shared[from(own.start)..from(own.end)];
-        let given = shared.iter().map(|_| vec![0; BLOCK as usize].into_boxed_slice()).collect();
-        SharedElements { shared, given }
+/// Copies elements of `unit` bytes from their places.
+fn take(bytes: &[u8], part: &mut [u8], places: impl Iterator<Item = u64>, unit: usize) {
+    fn each<const N: usize>(bytes: &[u8], part: &mut [u8], places: impl Iterator<Item = u64>) {
+        let bytes = bytes.as_chunks::<N>().0;
+        for (element, place) in part.as_chunks_mut::<N>().0.iter_mut().zip(places) {
+            *element = bytes[place as usize];
+        }
     }
-
-    fn of(&mut self, block: u64) -> Option<&mut [u32]> {
-        self.shared.binary_search(&block).ok().map(|i| &mut *self.given[i])
+    match unit {
+        4 => each::<4>(bytes, part, places),
+        8 => each::<8>(bytes, part, places),
+        16 => each::<16>(bytes, part, places),
+        _ => part.chunks_exact_mut(unit).zip(places).for_each(|(element, place)| {
+            element.copy_from_slice(&bytes[place as usize * unit..(place as usize + 1) * unit]);
+        }),
     }
-}
-
-fn differ(whole: &Whole, element: u64, first: u32, second: usize) -> Error {
-    let mut left = element;
-    let mut index: Vec<u64> = whole.shape().iter().rev().map(|len| (left % len, left /= len).0).collect();
-    index.reverse();
-    let ranks = match first as usize == second {
-        true => format!("rank {second} writes it twice"),
-        false => format!("ranks {first} and {second} write it"),
-    };
-    Code::PiecesDiffer
-        .error(format!("element {index:?} would have two values: {ranks}"))
-        .with_hint("let one rank own it: `owned` says how many entries of a map are written")
 }

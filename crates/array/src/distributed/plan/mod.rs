@@ -1,208 +1,490 @@
-//! Plans: which rank sends which elements to whom, made once for a view and used for all sets of its shape.
+//! How elements go between the memory of ranks and a file that they write together.
 //!
-//! Elements of a global array go to the [owners](Ownership) of the blocks they lie in. A plan is made together by all
-//! ranks (A-1): each sorts what it holds by blocks, in one pass that counts and one that places, and says to the owners where its
-//! elements belong, in two bytes each. Afterwards elements alone travel, in rounds that take no more than a given number
-//! of bytes.
+//! ```text
+//!            direct    each rank writes its runs where they belong
+//!  view ──▶  exchange  elements go to the owners of contiguous ranges of the file, who write them (A-1)
+//!            view      each rank hands its runs to the communicator's collective call
+//! ```
 //!
-//! | module | |
+//! A [`Planner`] keeps what was found out about views: a [`MovePlan`] is made once for a footprint on every rank, and
+//! serves all arrays of that shape, whatever their elements are (A-2). Which method is taken is decided for all ranks
+//! from what the plan knows, and said in words (A-9).
+//!
+//! | module | what it does |
 //! |---|---|
-//! | [`blocks`] | blocks and their owners |
-//! | `entries` | elements by blocks, and how owners learn of them |
-//! | `exchange` | elements to their owners, and back |
+//! | [`file_array`] | where the elements of an array lie in a file |
+//! | `choose` | the costs of methods |
+//! | `overlap` | whether boxes of ranks overlap |
+//! | `ranges` | the ranges of the file that owners have |
+//! | `routes` | which elements go to which owner, and where they belong there |
+//! | `exchange` | the rounds in which they go |
+//! | `spans` | runs as few long spans of the file, in bounded rounds |
+//! | `direct` | each rank on its own, or by the communicator's collective call |
 //!
-//! Invariants:
-//! * a plan counts elements and not bytes (A-2): it serves every type;
-//! * an element that several ranks write is known as such from the plan on, and compared when it is written (A-3);
-//! * nothing depends on the order in which messages come: the same data become the same bytes for any number of ranks.
+//! Invariants: all calls are collective, and what fails on one rank fails on all; all methods leave the same bytes;
+//! an element that several ranks write is the same on all of them, or the call fails; beside the caller's memory a
+//! call takes at most two thirds of [`Settings::buffer`] three times over, or one block where that is more.
 
-pub mod blocks;
-mod entries;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::buffer::{Buffer, BufferMut};
+use super::view::{Footprint, LocalView};
+
+mod choose;
+mod direct;
 mod exchange;
+pub mod file_array;
+mod overlap;
+mod ranges;
+mod routes;
+mod spans;
 
-use std::ops::Range;
+pub use file_array::{FileArray, PastFileEnd};
+use routes::Routes;
 
-use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Code, Result};
-use xxhash_rust::xxh3::Xxh3;
-
-use self::blocks::{BLOCK, Ownership};
-use self::entries::BlockEntries;
-use super::buffer::Element;
-use super::view::{LocalView, Run, Whole};
-
-pub use exchange::{BlockSum, SourceBuffer, TargetBuffer};
-
-/// Which of a view's elements a plan moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Those that are written.
-    Write,
-    /// Those that are read: with halo and ghosts.
-    Read,
+/// How elements go to the file and come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Method {
+    /// The cheapest of `Direct` and `Exchange`.
+    #[default]
+    Auto,
+    /// Each rank writes where its elements belong.
+    Direct,
+    /// Elements go to owners of contiguous ranges, who write.
+    Exchange,
+    /// The communicator's collective call: MPI-IO.
+    View,
 }
 
-/// A plan of one rank. See the module.
-#[derive(Debug)]
-pub struct TransferPlan {
-    whole: Whole,
-    direction: Direction,
-    ownership: Ownership,
-    /// Elements of the buffer that it was made for.
-    buffer: u64,
-    /// The own elements, by blocks.
-    own: BlockEntries,
-    /// As an owner: what each rank has of the own blocks.
-    ranks: Vec<BlockEntries>,
-    /// As an owner: blocks in which several ranks write an element, ascending.
-    shared: Vec<u64>,
-    /// As an owner: how many elements of the own blocks nobody has.
-    absent: Vec<(u64, u64)>,
-    /// Elements of the array that nobody has, on all ranks.
-    missing: u64,
-}
+impl Method {
+    const WORDS: [(&str, Method); 4] = [
+        ("auto", Method::Auto),
+        ("direct", Method::Direct),
+        ("exchange", Method::Exchange),
+        ("view", Method::View),
+    ];
 
-impl TransferPlan {
-    /// Collective: the plan for what each rank holds of an array, with so many owners.
+    /// The word by which users choose it.
+    pub fn word(self) -> &'static str {
+        Method::WORDS.iter().find(|(_, method)| *method == self).map_or("", |(word, _)| word)
+    }
+
+    /// The method that a word stands for.
     ///
-    /// Errors: `Invalid` where a rank's view failed (on all, naming it), `Conflict` where ranks speak of arrays of other
-    /// shapes.
-    pub fn make(
-        team: &Team,
-        local: Result<&LocalView>,
-        direction: Direction,
-        owners: usize,
-    ) -> Result<TransferPlan> {
-        let local = team.agree("plan", local)?;
-        let whole = local.whole().clone();
-        check_alike(team, &whole, direction, owners)?;
-        let ownership = Ownership::new(whole.elements(), owners, team.size());
-        let give = |each: &mut dyn FnMut(Run)| match direction {
-            Direction::Write => local.written(each),
-            Direction::Read => local.read(each),
-        };
-        let own = BlockEntries::of_runs(ownership.blocks(), local.elements(), give);
-        let mut parts = vec![Vec::new(); team.size()];
-        for owner in 0..ownership.owners() {
-            parts[ownership.rank(owner)] = own.message(&ownership.range(owner));
-        }
-        let messages = team.alltoallv("plan", Ok(parts))?;
-        let range = ownership.owner_of_rank(team.rank()).map_or(0..0, |owner| ownership.range(owner));
-        let read = |bytes: &Vec<u8>| BlockEntries::of_message(bytes, &range, whole.elements());
-        let ranks: Result<Vec<BlockEntries>> = messages.iter().map(read).collect();
-        let ranks = team.agree("plan", ranks)?;
-        let (shared, absent) = coverage(&ranks, &range, whole.elements());
-        let missing = team.sums("plan", Ok(vec![absent.iter().map(|(_, n)| n).sum()]))?;
-        let missing = missing.total.first().copied().unwrap_or(0);
-        let buffer = local.elements();
-        Ok(TransferPlan { whole, direction, ownership, buffer, own, ranks, shared, absent, missing })
+    /// Errors: `Invalid`, with the words that there are.
+    pub fn parse(word: &str) -> Result<Method> {
+        let known = Method::WORDS.iter().find(|(known, _)| *known == word);
+        known.map(|(_, method)| *method).ok_or_else(|| {
+            Code::Option
+                .error(format!("{word:?} is no method of a distributed array"))
+                .with_hint("give auto, direct, exchange or view")
+        })
+    }
+}
+
+/// How a call goes about it; equal on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// The method.
+    pub method: Method,
+    /// Bytes that a rank may use for moving elements.
+    pub buffer: usize,
+    /// How many ranks own a range of the file in an exchange; `None`: all.
+    pub owners: Option<usize>,
+}
+
+impl Settings {
+    /// Bytes for moving elements where nothing else is said.
+    pub const BUFFER: usize = 64 << 20;
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { method: Method::Auto, buffer: Settings::BUFFER, owners: None }
+    }
+}
+
+/// What a call did, on this rank.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MoveReport {
+    /// The method that was taken.
+    pub method: Method,
+    /// Why.
+    pub why: String,
+    /// Bytes that this rank sent to others.
+    pub exchanged: u64,
+    /// Bytes that it wrote.
+    pub written: u64,
+    /// Bytes that it read.
+    pub read: u64,
+    /// Whether a plan was made, and none that there was served.
+    pub planned: bool,
+    /// Elements of the array that no rank writes, in a call that writes.
+    pub holes: u64,
+    /// Entries of views that name an element which another one has named already, in a call that writes.
+    pub repeated: u64,
+}
+
+/// What a rank writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// What of the array.
+    pub view: &'a LocalView,
+    /// Where the array lies.
+    pub array: FileArray,
+    /// The elements; [`Buffer::elements`] is the product of the view's local shape.
+    pub from: &'a Buffer<'a>,
+    /// One element, as in the file, for those that nobody writes; without it they stay as they are.
+    pub fill: Option<&'a [u8]>,
+    /// How.
+    pub settings: Settings,
+}
+
+/// What a rank reads.
+#[derive(Debug)]
+pub struct Read<'a, 'b> {
+    /// What of the array.
+    pub view: &'a LocalView,
+    /// Where the array lies.
+    pub array: FileArray,
+    /// Takes the elements.
+    pub into: &'a mut BufferMut<'b>,
+    /// What lies behind the end of the file.
+    pub past_end: PastFileEnd,
+    /// How.
+    pub settings: Settings,
+}
+
+/// What is known of views that were used. Collective calls on it are made in the same order on all ranks.
+#[derive(Debug, Default)]
+pub struct Planner {
+    plans: Mutex<Plans>,
+}
+
+/// Plans that are kept: of more views than this the one unused longest is made again.
+const PLANS: usize = 16;
+
+#[derive(Debug, Default)]
+struct Plans {
+    /// In slots that are the same on all ranks.
+    slots: Vec<Arc<MovePlan>>,
+    /// The call that used each slot last.
+    used: Vec<u64>,
+    calls: u64,
+}
+
+/// What is known of one footprint a rank.
+#[derive(Debug)]
+struct MovePlan {
+    footprint: Footprint,
+    deal: u64,
+    owners: usize,
+    /// Elements, runs and units of all ranks, and of the rank that has most.
+    sum: Amounts,
+    most: Amounts,
+    /// Of writing: known once it was asked.
+    coverage: OnceLock<Coverage>,
+    routes: OnceLock<Routes>,
+    /// The entries of the map that name an element, by index.
+    order: OnceLock<Vec<u32>>,
+    /// Blocks of a round, by the size of elements and the buffer.
+    windows: Mutex<BTreeMap<(usize, usize), u64>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Amounts {
+    elements: u64,
+    runs: u64,
+}
+
+/// What all ranks write together.
+#[derive(Debug, Clone, Copy)]
+struct Coverage {
+    /// Elements that some rank writes.
+    covered: u64,
+    /// Entries beyond the first for an element.
+    repeated: u64,
+}
+
+/// What all ranks have to agree upon, apart from views.
+struct CallForm {
+    writes: bool,
+    array: FileArray,
+    fill: Option<Vec<u8>>,
+    settings: Settings,
+}
+
+impl Planner {
+    /// No plan yet.
+    pub fn new() -> Planner {
+        Planner::default()
     }
 
-    /// The array.
-    pub fn whole(&self) -> &Whole {
-        &self.whole
+    fn plans(&self) -> MutexGuard<'_, Plans> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which elements it moves.
-    pub fn direction(&self) -> Direction {
-        self.direction
-    }
-
-    /// How the blocks are owned.
-    pub fn ownership(&self) -> &Ownership {
-        &self.ownership
-    }
-
-    /// Elements of the array that no rank has.
-    pub fn missing(&self) -> u64 {
-        self.missing
-    }
-
-    /// Bytes of memory that it takes on this rank.
-    pub fn memory(&self) -> u64 {
-        let ranks: u64 = self.ranks.iter().map(BlockEntries::memory).sum();
-        self.own.memory() + ranks + (self.shared.len() * 8 + self.absent.len() * 16) as u64
-    }
-
-    /// The blocks of an owner that a round takes, of `window` blocks each.
-    fn window(&self, owner: usize, round: u64, window: u64) -> Range<u64> {
-        let range = self.ownership.range(owner);
-        let begin = (range.start + round * window).min(range.end);
-        begin..(begin + window).min(range.end)
-    }
-
-    /// Collective: the blocks of a round, so that no rank has more than `buffer` bytes of it to send or to own; at least
-    /// one.
-    fn agreed_window(&self, team: &Team, element: Element, buffer: Result<u64>) -> Result<u64> {
-        let fitting = buffer.map(|buffer| {
-            let room = buffer / element.size() as u64;
-            let mut window = (room / BLOCK).clamp(1, self.ownership.longest().max(1));
-            while window > 1 && self.most_sent(window) > room {
-                window = window.div_ceil(2);
-            }
-            vec![u64::MAX - window]
+    /// Collective: writes what each rank holds. A rank that failed before passes its error.
+    ///
+    /// Errors: `Conflict` where ranks write an element and not the same bytes, naming it and the ranks, or where
+    /// ranks are in different calls; `Invalid` for a buffer of another shape. What of other elements was written by
+    /// then is not said.
+    pub fn write(&self, file: &TeamFile, step: &'static str, local: Result<Write<'_>>) -> Result<MoveReport> {
+        let team = file.team();
+        let before = team.counters().sent;
+        let checked = local.and_then(|write| {
+            let footprint = write.view.to_write()?;
+            check_buffer(write.view, write.from.elements())?;
+            check_array(footprint, write.array, write.from.element().size())?;
+            let form = CallForm {
+                writes: true,
+                array: write.array,
+                fill: write.fill.map(<[u8]>::to_vec),
+                settings: write.settings,
+            };
+            Ok((write, form))
         });
-        let least = team.max("window", fitting)?;
-        Ok(u64::MAX - least.first().copied().unwrap_or(u64::MAX - 1))
-    }
-
-    /// Elements that this rank sends in the round in which it sends most.
-    fn most_sent(&self, window: u64) -> u64 {
-        let rounds = self.ownership.longest().div_ceil(window);
-        let sent = |round| {
-            let owners = 0..self.ownership.owners();
-            owners
-                .map(|owner| self.own.elements(self.own.entries_in(&self.window(owner, round, window))))
-                .sum()
+        let (footprint, form) = match &checked {
+            Ok((write, form)) => (Ok((write.view.written(), write.view.deal())), Some(form)),
+            Err(error) => (Err(error.replicate()), None),
         };
-        (0..rounds).map(sent).max().unwrap_or(0)
-    }
-}
-
-fn check_alike(team: &Team, whole: &Whole, direction: Direction, owners: usize) -> Result<()> {
-    let mut digest = Xxh3::new();
-    whole.shape().iter().for_each(|len| digest.update(&len.to_le_bytes()));
-    digest.update(&[direction as u8]);
-    digest.update(&owners.to_le_bytes());
-    // The greatest and the least are equal where all are.
-    let word = digest.digest();
-    let most = team.max("plan", Ok(vec![word, !word]))?;
-    match most == [word, !word] {
-        true => Ok(()),
-        false => Err(team.fail(
-            Code::CollectiveMismatch
-                .error(format!(
-                    "ranks speak of other arrays: rank {} of one of {:?}",
-                    team.rank(),
-                    whole.shape()
-                ))
-                .with_hint("give all ranks the same shape and settings"),
-        )),
-    }
-}
-
-/// Blocks with elements that several entries have, and of each block that is not whole how many elements nobody has.
-fn coverage(ranks: &[BlockEntries], range: &Range<u64>, elements: u64) -> (Vec<u64>, Vec<(u64, u64)>) {
-    let (mut shared, mut absent) = (Vec::new(), Vec::new());
-    let mut seen = vec![0u64; BLOCK as usize / 64];
-    let mut lists: Vec<_> = ranks.iter().map(|entries| entries.blocks_in(range).peekable()).collect();
-    for block in range.clone() {
-        seen.fill(0);
-        let (mut count, mut twice) = (0, false);
-        for (entries, list) in ranks.iter().zip(&mut lists) {
-            let Some((_, own)) = list.next_if(|(listed, _)| *listed == block) else { continue };
-            for i in own {
-                let (offset, len) = entries.entry(i);
-                for at in offset..offset + len {
-                    let (word, bit) = (&mut seen[at as usize / 64], 1 << (at % 64));
-                    (count, twice) = (count + u64::from(*word & bit == 0), twice || *word & bit != 0);
-                    *word |= bit;
-                }
+        let (plan, planned) = self.plan(team, step, footprint, form)?;
+        let (write, _) = checked?;
+        let coverage = plan.coverage(team, step)?;
+        let holes = plan.footprint.total() - coverage.covered.min(plan.footprint.total());
+        let mut report = MoveReport { planned, holes, repeated: coverage.repeated, ..MoveReport::default() };
+        (report.method, report.why) = choose::for_writing(&plan, team.size(), &write, coverage);
+        report.written = match report.method {
+            Method::Exchange => {
+                let routes = plan.routes(team, step)?;
+                exchange::write(&plan, routes, file, step, (&write, holes))?
             }
-        }
-        shared.extend(twice.then_some(block));
-        let lacks = BLOCK.min(elements - block * BLOCK) - count;
-        absent.extend((lacks > 0).then_some((block, lacks)));
+            method => {
+                let filled = match (write.fill, holes) {
+                    (Some(fill), 1..) => direct::fill(file, step, write.array, plan.footprint.total(), fill)?,
+                    _ => 0,
+                };
+                filled + direct::write(&plan, file, step, &write, method)?
+            }
+        };
+        report.exchanged = team.counters().sent - before;
+        Ok(report)
     }
-    (shared, absent)
+
+    /// Collective: reads what each rank asks for. A rank that failed before passes its error.
+    ///
+    /// Errors: `Invalid` for a buffer of another shape; `Corrupt` where the file ends early; `Conflict` where ranks
+    /// are in different calls.
+    pub fn read(
+        &self,
+        file: &TeamFile,
+        step: &'static str,
+        local: Result<Read<'_, '_>>,
+    ) -> Result<MoveReport> {
+        let team = file.team();
+        let before = team.counters().sent;
+        let checked = local.and_then(|read| {
+            check_buffer(read.view, read.into.elements())?;
+            check_array(read.view.read(), read.array, read.into.element().size())?;
+            let form = CallForm { writes: false, array: read.array, fill: None, settings: read.settings };
+            Ok((read, form))
+        });
+        let (footprint, form) = match &checked {
+            Ok((read, form)) => (Ok((read.view.read(), 0)), Some(form)),
+            Err(error) => (Err(error.replicate()), None),
+        };
+        let (plan, planned) = self.plan(team, step, footprint, form)?;
+        let (mut read, _) = checked?;
+        let mut report = MoveReport { planned, ..MoveReport::default() };
+        (report.method, report.why) = choose::for_reading(&plan, team.size(), &read);
+        report.read = match report.method {
+            Method::Exchange => {
+                let routes = plan.routes(team, step)?;
+                exchange::read(&plan, routes, file, step, &mut read)?
+            }
+            method => direct::read(&plan, file, step, &mut read, method)?,
+        };
+        report.exchanged = team.counters().sent - before;
+        Ok(report)
+    }
+
+    /// Collective: the plan of these footprints, and whether it was made now.
+    fn plan(
+        &self,
+        team: &Team,
+        step: &'static str,
+        footprint: Result<(&Footprint, u64)>,
+        form: Option<&CallForm>,
+    ) -> Result<(Arc<MovePlan>, bool)> {
+        let owners = form.and_then(|form| form.settings.owners).unwrap_or(team.size()).clamp(1, team.size());
+        let slots: Vec<_> = self.plans().slots.clone();
+        let serves = |plan: &MovePlan, footprint: &Footprint, deal: u64| {
+            plan.owners == owners && (deal == 0 || plan.deal == deal) && plan.footprint == *footprint
+        };
+        let heads = footprint.as_ref().map_err(Error::replicate).map(|(footprint, deal)| {
+            let text = form.map(|form| form.text(footprint.total())).unwrap_or_default();
+            let hash = xxh3_64(text.as_bytes());
+            let misses = slots.iter().map(|plan| u64::from(!serves(plan, footprint, *deal)));
+            ([hash, !hash].into_iter().chain(misses).collect(), text)
+        });
+        let (heads, text) = match heads {
+            Ok((heads, text)) => (Ok(heads), text),
+            Err(error) => (Err(error), String::new()),
+        };
+        let agreed: Vec<u64> = team.max(step, heads)?;
+        let (footprint, deal) = footprint?;
+        if agreed.first().copied() != agreed.get(1).map(|word| !word) {
+            return Err(differing(team, step, text)?);
+        }
+        let found = agreed.iter().skip(2).position(|missing| *missing == 0);
+        if let Some(slot) = found {
+            self.plans().touch(slot);
+            return Ok((slots[slot].clone(), false));
+        }
+        let plan = Arc::new(MovePlan::new(team, step, (footprint, deal), owners)?);
+        self.plans().keep(plan.clone());
+        Ok((plan, true))
+    }
+
+    /// How many plans are kept.
+    pub fn kept(&self) -> usize {
+        self.plans().slots.len()
+    }
+}
+
+impl Plans {
+    fn touch(&mut self, slot: usize) {
+        self.calls += 1;
+        self.used[slot] = self.calls;
+    }
+
+    fn keep(&mut self, plan: Arc<MovePlan>) {
+        if self.slots.len() < PLANS {
+            self.slots.push(plan);
+            self.used.push(0);
+            return self.touch(self.slots.len() - 1);
+        }
+        let oldest = (0..self.used.len()).min_by_key(|slot| self.used[*slot]).unwrap_or(0);
+        self.slots[oldest] = plan;
+        self.touch(oldest);
+    }
+}
+
+impl CallForm {
+    fn text(&self, total: u64) -> String {
+        let CallForm { writes, array, fill, settings } = self;
+        let verb = if *writes { "writes" } else { "reads" };
+        let Settings { method, buffer, owners } = settings;
+        let owners = owners.map_or("all".to_owned(), |owners| owners.to_string());
+        format!(
+            "{verb} {total} elements of {} bytes at byte {} (records of {} elements, {} bytes apart), fill {fill:?}, \
+             method {}, buffer {buffer}, owners {owners}",
+            array.size,
+            array.begin,
+            array.record,
+            array.record_stride,
+            method.word()
+        )
+    }
+}
+
+/// Ranks are in the same call, but with other arguments.
+fn differing(team: &Team, step: &'static str, text: String) -> Result<Error> {
+    let all = team.allgather(step, Ok(text.into_bytes()))?;
+    let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
+    let text = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
+    Ok(Code::CollectiveMismatch
+        .error(format!("rank 0 {}; rank {other} {}", text(0), text(other)))
+        .with_hint("array, fill value, method, buffer and owners are equal on all ranks"))
+}
+
+fn check_buffer(view: &LocalView, given: u64) -> Result<()> {
+    let expected: u64 = view.local_shape().iter().product();
+    match expected == given {
+        true => Ok(()),
+        false => Err(Code::ShapeMismatch
+            .error(format!(
+                "the view has the local shape {:?}, but {given} elements are given",
+                view.local_shape()
+            ))
+            .with_hint("a halo makes memory wider; see View.local_shape")),
+    }
+}
+
+fn check_array(footprint: &Footprint, array: FileArray, size: usize) -> Result<()> {
+    array.check(footprint.total())?;
+    match array.size == size as u64 {
+        true => Ok(()),
+        false => Err(Code::Dtype.error(format!("elements of {size} bytes for an array of {}", array.size))),
+    }
+}
+
+impl MovePlan {
+    /// Collective: what is to be known of these footprints at once.
+    fn new(
+        team: &Team,
+        step: &'static str,
+        (footprint, deal): (&Footprint, u64),
+        owners: usize,
+    ) -> Result<MovePlan> {
+        let own = vec![footprint.elements(), footprint.run_count()];
+        let sum = team.sums(step, Ok(own.clone()))?.total;
+        let most = team.max(step, Ok(own))?;
+        let amounts = |values: &[u64]| Amounts { elements: values[0], runs: values[1] };
+        Ok(MovePlan {
+            footprint: footprint.clone(),
+            deal,
+            owners,
+            sum: amounts(&sum),
+            most: amounts(&most),
+            coverage: OnceLock::new(),
+            routes: OnceLock::new(),
+            order: OnceLock::new(),
+            windows: Mutex::default(),
+        })
+    }
+
+    /// Collective in its first call: what all ranks write together.
+    fn coverage(&self, team: &Team, step: &'static str) -> Result<Coverage> {
+        if let Some(coverage) = self.coverage.get() {
+            return Ok(*coverage);
+        }
+        let coverage = match overlap::is_disjoint(team, step, &self.footprint, self.deal)? {
+            true => Coverage { covered: self.sum.elements, repeated: 0 },
+            false => {
+                let routes = self.routes(team, step)?;
+                let total = team.sums(step, Ok(vec![routes.covered(), routes.repeated()]))?.total;
+                Coverage { covered: total[0], repeated: total[1] }
+            }
+        };
+        Ok(*self.coverage.get_or_init(|| coverage))
+    }
+
+    /// Collective in its first call: which elements go to which owner.
+    fn routes(&self, team: &Team, step: &'static str) -> Result<&Routes> {
+        if let Some(routes) = self.routes.get() {
+            return Ok(routes);
+        }
+        let routes = Routes::new(team, step, &self.footprint, self.owners)?;
+        Ok(self.routes.get_or_init(|| routes))
+    }
+
+    /// The entries of the map that name an element, by index; `None` where there is no map.
+    fn order(&self) -> Option<&[u32]> {
+        let (map, count) = self.footprint.map()?;
+        Some(self.order.get_or_init(|| {
+            let mut order: Vec<u32> = (0..count as u32).filter(|entry| map[*entry as usize] >= 0).collect();
+            order.sort_by_key(|entry| map[*entry as usize]);
+            order
+        }))
+    }
+
+    fn windows(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), u64>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -1,71 +1,152 @@
-//! Which indices of one dimension a rank holds.
+//! The indices of a footprint along one dimension.
 
-use fieldstone_core::{Code, Result};
+use std::sync::Arc;
 
-/// Indices of one dimension that a rank holds: equal blocks at equal distances, of which the last may be shorter.
+/// Indices along one dimension of an array, each with its place along the same dimension of memory.
+#[derive(Debug, Clone)]
+pub enum AxisCut {
+    /// `count` indices from `start` on, `step` apart; in memory from `memory` on, side by side.
+    Range {
+        /// First index.
+        start: u64,
+        /// Distance of indices.
+        step: u64,
+        /// How many.
+        count: u64,
+        /// Place of the first one in memory.
+        memory: u64,
+    },
+    /// Blocks of `block` indices, `period` apart, below `extent`; in memory side by side.
+    Cyclic {
+        /// First index.
+        first: u64,
+        /// Indices of a block; the last one may have fewer.
+        block: u64,
+        /// From the beginning of one block to that of the next.
+        period: u64,
+        /// Length of the dimension.
+        extent: u64,
+    },
+    /// The index that the map has at each place of memory, for its first `count` places; -1 for none.
+    Map {
+        /// The map.
+        map: Arc<[i64]>,
+        /// How many of its entries count.
+        count: usize,
+    },
+}
+
+/// Indices that stand side by side in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AxisIndices {
-    /// First index.
-    pub start: u64,
-    /// How many indices in all.
-    pub count: u64,
-    /// Indices that follow one another.
-    pub block: u64,
-    /// From the begin of a block to that of the next.
-    pub period: u64,
-    /// Elements of the buffer before the first one, and behind the last.
-    pub halo: (u64, u64),
+pub(super) struct Segment {
+    pub index: u64,
+    pub memory: u64,
+    pub len: u64,
 }
 
-impl AxisIndices {
-    /// `count` indices from `start` on.
-    pub fn box_of(start: u64, count: u64, halo: (u64, u64)) -> AxisIndices {
-        AxisIndices { start, count, block: count.max(1), period: count.max(1), halo }
+impl AxisCut {
+    /// A dimension taken as it is.
+    pub fn whole(len: u64) -> AxisCut {
+        AxisCut::Range { start: 0, step: 1, count: len, memory: 0 }
     }
 
-    /// Every `stride`-th index.
-    pub fn strided(start: u64, count: u64, stride: u64) -> AxisIndices {
-        AxisIndices { start, count, block: 1, period: stride, halo: (0, 0) }
+    /// How many places of memory it fills, those without an element among them.
+    pub fn len(&self) -> u64 {
+        match self {
+            AxisCut::Range { count, .. } => *count,
+            AxisCut::Cyclic { first, block, period, extent } => {
+                let from_first = extent.saturating_sub(*first);
+                let blocks = from_first / period;
+                blocks * block + (from_first - blocks * period).min(*block)
+            }
+            AxisCut::Map { count, .. } => *count as u64,
+        }
     }
 
-    /// The part of `len` indices that the `i`-th of `ranks` has in a balanced cut.
-    pub fn balanced(len: u64, i: u64, ranks: u64, halo: (u64, u64)) -> AxisIndices {
-        let (each, more) = (len / ranks, len % ranks);
-        let start = i * each + i.min(more);
-        AxisIndices::box_of(start, each + u64::from(i < more), halo)
+    /// Whether it fills no place.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// The blocks of `len` indices that the `i`-th of `ranks` has when they are dealt out in turn.
-    pub fn cyclic(len: u64, i: u64, ranks: u64, block: u64) -> Result<AxisIndices> {
-        let beyond = || Code::TooLarge.error(format!("blocks of {block} for {ranks} ranks"));
-        let period = block.checked_mul(ranks).ok_or_else(beyond)?;
-        let start = i.checked_mul(block).ok_or_else(beyond)?;
-        let (whole, rest) = (len / period, len % period);
-        let count = whole * block + rest.saturating_sub(start).min(block);
-        Ok(AxisIndices { start: start.min(len), count, block, period, halo: (0, 0) })
+    /// Whether it takes each index of a dimension and of memory, in order.
+    pub(super) fn is_whole(&self, extent: u64, memory_extent: u64) -> bool {
+        matches!(self, AxisCut::Range { start: 0, step: 1, count, memory: 0 } if *count == extent)
+            && extent == memory_extent
     }
 
-    /// Elements of the buffer.
-    pub fn width(&self) -> u64 {
-        self.count + self.halo.0 + self.halo.1
+    /// The first of its segments from the `at`-th place on, in `order` where one is given, and how many places it
+    /// takes. `None` of a map's -1.
+    pub(super) fn segment(&self, at: u64, order: Option<&[u32]>) -> (Option<Segment>, u64) {
+        match self {
+            AxisCut::Range { start, step: 1, count, memory } => {
+                let len = count - at;
+                (Some(Segment { index: start + at, memory: memory + at, len }), len)
+            }
+            AxisCut::Range { start, step, memory, .. } => {
+                (Some(Segment { index: start + at * step, memory: memory + at, len: 1 }), 1)
+            }
+            AxisCut::Cyclic { first, block, period, extent } => {
+                let (nth, within) = (at / block, at % block);
+                let index = first + nth * period + within;
+                let len = (block - within).min(extent - index);
+                (Some(Segment { index, memory: at, len }), len)
+            }
+            AxisCut::Map { map, count } => {
+                let place = |at: u64| order.map_or(at, |order| u64::from(order[at as usize]));
+                let ends = order.map_or(*count, <[u32]>::len) as u64;
+                let memory = place(at);
+                let Ok(index) = u64::try_from(map[memory as usize]) else { return (None, 1) };
+                let next = |len: u64| {
+                    at + len < ends && {
+                        let memory_next = place(at + len);
+                        memory_next == memory + len
+                            && u64::try_from(map[memory_next as usize]) == Ok(index + len)
+                    }
+                };
+                let len = (1..).find(|len| !next(*len)).unwrap_or(1);
+                (Some(Segment { index, memory, len }), len)
+            }
+        }
     }
 
-    /// The `i`-th index that it holds.
-    pub fn index(&self, i: u64) -> u64 {
-        self.start + i / self.block * self.period + i % self.block
+    /// The `at`-th index and its place in memory.
+    pub(super) fn index(&self, at: u64, order: Option<&[u32]>) -> Option<(u64, u64)> {
+        match self {
+            AxisCut::Map { map, .. } => {
+                let memory = order.map_or(at, |order| u64::from(order[at as usize]));
+                u64::try_from(map[memory as usize]).ok().map(|index| (index, memory))
+            }
+            _ => self.segment(at, None).0.map(|segment| (segment.index, segment.memory)),
+        }
     }
 
-    /// How many indices follow one another from the `i`-th on.
-    pub fn run(&self, i: u64) -> u64 {
-        (self.block - i % self.block).min(self.count - i)
-    }
-
-    /// The indices with the halo, as far as they lie within `len`; the halo that is left is outside.
-    pub fn with_halo(&self, len: u64) -> AxisIndices {
-        let before = self.halo.0.min(self.start);
-        let end = self.start + self.count;
-        let behind = self.halo.1.min(len.saturating_sub(end));
-        let halo = (self.halo.0 - before, self.halo.1 - behind);
-        AxisIndices::box_of(self.start - before, self.count + before + behind, halo)
+    /// Elements along it.
+    pub(super) fn elements(&self) -> u64 {
+        match self {
+            AxisCut::Map { map, count } => map[..*count].iter().filter(|index| **index >= 0).count() as u64,
+            _ => self.len(),
+        }
     }
 }
+
+/// Maps are compared by what they hold: a plan is made for a map, not for its hash.
+impl PartialEq for AxisCut {
+    fn eq(&self, other: &AxisCut) -> bool {
+        match (self, other) {
+            (
+                AxisCut::Range { start, step, count, memory },
+                AxisCut::Range { start: start2, step: step2, count: count2, memory: memory2 },
+            ) => (start, step, count, memory) == (start2, step2, count2, memory2),
+            (
+                AxisCut::Cyclic { first, block, period, extent },
+                AxisCut::Cyclic { first: first2, block: block2, period: period2, extent: extent2 },
+            ) => (first, block, period, extent) == (first2, block2, period2, extent2),
+            (AxisCut::Map { map, count }, AxisCut::Map { map: map2, count: count2 }) => {
+                count == count2 && (Arc::ptr_eq(map, map2) || map[..*count] == map2[..*count])
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for AxisCut {}

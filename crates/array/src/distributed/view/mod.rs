@@ -1,155 +1,232 @@
-//! What of a global array a rank holds.
+//! Which elements of a global array a rank holds, and where they stand in its memory.
 //!
-//! A [`View`] is what a caller says; with the array's shape and the rank it becomes a [`LocalView`]: the shape of the
-//! rank's buffer, and the [`Run`]s that lead from the buffer to the array. Both are in C order; elements are counted, not
-//! bytes, so that one view serves sets of any element size.
+//! A [`View`] is what a caller says. [`View::resolve`] checks it against the shape of the array and the ranks, and
+//! gives a [`LocalView`]: the shape of the rank's memory and two [`Footprint`]s, of what the rank writes and of what
+//! it reads. A footprint is a product of one axis a dimension, and gives its elements as [`Run`]s.
 //!
-//! ```
-//! use fieldstone_array::distributed::view::{View, Whole};
-//! // Ten elements cut over three ranks as numpy's array_split does; the second has elements 4, 5 and 6.
-//! let local = View::grid(&[3]).local(&Whole::new(&[10])?, 1, 3)?;
-//! assert_eq!(local.shape(), [3]);
-//! let mut runs = Vec::new();
-//! local.written(&mut |run| runs.push((run.global, run.local, run.len)));
-//! assert_eq!(runs, [(4, 0, 3)]);
-//! # Ok::<(), fieldstone_core::Error>(())
-//! ```
-//!
-//! | module | |
+//! | module | what it does |
 //! |---|---|
-//! | `local` | a view of one rank: checks, shape, runs |
-//! | `axis` | which indices of one dimension a rank holds |
-
-mod axis;
-mod local;
+//! | [`axis`] | the indices along one dimension: a range, blocks dealt out in turn, or a map |
+//! | [`footprint`] | the product of axes, as runs of elements |
+//! | `resolve` | the checks |
+//!
+//! Invariants: elements are counted in C order, in the array and in memory; a footprint never names an element
+//! outside of the array or of memory; a regular one is a few words a dimension, however many elements it has.
+//!
+//! ```
+//! use fieldstone_array::distributed::view::View;
+//! # fn main() -> fieldstone_core::Result<()> {
+//! let view = View::grid(&[2, 1]).halo(1).resolve(&[5, 3], 1, 2)?;
+//! assert_eq!(view.local_shape(), [4, 5], "two rows of three, and one more on each side");
+//! let runs: Vec<_> = view.written().runs().map(|run| (run.at, run.memory, run.elements)).collect();
+//! assert_eq!(runs, [(9, 6, 3), (12, 11, 3)]);
+//! # Ok(()) }
+//! ```
 
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Result};
+use xxhash_rust::xxh3::xxh3_64;
 
-pub use local::{LocalView, Run};
+pub mod axis;
+pub mod footprint;
+mod resolve;
 
-/// The shape of a global array.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Whole {
-    shape: Vec<u64>,
-    elements: u64,
-}
+pub use footprint::{Footprint, Run, Runs};
 
-impl Whole {
-    /// An array of these extents; `TooLarge` where it has more elements than 2^63.
-    pub fn new(shape: &[u64]) -> Result<Whole> {
-        // An extent of 0 makes it empty, whatever the others are.
-        let product = match shape.contains(&0) {
-            true => Some(0),
-            false => shape.iter().try_fold(1u64, |all, len| all.checked_mul(*len)),
-        };
-        let elements = product.filter(|elements| *elements <= i64::MAX as u64);
-        let beyond =
-            || Code::TooLarge.error(format!("an array of shape {shape:?} has more than 2^63 elements"));
-        Ok(Whole { shape: shape.to_vec(), elements: elements.ok_or_else(beyond)? })
-    }
-
-    /// Its extents.
-    pub fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    /// How many elements it has.
-    pub fn elements(&self) -> u64 {
-        self.elements
-    }
-}
-
-/// Elements beside those that a rank holds, before and behind, in each dimension.
-pub type Halo = Vec<(u64, u64)>;
-
-/// What a rank holds of a global array. See the constructors.
+/// What of an array a rank holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum View {
-    /// See [`View::block`].
-    Block {
-        /// First index in each dimension.
-        start: Vec<u64>,
-        /// How many in each dimension.
-        count: Vec<u64>,
-        /// Every n-th in each dimension; empty for all.
-        stride: Vec<u64>,
-        /// What the buffer has around; empty for nothing.
-        halo: Halo,
-    },
-    /// See [`View::grid`].
-    Grid {
-        /// Ranks in each dimension.
-        grid: Vec<u64>,
-        /// What the buffer has around; empty for nothing.
-        halo: Halo,
-    },
-    /// See [`View::cyclic`].
-    Cyclic {
-        /// Ranks in each dimension.
-        grid: Vec<u64>,
-        /// Length of a block in each dimension.
-        blocks: Vec<u64>,
-    },
-    /// See [`View::irregular`].
-    Irregular {
-        /// Global indices, -1 for none.
-        map: Arc<[i64]>,
-        /// How many of them, the first ones, are written.
-        owned: usize,
-        /// The dimension that they count along; flat ones where it is absent.
-        dim: Option<usize>,
-    },
-    /// See [`View::joined`].
-    Joined {
-        /// Extent of this rank's part.
-        count: u64,
-    },
+pub struct View {
+    kind: ViewKind,
+    halo: Halo,
+    stride: Vec<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ViewKind {
+    Block { start: Vec<u64>, count: Vec<u64> },
+    Grid { grid: Vec<u64> },
+    Cyclic { grid: Vec<u64>, blocks: Vec<u64> },
+    Irregular { map: Arc<[i64]>, owned: Option<u64>, dim: Option<usize> },
+    Joined { count: u64 },
+}
+
+/// How much wider memory is than a block, on both sides of each dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halo {
+    /// The same on every side.
+    All(u64),
+    /// Before and behind, for each dimension.
+    Each(Vec<(u64, u64)>),
+}
+
+impl From<u64> for Halo {
+    fn from(width: u64) -> Halo {
+        Halo::All(width)
+    }
+}
+
+impl From<Vec<(u64, u64)>> for Halo {
+    fn from(widths: Vec<(u64, u64)>) -> Halo {
+        Halo::Each(widths)
+    }
 }
 
 impl View {
-    /// A box: `count` indices from `start` on.
+    fn of(kind: ViewKind) -> View {
+        View { kind, halo: Halo::All(0), stride: Vec::new() }
+    }
+
+    /// The box of `count` indices from `start` on.
     pub fn block(start: &[u64], count: &[u64]) -> View {
-        View::Block { start: start.to_vec(), count: count.to_vec(), stride: Vec::new(), halo: Vec::new() }
+        View::of(ViewKind::Block { start: start.to_vec(), count: count.to_vec() })
     }
 
-    /// A balanced cut: `grid` ranks in each dimension, in C order; extents as numpy's `array_split` gives them.
+    /// This rank's part of a balanced cut, as numpy's `array_split` makes it; ranks in C order over the grid.
     pub fn grid(grid: &[u64]) -> View {
-        View::Grid { grid: grid.to_vec(), halo: Vec::new() }
+        View::of(ViewKind::Grid { grid: grid.to_vec() })
     }
 
-    /// The same with a buffer that is wider by `halo` on both sides. What lies there is not written; a read fills what
-    /// of it lies within the array. Only of blocks.
-    pub fn with_halo(mut self, wider: Halo) -> View {
-        if let View::Block { halo, .. } | View::Grid { halo, .. } = &mut self {
-            *halo = wider;
-        }
-        self
-    }
-
-    /// The same with indices `every` apart, for reading. Only of blocks.
-    pub fn with_stride(mut self, every: &[u64]) -> View {
-        if let View::Block { stride, .. } = &mut self {
-            *stride = every.to_vec();
-        }
-        self
-    }
-
-    /// Blocks dealt out in turn in each dimension, to `grid` ranks; the buffer has them one behind the other.
+    /// Blocks dealt out in turn in every dimension, ranks in C order over the grid. In memory they stand side by
+    /// side.
     pub fn cyclic(grid: &[u64], blocks: &[u64]) -> View {
-        View::Cyclic { grid: grid.to_vec(), blocks: blocks.to_vec() }
+        View::of(ViewKind::Cyclic { grid: grid.to_vec(), blocks: blocks.to_vec() })
     }
 
-    /// Elements by a map of global indices along `dim`, the other dimensions whole, or by flat indices in C order; -1 is
-    /// no element. The first `owned` are written, all are read.
-    pub fn irregular(map: impl Into<Arc<[i64]>>, owned: Option<usize>, dim: Option<usize>) -> View {
-        let map = map.into();
-        View::Irregular { owned: owned.unwrap_or(map.len()), map, dim }
+    /// Global indices along dimension `dim`, other dimensions whole; without `dim`, elements by their number in C
+    /// order. -1 stands for no element. The first `owned` entries are written (`None`: all), all are read.
+    pub fn irregular(map: impl Into<Arc<[i64]>>, owned: Option<u64>, dim: Option<usize>) -> View {
+        View::of(ViewKind::Irregular { map: map.into(), owned, dim })
     }
 
-    /// The ranks' parts one behind the other along the first dimension, whose extent is their sum.
+    /// `count` indices of the first dimension behind those of the lower ranks.
     pub fn joined(count: u64) -> View {
-        View::Joined { count }
+        View::of(ViewKind::Joined { count })
+    }
+
+    /// The same with memory that is wider than the block. The halo is not written; a read fills what of it lies
+    /// within the array.
+    pub fn halo(mut self, halo: impl Into<Halo>) -> View {
+        self.halo = halo.into();
+        self
+    }
+
+    /// The same with indices `stride` apart, for reading. Empty: 1 everywhere.
+    pub fn stride(mut self, stride: &[u64]) -> View {
+        self.stride = stride.to_vec();
+        self
+    }
+
+    /// The word by which users choose it.
+    pub fn word(&self) -> &'static str {
+        match self.kind {
+            ViewKind::Block { .. } | ViewKind::Grid { .. } => "block",
+            ViewKind::Cyclic { .. } => "cyclic",
+            ViewKind::Irregular { .. } => "irregular",
+            ViewKind::Joined { .. } => "joined",
+        }
+    }
+
+    /// How many indices of the first dimension this rank adds, where its extent is the sum over all ranks.
+    pub fn joined_count(&self) -> Option<u64> {
+        match self.kind {
+            ViewKind::Joined { count } => Some(count),
+            _ => None,
+        }
+    }
+
+    /// See [`LocalView::deal`].
+    fn deal(&self) -> u64 {
+        match &self.kind {
+            ViewKind::Grid { .. } | ViewKind::Cyclic { .. } => {
+                xxh3_64(format!("{:?}", self.kind).as_bytes()) | 1
+            }
+            ViewKind::Joined { .. } => 2,
+            ViewKind::Block { .. } | ViewKind::Irregular { .. } => 0,
+        }
+    }
+
+    /// How long the first dimension has to be to hold what the view names, `row` elements to an index of it; `None`
+    /// where the view takes a share of what there is.
+    pub fn reaches(&self, row: u64) -> Option<u64> {
+        let last = |start: u64, count: u64, stride: u64| match count {
+            0 => 0,
+            _ => start.saturating_add((count - 1).saturating_mul(stride)).saturating_add(1),
+        };
+        match &self.kind {
+            ViewKind::Block { start, count } if !count.contains(&0) => {
+                let stride = self.stride.first().copied().unwrap_or(1);
+                Some(last(*start.first()?, *count.first()?, stride))
+            }
+            ViewKind::Block { .. } => Some(0),
+            ViewKind::Irregular { map, dim: Some(0), .. } => Some(largest(map).map_or(0, |last| last + 1)),
+            ViewKind::Irregular { map, dim: None, .. } => {
+                Some(largest(map).map_or(0, |last| last / row.max(1) + 1))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the view means for an array of this shape on `rank` of `size` ranks. A joined view begins where the
+    /// lower ranks end: see [`resolve_joined`](View::resolve_joined).
+    ///
+    /// Errors: `Invalid`, with the position and the value at fault.
+    pub fn resolve(&self, shape: &[u64], rank: usize, size: usize) -> Result<LocalView> {
+        self.resolve_joined(shape, rank, size, 0)
+    }
+
+    /// As [`resolve`](View::resolve); the lower ranks hold `before` indices of a joined view.
+    pub fn resolve_joined(&self, shape: &[u64], rank: usize, size: usize, before: u64) -> Result<LocalView> {
+        let local = resolve::resolve(self, shape, (rank, size), before)?;
+        Ok(LocalView { deal: self.deal(), ..local })
+    }
+}
+
+fn largest(map: &[i64]) -> Option<u64> {
+    map.iter().copied().max().and_then(|last| u64::try_from(last).ok())
+}
+
+/// A view of an array of known shape, on one rank. See the module's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalView {
+    local_shape: Vec<u64>,
+    /// Says of views that deal out an array how they do it: ranks with equal ones hold no element twice.
+    deal: u64,
+    written: Option<Footprint>,
+    read: Footprint,
+}
+
+impl LocalView {
+    /// The shape that this rank's memory has.
+    pub fn local_shape(&self) -> &[u64] {
+        &self.local_shape
+    }
+
+    /// A number that is equal on all ranks where the view deals out the array so that none of what is written is
+    /// written by two ranks; 0 where ranks say what they hold.
+    pub fn deal(&self) -> u64 {
+        self.deal
+    }
+
+    /// What this rank writes: all that it reads where the view says nothing else.
+    pub fn written(&self) -> &Footprint {
+        self.written.as_ref().unwrap_or(&self.read)
+    }
+
+    /// What this rank reads.
+    pub fn read(&self) -> &Footprint {
+        &self.read
+    }
+
+    /// What this rank writes, for a call that writes.
+    ///
+    /// Errors: `Invalid` for indices that are not side by side.
+    pub fn to_write(&self) -> Result<&Footprint> {
+        match self.written().has_gaps() {
+            false => Ok(self.written()),
+            true => Err(Code::Option
+                .error("a view with a stride is written")
+                .with_hint("a stride is for reading: leave it out, or give fst.irregular(map) the indices")),
+        }
     }
 }

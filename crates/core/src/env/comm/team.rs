@@ -423,6 +423,16 @@ impl TeamFile {
         &self.team
     }
 
+    /// What the team has opened, for a layer over it.
+    pub fn below(&self) -> Arc<dyn CommFile> {
+        self.file.clone()
+    }
+
+    /// The same file through a layer over what was opened. It is closed by who opened it, not through the layer.
+    pub fn over(&self, layer: Arc<dyn CommFile>) -> TeamFile {
+        TeamFile { team: self.team.clone(), file: layer }
+    }
+
     /// See [`CommFile::write_at`].
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         self.file.write_at(data, offset)

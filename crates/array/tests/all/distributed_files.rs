@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, Mode};
-use fieldstone_array::distributed::buffer::{Element, Strides};
+use fieldstone_array::distributed::buffer::{Buffer, Element};
 use fieldstone_array::distributed::files::group_files::{DurableSet, GroupFiles};
 use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_array::distributed::files::sets::SetDecl;
-use fieldstone_array::distributed::plan::{Direction, SourceBuffer, TransferPlan};
-use fieldstone_array::distributed::view::{View, Whole};
+use fieldstone_array::distributed::plan::{Method, Planner, Settings, Write};
+use fieldstone_array::distributed::view::View;
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::comm::single::SingleComm;
@@ -24,6 +24,7 @@ use fieldstone_format::netcdf::Attrs;
 use fieldstone_testkit::seeded;
 
 const FOLDER: &str = "/arrays";
+const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Exchange, Method::View];
 
 fn sets() -> Vec<SetDecl> {
     let set = |name: &str, dtype: &str, shape: &[Option<u64>]| SetDecl {
@@ -95,6 +96,7 @@ fn perform(comm: Arc<dyn Comm>, disk: &Arc<dyn Disk>, level: Level, acts: &[Act]
     let team = Team::new(comm);
     let mut files =
         GroupFiles::new(team.clone(), disk.clone(), Path::new(FOLDER), "g", level, sets(), Attrs::default())?;
+    let planner = Planner::new();
     let (mut shown, mut waiting) = (Shown::new(), BTreeMap::new());
     for act in acts {
         match act {
@@ -102,23 +104,21 @@ fn perform(comm: Arc<dyn Comm>, disk: &Arc<dyn Disk>, level: Level, acts: &[Act]
                 let decl = &sets()[*set];
                 let varying = decl.is_varying().then_some(*extent);
                 let slot = files.slot(*set, *step, varying)?;
-                let whole = Whole::new(&shape_of(decl, *extent))?;
-                let grid = [team.size() as u64, 1][..whole.shape().len()].to_vec();
-                let local = View::grid(&grid).local(&whole, team.rank(), team.size())?;
-                let plan = TransferPlan::make(&team, Ok(&local), Direction::Write, 2)?;
+                let shape = shape_of(decl, *extent);
+                let grid = &[team.size() as u64, 1][..shape.len()];
+                let view = View::grid(grid).resolve(&shape, team.rank(), team.size())?;
                 let word = decl.variable(varying)?.word;
                 let element = Element::new(decl.dtype.size(), word)?;
                 let mut one = vec![0; word];
                 one[0] = *mark;
-                let bytes = one.repeat(local.elements() as usize * element.size() / word);
-                let strides = Strides::dense(local.shape(), element, bytes.len())?;
-                let source = SourceBuffer { bytes: &bytes, strides: &strides, fill: None };
-                let size = element.size() as u64;
-                let put = &mut |first: u64, blocks: &[u8]| {
-                    slot.file.write_at(blocks, slot.extent.offset + first * size)
-                };
-                let sums = plan.write(&team, Ok(source), 1 << 20, put)?;
-                files.wrote((*set, *step), varying, sums);
+                let elements = view.local_shape().iter().product::<u64>() as usize;
+                let bytes = one.repeat(elements * element.size() / word);
+                let from = Buffer::new(&bytes, element, view.local_shape())?;
+                let method = METHODS[*mark as usize % METHODS.len()];
+                let settings = Settings { method, ..Settings::default() };
+                let write = Write { view: &view, array: slot.array, from: &from, fill: None, settings };
+                planner.write(&slot.file, "put", Ok(write))?;
+                files.wrote((*set, *step), varying, slot);
                 waiting.insert((*set, *step), bytes_of(decl, *extent, *mark));
             }
             Act::Flush => {
@@ -261,8 +261,9 @@ fn what_is_prepared_is_seen_by_nobody() {
             )?;
             for set in 0..3 {
                 let slot = files.slot(set, 0, None)?;
-                slot.file.write_at(&vec![7; slot.extent.len as usize], slot.extent.offset)?;
-                files.wrote((set, 0), None, Vec::new());
+                let bytes = vec![7; sets()[set].variable(None)?.bytes as usize];
+                slot.file.write_at(&bytes, slot.array.begin)?;
+                files.wrote((set, 0), None, slot);
             }
             let count = || {
                 let comm = |env: &Env| Arc::new(SingleComm::new(env.disk.clone()));
@@ -282,5 +283,59 @@ fn what_is_prepared_is_seen_by_nobody() {
         });
         results.into_iter().for_each(|result| result.unwrap());
         assert_eq!(*seen.lock().unwrap(), [0, if level == Level::Three { 1 } else { 3 }], "{level:?}");
+    }
+}
+
+/// However blocks are written (whole, in pieces, one element at a time, over what was filled), their checksums are those
+/// of the bytes in the file.
+#[test]
+fn checksums_are_those_of_the_bytes_that_are_written() {
+    const ELEMENTS: u64 = 150_000;
+    for seed in 0..24 {
+        let dice = &mut *seeded(seed);
+        let ranks = 1 + dice.below(4) as usize;
+        let env = SimWorld::memory();
+        env.disk.create_dir_all(Path::new(FOLDER)).unwrap();
+        let disk = env.disk.clone();
+        let mut all: Vec<i64> = (0..ELEMENTS as i64).collect();
+        let how = dice.below(3);
+        if how == 1 {
+            (1..all.len()).for_each(|i| all.swap(i, dice.below(i as u64 + 1) as usize));
+        }
+        // Some elements are nobody's: they are filled.
+        all.truncate(all.len() - if how == 2 { 1_000 } else { 0 });
+        let results = threads::run(ranks, None, disk.clone(), Faults::none(), |comm| {
+            let team = Team::new(comm);
+            let shape = vec![Some(ELEMENTS)];
+            let (dtype, dims, attrs) = (DType::F4, vec![None], Attrs::default());
+            let set = SetDecl { name: "a".into(), dtype, shape, dims, attrs: attrs.clone(), fill: None };
+            let folder = Path::new(FOLDER);
+            let mut files =
+                GroupFiles::new(team.clone(), disk.clone(), folder, "g", Level::Two, vec![set], attrs)?;
+            let slot = files.slot(0, 5, None)?;
+            let each = all.len().div_ceil(ranks);
+            let map = all.chunks(each).nth(team.rank()).unwrap_or_default();
+            let view = View::irregular(map, None, None).resolve(&[ELEMENTS], team.rank(), ranks)?;
+            let bytes: Vec<u8> = map.iter().flat_map(|element| (*element as f32).to_ne_bytes()).collect();
+            let from = Buffer::new(&bytes, Element::new(4, 4)?, view.local_shape())?;
+            let method = METHODS[seed as usize % METHODS.len()];
+            let settings = Settings { method, buffer: 1 << 18, ..Settings::default() };
+            let fill: &[u8] = &[9, 9, 9, 9];
+            let write = Write { view: &view, array: slot.array, from: &from, fill: Some(fill), settings };
+            Planner::new().write(&slot.file, "put", Ok(write))?;
+            files.wrote((0, 5), None, slot);
+            let durable = files.prepare()?;
+            files.show()?;
+            files.close()?;
+            Ok(durable)
+        });
+        let durable = results.into_iter().map(|durable| durable.unwrap()).next().unwrap();
+        let file = read_file(&*env.disk, &durable[0].file);
+        let extent = durable[0].extent;
+        let slab = &file[extent.offset as usize..(extent.offset + extent.len) as usize];
+        let sums: Vec<u32> = slab.chunks(4 * 65_536).map(crc32c::crc32c).collect();
+        assert_eq!(durable[0].sums, sums, "seed {seed}");
+        let element = |i: usize| f32::from_be_bytes(*slab[i * 4..].first_chunk().unwrap());
+        assert!((0..all.len() - 1).all(|i| how == 1 || element(i) == i as f32), "seed {seed}");
     }
 }

@@ -1,0 +1,172 @@
+//! Checksums of what ranks write: of each block of a slab its CRC-32C, from the writers.
+//!
+//! A block is 65,536 elements. [`SummedFile`] stands between those who move elements and the file, and takes the checksum
+//! of each piece that it sees within a block; rank 0 joins those that lie side by side. Of a block that was written in another
+//! way (in many small pieces, twice) the bytes are read back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_core::env::comm::layer::FileLayer;
+use fieldstone_core::env::comm::{CommFile, TeamFile};
+use fieldstone_core::{Error, Result};
+
+use super::image::Extent;
+
+/// Elements of a block.
+pub const BLOCK: u64 = 1 << 16;
+/// Pieces of a block that a rank keeps at most, on average; with more all is read back.
+const PIECES: u64 = 64;
+const STEP: &str = "sums";
+
+/// Bytes of a slab, within one block, and their checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SummedPiece {
+    at: u64,
+    len: u64,
+    sum: u32,
+}
+
+#[derive(Debug, Default)]
+struct Pieces {
+    list: Vec<SummedPiece>,
+    /// Whether there were too many.
+    lost: bool,
+}
+
+/// A file of which the bytes of one slab are summed as they are written.
+#[derive(Debug)]
+pub struct SummedFile {
+    below: Arc<dyn CommFile>,
+    slab: Extent,
+    /// Bytes of a block.
+    block: u64,
+    pieces: Mutex<Pieces>,
+}
+
+impl FileLayer for SummedFile {
+    fn below(&self) -> &dyn CommFile {
+        &*self.below
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        self.below.write_at(data, offset)?;
+        self.note(data, offset);
+        Ok(())
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        self.below.write_all(parts)?;
+        parts.iter().for_each(|(offset, data)| self.note(data, *offset));
+        Ok(())
+    }
+}
+
+impl SummedFile {
+    /// The file with a layer that sums a slab of elements of `size` bytes; and that layer.
+    pub fn over(file: &TeamFile, slab: Extent, size: u64) -> (TeamFile, Arc<SummedFile>) {
+        let (below, block) = (file.below(), BLOCK * size.max(1));
+        let summed = Arc::new(SummedFile { below, slab, block, pieces: Mutex::default() });
+        (file.over(summed.clone()), summed)
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn blocks(&self) -> u64 {
+        self.slab.len.div_ceil(self.block)
+    }
+
+    fn note(&self, data: &[u8], offset: u64) {
+        let mut pieces = self.pieces();
+        let mut done = 0;
+        while done < data.len() && !pieces.lost {
+            let Some(at) = (offset + done as u64).checked_sub(self.slab.offset) else { return };
+            if at >= self.slab.len {
+                return;
+            }
+            let len = (self.block - at % self.block).min(self.slab.len - at).min((data.len() - done) as u64);
+            let part = &data[done..done + len as usize];
+            match pieces.list.last_mut() {
+                Some(last) if last.at + last.len == at && at % self.block != 0 => {
+                    (last.sum, last.len) = (crc32c::crc32c_append(last.sum, part), last.len + len);
+                }
+                _ => pieces.list.push(SummedPiece { at, len, sum: crc32c::crc32c(part) }),
+            }
+            pieces.lost = pieces.list.len() as u64 > PIECES * (self.blocks() + 16);
+            done += len as usize;
+        }
+    }
+
+    /// Collective: the checksums of all blocks, on rank 0. What ranks have written is read back where it must be.
+    pub fn collect(&self, file: &TeamFile) -> Result<Vec<u32>> {
+        let team = file.team();
+        let lost = team.max(STEP, Ok(vec![u64::from(self.pieces().lost)]))?;
+        if lost.first() != Some(&0) {
+            return self.read_back(file);
+        }
+        let mut bytes = Vec::new();
+        for SummedPiece { at, len, sum } in &self.pieces().list {
+            bytes.extend([*at, *len, u64::from(*sum)].iter().flat_map(|word| word.to_le_bytes()));
+        }
+        let all = team.gather(STEP, 0, Ok(bytes))?;
+        let word =
+            |bytes: &[u8], i: usize| bytes[i * 8..].first_chunk().map_or(0, |w| u64::from_le_bytes(*w));
+        let each = all.iter().flat_map(|bytes| bytes.as_chunks::<24>().0);
+        let mut pieces: Vec<SummedPiece> =
+            each.map(|p| SummedPiece { at: word(p, 0), len: word(p, 1), sum: word(p, 2) as u32 }).collect();
+        pieces.sort_unstable();
+        let sums = self.join(&pieces);
+        let missing = sums.iter().filter(|sum| sum.is_none()).count() as u64;
+        let missing = if team.rank() == 0 { missing } else { 0 };
+        if team.max(STEP, Ok(vec![missing]))?.first() != Some(&0) {
+            return self.read_back(file);
+        }
+        Ok(if team.rank() == 0 { sums.into_iter().flatten().collect() } else { Vec::new() })
+    }
+
+    /// The checksum of each block whose pieces lie side by side and leave nothing out.
+    fn join(&self, pieces: &[SummedPiece]) -> Vec<Option<u32>> {
+        let mut rest = pieces.iter().peekable();
+        let of_block = |block: u64| {
+            let end = ((block + 1) * self.block).min(self.slab.len);
+            let (mut at, mut sum, mut whole) = (block * self.block, 0, true);
+            while let Some(piece) = rest.next_if(|piece| piece.at < end) {
+                whole &= piece.at == at;
+                sum = if at == block * self.block { piece.sum } else { joined(sum, piece) };
+                at = piece.at + piece.len;
+            }
+            (whole && at == end).then_some(sum)
+        };
+        (0..self.blocks()).map(of_block).collect()
+    }
+
+    /// Collective: reads the slab, each rank some blocks that follow one another, and sums it.
+    fn read_back(&self, file: &TeamFile) -> Result<Vec<u32>> {
+        let team = file.team();
+        file.visibility_barrier(STEP, Ok(()))?;
+        let (rank, size) = (team.rank() as u64, team.size() as u64);
+        let cut = |rank: u64| (u128::from(self.blocks()) * u128::from(rank) / u128::from(size)) as u64;
+        let mut bytes = vec![0; self.block.min(self.slab.len) as usize];
+        let mut sums = Vec::new();
+        let mut read = || -> Result<()> {
+            for block in cut(rank)..cut(rank + 1) {
+                let at = block * self.block;
+                let part = &mut bytes[..self.block.min(self.slab.len - at) as usize];
+                if file.read_at(part, self.slab.offset + at)? < part.len() {
+                    return Err(Error::corrupt("the file ends within what was written to it"));
+                }
+                sums.extend(crc32c::crc32c(part).to_le_bytes());
+            }
+            Ok(())
+        };
+        let outcome = read();
+        let all = team.gather(STEP, 0, outcome.map(|()| sums))?;
+        Ok(all.iter().flat_map(|sums| sums.as_chunks().0).map(|sum| u32::from_le_bytes(*sum)).collect())
+    }
+}
+
+/// The checksum of some bytes with a piece behind them.
+fn joined(sum: u32, piece: &SummedPiece) -> u32 {
+    crc32c::crc32c_combine(sum, piece.sum, piece.len as usize)
+}

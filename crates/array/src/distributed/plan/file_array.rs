@@ -1,0 +1,99 @@
+//! Where the elements of an array lie in a file.
+
+use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::{Code, Result};
+
+/// What reading finds behind the end of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PastFileEnd {
+    /// Zeros, as in any hole: the file is being written.
+    Zeros,
+    /// An error: the file is complete.
+    Corrupt,
+}
+
+impl PastFileEnd {
+    /// Fills `bytes` from `offset`; returns how many of them the file has.
+    pub(super) fn read(self, file: &TeamFile, offset: u64, bytes: &mut [u8]) -> Result<u64> {
+        let read = file.read_at(bytes, offset)?;
+        if read < bytes.len() {
+            if self == PastFileEnd::Corrupt {
+                let (end, len) = (offset + bytes.len() as u64, file.len()?);
+                return Err(Code::Truncated
+                    .error(format!("what is asked for ends at byte {end} at least, but the file at {len}"))
+                    .with_hint("the file was cut, or its header is damaged"));
+            }
+            bytes[read..].fill(0);
+        }
+        Ok(read as u64)
+    }
+}
+
+/// Where an array lies: one after another in C order, or in records that are further apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileArray {
+    /// Offset of the first element.
+    pub begin: u64,
+    /// Bytes of an element.
+    pub size: u64,
+    /// Elements of a record; 0 where there are no records.
+    pub record: u64,
+    /// Bytes from one record to the next.
+    pub record_stride: u64,
+}
+
+impl FileArray {
+    /// An array in one piece.
+    pub fn dense(begin: u64, size: u64) -> FileArray {
+        FileArray { begin, size, record: 0, record_stride: 0 }
+    }
+
+    /// Errors: `Invalid` where `total` elements would end at or beyond byte 2^63.
+    pub fn check(&self, total: u64) -> Result<()> {
+        let end = match (total, self.record) {
+            (0, _) => Some(0),
+            (_, 0) => total.checked_mul(self.size),
+            (_, record) => ((total - 1) / record)
+                .checked_mul(self.record_stride)
+                .and_then(|last| last.checked_add(record.checked_mul(self.size)?)),
+        };
+        let end = end.and_then(|end| end.checked_add(self.begin)).filter(|end| *end <= i64::MAX as u64);
+        end.map(drop).ok_or_else(|| Code::TooLarge.error(format!("{total} elements end beyond byte 2^63")))
+    }
+
+    /// The byte after the last of `total` elements.
+    pub fn end(&self, total: u64) -> u64 {
+        match total {
+            0 => self.begin,
+            _ => self.offset(total - 1) + self.size,
+        }
+    }
+
+    /// Offset of an element.
+    pub fn offset(&self, at: u64) -> u64 {
+        match self.record {
+            0 => self.begin + at * self.size,
+            record => self.begin + at / record * self.record_stride + at % record * self.size,
+        }
+    }
+
+    /// How many of `elements` from `at` on lie side by side.
+    pub fn side_by_side(&self, at: u64, elements: u64) -> u64 {
+        match self.record {
+            0 => elements,
+            record if record * self.size == self.record_stride => elements,
+            record => elements.min(record - at % record),
+        }
+    }
+
+    /// Calls `act` with offset, place and count of the elements that lie side by side, of those from `at` to `end`.
+    pub fn pieces(&self, at: u64, end: u64, mut act: impl FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
+        let mut here = at;
+        while here < end {
+            let count = self.side_by_side(here, end - here);
+            act(self.offset(here), here - at, count)?;
+            here += count;
+        }
+        Ok(())
+    }
+}

@@ -1,6 +1,0 @@
-//! Distributed arrays: views, plans, methods, files.
-
-mod files;
-pub mod model;
-mod plans;
-mod views;
