@@ -28,6 +28,7 @@ mod container_parsers;
 mod container_partitioned;
 mod container_validate;
 mod container_validate_partitioned;
+mod container_views;
 mod distributed;
 mod distributed_files;
 mod distributed_model;

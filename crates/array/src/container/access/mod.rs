@@ -7,6 +7,7 @@
 //! | [`fill`] | fill values where nobody has written yet, shared by the ranks |
 //! | `join` | many requests as one ascending list of byte ranges, in bounded rounds |
 //! | `stream` | one long run, in pieces that stay in the cache |
+//! | [`views`] | what the ranks of a job hold of a variable, moved together |
 //!
 //! [`put`] and [`get`] are this rank's own affair; [`put_all`] and [`get_all`] are called by all ranks, each
 //! with its own requests or with none. Requests of one call are joined: their byte ranges are merged as they
@@ -33,6 +34,7 @@ mod join;
 pub mod records;
 pub mod request;
 mod stream;
+pub mod views;
 
 pub use fill::FillVar;
 pub use records::Records;

@@ -5,9 +5,12 @@ use fieldstone_format::netcdf::NcType;
 
 use super::Container;
 use super::data::DataMode;
+use crate::container::access::views::{self, VarView};
 use crate::container::access::{self, Get, Put, Selection, Target};
 use crate::container::define::version_of;
 use crate::container::model::VarInfo;
+use crate::distributed::plan::{MoveReport, Settings};
+use crate::distributed::view::View;
 
 impl DataMode {
     fn target(&self) -> Target<'_> {
@@ -87,5 +90,46 @@ impl Container {
             return access::get_all(&mode.target(), Ok(gets));
         }
         access::get(&mode.target(), gets)
+    }
+
+    /// Collective: what a view of a variable means for this rank and for this moment: for the next
+    /// [`put_view`](Container::put_view) (`writes`) or [`get_view`](Container::get_view). With `record` the view is
+    /// of that record alone. The record dimension is as long as the views of a put reach, else as there are records.
+    ///
+    /// Errors: `Invalid`, on all ranks, for a view that does not fit; `Denied` to write what is open for reading.
+    pub fn view(&self, var: &VarInfo, view: &View, record: Option<u64>, writes: bool) -> Result<VarView> {
+        let mode = self.data(if writes { "put" } else { "get" })?;
+        let allowed = match writes {
+            true => mode.may_write(self.path()).and_then(|()| mode.changing()),
+            false => Ok(()),
+        };
+        views::resolve(&mode.target(), var, (view, record), writes, allowed)
+    }
+
+    /// Collective: writes what this rank holds of a variable. `data` are elements of type `ty` in this machine's byte
+    /// order, in C order of the view's local shape.
+    ///
+    /// Errors: `Conflict` for an element that ranks write and not alike; others as of [`put`](Container::put).
+    pub fn put_view(
+        &self,
+        var: &VarInfo,
+        view: &VarView,
+        data: (&[u8], NcType),
+        settings: Settings,
+    ) -> Result<MoveReport> {
+        views::put(&self.data("put")?.target(), &self.planner, (var, view), data, settings)
+    }
+
+    /// Collective: reads what this rank asks for. What of `into` the view does not name stays as it is.
+    ///
+    /// Errors: as of [`get`](Container::get).
+    pub fn get_view(
+        &self,
+        var: &VarInfo,
+        view: &VarView,
+        into: (&mut [u8], NcType),
+        settings: Settings,
+    ) -> Result<MoveReport> {
+        views::get(&self.data("get")?.target(), &self.planner, (var, view), into, settings)
     }
 }

@@ -77,6 +77,7 @@ use tracing::field::Empty;
 use super::define::VarColumns;
 use super::enddef::{Phase, Report};
 use super::model::{DimInfo, Metadata, VarInfo};
+use crate::distributed::plan::Planner;
 
 use data::DataMode;
 pub use options::{CreateOptions, Mode};
@@ -101,6 +102,8 @@ pub struct Container {
     report: Mutex<Report>,
     /// Nanoseconds that calls of define mode took since the last `enddef`.
     defining: AtomicU64,
+    /// What is known of views: one for all variables.
+    planner: Planner,
 }
 
 impl Container {
@@ -134,6 +137,7 @@ impl Container {
             state: Mutex::new(state),
             report: Mutex::default(),
             defining: AtomicU64::new(0),
+            planner: Planner::new(),
         }
     }
 
