@@ -51,6 +51,10 @@ def communicator(comm: Any) -> Communicator:
     return ours
 
 
+Places = tuple[list[int], list[int]]
+"""Addresses of parts, and their lengths in bytes."""
+
+
 def _chunks(lengths: list[int], begin: int, chunk: int) -> tuple[list[int], list[int]]:
     """How much of each part goes in the round that begins at `begin` of each, and where it stands."""
     counts = [min(chunk, max(0, length - begin)) for length in lengths]
@@ -131,28 +135,50 @@ class Communicator:
                 part[begin : begin + count] = memoryview(buffer)[place : place + count]
         return parts
 
-    def alltoallv(self, parts: list[bytes]) -> list[bytearray]:
-        lengths = [len(part) for part in parts]
+    def announce(self, lengths: list[int]) -> tuple[list[int], int]:
+        """How many bytes each rank is about to send here, and the most that any sends to one."""
         incoming = array("Q", bytes(8 * self.size))
         self.comm.Alltoall([array("Q", lengths), self.mpi.UINT64_T], [incoming, self.mpi.UINT64_T])
         longest = array("Q", [max(lengths)])
         self.comm.Allreduce(self.mpi.IN_PLACE, [longest, self.mpi.UINT64_T], self.mpi.MAX)
+        return list(incoming), longest[0]
+
+    def check_room(self, bound: int, has_room: bool) -> None:
+        """Raises on all ranks where one has no memory. Collective where `bound`, equal on all, is large."""
+        lacks = 0 if has_room else self.rank + 1
+        if bound > LARGE:
+            most = array("q", [lacks])
+            self.comm.Allreduce(self.mpi.IN_PLACE, [most, self.mpi.INT64_T], self.mpi.MAX)
+            lacks = most[0]
+        if lacks:
+            raise MemoryError(f"rank {lacks - 1} has no memory for a transfer of {bound} bytes")
+
+    def move(self, source: Places, target: Places, longest: int) -> None:
+        """Sends the bytes at each address of `source` to its rank, and takes what comes to those of `target`.
+
+        Nothing is copied on the way: MPI is given the addresses. The caller keeps what is there until this
+        returns.
+        """
         chunk = max(1, ROUND // self.size)
-        first, _ = _chunks(list(incoming), 0, chunk)
-        sent, _ = _chunks(lengths, 0, chunk)
-        sizes = [sum(sent), sum(first), *incoming]
-        outgoing, buffer, *received = self._buffers(longest[0] * self.size, sizes)
-        for begin in range(0, longest[0], chunk):
-            sent, send_places = _chunks(lengths, begin, chunk)
-            counts, places = _chunks(list(incoming), begin, chunk)
-            for part, count, place in zip(parts, sent, send_places, strict=True):
-                outgoing[place : place + count] = memoryview(part)[begin : begin + count]
-            self.comm.Alltoallv(
-                [outgoing, sent, send_places, self.mpi.BYTE], [buffer, counts, places, self.mpi.BYTE]
-            )
-            for part, count, place in zip(received, counts, places, strict=True):
-                part[begin : begin + count] = memoryview(buffer)[place : place + count]
-        return received
+        for begin in range(0, longest, chunk):
+            send, receive = self._at(source, begin, chunk), self._at(target, begin, chunk)
+            try:
+                self.comm.Alltoallw(
+                    [self.mpi.BOTTOM, [1] * self.size, [0] * self.size, send],
+                    [self.mpi.BOTTOM, [1] * self.size, [0] * self.size, receive],
+                )
+            finally:
+                for kind in send + receive:
+                    kind.Free()
+
+    def _at(self, places: Places, begin: int, chunk: int) -> list[Any]:
+        """A type for each part: its bytes from `begin` on, `chunk` of them at most, where they are."""
+        kinds = []
+        for address, length in zip(*places, strict=True):
+            count = min(chunk, max(0, length - begin))
+            kind = self.mpi.BYTE.Create_hindexed([count], [address + begin if count else 0])
+            kinds.append(kind.Commit())
+        return kinds
 
     def exscan(self, values: bytes) -> bytearray:
         """Sums over the lower ranks of each of some 64-bit integers; zeros on rank 0."""

@@ -172,15 +172,24 @@ impl Comm for PythonComm {
             let given = parts.len();
             return Err(Error::invalid(format!("alltoallv with {given} parts for {} ranks", self.size)));
         }
-        self.call(
-            "alltoallv",
-            |py| {
-                // Each part is dropped as soon as Python has its copy.
-                let copies = parts.into_iter().map(|part| PyBytes::new(py, &part)).collect::<Vec<_>>();
-                (PyList::new(py, copies)?,).into_pyobject(py)
-            },
-            taken_list,
-        )
+        let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
+        let (incoming, longest): (Vec<usize>, usize) =
+            self.call("announce", |py| (&lengths,).into_pyobject(py), |value| value.extract())?;
+        let room = |length: &usize| {
+            let mut part = Vec::new();
+            part.try_reserve_exact(*length).ok()?;
+            part.resize(*length, 0);
+            Some(part)
+        };
+        let received: Option<Vec<Vec<u8>>> = incoming.iter().map(room).collect();
+        let has_room = received.is_some();
+        self.call("check_room", |py| (longest * self.size, has_room).into_pyobject(py), |_| Ok(()))?;
+        let mut received = received.unwrap_or_default();
+        // MPI reads and writes the parts where they are: nobody else touches them before the call returns.
+        let from: Vec<usize> = parts.iter().map(|part| part.as_ptr().expose_provenance()).collect();
+        let to: Vec<usize> = received.iter_mut().map(|part| part.as_mut_ptr().expose_provenance()).collect();
+        self.call("move", |py| ((&from, &lengths), (&to, &incoming), longest).into_pyobject(py), |_| Ok(()))?;
+        Ok(received)
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         let (action, word) = match mode {
