@@ -5,14 +5,16 @@ use std::ops::Deref;
 
 use crate::Store;
 
+pub use fieldstone_catalog::engine::ARRAY_TABLES;
 pub use fieldstone_catalog::live::{CatalogCheck, CatalogSettings, DeleteReport, Deletion, RebuildReport};
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
 };
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog::{
-    Annotate, AttributeId, Column, Coordinate, RunDecl, RunName, StepDecl, TagDecl, Values, VariableDecl,
-    VariableName,
+    Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeId, BasicPattern, Column, Coordinate,
+    HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl, MeshLocation,
+    RankSizes, RunDecl, RunName, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 pub use fieldstone_format::log::kinds;
 

@@ -103,6 +103,10 @@ impl Index {
             Record::Tags(tags) => self.declare_tags(source, tags),
             Record::Attributes(batch) => self.apply_attributes(source, record.kind_bit(), batch),
             Record::Remove(removals) => self.apply_removals(source, removals),
+            Record::Groups(run, groups) => self.declare_groups(source, run, groups),
+            Record::Imports(run, imports) => self.declare_imports(source, run, imports),
+            Record::Meshes(meshes) => self.declare_meshes(source, meshes),
+            Record::Histories(histories) => self.declare_histories(source, histories),
         }
     }
 

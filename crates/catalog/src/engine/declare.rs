@@ -1,4 +1,4 @@
-//! Declarations of runs, steps, variables and tags.
+//! Declarations of runs, steps, variables and tags; those of distributed arrays are in `arrays`.
 //!
 //! Every declaration that is visible and not deleted is kept in `decl`; the oldest of a name holds, and
 //! those of other content are conflicts. So the tables follow from the set of declarations, whatever the
@@ -16,7 +16,7 @@ use super::index::Index;
 use super::names::{Tombstone, one_int};
 use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
-use super::remove::{RUN, STEP, TAG, VARIABLE};
+use super::remove::{RUN, STEP, TAG, VARIABLE, of_run};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
 /// What must be derived again. `true`: something is known to stand on it.
@@ -26,6 +26,8 @@ pub(super) struct Dirty {
     steps: BTreeMap<(RunId, i64), bool>,
     variables: BTreeMap<(RunId, VariableId), bool>,
     tags: BTreeSet<TagId>,
+    /// Of groups, imports, meshes and histories: kind, run, item.
+    of_arrays: BTreeSet<(i64, RunId, i64)>,
     pub arrays: super::fields::Arrays,
 }
 
@@ -76,7 +78,10 @@ impl Dirty {
             }
             STEP => self.step(run, item),
             VARIABLE => self.variable(run, item),
-            _ => self.tag(item),
+            TAG => self.tag(item),
+            _ => {
+                self.of_arrays.insert((kind, run, item));
+            }
         }
     }
 }
@@ -89,12 +94,12 @@ pub(super) struct StoredDeclaration {
 }
 
 /// A record of one declaration, as bytes.
-fn content(record: &Record) -> Vec<u8> {
+pub(super) fn content(record: &Record) -> Vec<u8> {
     let side = record.encode();
     [&side.kind.to_le_bytes()[..], &side.bytes].concat()
 }
 
-fn record(content: &[u8]) -> Result<Record> {
+pub(super) fn record(content: &[u8]) -> Result<Record> {
     let (kind, bytes) = content.split_at(content.len().min(2));
     let kind = kind.try_into().map(u16::from_le_bytes).unwrap_or(0);
     Record::decode(&SideRecord { kind, bytes: bytes.into() })
@@ -175,7 +180,7 @@ impl Index {
         Ok(())
     }
 
-    fn declare(
+    pub(super) fn declare(
         &mut self,
         source: EntrySource,
         i: usize,
@@ -184,8 +189,8 @@ impl Index {
     ) -> Result<()> {
         let place = source.place(source.record, i as i64);
         let tombstones = [(RUN, run, 0), (kind, run, item)];
-        let relevant = if kind == TAG { &tombstones[1..] } else { &tombstones[..] };
-        if kind != TAG {
+        let relevant = if of_run(kind) { &tombstones[..] } else { &tombstones[1..] };
+        if of_run(kind) {
             self.act(run, source.user)?;
         }
         let newer = relevant.iter().filter_map(|key| self.names.tombstones.get(key)).flatten();
@@ -226,7 +231,7 @@ impl Index {
     ) -> Result<(Vec<StoredDeclaration>, Vec<StoredDeclaration>)> {
         let mut kept = self.declared(kind, run, item)?;
         let mut others = Vec::new();
-        if self.has_users() && kind != TAG {
+        if self.has_users() && of_run(kind) {
             for one in std::mem::take(&mut kept) {
                 let counts = self.counts(run, one.user)?;
                 if counts { &mut kept } else { &mut others }.push(one);
@@ -263,6 +268,9 @@ impl Index {
         for ((run, variable), used) in dirty.variables {
             self.recompute_variable(run, variable, used)?;
         }
+        for key in dirty.of_arrays {
+            self.recompute_of_arrays(key)?;
+        }
         let mut names = BTreeSet::new();
         for tag in dirty.tags {
             self.db.query("SELECT name FROM tag WHERE tag = $1", &[Cell::Int(tag)], &mut |row| {
@@ -273,7 +281,7 @@ impl Index {
         names.iter().try_for_each(|name| self.recompute_tags(name))
     }
 
-    fn run_text(&mut self, run: RunId) -> Result<String> {
+    pub(super) fn run_text(&mut self, run: RunId) -> Result<String> {
         let mut text = String::new();
         self.db.query("SELECT project, name FROM run WHERE run = $1", &[Cell::Int(run)], &mut |row| {
             text = match row[0].text()? {
@@ -287,13 +295,13 @@ impl Index {
 
     /// Writes the conflicts of a name anew: declarations that differ from the oldest, and those of others
     /// than the run's owner.
-    fn note_conflicts(
+    pub(super) fn note_conflicts(
         &mut self,
         (kind, run, item): (i64, i64, i64),
         what: &str,
         kept: &[StoredDeclaration],
         others: &[StoredDeclaration],
-        differ: impl Fn(&StoredDeclaration, &StoredDeclaration) -> Result<bool>,
+        mut differ: impl FnMut(&StoredDeclaration, &StoredDeclaration) -> Result<bool>,
     ) -> Result<()> {
         let key = [kind, run, item].map(Cell::Int);
         self.db.execute("DELETE FROM conflict WHERE kind = $1 AND run = $2 AND item = $3", &key)?;

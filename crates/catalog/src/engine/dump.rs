@@ -26,6 +26,8 @@ impl Index {
         let name_of = |id: i64| variables.get(&id).map_or("-", String::as_str);
         let step_of = |step: i64| if step == NO_STEP { "-".to_owned() } else { step.to_string() };
         for (&run, name) in &runs {
+            lines.extend(self.groups_of(run)?.iter().map(|group| format!("group {name} {group:?}")));
+            lines.extend(self.imports_of(run)?.iter().map(|import| format!("import {name} {import:?}")));
             for step in self.steps(run, i64::MIN..=i64::MAX)? {
                 lines.push(format!("step {name} {} {:?}", step.step, step.time));
             }
@@ -64,6 +66,8 @@ impl Index {
                 })?;
             }
         }
+        lines.extend(self.meshes()?.iter().map(|mesh| format!("{mesh:?}")));
+        lines.extend(self.histories()?.iter().map(|history| format!("{history:?}")));
         lines.extend(self.conflicts()?.into_iter().map(|message| format!("conflict {message}")));
         lines.sort();
         let mut text = lines.join("\n");

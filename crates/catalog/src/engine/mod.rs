@@ -12,6 +12,7 @@
 //! Numbers of runs, variables and tags belong to one engine; nothing outside knows them.
 
 mod apply;
+mod arrays;
 mod attributes;
 mod cell;
 mod checked;
@@ -53,6 +54,7 @@ pub use owners::OwnerOf;
 pub(crate) use page::PAGE;
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
+pub use views::ARRAY_TABLES;
 
 /// Number of a run in one engine.
 pub type RunId = i64;

@@ -78,6 +78,8 @@ pub(super) struct NameTable {
     runs: HashMap<RunName, RunId>,
     variables: HashMap<VariableName, VariableId>,
     tags: HashMap<TagDecl, TagId>,
+    /// Groups, imports, meshes and histories, by kind.
+    array_items: HashMap<(i64, String), i64>,
     txns: HashMap<Id, Txn>,
     /// By kind, run, item.
     pub tombstones: HashMap<(i64, i64, i64), Vec<Tombstone>>,
@@ -308,6 +310,27 @@ impl NameTable {
         };
         self.tags.insert(tag.clone(), id);
         Ok(id)
+    }
+
+    /// The number of a group, import, mesh or history; the same in all runs.
+    pub fn array_item(&mut self, db: &mut dyn Database, kind: i64, name: &str) -> Result<i64> {
+        if let Some(item) = self.array_items.get(&(kind, name.to_owned())) {
+            return Ok(*item);
+        }
+        let cells = [Cell::Int(kind), Cell::Text(name)];
+        let sql = "SELECT item FROM array_item WHERE kind = $1 AND name = $2";
+        let item = match one_int(db, sql, &cells)? {
+            Some(item) => item,
+            None => {
+                let item = self.next(db, "array_item", "SELECT MAX(item) FROM array_item")?;
+                let [kind, name] = cells;
+                let sql = "INSERT INTO array_item (item, kind, name) VALUES ($1, $2, $3)";
+                db.execute(sql, &[Cell::Int(item), kind, name])?;
+                item
+            }
+        };
+        self.array_items.insert((kind, name.to_owned()), item);
+        Ok(item)
     }
 
     pub fn txn(&mut self, db: &mut dyn Database, transaction: Id) -> Result<Txn> {

@@ -19,6 +19,15 @@ pub(super) const RUN: i64 = 1;
 pub(super) const STEP: i64 = 2;
 pub(super) const VARIABLE: i64 = 3;
 pub(super) const TAG: i64 = 4;
+pub(super) const GROUP: i64 = 5;
+pub(super) const IMPORT: i64 = 6;
+pub(super) const MESH: i64 = 7;
+pub(super) const HISTORY: i64 = 8;
+
+/// Whether declarations of a kind belong to a run; others are the store's.
+pub(super) fn of_run(kind: i64) -> bool {
+    ![TAG, MESH, HISTORY].contains(&kind)
+}
 
 /// Key of a row of attr, its number, and its box where that is needed.
 pub(super) struct Doomed {
@@ -141,7 +150,8 @@ impl Index {
             txn: source.txn,
             user: source.user,
         });
-        let below: &[i64] = if kind == RUN { &[RUN, STEP, VARIABLE] } else { std::slice::from_ref(&kind) };
+        let below: &[i64] =
+            if kind == RUN { &[RUN, STEP, VARIABLE, GROUP, IMPORT] } else { std::slice::from_ref(&kind) };
         for &kind in below {
             let mut older: Vec<([i64; 7], i64, User)> = Vec::new();
             let (names, which) = (&self.names, if below.len() > 1 { "" } else { " AND item = $3" });

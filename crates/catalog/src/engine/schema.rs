@@ -11,6 +11,14 @@
 //! | variable | run, variable | the declaration; type and shape of the array at the last step that has one |
 //! | held | run, variable, step | fields: which variable is in which step; says: arrays, opaque bytes, both |
 //! | tag | tag | name, version asked for, type, unit; version shown |
+//! | array_item | item | names of groups, imports, meshes and histories; the same number in all runs |
+//! | array_group | run, item | groups of arrays: properties, and all their sets as bytes |
+//! | array_set | run, item, place | sets of groups |
+//! | import_file | run, item | files that runs import, with their variables as bytes |
+//! | import_variable | run, item, place | variables of them |
+//! | mesh | item | meshes |
+//! | history | item | histories of partitions |
+//! | history_rank | item, rank | what each rank has of finished parts |
 //! | decl | kind, run, item, … | every declaration that is visible; the tables above show the oldest |
 //! | conflict | kind, run, item, … | declarations that contradict the oldest |
 //! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
@@ -34,7 +42,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "5";
+pub const LAYOUT: &str = "6";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[
@@ -47,6 +55,14 @@ pub const TABLES: &[&str] = &[
     "variable",
     "held",
     "tag",
+    "array_item",
+    "array_group",
+    "array_set",
+    "import_file",
+    "import_variable",
+    "mesh",
+    "history",
+    "history_rank",
     "decl",
     "conflict",
     "attr",
@@ -88,6 +104,25 @@ CREATE TABLE held (run {int} NOT NULL, variable {int} NOT NULL, step {int} NOT N
 CREATE TABLE tag (tag {id}, name {text} NOT NULL, version {int} NOT NULL, kind {int} NOT NULL,
   unit {text} NOT NULL, shown {int} NOT NULL, declared {int} NOT NULL,
   UNIQUE (name, version, kind, unit));
+CREATE TABLE array_item (item {id}, kind {int} NOT NULL, name {text} NOT NULL, UNIQUE (kind, name));
+CREATE TABLE array_group (run {int} NOT NULL, item {int} NOT NULL, level {int} NOT NULL, layout {text} NOT NULL,
+  method {text} NOT NULL, storage_order {text} NOT NULL, mesh {text}, location {text}, content {bytes} NOT NULL,
+  PRIMARY KEY (run, item)) {clustered};
+CREATE TABLE array_set (run {int} NOT NULL, item {int} NOT NULL, place {int} NOT NULL, variable {int} NOT NULL,
+  dtype {text} NOT NULL, shape {text} NOT NULL, dimensions {int} NOT NULL, elements {int},
+  pattern {text} NOT NULL, view_text {text} NOT NULL, PRIMARY KEY (run, item, place)) {clustered};
+CREATE TABLE import_file (run {int} NOT NULL, item {int} NOT NULL, source {text} NOT NULL, format {text} NOT NULL,
+  size {int} NOT NULL, mtime {int} NOT NULL, checksum {text}, content {bytes} NOT NULL,
+  PRIMARY KEY (run, item)) {clustered};
+CREATE TABLE import_variable (run {int} NOT NULL, item {int} NOT NULL, place {int} NOT NULL, name {text} NOT NULL,
+  dtype {text} NOT NULL, file_offset {int} NOT NULL, shape {text} NOT NULL, elements {int},
+  PRIMARY KEY (run, item, place)) {clustered};
+CREATE TABLE mesh (item {id}, checksum {text} NOT NULL, path {text} NOT NULL, nodes {int} NOT NULL,
+  edges {int} NOT NULL, faces {int} NOT NULL, volumes {int} NOT NULL, content {bytes} NOT NULL);
+CREATE TABLE history (item {id}, mesh {text} NOT NULL, kind {text} NOT NULL, vector {text} NOT NULL,
+  ranks {int} NOT NULL, nodes {int} NOT NULL, edges {int} NOT NULL, content {bytes} NOT NULL);
+CREATE TABLE history_rank (item {int} NOT NULL, rank {int} NOT NULL, nodes {int} NOT NULL, ghosts {int} NOT NULL,
+  edges {int} NOT NULL, PRIMARY KEY (item, rank)) {clustered};
 CREATE TABLE decl (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, log {int} NOT NULL,
   sequence {int} NOT NULL, record {int} NOT NULL, place {int} NOT NULL, stamp {int} NOT NULL,
   decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL, content {bytes},

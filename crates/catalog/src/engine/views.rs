@@ -13,6 +13,16 @@ use super::stored::{region_dims, region_rank};
 
 const NAMES: &[&str] = &["attributes", "series_of_attributes", "tags", "variables", "steps", "runs"];
 
+/// The six tables of SDM's database.
+pub const ARRAY_TABLES: [&str; 6] = [
+    "run_table",
+    "access_pattern_table",
+    "execution_table",
+    "import_table",
+    "index_table",
+    "index_history_table",
+];
+
 const COMMON: &str = "
 CREATE VIEW runs AS SELECT project, name AS run, declared, job, created, notes, grid, params FROM run
   WHERE declared = 1 OR EXISTS (SELECT 1 FROM span WHERE span.run = run.run)
@@ -38,6 +48,32 @@ CREATE VIEW attributes AS SELECT r.project, r.name AS run, t.name AS tag, t.show
   FROM attr a JOIN run r ON r.run = a.run JOIN tag t ON t.tag = a.tag
   LEFT JOIN variable_name n ON n.variable = a.variable
   LEFT JOIN batch b ON b.batch = a.batch LEFT JOIN log l ON l.log = b.log;
+CREATE VIEW run_table AS SELECT r.project, r.name AS runid, COALESCE(MAX(s.dimensions), 0) AS dimension,
+  COALESCE(MAX(s.elements), 0) AS problem_size, (SELECT COUNT(*) FROM step t WHERE t.run = r.run) AS steps,
+  COALESCE({created}, '') AS date_time
+  FROM run r LEFT JOIN array_set s ON s.run = r.run
+  WHERE EXISTS (SELECT 1 FROM array_group g WHERE g.run = r.run)
+  OR EXISTS (SELECT 1 FROM import_file f WHERE f.run = r.run)
+  GROUP BY r.run, r.project, r.name, r.created;
+CREATE VIEW access_pattern_table AS SELECT r.project, r.name AS runid, n.name AS dataset, n.version,
+  s.pattern AS basic_pattern, s.dtype AS data_type, g.storage_order, s.view_text AS access_pattern, s.shape,
+  s.elements AS global_size, i.name AS data_group, g.level, g.layout, g.method, g.mesh, g.location
+  FROM array_set s JOIN array_group g ON g.run = s.run AND g.item = s.item JOIN run r ON r.run = s.run
+  JOIN array_item i ON i.item = s.item JOIN variable_name n ON n.variable = s.variable;
+CREATE VIEW execution_table AS SELECT r.project, r.name AS runid, n.name AS dataset, n.version,
+  h.step AS timestep, i.name AS data_group, g.level, g.layout
+  FROM array_set s JOIN held h ON h.run = s.run AND h.variable = s.variable AND h.step <> {none}
+  JOIN array_group g ON g.run = s.run AND g.item = s.item JOIN run r ON r.run = s.run
+  JOIN array_item i ON i.item = s.item JOIN variable_name n ON n.variable = s.variable;
+CREATE VIEW import_table AS SELECT r.project, r.name AS runid, i.name AS import_name, f.source AS file_name,
+  f.format AS file_format, v.name, v.file_offset, v.dtype AS data_type, v.shape, v.elements AS size,
+  f.size AS file_size, f.mtime AS file_changed, f.checksum
+  FROM import_file f JOIN import_variable v ON v.run = f.run AND v.item = f.item JOIN run r ON r.run = f.run
+  JOIN array_item i ON i.item = f.item;
+CREATE VIEW index_table AS SELECT i.name AS history_file, h.kind, h.edges AS problem_size, h.nodes, h.ranks,
+  h.mesh, h.vector FROM history h JOIN array_item i ON i.item = h.item;
+CREATE VIEW index_history_table AS SELECT i.name AS history_file, k.rank, k.nodes, k.ghosts, k.edges
+  FROM history_rank k JOIN array_item i ON i.item = k.item;
 ";
 
 const TYPES: &str = "CASE kind WHEN 1 THEN 'bool' WHEN 2 THEN 'int' WHEN 3 THEN 'uint' WHEN 4 THEN 'float' \
@@ -46,28 +82,36 @@ const TYPES: &str = "CASE kind WHEN 1 THEN 'bool' WHEN 2 THEN 'int' WHEN 3 THEN 
 
 /// Statements that make the views.
 pub(super) fn create(dialect: Dialect) -> String {
-    let (text, bool, datetime) = match dialect {
+    let (text, bool, datetime, created) = match dialect {
         Dialect::Sqlite => (
             "CASE a.kind WHEN 5 THEN a.payload END",
             "CASE a.kind WHEN 1 THEN a.payload END",
             "CASE a.kind WHEN 7 THEN strftime('%Y-%m-%dT%H:%M:%fZ', \
              COALESCE(a.payload, CAST(a.num AS INTEGER)) / 1e9, 'unixepoch') END",
+            "strftime('%Y-%m-%dT%H:%M:%SZ', r.created / 1000000000, 'unixepoch')",
         ),
         Dialect::Postgres => (
             "CASE a.kind WHEN 5 THEN a.payload_text END",
             "CASE a.kind WHEN 1 THEN a.payload_int <> 0 END",
             "CASE a.kind WHEN 7 THEN to_timestamp(COALESCE(a.payload_int::float8, a.num) / 1e9) END",
+            "to_char(to_timestamp(r.created / 1000000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
         ),
     };
     let none = i64::MIN.to_string();
-    let marks =
-        [("{type}", TYPES), ("{none}", &none), ("{text}", text), ("{bool}", bool), ("{datetime}", datetime)];
+    let marks = [
+        ("{type}", TYPES),
+        ("{none}", &none),
+        ("{text}", text),
+        ("{bool}", bool),
+        ("{datetime}", datetime),
+        ("{created}", created),
+    ];
     marks.iter().fold(COMMON.to_owned(), |sql, (mark, text)| sql.replace(mark, text))
 }
 
 /// Statements that drop the views.
 pub(super) fn drop() -> String {
-    NAMES.iter().map(|name| format!("DROP VIEW IF EXISTS {name};\n")).collect()
+    ARRAY_TABLES.iter().chain(NAMES).map(|name| format!("DROP VIEW IF EXISTS {name};\n")).collect()
 }
 
 /// Refuses what is not a statement that reads; the database refuses the rest.

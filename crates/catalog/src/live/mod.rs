@@ -10,11 +10,13 @@
 //! | `overlay` | what is not flushed, at the cost of what is new |
 //! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
 //! | `location`, `engine_file` | where it is, its file set aside and cleared |
+//! | `arrays` | declarations of distributed arrays |
 //! | `query`, `run_answers` | queries and streams; runs by name |
 //!
 //! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
 //! example of it.
 
+mod arrays;
 mod connection;
 pub(crate) mod consistent_view;
 mod engine_file;

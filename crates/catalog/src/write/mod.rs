@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `declare`, `agreement` | runs, variables, steps and tags; when two declarations agree |
+//! | `arrays` | groups, imports, meshes and histories of distributed arrays |
 //! | `declaration_cache` | what was declared or looked up lately, so that an attribute asks no engine |
 //! | `annotate`, `validate` | attributes; whether they agree with their tag and their variables |
 //! | `attribute_buffer` | attributes that came one at a time, gathered into few records |
@@ -14,6 +15,7 @@
 
 mod agreement;
 mod annotate;
+mod arrays;
 pub(crate) mod attribute_buffer;
 pub(crate) mod declaration_cache;
 pub(crate) mod declare;

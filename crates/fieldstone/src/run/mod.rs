@@ -3,7 +3,8 @@
 //! * `declare`: runs, variables and steps, each by a builder that ends in `create()`;
 //! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
 //! * `target`: what attributes stand on, one or many;
-//! * `annotate`: attributes.
+//! * `annotate`: attributes;
+//! * `arrays`: groups and imports of distributed arrays.
 //!
 //! ```
 //! use fieldstone::{Array, DType, OpenOptions, Target, WriteOptions};
@@ -22,6 +23,7 @@
 //! ```
 
 mod annotate;
+mod arrays;
 mod declare;
 mod fields;
 mod target;

@@ -6,6 +6,7 @@
 
 mod axes;
 mod catalog;
+mod catalog_arrays;
 mod catalog_engine;
 mod catalog_fields;
 mod catalog_lost;

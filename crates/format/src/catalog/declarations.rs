@@ -37,14 +37,14 @@ use crate::columns::{
 };
 use crate::value::{put_value, read_value};
 
-fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
+pub(super) fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
     out.push(u8::from(value.is_some()));
     if let Some(value) = value {
         put(out, value);
     }
 }
 
-fn read_optional<T>(
+pub(super) fn read_optional<T>(
     cursor: &mut Cursor<'_>,
     read: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
@@ -55,16 +55,16 @@ fn read_optional<T>(
     }
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.put_bytes(text.as_bytes());
 }
 
-fn read_text(cursor: &mut Cursor<'_>) -> Result<String> {
+pub(super) fn read_text(cursor: &mut Cursor<'_>) -> Result<String> {
     cursor.text().map(str::to_owned)
 }
 
 /// Reads `n` items, making room as they come: a count alone justifies none.
-fn read_all<T>(
+pub(super) fn read_all<T>(
     cursor: &mut Cursor<'_>,
     item_bytes: usize,
     mut read: impl FnMut(&mut Cursor<'_>) -> Result<T>,
@@ -76,7 +76,7 @@ fn read_all<T>(
     Ok(items)
 }
 
-fn put_named(out: &mut Vec<u8>, named: &[(String, Value)]) {
+pub(super) fn put_named(out: &mut Vec<u8>, named: &[(String, Value)]) {
     out.put_varint(named.len() as u64);
     for (name, value) in named {
         put_text(out, name);
@@ -84,16 +84,16 @@ fn put_named(out: &mut Vec<u8>, named: &[(String, Value)]) {
     }
 }
 
-fn read_named(cursor: &mut Cursor<'_>) -> Result<Vec<(String, Value)>> {
+pub(super) fn read_named(cursor: &mut Cursor<'_>) -> Result<Vec<(String, Value)>> {
     read_all(cursor, 2, |cursor| Ok((read_text(cursor)?, read_value(cursor)?)))
 }
 
-fn put_list(out: &mut Vec<u8>, list: &[u64]) {
+pub(super) fn put_list(out: &mut Vec<u8>, list: &[u64]) {
     out.put_varint(list.len() as u64);
     list.iter().for_each(|n| out.put_varint(*n));
 }
 
-fn read_list(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
+pub(super) fn read_list(cursor: &mut Cursor<'_>) -> Result<Vec<u64>> {
     read_all(cursor, 1, |cursor| cursor.varint())
 }
 
@@ -395,7 +395,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_named(what: &str, named: &[(String, Value)]) -> Result<()> {
+pub(super) fn check_named(what: &str, named: &[(String, Value)]) -> Result<()> {
     Value::Map(named.to_vec()).check().map_err(|error| error.context(what))
 }
 

@@ -1,4 +1,5 @@
-//! Side records of the catalog: what a commit says of runs, steps, variables, tags and attributes.
+//! Side records of the catalog: what a commit says of runs, steps, variables, tags, attributes and distributed
+//! arrays.
 //! The normative text is `spec/catalog-records.md`.
 //!
 //! Records name runs, variables and tags by their names, so that writers need not agree on numbers.
@@ -13,6 +14,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod arrays;
 mod attributes;
 mod declarations;
 mod record;
@@ -21,6 +23,10 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
 pub use crate::value::{put_value, read_value};
+pub use arrays::{
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
+    ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
+};
 pub use attributes::RANK_MAX;
 pub use record::{KINDS, ROWS_MAX, is_catalog, keeps_runs};
 
@@ -261,4 +267,12 @@ pub enum Record {
     Attributes(AttributeBatch),
     /// Deletions.
     Remove(Vec<Removal>),
+    /// Groups of distributed arrays of a run.
+    Groups(RunName, Vec<ArrayGroup>),
+    /// Files that a run imports.
+    Imports(RunName, Vec<ImportDecl>),
+    /// Meshes.
+    Meshes(Vec<MeshDecl>),
+    /// Histories of partitions.
+    Histories(Vec<HistoryDecl>),
 }

@@ -2,6 +2,10 @@
 
 use fieldstone_core::{Code, Error, Result};
 
+use super::arrays::{
+    check_group, check_history, check_import, check_mesh, history_ranks, put_groups, put_histories,
+    put_imports, put_meshes, read_groups, read_histories, read_imports, read_meshes,
+};
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
     check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps,
@@ -22,6 +26,10 @@ const ATTRIBUTES: u16 = 0x0104;
 const REMOVALS: u16 = 0x0105;
 /// Runs of which one has a flag. Others keep the older form, which every release reads.
 const RUNS_WITH_FLAGS: u16 = 0x0106;
+const GROUPS: u16 = 0x0107;
+const IMPORTS: u16 = 0x0108;
+const MESHES: u16 = 0x0109;
+const HISTORIES: u16 = 0x010a;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
@@ -32,9 +40,10 @@ pub fn is_catalog(side: &SideRecord) -> bool {
 }
 
 /// Whether a side record, by its kind alone, says nothing of which runs there are and what they are declared as:
-/// steps, variables, tags and attributes stand in a run that is there.
+/// steps, variables, tags and attributes stand in a run that is there, and groups and imports make none.
 pub fn keeps_runs(side: &SideRecord) -> bool {
-    !is_catalog(side) || [STEPS, VARIABLES, TAGS, ATTRIBUTES].contains(&side.kind)
+    const KEEP: [u16; 8] = [STEPS, VARIABLES, TAGS, ATTRIBUTES, GROUPS, IMPORTS, MESHES, HISTORIES];
+    !is_catalog(side) || KEEP.contains(&side.kind)
 }
 
 impl Record {
@@ -67,6 +76,22 @@ impl Record {
                 put_removals(&mut body, removals);
                 REMOVALS
             }
+            Record::Groups(run, groups) => {
+                put_groups(&mut body, run, groups);
+                GROUPS
+            }
+            Record::Imports(run, imports) => {
+                put_imports(&mut body, run, imports);
+                IMPORTS
+            }
+            Record::Meshes(meshes) => {
+                put_meshes(&mut body, meshes);
+                MESHES
+            }
+            Record::Histories(histories) => {
+                put_histories(&mut body, histories);
+                HISTORIES
+            }
         };
         side::encode(kind, &body)
     }
@@ -82,10 +107,10 @@ impl Record {
     /// Bits of [`kinds`] that must all be on before it is visible.
     pub fn kind_bit(&self) -> u32 {
         match self {
-            Record::Runs(_) => kinds::RUN,
+            Record::Runs(_) | Record::Imports(..) => kinds::RUN,
             Record::Steps(..) => kinds::STEP,
-            Record::Variables(..) => kinds::VARIABLE,
-            Record::Tags(_) => kinds::TAG,
+            Record::Variables(..) | Record::Groups(..) => kinds::VARIABLE,
+            Record::Tags(_) | Record::Meshes(_) | Record::Histories(_) => kinds::TAG,
             Record::Attributes(batch) => batch.kind_bit(),
             Record::Remove(removals) => removals.iter().fold(0, |bits, removal| bits | removal.kind_bit()),
         }
@@ -106,6 +131,16 @@ impl Record {
             Record::Tags(tags) => tags.iter().try_for_each(|tag| check_name("tag", &tag.name)),
             Record::Attributes(batch) => batch.check(),
             Record::Remove(_) => Ok(()),
+            Record::Groups(run, groups) => {
+                check_name("run", &run.name)?;
+                groups.iter().try_for_each(check_group)
+            }
+            Record::Imports(run, imports) => {
+                check_name("run", &run.name)?;
+                imports.iter().try_for_each(check_import)
+            }
+            Record::Meshes(meshes) => meshes.iter().try_for_each(check_mesh),
+            Record::Histories(histories) => histories.iter().try_for_each(check_history),
         }
     }
 
@@ -144,6 +179,32 @@ impl Record {
                     }
                 }
                 records.into_iter().map(Record::Remove).collect()
+            }
+            Record::Groups(run, items) => {
+                items.chunks(ROWS_MAX).map(|part| Record::Groups(run.clone(), part.to_vec())).collect()
+            }
+            Record::Imports(run, items) => {
+                items.chunks(ROWS_MAX).map(|part| Record::Imports(run.clone(), part.to_vec())).collect()
+            }
+            Record::Meshes(items) => {
+                items.chunks(ROWS_MAX).map(|part| Record::Meshes(part.to_vec())).collect()
+            }
+            Record::Histories(items) => {
+                let (mut parts, mut ranks): (Vec<Vec<_>>, usize) = (Vec::new(), 0);
+                for item in items {
+                    let more = history_ranks(&item);
+                    match parts.last_mut() {
+                        Some(last) if ranks + more <= ROWS_MAX => {
+                            ranks += more;
+                            last.push(item);
+                        }
+                        _ => {
+                            ranks = more;
+                            parts.push(vec![item]);
+                        }
+                    }
+                }
+                parts.into_iter().map(Record::Histories).collect()
             }
             Record::Runs(items) => items.chunks(ROWS_MAX).map(|part| Record::Runs(part.to_vec())).collect(),
             Record::Tags(items) => items.chunks(ROWS_MAX).map(|part| Record::Tags(part.to_vec())).collect(),
@@ -185,6 +246,16 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         TAGS => Record::Tags(read_tags(&mut cursor)?),
         ATTRIBUTES => Record::Attributes(read_batch(&mut cursor)?),
         REMOVALS => Record::Remove(read_removals(&mut cursor)?),
+        GROUPS => {
+            let (run, groups) = read_groups(&mut cursor)?;
+            Record::Groups(run, groups)
+        }
+        IMPORTS => {
+            let (run, imports) = read_imports(&mut cursor)?;
+            Record::Imports(run, imports)
+        }
+        MESHES => Record::Meshes(read_meshes(&mut cursor)?),
+        HISTORIES => Record::Histories(read_histories(&mut cursor)?),
         _ => {
             let message = "it was written by a later release";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the catalog"));

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod catalog;
+mod catalog_arrays;
 mod catalog_spec;
 mod common;
 mod graph_messages;

@@ -1,6 +1,8 @@
 //! Random histories of several writers, and what must hold after them, said in the plainest way.
 #![allow(dead_code)]
 
+#[path = "arrays.rs"]
+mod arrays;
 #[path = "fields.rs"]
 mod fields;
 
@@ -124,7 +126,11 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
 }
 
 pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Record {
-    match dice.below(16) {
+    match dice.below(21) {
+        16 | 17 => Record::Groups(run_name(dice), vec![arrays::group(dice)]),
+        18 => Record::Imports(run_name(dice), vec![arrays::import(dice)]),
+        19 => Record::Meshes(vec![arrays::mesh(dice)]),
+        20 => Record::Histories(vec![arrays::kept_partition(dice)]),
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),
             job: None,
@@ -429,6 +435,8 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     let mut gone: BTreeSet<(AttributeId, u32)> = BTreeSet::new();
     // Names of what is declared, what it says, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    // Of groups, imports, meshes and histories: run, what it is, what it says, whose, since when.
+    let mut of_arrays: Vec<(Option<RunName>, String, arrays::Words, u32, AttributeOrder)> = Vec::new();
     for commit in history.logs.iter().flatten() {
         let (mut call, user) = (0, commit.user);
         for (i, record) in commit.records.iter().enumerate() {
@@ -444,6 +452,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 }
                 Record::Variables(run, all) => {
                     variables.extend(all.iter().map(|one| (run.clone(), one.clone(), user, place(i, 0))));
+                }
+                Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
+                    let (run, what, words) = arrays::words(record);
+                    of_arrays.push((run, what, words, user, place(i, 0)));
                 }
                 Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), user, place(i, 0)))),
                 Record::Remove(all) => {
@@ -504,6 +516,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         let covers = |r: &Removal| *r == whole || *r == Removal::Variable(run.clone(), one.variable.clone());
         !removed(Some(run), *user, at, &covers)
     });
+    of_arrays.retain(|(run, _, _, user, at)| {
+        !removed(run.as_ref(), *user, at, &|r| run.clone().is_some_and(|run| *r == Removal::Run(run)))
+    });
     tags.retain(|(tag, user, at)| !removed(None, *user, at, &|r| *r == Removal::Tag(tag.clone())));
     // What others than the owner declare does not count.
     let counts = |run: &RunName, user: u32| owner(run).is_none_or(|owner| owner == user);
@@ -520,6 +535,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     });
     variables.retain(|(run, one, user, _)| {
         note(format!("variable '{}' of {}", one.variable.name, text(run)), counts(run, *user))
+    });
+    of_arrays.retain(|(run, what, _, user, _)| {
+        note(arrays::named(run, what), run.as_ref().is_none_or(|run| counts(run, *user)))
     });
     let closed = |run: &RunName| {
         let oldest = runs.iter().filter(|(decl, ..)| decl.run == *run).min_by_key(|(.., at)| *at);
@@ -553,6 +571,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     tags.sort_by_key(|(.., at)| *at);
 
     let mut lines = BTreeSet::new();
+    of_arrays.sort_by_key(|(.., at)| *at);
+    let of_arrays = of_arrays.into_iter().map(|(run, what, words, ..)| (arrays::named(&run, &what), words));
+    lines.extend(arrays::holding(of_arrays, &mut conflicts));
     for a in &living {
         let AttributeId { writer, sequence, record, row } = a.id;
         lines.insert(format!(
@@ -671,7 +692,7 @@ fn said(decl: &RunDecl) -> String {
     format!("{:?} {:?}", decl.params, decl.annotate)
 }
 
-fn text(run: &RunName) -> String {
+pub fn text(run: &RunName) -> String {
     match run.project.as_str() {
         "" => format!("run '{}'", run.name),
         project => format!("run '{}' of project '{project}'", run.name),
@@ -686,6 +707,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     let names: BTreeMap<i64, VariableName> = index.variable_names().unwrap().into_iter().collect();
     let name = |variable: i64| (variable != NO_VARIABLE).then(|| names[&variable].clone());
     let step_of = |step: i64| (step != NO_STEP).then_some(step);
+    arrays::found(index, &mut lines);
     let tags = index.tags().unwrap();
     for tag in &tags {
         assert!(lines.insert(format!("tag {:?} {}", tag.decl, tag.version)));

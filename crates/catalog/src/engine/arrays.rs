@@ -1,0 +1,362 @@
+//! Declarations of distributed arrays: groups and imports of runs, meshes and histories of the store.
+//!
+//! They are kept in `decl` and derived from it as runs and variables are: the oldest of a name holds. Later
+//! declarations of a group that agree with it add their sets, in their order.
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{
+    ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName,
+};
+
+use super::declare::{content, record, shape_text};
+use super::index::Index;
+use super::names::one_int;
+use super::order::EntrySource;
+use super::remove::{GROUP, HISTORY, IMPORT, MESH};
+use super::{Cell, Flow, RunId};
+
+/// A declaration's kind, run (0 for the store's) and item.
+type Key = (i64, RunId, i64);
+
+/// The run's name is left out of what is kept: it is known, and would be stored again and again.
+fn nameless() -> RunName {
+    RunName { project: String::new(), name: "-".to_owned() }
+}
+
+fn damaged(what: &str) -> Error {
+    Code::EngineDamaged
+        .error(format!("the catalog's engine holds something else where {what} belongs"))
+        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+}
+
+fn group_decl(content: &[u8]) -> Result<ArrayGroup> {
+    match record(content)? {
+        Record::Groups(_, groups) => groups.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| damaged("a group of arrays"))
+}
+
+fn import_decl(content: &[u8]) -> Result<ImportDecl> {
+    match record(content)? {
+        Record::Imports(_, imports) => imports.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| damaged("an import"))
+}
+
+fn mesh_decl(content: &[u8]) -> Result<MeshDecl> {
+    match record(content)? {
+        Record::Meshes(meshes) => meshes.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| damaged("a mesh"))
+}
+
+fn history_decl(content: &[u8]) -> Result<HistoryDecl> {
+    match record(content)? {
+        Record::Histories(histories) => histories.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| damaged("a history"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A size as a cell; sizes are below 2^63.
+fn size(size: u64) -> Cell<'static> {
+    Cell::Int(size as i64)
+}
+
+/// Extents as text, `*` for an open one.
+fn open_shape_text(set: &ArraySet) -> String {
+    let extents = set.shape.iter().map(|extent| extent.map_or("*".to_owned(), |extent| extent.to_string()));
+    extents.collect::<Vec<String>>().join(",")
+}
+
+impl Index {
+    pub(super) fn declare_groups(
+        &mut self,
+        source: EntrySource,
+        run: &RunName,
+        groups: &[ArrayGroup],
+    ) -> Result<()> {
+        let run = self.names.run(&mut *self.db, run)?;
+        for (i, group) in groups.iter().enumerate() {
+            let item = self.names.array_item(&mut *self.db, GROUP, &group.name)?;
+            let bytes = content(&Record::Groups(nameless(), vec![group.clone()]));
+            self.declare(source, i, (GROUP, run, item), &bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_imports(
+        &mut self,
+        source: EntrySource,
+        run: &RunName,
+        imports: &[ImportDecl],
+    ) -> Result<()> {
+        let run = self.names.run(&mut *self.db, run)?;
+        for (i, import) in imports.iter().enumerate() {
+            let item = self.names.array_item(&mut *self.db, IMPORT, &import.name)?;
+            let bytes = content(&Record::Imports(nameless(), vec![import.clone()]));
+            self.declare(source, i, (IMPORT, run, item), &bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_meshes(&mut self, source: EntrySource, meshes: &[MeshDecl]) -> Result<()> {
+        for (i, mesh) in meshes.iter().enumerate() {
+            let item = self.names.array_item(&mut *self.db, MESH, &mesh.name)?;
+            self.declare(source, i, (MESH, 0, item), &content(&Record::Meshes(vec![mesh.clone()])))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn declare_histories(&mut self, source: EntrySource, histories: &[HistoryDecl]) -> Result<()> {
+        for (i, history) in histories.iter().enumerate() {
+            let item = self.names.array_item(&mut *self.db, HISTORY, &history.path)?;
+            let bytes = content(&Record::Histories(vec![history.clone()]));
+            self.declare(source, i, (HISTORY, 0, item), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Derives again what the declarations of a group, an import, a mesh or a history say together.
+    pub(super) fn recompute_of_arrays(&mut self, key: Key) -> Result<()> {
+        let (kind, run, item) = key;
+        let (kept, others) = self.declared_in(kind, run, item)?;
+        let what = match kept.len() + others.len() {
+            0 => String::new(),
+            _ => self.array_text(key)?,
+        };
+        let holds = kept.first().map(|kept| kept.content.clone());
+        match kind {
+            GROUP => {
+                let mut group = holds.as_deref().map(group_decl).transpose()?;
+                self.note_conflicts(key, &what, &kept, &others, |_, later| {
+                    let later = group_decl(&later.content)?;
+                    Ok(group.as_mut().is_some_and(|group| group.merge(&later).is_err()))
+                })?;
+                return self.write_group(run, item, group.as_ref());
+            }
+            MESH => self.note_conflicts(key, &what, &kept, &others, |a, b| {
+                Ok(mesh_decl(&a.content)?.difference(&mesh_decl(&b.content)?).is_some())
+            })?,
+            _ => self.note_conflicts(key, &what, &kept, &others, |a, b| Ok(a.content != b.content))?,
+        }
+        match kind {
+            IMPORT => self.write_import(run, item, holds.as_deref()),
+            MESH => self.write_mesh(item, holds.as_deref()),
+            _ => self.write_history(item, holds.as_deref()),
+        }
+    }
+
+    /// Group, import, mesh or history, as a conflict names it.
+    fn array_text(&mut self, (kind, run, item): Key) -> Result<String> {
+        let mut text = String::new();
+        let sql = "SELECT name FROM array_item WHERE item = $1";
+        self.db.query(sql, &[Cell::Int(item)], &mut |row| {
+            let kind = match kind {
+                GROUP => "group",
+                IMPORT => "import",
+                MESH => "mesh",
+                _ => "history",
+            };
+            text = format!("{kind} '{}'", row[0].text()?);
+            Ok(Flow::Stop)
+        })?;
+        if run != 0 {
+            text = format!("{text} of {}", self.run_text(run)?);
+        }
+        Ok(text)
+    }
+
+    fn write_group(&mut self, run: RunId, item: i64, group: Option<&ArrayGroup>) -> Result<()> {
+        let key = [run, item].map(Cell::Int);
+        self.db.execute("DELETE FROM array_set WHERE run = $1 AND item = $2", &key)?;
+        self.db.execute("DELETE FROM array_group WHERE run = $1 AND item = $2", &key)?;
+        let Some(group) = group else { return Ok(()) };
+        let bytes = content(&Record::Groups(nameless(), vec![group.clone()]));
+        let [run, item] = key;
+        let cells = [
+            run,
+            item,
+            Cell::Int(group.level.into()),
+            Cell::Text(group.layout.name()),
+            Cell::Text(&group.method),
+            Cell::Text(group.order.name()),
+            Cell::maybe_text(group.mesh.as_deref()),
+            Cell::maybe_text(group.location.map(|location| location.name())),
+            Cell::Bytes(&bytes),
+        ];
+        let sql = "INSERT INTO array_group (run, item, level, layout, method, storage_order, mesh, location, content) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        self.db.execute(sql, &cells)?;
+        for (place, set) in group.sets.iter().enumerate() {
+            let variable = self.names.variable(&mut *self.db, &set.variable)?;
+            let (dtype, shape) = (set.dtype.to_string(), open_shape_text(set));
+            let cells = [
+                run,
+                item,
+                Cell::Int(place as i64),
+                Cell::Int(variable),
+                Cell::Text(&dtype),
+                Cell::Text(&shape),
+                Cell::Int(set.shape.len() as i64),
+                set.elements().map_or(Cell::Null, size),
+                Cell::Text(set.pattern.name()),
+                Cell::Text(&set.view),
+            ];
+            let sql = "INSERT INTO array_set (run, item, place, variable, dtype, shape, dimensions, elements, pattern, \
+                       view_text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+            self.db.execute(sql, &cells)?;
+        }
+        Ok(())
+    }
+
+    fn write_import(&mut self, run: RunId, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+        let key = [run, item].map(Cell::Int);
+        self.db.execute("DELETE FROM import_variable WHERE run = $1 AND item = $2", &key)?;
+        self.db.execute("DELETE FROM import_file WHERE run = $1 AND item = $2", &key)?;
+        let Some(bytes) = bytes else { return Ok(()) };
+        let import = import_decl(bytes)?;
+        let checksum = import.checksum.as_deref().map(hex);
+        let [run, item] = key;
+        let cells = [
+            run,
+            item,
+            Cell::Text(&import.source),
+            Cell::Text(import.format.name()),
+            size(import.size),
+            Cell::Int(import.mtime),
+            Cell::maybe_text(checksum.as_deref()),
+            Cell::Bytes(bytes),
+        ];
+        let sql = "INSERT INTO import_file (run, item, source, format, size, mtime, checksum, content) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        self.db.execute(sql, &cells)?;
+        for (place, variable) in import.variables.iter().enumerate() {
+            let (dtype, shape) = (variable.dtype.to_string(), shape_text(&variable.shape));
+            let elements = variable.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+            let elements = elements.filter(|all| i64::try_from(*all).is_ok());
+            let cells = [
+                run,
+                item,
+                Cell::Int(place as i64),
+                Cell::Text(&variable.name),
+                Cell::Text(&dtype),
+                size(variable.offset),
+                Cell::Text(&shape),
+                elements.map_or(Cell::Null, size),
+            ];
+            let sql = "INSERT INTO import_variable (run, item, place, name, dtype, file_offset, shape, elements) \
+                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+            self.db.execute(sql, &cells)?;
+        }
+        Ok(())
+    }
+
+    fn write_mesh(&mut self, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+        self.db.execute("DELETE FROM mesh WHERE item = $1", &[Cell::Int(item)])?;
+        let Some(bytes) = bytes else { return Ok(()) };
+        let mesh = mesh_decl(bytes)?;
+        let checksum = hex(&mesh.checksum);
+        let [nodes, edges, faces, volumes] = mesh.counts.map(size);
+        let (checksum, path) = (Cell::Text(&checksum), Cell::Text(&mesh.path));
+        let cells = [Cell::Int(item), checksum, path, nodes, edges, faces, volumes, Cell::Bytes(bytes)];
+        let sql = "INSERT INTO mesh (item, checksum, path, nodes, edges, faces, volumes, content) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        self.db.execute(sql, &cells).map(|_| ())
+    }
+
+    fn write_history(&mut self, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+        let key = [Cell::Int(item)];
+        self.db.execute("DELETE FROM history_rank WHERE item = $1", &key)?;
+        self.db.execute("DELETE FROM history WHERE item = $1", &key)?;
+        let Some(bytes) = bytes else { return Ok(()) };
+        let history = history_decl(bytes)?;
+        let (kind, vector, ranks) = match &history.content {
+            HistoryContent::Edges => ("edges", String::new(), &[][..]),
+            HistoryContent::Parts { vector, ranks } => ("parts", hex(vector), &ranks[..]),
+        };
+        let mesh = hex(&history.mesh);
+        let cells = [
+            Cell::Int(item),
+            Cell::Text(&mesh),
+            Cell::Text(kind),
+            Cell::Text(&vector),
+            Cell::Int(ranks.len() as i64),
+            size(history.nodes),
+            size(history.edges),
+            Cell::Bytes(bytes),
+        ];
+        let sql = "INSERT INTO history (item, mesh, kind, vector, ranks, nodes, edges, content) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        self.db.execute(sql, &cells)?;
+        let cells: Vec<Cell<'_>> = (ranks.iter().enumerate())
+            .flat_map(|(rank, of)| {
+                let sizes = [of.nodes, of.ghosts, of.edges].map(size);
+                [Cell::Int(item), Cell::Int(rank as i64)].into_iter().chain(sizes)
+            })
+            .collect();
+        let sql = "INSERT INTO history_rank (item, rank, nodes, ghosts, edges) VALUES ($1, $2, $3, $4, $5)";
+        self.db.execute_many(sql, 5, &cells).map(|_| ())
+    }
+
+    fn contents<T>(&mut self, sql: &str, cells: &[Cell<'_>], read: fn(&[u8]) -> Result<T>) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        self.db.query(sql, cells, &mut |row| {
+            found.push(read(row[0].bytes()?)?);
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    fn number_of(&mut self, run: &RunName) -> Result<Option<RunId>> {
+        let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+        one_int(&mut *self.db, "SELECT run FROM run WHERE name = $1 AND project = $2", &cells)
+    }
+
+    pub(super) fn groups_of(&mut self, run: RunId) -> Result<Vec<ArrayGroup>> {
+        let sql = "SELECT content FROM array_group WHERE run = $1";
+        let mut found = self.contents(sql, &[Cell::Int(run)], group_decl)?;
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    pub(super) fn imports_of(&mut self, run: RunId) -> Result<Vec<ImportDecl>> {
+        let sql = "SELECT content FROM import_file WHERE run = $1";
+        let mut found = self.contents(sql, &[Cell::Int(run)], import_decl)?;
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Groups of a run, by name. Within a read.
+    pub fn array_groups(&mut self, run: &RunName) -> Result<Vec<ArrayGroup>> {
+        let run = self.number_of(run)?;
+        run.map_or(Ok(Vec::new()), |run| self.groups_of(run))
+    }
+
+    /// Imports of a run, by name. Within a read.
+    pub fn imports(&mut self, run: &RunName) -> Result<Vec<ImportDecl>> {
+        let run = self.number_of(run)?;
+        run.map_or(Ok(Vec::new()), |run| self.imports_of(run))
+    }
+
+    /// Meshes, by name. Within a read.
+    pub fn meshes(&mut self) -> Result<Vec<MeshDecl>> {
+        let mut found = self.contents("SELECT content FROM mesh", &[], mesh_decl)?;
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Histories, by path. Within a read.
+    pub fn histories(&mut self) -> Result<Vec<HistoryDecl>> {
+        let mut found = self.contents("SELECT content FROM history", &[], history_decl)?;
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+}

@@ -1,0 +1,193 @@
+//! Declarations of distributed arrays: groups and imports of runs, meshes and histories of the store.
+//!
+//! There are few, and each is declared by one rank of a job: they are compared with what the engine holds and what
+//! is not flushed, and nothing of them is remembered.
+
+use fieldstone_core::nearest::did_you_mean;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{ArrayGroup, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
+
+use super::declare::run_text;
+use crate::engine::Index;
+use crate::live::consistent_view::Visibility;
+use crate::live::inner::Inner;
+
+/// What of some declarations is new. Declared otherwise before, also among themselves, is Conflict.
+fn fresh<T: Clone>(
+    mut there: Vec<T>,
+    declared: Vec<T>,
+    same_name: fn(&T, &T) -> bool,
+    conflict: impl Fn(&T, &T) -> Option<Error>,
+) -> Result<Vec<T>> {
+    let mut fresh = Vec::new();
+    for decl in declared {
+        match there.iter().find(|known| same_name(known, &decl)) {
+            Some(known) => conflict(known, &decl).map_or(Ok(()), Err)?,
+            None => {
+                there.push(decl.clone());
+                fresh.push(decl);
+            }
+        }
+    }
+    Ok(fresh)
+}
+
+impl Inner {
+    /// What the engine says of all that a session may see.
+    fn listed<T>(&self, session: Option<Id>, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
+        self.raise_apply_error()?;
+        self.look(Visibility::All(session), &mut |index| list(index))
+    }
+
+    /// Groups of a run, by name.
+    pub fn array_groups(&self, run: &RunName, session: Option<Id>) -> Result<Vec<ArrayGroup>> {
+        self.need_run(session, run)?;
+        self.listed(session, |index| index.array_groups(run))
+    }
+
+    /// A group of a run.
+    pub fn array_group(&self, run: &RunName, name: &str, session: Option<Id>) -> Result<ArrayGroup> {
+        let all = self.array_groups(run, session)?;
+        let missing = || {
+            let error = Code::VariableNotFound.error(format!("run {} has no group '{name}'", run_text(run)));
+            match did_you_mean(name, all.iter().map(|group| group.name.as_str())) {
+                Some(hint) => error.with_hint(hint),
+                None => error.with_hint("declare it with its sets"),
+            }
+        };
+        all.iter().find(|group| group.name == name).cloned().ok_or_else(missing)
+    }
+
+    /// Imports of a run, by name.
+    pub fn imports(&self, run: &RunName, session: Option<Id>) -> Result<Vec<ImportDecl>> {
+        self.need_run(session, run)?;
+        self.listed(session, |index| index.imports(run))
+    }
+
+    /// Meshes, by name.
+    pub fn meshes(&self, session: Option<Id>) -> Result<Vec<MeshDecl>> {
+        self.listed(session, Index::meshes)
+    }
+
+    /// A mesh.
+    pub fn mesh(&self, name: &str, session: Option<Id>) -> Result<MeshDecl> {
+        let all = self.meshes(session)?;
+        let missing = || {
+            let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
+            match did_you_mean(name, all.iter().map(|mesh| mesh.name.as_str())) {
+                Some(hint) => error.with_hint(hint),
+                None => error.with_hint("make it from arrays, or ingest its file"),
+            }
+        };
+        all.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(missing)
+    }
+
+    /// Histories, by path.
+    pub fn histories(&self, session: Option<Id>) -> Result<Vec<HistoryDecl>> {
+        self.listed(session, Index::histories)
+    }
+
+    /// Gives what is new of declarations to a session; of a run only where it is ours.
+    fn declare_arrays(&self, session: Option<Id>, run: Option<&RunName>, record: Record) -> Result<()> {
+        let parts = record.split();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        run.map_or(Ok(()), |run| self.need_own(session, run))?;
+        self.emit(session, parts)
+    }
+
+    /// Declares groups of a run.
+    pub fn create_groups(&self, run: &RunName, groups: Vec<ArrayGroup>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        Record::Groups(run.clone(), groups.clone()).check()?;
+        let _declaring = self.declaring();
+        let mut there = self.array_groups(run, session)?;
+        let mut fresh = Vec::new();
+        for mut group in groups {
+            let Some(known) = there.iter_mut().find(|known| known.name == group.name) else {
+                there.push(group.clone());
+                fresh.push(group);
+                continue;
+            };
+            let before = known.sets.len();
+            known.merge(&group).map_err(|what| {
+                let (name, run) = (&group.name, run_text(run));
+                Code::VariableDiffers
+                    .error(format!("group '{name}' of run {run} is declared with another {what}"))
+                    .with_hint("take it as it was declared, or declare a group of another name")
+            })?;
+            if known.sets.len() > before {
+                group.sets = known.sets.split_off(before);
+                known.sets.extend(group.sets.clone());
+                fresh.push(group);
+            }
+        }
+        self.declare_arrays(session, Some(run), Record::Groups(run.clone(), fresh))
+    }
+
+    /// Declares imports of a run.
+    pub fn create_imports(&self, run: &RunName, imports: Vec<ImportDecl>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        Record::Imports(run.clone(), imports.clone()).check()?;
+        let _declaring = self.declaring();
+        let there = self.imports(run, session)?;
+        let fresh = fresh(
+            there,
+            imports,
+            |a, b| a.name == b.name,
+            |known, decl| {
+                (known != decl).then(|| {
+                    let (name, run) = (&decl.name, run_text(run));
+                    Code::VariableDiffers
+                        .error(format!("import '{name}' of run {run} is another file, or of other variables"))
+                        .with_hint(
+                            "import it under another name: what a run took from outside does not change",
+                        )
+                })
+            },
+        )?;
+        self.declare_arrays(session, Some(run), Record::Imports(run.clone(), fresh))
+    }
+
+    /// Declares meshes.
+    pub fn create_meshes(&self, meshes: Vec<MeshDecl>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        Record::Meshes(meshes.clone()).check()?;
+        let _declaring = self.declaring();
+        let fresh = fresh(
+            self.meshes(session)?,
+            meshes,
+            |a, b| a.name == b.name,
+            |known, decl| {
+                known.difference(decl).map(|what| {
+                    Code::VariableDiffers
+                        .error(format!("mesh '{}' is there with another {what}", decl.name))
+                        .with_hint("a mesh does not change: give this one another name")
+                })
+            },
+        )?;
+        self.declare_arrays(session, None, Record::Meshes(fresh))
+    }
+
+    /// Declares histories.
+    pub fn create_histories(&self, histories: Vec<HistoryDecl>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        Record::Histories(histories.clone()).check()?;
+        let _declaring = self.declaring();
+        let fresh = fresh(
+            self.histories(session)?,
+            histories,
+            |a, b| a.path == b.path,
+            |known, decl| {
+                (known != decl).then(|| {
+                    Code::VariableDiffers
+                        .error(format!("history '{}' is there with other content", decl.path))
+                        .with_hint("a history is named by its file: write another file")
+                })
+            },
+        )?;
+        self.declare_arrays(session, None, Record::Histories(fresh))
+    }
+}
