@@ -74,7 +74,7 @@ fn names(group: &ArrayGroup) -> Vec<&str> {
 fn rows(store: &Store, table: &str) -> Vec<String> {
     let (_, rows) = store.array_table(table).unwrap();
     let row = |row: Vec<fieldstone::catalog::value::Value>| {
-        row.iter().map(ToString::to_string).collect::<Vec<String>>().join(" ")
+        row.iter().map(|cell| cell.to_string().replace('"', "")).collect::<Vec<String>>().join(" ")
     };
     rows.into_iter().map(row).collect()
 }
@@ -183,6 +183,7 @@ fn they_go_with_their_run() {
     store.flush(None).unwrap();
     store.catalog().delete(&Deletion::Runs(parse("run=a").unwrap()), false, true, None).unwrap();
     store.flush(None).unwrap();
+    assert_eq!(store.run("a").unwrap_err().kind(), ErrorKind::NotFound);
     let run = store.create_run("a").create().unwrap();
     assert!(run.array_groups().unwrap().is_empty() && run.imports().unwrap().is_empty());
     assert_eq!(store.meshes().unwrap().len(), 1);
