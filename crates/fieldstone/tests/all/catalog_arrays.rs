@@ -7,7 +7,7 @@ use fieldstone::catalog::{
     ImportDecl, ImportFormat, ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
     VariableName,
 };
-use fieldstone::{Array, DType, ErrorKind, FieldStore, OpenOptions, Store, WriteOptions};
+use fieldstone::{Array, DType, ErrorKind, OpenOptions, Store, WriteOptions};
 
 fn set(name: &str, shape: &[Option<u64>]) -> ArraySet {
     ArraySet {
