@@ -217,7 +217,8 @@ fn what_is_read_of_a_changed_file_was_committed_as_a_whole() {
         }
         assert!(!last.is_empty());
     }
-    assert!(noticed > tried / 2 && older > 0, "{noticed} noticed, {older} harmless of {tried}");
+    // Nobody reads the pages of tables that are empty, as those of distributed arrays are here.
+    assert!(noticed > tried * 2 / 5 && older > 0, "{noticed} noticed, {older} harmless of {tried}");
 }
 
 /// The same under connections that are open: the one that reads next is told.
