@@ -35,6 +35,7 @@ from ._native import (
     Request,
     Table,
     Test,
+    View,
     Where,
     __version__,
     open,
@@ -66,6 +67,7 @@ from ._transaction import Transaction
 from ._transfer import copy, move
 from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
+from ._views import Moved, block, cyclic, irregular, joined
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     ArchiveReport,
@@ -116,6 +118,7 @@ __all__ = [
     "Key",
     "Lineage",
     "Listing",
+    "Moved",
     "NotFound",
     "Partitions",
     "Path",
@@ -148,6 +151,7 @@ __all__ = [
     "VerifyReport",
     "Vertex",
     "VertexSet",
+    "View",
     "Where",
     "WriterStatus",
     "__version__",
@@ -156,11 +160,13 @@ __all__ = [
     "at_most",
     "below",
     "between",
+    "block",
     "checkpoint_interval",
     "checkpoint_overhead",
     "contains",
     "copy",
     "covers",
+    "cyclic",
     "equal",
     "exact",
     "execution",
@@ -169,7 +175,9 @@ __all__ = [
     "glob",
     "ingest",
     "int_range",
+    "irregular",
     "isin",
+    "joined",
     "move",
     "open",
     "overlaps",

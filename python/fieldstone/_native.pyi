@@ -731,7 +731,39 @@ class _Container:
     ) -> None: ...
 
 @final
+class View:
+    @property
+    def kind(self) -> str: ...
+
+def _view_block(
+    start: list[int],
+    count: list[int],
+    grid: list[int] | None,
+    halo: tuple[int, list[tuple[int, int]] | None],
+    stride: list[int],
+    text: str,
+) -> View: ...
+def _view_cyclic(grid: list[int], blocks: list[int], text: str) -> View: ...
+def _view_irregular(map: npt.NDArray[Any], owned: int | None, dim: int | None, text: str) -> View: ...
+def _view_joined(count: int, text: str) -> View: ...
+
+@final
 class _Var:
+    def put_view(
+        self,
+        values: npt.NDArray[Any],
+        view: View,
+        record: int | None,
+        chosen: tuple[str, int, int | None],
+    ) -> tuple[str, str, int, int, int, bool, int]: ...
+    def get_view(
+        self,
+        view: View,
+        record: int | None,
+        chosen: tuple[str, int, int | None],
+        dtype: str | None,
+        into: npt.NDArray[Any] | None,
+    ) -> tuple[npt.NDArray[Any], tuple[str, str, int, int, int, bool, int]]: ...
     @property
     def name(self) -> str: ...
     @property

@@ -46,6 +46,13 @@ pub use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 pub mod look;
 
+/// What the ranks of a job hold of a variable, moved together: see [`Container::view`].
+pub mod views {
+    pub use fieldstone_array::container::access::views::VarView;
+    pub use fieldstone_array::distributed::plan::{Method, MoveReport, Settings};
+    pub use fieldstone_array::distributed::view::{Halo, View};
+}
+
 /// Creates a container, in define mode; with `comm` on all its ranks (collective). One of that path stays until
 /// the new one is synced or closed.
 pub fn create(path: &Path, comm: Option<Arc<dyn Comm>>, options: &CreateOptions) -> Result<Container> {

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from .._native import View
+from .._views import Moved
 from ..errors import Invalid
 from . import _values
 from ._attributes import Attributes
@@ -22,6 +24,9 @@ _Numbers = int | Sequence[int] | None
 
 LIMIT = 2**64
 """Places and counts in a file are below it."""
+
+BUFFER = 64 << 20
+"""Bytes that moving elements by views may take."""
 
 SHOWN = 20
 """How many attributes a notebook shows."""
@@ -89,7 +94,11 @@ class Variable:
         stride: _Numbers = None,
         *,
         collective: bool = True,
-    ) -> None:
+        view: View | None = None,
+        method: str = "auto",
+        buffer: int = BUFFER,
+        writers: int | None = None,
+    ) -> Moved | None:
         """Writes an array of which the first element goes to `start`, the next ones `stride` apart.
 
         `count` is how many elements each dimension gets: without it the shape of `data`, with leading ones
@@ -97,7 +106,20 @@ class Variable:
         another type are converted as netCDF does; one that does not fit is `Invalid`, and names the element.
         All ranks of the container call it, each with its own box, unless `collective` is false; a rank that
         has nothing to write gives an empty array.
+
+        With `view` (`fieldstone.block`, `cyclic`, `irregular`, `joined`) each rank writes what it holds of
+        the variable, or of the record `start`; `data` has the view's local shape. `method` is ``auto``,
+        ``direct``, ``exchange`` or ``view``, `buffer` the bytes that moving may take, `writers` how many
+        ranks write in an exchange. What was done comes back.
         """
+        if view is not None:
+            try:
+                given = _values.array(data, f"variable {self.name!r}", self._native.dtype == "S1")
+                asked = self._asked(view, (start, count, stride), collective, (method, buffer, writers))
+            except Exception as error:
+                self._file._tell(error, True)
+                raise
+            return Moved(*self._native.put_view(given, view, *asked))
         try:
             values = _values.array(data, f"variable {self.name!r}", self._native.dtype == "S1")
             chosen = (_numbers(start), _numbers(count), _numbers(stride))
@@ -105,6 +127,7 @@ class Variable:
             self._file._tell(error, collective)
             raise
         self._native.put(values, chosen, collective)
+        return None
 
     def get(
         self,
@@ -115,13 +138,28 @@ class Variable:
         collective: bool = True,
         into: np.ndarray[Any, Any] | None = None,
         dtype: Any = None,
+        view: View | None = None,
+        method: str = "auto",
+        buffer: int = BUFFER,
+        readers: int | None = None,
     ) -> np.ndarray[Any, Any]:
         """Reads a box, or all, as a new array of the native byte order, or `into` an array in C order.
 
         Without `count` the box reaches to the end. With `dtype` the numbers are converted as netCDF does, and
         `into`, where it is given, is of that type. All ranks of the container call it, each with its own box,
         unless `collective` is false.
+
+        With `view` each rank reads what the view says of the variable, or of the record `start`, as an array
+        of the view's local shape; what the view names no element for is 0, or stays as it is in `into`.
         """
+        if view is not None:
+            try:
+                wanted = self._wanted(dtype, into)
+                asked = self._asked(view, (start, count, stride), collective, (method, buffer, readers))
+            except Exception as error:
+                self._file._tell(error, True)
+                raise
+            return self._native.get_view(view, *asked, wanted, into)[0]
         try:
             wanted = self._wanted(dtype, into)
             chosen = (_numbers(start), _numbers(count), _numbers(stride))
@@ -129,6 +167,28 @@ class Variable:
             self._file._tell(error, collective)
             raise
         return self._native.get(chosen, collective, wanted, into)
+
+    def _asked(
+        self, view: Any, box: tuple[Any, Any, Any], collective: bool, how: tuple[Any, Any, Any]
+    ) -> tuple[int | None, tuple[str, int, int | None]]:
+        """The record that a view is of, and how elements are to be moved."""
+        what = f"variable {self.name!r}"
+        if not isinstance(view, View):
+            hint = "give fieldstone.block, cyclic, irregular or joined"
+            raise Invalid(f"{what}: {view!r} is no view", hint, "argument")
+        start, count, stride = box
+        if count is not None or stride is not None or not collective:
+            hint = "leave count, stride and collective out: all ranks call, and the view says where"
+            raise Invalid(f"{what}: a view with count, stride or collective=False", hint, "argument")
+        record = _numbers(start)
+        if record is not None and len(record) != 1:
+            raise Invalid(f"{what}: start={start!r} with a view", "start is one record then", "argument")
+        method, buffer, owners = how
+        for name, number in (("buffer", buffer), ("writers or readers", owners)):
+            whole = number is None or (hasattr(number, "__index__") and 0 < number.__index__() < LIMIT)
+            if not whole:
+                raise Invalid(f"{what}: {name}={number!r}", "give a whole number from 1 on", "argument")
+        return record[0] if record else None, (str(method), int(buffer), owners)
 
     def _wanted(self, dtype: Any, into: Any) -> str | None:
         """The type in which elements are to be read; None for the variable's own."""

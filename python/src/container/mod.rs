@@ -6,6 +6,7 @@ mod columns;
 mod options;
 mod transfers;
 mod variable;
+mod views;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use crate::sequence::Several;
 use columns::Columns;
 pub use variable::PyVar;
 use variable::Shared;
+pub use views::{PyView, view_block, view_cyclic, view_irregular, view_joined};
 
 /// How many objects are looked at together where all are.
 const PAGE: usize = 4096;

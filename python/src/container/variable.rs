@@ -115,6 +115,11 @@ impl PyVar {
         &self.file.container
     }
 
+    /// The same, with its changes of mode.
+    pub fn shared(&self) -> &Shared {
+        &self.file
+    }
+
     /// Its path.
     pub fn path(&self) -> &str {
         &self.name
@@ -311,20 +316,22 @@ type Puts<'py> = (Data<'py>, NcType, Arc<VarInfo>, Selection);
 type Gets<'py> = (Arc<VarInfo>, Selection, NcType, Filled<'py>);
 
 /// Where elements go: a new array, or the caller's.
-enum Filled<'py> {
+pub enum Filled<'py> {
     New(NewArray<'py>),
     Given(Target<'py>, Bound<'py, PyAny>),
 }
 
 impl<'py> Filled<'py> {
-    fn bytes(&mut self) -> &mut [u8] {
+    /// The bytes to write.
+    pub fn bytes(&mut self) -> &mut [u8] {
         match self {
             Filled::New(array) => array.bytes(),
             Filled::Given(target, _) => target.bytes(),
         }
     }
 
-    fn done(self) -> Bound<'py, PyAny> {
+    /// The array, for everybody.
+    pub fn done(self) -> Bound<'py, PyAny> {
         match self {
             Filled::New(array) => array.done(),
             Filled::Given(_, into) => into,

@@ -1,7 +1,7 @@
 //! A rank's memory, with any strides: C or Fortran order, slices, reversed axes.
 //!
 //! Elements are counted in C order of the memory's shape, wherever they stand. Dimensions that follow one another
-//! in memory are joined first, so that dense memory is a plain list. Bytes are turned to the order of the file as
+//! in memory are joined first, so that dense memory is a plain list. Bytes are turned to the order of the file as
 //! they are copied.
 //!
 //! Invariants: every element lies within the bytes, which is checked when a buffer is made; nothing else of them is

@@ -1,7 +1,7 @@
 //! Elements in and out by views: each rank says what of a variable it holds, and all ranks call together.
 //!
 //! [`resolve`] brings together what ranks say: how many records there are to be, where the parts of lower ranks
-//! end. Then [`put`] or [`get`] moves the elements, by the planner of [`distributed`](crate::distributed).
+//! end. Then [`put`] or [`get`] moves the elements, by the planner of [`distributed`](crate::distributed).
 //!
 //! Invariants: values are converted as in [`access`](super), and only those that a view writes or reads; what a view
 //! does not name stays as it is, in memory and in the file.

@@ -3,7 +3,7 @@
 //! Between two flushes data go into records that no file shows. A flush has three parts, between which its caller makes
 //! what was written known to a store: [`prepare`](GroupFiles::prepare) makes data durable where they stay,
 //! [`show`](GroupFiles::show) has the files say that they are there. Who is killed between them leaves files that show
-//! less than the store.
+//! less than the store.
 //!
 //! Invariants:
 //! * a file is made by this group and nobody else: one that is there is an error, and nothing is written into it;

@@ -9,7 +9,7 @@
 //! Nothing here talks to anybody: ranks that make the same calls come to the same places.
 //!
 //! Invariants:
-//! * steps of a file ascend; a step that is not above them begins a new file, so that one which is written
+//! * steps of a file ascend; a step that is not above them begins a new file, so that one which is written
 //!   again never changes what a file shows;
 //! * after a flush each record holds all variables of its file. While a step is being written nobody knows which sets it
 //!   will have: those of the last such step are expected, at first all. Where that turns out wrong, [`end_flush`] says

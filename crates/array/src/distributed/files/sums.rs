@@ -1,6 +1,6 @@
 //! Checksums of what ranks write: of each block of a slab its CRC-32C, from the writers.
 //!
-//! A block is 65,536 elements. [`SummedFile`] stands between those who move elements and the file, and takes the checksum
+//! A block is 65,536 elements. [`SummedFile`] stands between those who move elements and the file, and takes the checksum
 //! of each piece that it sees within a block; rank 0 joins those that lie side by side. Of a block that was written in another
 //! way (in many small pieces, twice) the bytes are read back.
 

@@ -1,4 +1,4 @@
-//! Which method is taken, and why: from the lengths of runs, for all ranks alike.
+//! Which method is taken, and why: from the lengths of runs, for all ranks alike.
 //!
 //! The costs are measured ones of this kind of machine, and only their ratio counts: a call that writes or reads a
 //! run costs about as much as moving 2 KiB to another rank and placing them there.
@@ -21,7 +21,7 @@ fn costs(plan: &MovePlan, ranks: usize, size: u64, buffer: usize) -> (bool, Stri
     let rounds = (total / plan.owners as f64 / (buffer as f64 / 3.0)).ceil().max(1.0);
     let direct = runs * CALL;
     let share = if ranks == 1 { 0.5 } else { 1.0 };
-    let exchange = share * (bytes * BYTE + runs * ROUTE) + (ranks - 1) as f64 * rounds * MESSAGE;
+    let exchange = share * (bytes * BYTE + runs * ROUTE) + rounds * (CALL + (ranks - 1) as f64 * MESSAGE);
     let length = if runs > 0.0 { bytes / runs } else { 0.0 };
     let text = format!(
         "{runs} runs of {length:.0} bytes on the rank that has most cost about {:.2} ms in calls, an exchange {:.2} ms",

@@ -2,7 +2,7 @@
 //! gives it out.
 //!
 //! Invariants: all ranks make the same number of rounds; what a rank sends, what it takes in and its window are each
-//! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
+//! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
 
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
@@ -12,7 +12,7 @@ use super::routes::{Numbers, Routes};
 use super::{MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut};
 
-/// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
+/// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
 const GAP: u64 = 1 << 12;
 
 /// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody.

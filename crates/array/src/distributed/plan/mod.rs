@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!            direct    each rank writes its runs where they belong
-//!  view ──▶  exchange  elements go to the owners of contiguous ranges of the file, who write them (A-1)
+//!  view ──▶  exchange  elements go to the owners of contiguous ranges of the file, who write them (A-3)
 //!            view      each rank hands its runs to the communicator's collective call
 //! ```
 //!
 //! A [`Planner`] keeps what was found out about views: a [`MovePlan`] is made once for a footprint on every rank, and
-//! serves all arrays of that shape, whatever their elements are (A-2). Which method is taken is decided for all ranks
-//! from what the plan knows, and said in words (A-9).
+//! serves all arrays of that shape, whatever their elements are (A-4). Which method is taken is decided for all ranks
+//! from what the plan knows, and said in words (A-6).
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Which elements of this rank go to which owner, and where what comes here belongs.
 //!
-//! Both sides sort by block and no further: a counting pass and a placing pass, no comparison. The indices are sent
+//! Both sides sort by block and no further: a counting pass and a placing pass, no comparison. The indices are sent
 //! once, narrow where the ranges allow; owners keep them.
 //!
 //! Invariants: [`sent`](Routes::sent) names the units of memory in the order of blocks, as the owner of each has

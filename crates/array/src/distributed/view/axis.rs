@@ -129,7 +129,7 @@ impl AxisCut {
     }
 }
 
-/// Maps are compared by what they hold: a plan is made for a map, not for its hash.
+/// Maps are compared by what they hold: a plan is made for a map, not for its hash.
 impl PartialEq for AxisCut {
     fn eq(&self, other: &AxisCut) -> bool {
         match (self, other) {

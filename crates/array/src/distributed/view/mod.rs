@@ -2,7 +2,7 @@
 //!
 //! A [`View`] is what a caller says. [`View::resolve`] checks it against the shape of the array and the ranks, and
 //! gives a [`LocalView`]: the shape of the rank's memory and two [`Footprint`]s, of what the rank writes and of what
-//! it reads. A footprint is a product of one axis a dimension, and gives its elements as [`Run`]s.
+//! it reads. A footprint is a product of one axis a dimension, and gives its elements as [`Run`]s.
 //!
 //! | module | what it does |
 //! |---|---|
