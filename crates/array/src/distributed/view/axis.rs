@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// Indices along one dimension of an array, each with its place along the same dimension of memory.
 #[derive(Debug, Clone)]
-pub enum AxisCut {
+pub enum ViewAxis {
     /// `count` indices from `start` on, `step` apart; in memory from `memory` on, side by side.
     Range {
         /// First index.
@@ -44,22 +44,22 @@ pub(super) struct Segment {
     pub len: u64,
 }
 
-impl AxisCut {
+impl ViewAxis {
     /// A dimension taken as it is.
-    pub fn whole(len: u64) -> AxisCut {
-        AxisCut::Range { start: 0, step: 1, count: len, memory: 0 }
+    pub fn whole(len: u64) -> ViewAxis {
+        ViewAxis::Range { start: 0, step: 1, count: len, memory: 0 }
     }
 
     /// How many places of memory it fills, those without an element among them.
     pub fn len(&self) -> u64 {
         match self {
-            AxisCut::Range { count, .. } => *count,
-            AxisCut::Cyclic { first, block, period, extent } => {
+            ViewAxis::Range { count, .. } => *count,
+            ViewAxis::Cyclic { first, block, period, extent } => {
                 let from_first = extent.saturating_sub(*first);
                 let blocks = from_first / period;
                 blocks * block + (from_first - blocks * period).min(*block)
             }
-            AxisCut::Map { count, .. } => *count as u64,
+            ViewAxis::Map { count, .. } => *count as u64,
         }
     }
 
@@ -70,7 +70,7 @@ impl AxisCut {
 
     /// Whether it takes each index of a dimension and of memory, in order.
     pub(super) fn is_whole(&self, extent: u64, memory_extent: u64) -> bool {
-        matches!(self, AxisCut::Range { start: 0, step: 1, count, memory: 0 } if *count == extent)
+        matches!(self, ViewAxis::Range { start: 0, step: 1, count, memory: 0 } if *count == extent)
             && extent == memory_extent
     }
 
@@ -78,20 +78,20 @@ impl AxisCut {
     /// takes. `None` of a map's -1.
     pub(super) fn segment(&self, at: u64, order: Option<&[u32]>) -> (Option<Segment>, u64) {
         match self {
-            AxisCut::Range { start, step: 1, count, memory } => {
+            ViewAxis::Range { start, step: 1, count, memory } => {
                 let len = count - at;
                 (Some(Segment { index: start + at, memory: memory + at, len }), len)
             }
-            AxisCut::Range { start, step, memory, .. } => {
+            ViewAxis::Range { start, step, memory, .. } => {
                 (Some(Segment { index: start + at * step, memory: memory + at, len: 1 }), 1)
             }
-            AxisCut::Cyclic { first, block, period, extent } => {
+            ViewAxis::Cyclic { first, block, period, extent } => {
                 let (nth, within) = (at / block, at % block);
                 let index = first + nth * period + within;
                 let len = (block - within).min(extent - index);
                 (Some(Segment { index, memory: at, len }), len)
             }
-            AxisCut::Map { map, count } => {
+            ViewAxis::Map { map, count } => {
                 let place = |at: u64| order.map_or(at, |order| u64::from(order[at as usize]));
                 let ends = order.map_or(*count, <[u32]>::len) as u64;
                 let memory = place(at);
@@ -112,7 +112,7 @@ impl AxisCut {
     /// The `at`-th index and its place in memory.
     pub(super) fn index(&self, at: u64, order: Option<&[u32]>) -> Option<(u64, u64)> {
         match self {
-            AxisCut::Map { map, .. } => {
+            ViewAxis::Map { map, .. } => {
                 let memory = order.map_or(at, |order| u64::from(order[at as usize]));
                 u64::try_from(map[memory as usize]).ok().map(|index| (index, memory))
             }
@@ -123,25 +123,25 @@ impl AxisCut {
     /// Elements along it.
     pub(super) fn elements(&self) -> u64 {
         match self {
-            AxisCut::Map { map, count } => map[..*count].iter().filter(|index| **index >= 0).count() as u64,
+            ViewAxis::Map { map, count } => map[..*count].iter().filter(|index| **index >= 0).count() as u64,
             _ => self.len(),
         }
     }
 }
 
 /// Maps are compared by what they hold: a plan is made for a map, not for its hash.
-impl PartialEq for AxisCut {
-    fn eq(&self, other: &AxisCut) -> bool {
+impl PartialEq for ViewAxis {
+    fn eq(&self, other: &ViewAxis) -> bool {
         match (self, other) {
             (
-                AxisCut::Range { start, step, count, memory },
-                AxisCut::Range { start: start2, step: step2, count: count2, memory: memory2 },
+                ViewAxis::Range { start, step, count, memory },
+                ViewAxis::Range { start: start2, step: step2, count: count2, memory: memory2 },
             ) => (start, step, count, memory) == (start2, step2, count2, memory2),
             (
-                AxisCut::Cyclic { first, block, period, extent },
-                AxisCut::Cyclic { first: first2, block: block2, period: period2, extent: extent2 },
+                ViewAxis::Cyclic { first, block, period, extent },
+                ViewAxis::Cyclic { first: first2, block: block2, period: period2, extent: extent2 },
             ) => (first, block, period, extent) == (first2, block2, period2, extent2),
-            (AxisCut::Map { map, count }, AxisCut::Map { map: map2, count: count2 }) => {
+            (ViewAxis::Map { map, count }, ViewAxis::Map { map: map2, count: count2 }) => {
                 count == count2 && (Arc::ptr_eq(map, map2) || map[..*count] == map2[..*count])
             }
             _ => false,
@@ -149,4 +149,4 @@ impl PartialEq for AxisCut {
     }
 }
 
-impl Eq for AxisCut {}
+impl Eq for ViewAxis {}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::axis::{AxisCut, Segment};
+use super::axis::{Segment, ViewAxis};
 
 /// Elements that stand side by side in the array and in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Run {
 /// A dimension that runs repeat along, outside of the innermost one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OuterAxis {
-    axis: AxisCut,
+    axis: ViewAxis,
     /// Elements from one index to the next, in the array and in memory.
     step: u64,
     memory_step: u64,
@@ -32,7 +32,7 @@ pub struct Footprint {
     /// Elements of the memory.
     memory: u64,
     outer: Vec<OuterAxis>,
-    last: AxisCut,
+    last: ViewAxis,
     /// Elements of the dimensions inside of `last`, which are taken whole.
     inner: u64,
     elements: u64,
@@ -43,15 +43,15 @@ pub struct Footprint {
 impl Footprint {
     /// The product of `axes` in an array of `shape`, which memory of `local_shape` holds. Products of both shapes
     /// are below 2^63.
-    pub(super) fn new(shape: &[u64], local_shape: &[u64], axes: Vec<AxisCut>) -> Footprint {
+    pub(super) fn new(shape: &[u64], local_shape: &[u64], axes: Vec<ViewAxis>) -> Footprint {
         let bounds = axes.iter().map(|axis| match axis {
-            AxisCut::Range { start, step: 1, count, .. } => Some((*start, *count)),
+            ViewAxis::Range { start, step: 1, count, .. } => Some((*start, *count)),
             _ => None,
         });
         let bounds = bounds.collect::<Option<Vec<_>>>().map(|bounds| bounds.into_iter().unzip());
-        let elements = match axes.iter().any(AxisCut::is_empty) {
+        let elements = match axes.iter().any(ViewAxis::is_empty) {
             true => 0,
-            false => axes.iter().map(AxisCut::elements).product(),
+            false => axes.iter().map(ViewAxis::elements).product(),
         };
         let (mut inner, mut memory_step) = (1, 1);
         let (mut last, mut outer) = (None, Vec::new());
@@ -71,7 +71,7 @@ impl Footprint {
             }
         }
         outer.reverse();
-        let last = last.map_or(AxisCut::whole(1), |(last, _)| last);
+        let last = last.map_or(ViewAxis::whole(1), |(last, _)| last);
         Footprint {
             total: shape.iter().product(),
             memory: local_shape.iter().product(),
@@ -107,7 +107,7 @@ impl Footprint {
     pub fn map(&self) -> Option<(&Arc<[i64]>, usize)> {
         let axes = self.outer.iter().map(|outer| &outer.axis).chain([&self.last]);
         axes.into_iter().find_map(|axis| match axis {
-            AxisCut::Map { map, count } => Some((map, *count)),
+            ViewAxis::Map { map, count } => Some((map, *count)),
             _ => None,
         })
     }
@@ -116,7 +116,7 @@ impl Footprint {
     pub(super) fn has_gaps(&self) -> bool {
         let axes = self.outer.iter().map(|outer| &outer.axis).chain([&self.last]);
         axes.into_iter()
-            .any(|axis| matches!(axis, AxisCut::Range { step, count, .. } if *step > 1 && *count > 1))
+            .any(|axis| matches!(axis, ViewAxis::Range { step, count, .. } if *step > 1 && *count > 1))
     }
 
     /// A number of elements that divides every run and where it begins: what always moves together. 0 where there
@@ -126,10 +126,10 @@ impl Footprint {
             return 0;
         }
         let along = match &self.last {
-            AxisCut::Map { .. } => 1,
-            AxisCut::Range { step, .. } if *step > 1 => 1,
-            AxisCut::Range { start, count, .. } => gcd(*start, *count),
-            AxisCut::Cyclic { first, block, period, extent } => {
+            ViewAxis::Map { .. } => 1,
+            ViewAxis::Range { step, .. } if *step > 1 => 1,
+            ViewAxis::Range { start, count, .. } => gcd(*start, *count),
+            ViewAxis::Cyclic { first, block, period, extent } => {
                 gcd(gcd(*first, *block), gcd(*period, *extent))
             }
         };
@@ -145,10 +145,10 @@ impl Footprint {
             return 0;
         }
         let along = match &self.last {
-            AxisCut::Range { step: 1, .. } => 1,
-            AxisCut::Range { count, .. } => *count,
-            AxisCut::Cyclic { block, .. } => self.last.len().div_ceil(*block),
-            AxisCut::Map { map, count } => {
+            ViewAxis::Range { step: 1, .. } => 1,
+            ViewAxis::Range { count, .. } => *count,
+            ViewAxis::Cyclic { block, .. } => self.last.len().div_ceil(*block),
+            ViewAxis::Map { map, count } => {
                 let map = &map[..*count];
                 let joins = map.windows(2).filter(|pair| pair[0] >= 0 && pair[1] == pair[0] + 1);
                 self.last.elements() - joins.count() as u64
@@ -182,7 +182,7 @@ impl Footprint {
     /// Calls `act` with array number and memory number of each group of `unit` elements, in the order of memory.
     /// `unit` divides [`unit`](Footprint::unit).
     pub fn for_each_unit(&self, unit: u64, mut act: impl FnMut(u64, u64)) {
-        let AxisCut::Map { map, count } = &self.last else {
+        let ViewAxis::Map { map, count } = &self.last else {
             return self.runs().for_each(|run| {
                 for n in 0..run.elements / unit {
                     act(run.at / unit + n, run.memory + n * unit);
@@ -205,9 +205,9 @@ impl Footprint {
     }
 
     /// How many entries an axis has in this order: all, but for a map.
-    fn len_of(axis: &AxisCut, order: Option<&[u32]>) -> u64 {
+    fn len_of(axis: &ViewAxis, order: Option<&[u32]>) -> u64 {
         match (axis, order) {
-            (AxisCut::Map { .. }, Some(order)) => order.len() as u64,
+            (ViewAxis::Map { .. }, Some(order)) => order.len() as u64,
             _ => axis.len(),
         }
     }

@@ -3,7 +3,7 @@
 
 use fieldstone_core::{Code, Error, Result};
 
-use super::axis::AxisCut;
+use super::axis::ViewAxis;
 use super::{Footprint, Halo, LocalView, View, ViewKind};
 
 pub(super) fn resolve(
@@ -20,8 +20,8 @@ pub(super) fn resolve(
             .error(format!("a {} view with a halo or a stride", view.word()))
             .with_hint("halo and stride are of fst.block"));
     }
-    let of = |axes: Vec<AxisCut>| {
-        let local_shape: Vec<u64> = axes.iter().map(AxisCut::len).collect();
+    let of = |axes: Vec<ViewAxis>| {
+        let local_shape: Vec<u64> = axes.iter().map(ViewAxis::len).collect();
         product(&local_shape, "this rank's part")?;
         let read = Footprint::new(shape, &local_shape, axes);
         Ok(LocalView { local_shape, deal: 0, written: None, read })
@@ -39,7 +39,7 @@ pub(super) fn resolve(
             check_dims("blocks", blocks.len(), shape)?;
             let axis = |i: usize| match blocks[i] {
                 0 => Err(Code::Option.error(format!("blocks[{i}] is 0")).with_hint("a block has an element")),
-                block => Ok(AxisCut::Cyclic {
+                block => Ok(ViewAxis::Cyclic {
                     first: at[i].saturating_mul(block).min(shape[i]),
                     block,
                     period: block.saturating_mul(grid[i]),
@@ -61,8 +61,8 @@ pub(super) fn resolve(
                     "a joined view of {count} indices behind {before} of the lower ranks, but dimension 0 has {first}"
                 )));
             }
-            let range = AxisCut::Range { start: before, step: 1, count: *count, memory: 0 };
-            of(std::iter::once(range).chain(shape[1..].iter().map(|len| AxisCut::whole(*len))).collect())
+            let range = ViewAxis::Range { start: before, step: 1, count: *count, memory: 0 };
+            of(std::iter::once(range).chain(shape[1..].iter().map(|len| ViewAxis::whole(*len))).collect())
         }
     }
 }
@@ -144,17 +144,17 @@ fn block(view: &View, shape: &[u64], start: &[u64], count: &[u64]) -> Result<Loc
         }
         let wide = count[i].checked_add(before).and_then(|wide| wide.checked_add(behind));
         local.push(wide.ok_or_else(|| Code::TooLarge.error(format!("halo[{i}] is {before}, {behind}")))?);
-        own.push(AxisCut::Range { start: start[i], step, count: count[i], memory: before });
+        own.push(ViewAxis::Range { start: start[i], step, count: count[i], memory: before });
         let left = before.min(start[i]);
         let right = behind.min(shape[i] - start[i].saturating_add(count[i]).min(shape[i]));
         all.push(match step {
-            1 => AxisCut::Range {
+            1 => ViewAxis::Range {
                 start: start[i] - left,
                 step,
                 count: count[i] + left + right,
                 memory: before - left,
             },
-            _ => AxisCut::Range { start: start[i], step, count: count[i], memory: 0 },
+            _ => ViewAxis::Range { start: start[i], step, count: count[i], memory: 0 },
         });
     }
     product(&local, "this rank's part")?;
@@ -203,10 +203,10 @@ fn irregular(
     let local: Vec<u64> =
         shape.iter().enumerate().map(|(i, len)| if i == dim { map.len() as u64 } else { *len }).collect();
     product(&local, "this rank's part")?;
-    let axes = |count: usize| -> Vec<AxisCut> {
+    let axes = |count: usize| -> Vec<ViewAxis> {
         let axis = |(i, len): (usize, &u64)| match i == dim {
-            true => AxisCut::Map { map: map.clone(), count },
-            false => AxisCut::whole(*len),
+            true => ViewAxis::Map { map: map.clone(), count },
+            false => ViewAxis::whole(*len),
         };
         shape.iter().enumerate().map(axis).collect()
     };
