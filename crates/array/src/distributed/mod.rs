@@ -6,8 +6,10 @@
 //! | [`buffer`] | buffers of callers, at any strides |
 //! | [`plan`] | who sends which elements to whom |
 //! | [`files`] | the files of a group of sets |
+//! | [`group`] | sets of a group, written and read by their views |
 
 pub mod buffer;
 pub mod files;
+pub mod group;
 pub mod plan;
 pub mod view;

@@ -27,6 +27,8 @@ use crate::distributed::plan::FileArray;
 
 /// Bytes that are copied at a time where a slab is moved.
 const PIECE: u64 = 4 << 20;
+/// Folders that are made for a file at most, and the one that they are in.
+const FOLDERS: usize = 4;
 /// Longest part of a file's name that is made of names of sets.
 const NAME: usize = 120;
 
@@ -89,6 +91,8 @@ pub struct GroupFiles {
     files: Vec<Option<OpenFile>>,
     names: BTreeSet<String>,
     written: BTreeMap<(usize, i64), Written>,
+    /// Whether a file was made whose name is not durable yet.
+    made: bool,
     /// How it was before each flush that was prepared and is not shown.
     before: Vec<Organisation>,
 }
@@ -119,6 +123,7 @@ impl GroupFiles {
             files: Vec::new(),
             names: BTreeSet::new(),
             written: BTreeMap::new(),
+            made: false,
             before: Vec::new(),
         })
     }
@@ -211,7 +216,21 @@ impl GroupFiles {
             let written = self.write_steps(*number);
             self.open(*number)?.file.sync("flush", written)?;
         }
+        if std::mem::take(&mut self.made) {
+            let synced = self.sync_names();
+            self.team.agree("flush", synced)?;
+        }
         Ok(durable)
+    }
+
+    /// Makes the names of files durable, and those of the folders that they are in.
+    fn sync_names(&self) -> Result<()> {
+        if self.team.rank() != 0 {
+            return Ok(());
+        }
+        let mut folders =
+            self.folder.ancestors().take(FOLDERS).filter(|folder| !folder.as_os_str().is_empty());
+        folders.try_for_each(|folder| self.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e)))
     }
 
     /// Collective: has files show all that was prepared. Repeated where it failed it goes on.
@@ -279,11 +298,26 @@ impl GroupFiles {
         open.ok_or_else(|| Error::internal("a file of the group is not open"))
     }
 
-    /// Forgets one set at one step, which is not flushed.
-    fn forget(&mut self, set: usize, step: i64) -> Result<()> {
+    /// Whether a set was written at a step since the last flush, and with which first extent where that varies.
+    pub fn written(&self, set: usize, step: i64) -> Option<Option<u64>> {
+        self.written.get(&(set, step)).map(|written| written.varying)
+    }
+
+    /// Whether nothing was written since the last flush.
+    pub fn is_flushed(&self) -> bool {
+        self.organisation.is_flushed()
+    }
+
+    /// The folder that the files are in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Collective: forgets one set at one step, which is not flushed: what of it was written is not whole.
+    pub fn forget(&mut self, set: usize, step: i64) -> Result<()> {
         self.written.remove(&(set, step));
         match self.organisation.forget(set, step).and_then(|file| self.files.get_mut(file)?.take()) {
-            // Its file was made for the extent that it had; the name is not used again.
+            // Its file was made for that one step; the name is not used again.
             Some(file) => self.remove(file),
             None => Ok(()),
         }
@@ -300,6 +334,12 @@ impl GroupFiles {
         });
         let (variables, image) = self.team.agree("make", image)?;
         let name = self.new_name(&plan);
+        let folder = match self.team.rank() {
+            0 => self.disk.create_dir_all(&self.folder).map_err(|e| Error::io("make", &self.folder, e)),
+            _ => Ok(()),
+        };
+        self.team.agree("make", folder)?;
+        self.made = true;
         let file = self.team.open("make", &self.folder.join(&name), FileMode::CreateNew)?;
         let mut header = image.header(0);
         if !plan.has_records {

@@ -273,13 +273,24 @@ impl Organisation {
         moves
     }
 
-    /// Forgets one write that was not flushed, of a set that has a file for each step; gives that file.
+    /// Forgets one write that was not flushed. Of a set that has a file for each step it gives that file, which is not
+    /// used again; else the room is written again, or closed by the flush.
     pub fn forget(&mut self, set: usize, step: i64) -> Option<usize> {
-        let slot = self.written.get(&(step, set)).filter(|slot| slot.record.is_none())?;
-        let file = slot.file;
-        self.written.remove(&(step, set));
-        self.files[file].steps.clear();
-        Some(file)
+        let slot = self.written.remove(&(step, set))?;
+        let steps = &mut self.files[slot.file].steps;
+        match slot.record {
+            None => {
+                steps.clear();
+                Some(slot.file)
+            }
+            Some(record) => {
+                let mut others = self.written.range((step, 0)..=(step, usize::MAX));
+                if record + 1 == steps.len() as u64 && !others.any(|(_, other)| other.file == slot.file) {
+                    steps.pop();
+                }
+                None
+            }
+        }
     }
 
     /// Forgets what was written since the last flush. Its room is written again; a file of which nothing was flushed is

@@ -1,0 +1,365 @@
+//! A group of sets on the ranks of a job: each rank says once what it holds, then writes and reads by set and step.
+//!
+//! What is written goes to the group's [files](super::files) and is the group's own until a flush; where what was flushed
+//! stands is known to whoever flushed it, and is read through [`read`](Group::read) with that place.
+//!
+//! Invariants:
+//! * all calls are collective: ranks name the same set and step, else the call is a Conflict that says who named which;
+//! * what fails on one rank fails on all, and leaves nothing of the write;
+//! * elements that no rank writes have the set's fill, or else the missing value of their type, and are counted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_core::dtype::{ByteOrder, DType};
+use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::netcdf::Attrs;
+
+use super::files::group_files::{DurableSet, GroupFiles};
+use super::files::organisation::Level;
+use super::files::sets::SetDecl;
+use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, Settings, Write};
+use super::view::{LocalView, View};
+
+pub mod agreement;
+mod memory;
+
+pub use memory::{Memory, MemoryMut, dense_strides};
+
+/// What a group is made of.
+#[derive(Debug, Clone)]
+pub struct GroupSpec {
+    /// Its name.
+    pub name: String,
+    /// How its steps are spread over files.
+    pub level: Level,
+    /// Its sets, as they were declared.
+    pub sets: Vec<SetDecl>,
+    /// Attributes of its files.
+    pub attrs: Attrs,
+}
+
+/// How elements go; equal on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// The method.
+    pub method: Method,
+    /// Bytes that a rank may use for moving elements.
+    pub buffer: usize,
+    /// How many ranks write; `None`: all.
+    pub writers: Option<usize>,
+    /// How many ranks read; `None`: all.
+    pub readers: Option<usize>,
+}
+
+impl Default for GroupSettings {
+    fn default() -> GroupSettings {
+        GroupSettings { method: Method::Auto, buffer: Settings::BUFFER, writers: None, readers: None }
+    }
+}
+
+impl GroupSettings {
+    fn to_write(self) -> Settings {
+        Settings { method: self.method, buffer: self.buffer, owners: self.writers }
+    }
+
+    fn to_read(self) -> Settings {
+        Settings { method: self.method, buffer: self.buffer, owners: self.readers }
+    }
+}
+
+/// What a flush has made durable, and how many of its elements nobody wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DurableArray {
+    /// Where it is.
+    pub set: DurableSet,
+    /// Its global shape.
+    pub shape: Vec<u64>,
+    /// Elements that no rank wrote, of a set without a fill.
+    pub holes: u64,
+}
+
+/// A set, and what this rank holds of it.
+#[derive(Debug)]
+struct GroupSet {
+    decl: SetDecl,
+    view: Option<View>,
+    /// The view for the shape that it was resolved for last.
+    resolved: Option<(Vec<u64>, LocalView)>,
+}
+
+/// Where an array stands that is to be read.
+#[derive(Debug, Clone)]
+pub struct ArraySource {
+    /// The file; it checks what is read from it, where there is something to check it by.
+    pub file: TeamFile,
+    /// Where in it.
+    pub array: FileArray,
+    /// The global shape.
+    pub shape: Vec<u64>,
+    /// Element type in the file, with its byte order.
+    pub dtype: DType,
+    /// What lies behind the file's end.
+    pub past_end: PastFileEnd,
+}
+
+/// The sets of a group. See the module.
+#[derive(Debug)]
+pub struct Group {
+    files: GroupFiles,
+    planner: Planner,
+    settings: GroupSettings,
+    sets: Vec<GroupSet>,
+    holes: BTreeMap<(usize, i64), u64>,
+}
+
+impl Group {
+    /// A group with its files in a folder on `disk`, where none of them is. Makes nothing yet.
+    ///
+    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one.
+    pub fn new(
+        team: Team,
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        spec: GroupSpec,
+        settings: GroupSettings,
+    ) -> Result<Group> {
+        let sets = spec.sets.clone();
+        let files = GroupFiles::new(team, disk, folder, &spec.name, spec.level, spec.sets, spec.attrs)?;
+        let sets = sets.into_iter().map(|decl| GroupSet { decl, view: None, resolved: None }).collect();
+        Ok(Group { files, planner: Planner::new(), settings, sets, holes: BTreeMap::new() })
+    }
+
+    /// The files.
+    pub fn files(&self) -> &GroupFiles {
+        &self.files
+    }
+
+    fn team(&self) -> &Team {
+        self.files.team()
+    }
+
+    /// The number of the set of a name.
+    ///
+    /// Errors: `NotFound`, with the nearest name.
+    pub fn set(&self, name: &str) -> Result<usize> {
+        let place = self.sets.iter().position(|set| set.decl.name == name);
+        place.ok_or_else(|| agreement::no_set(name, self.sets.iter().map(|set| &*set.decl.name)))
+    }
+
+    /// A set as it was declared.
+    pub fn decl(&self, set: usize) -> &SetDecl {
+        &self.sets[set].decl
+    }
+
+    /// What this rank holds of some sets from now on. Whether it fits is seen when they are written or read.
+    pub fn set_view(&mut self, view: &View, sets: &[usize]) {
+        for set in sets {
+            let set = &mut self.sets[*set];
+            (set.view, set.resolved) = (Some(view.clone()), None);
+        }
+    }
+
+    /// What this rank holds of a set; `None` where nothing was said.
+    pub fn view(&self, set: usize) -> Option<&View> {
+        self.sets[set].view.as_ref()
+    }
+
+    /// Collective: writes a set at a step from this rank's memory. A rank that failed before passes its error.
+    ///
+    /// Errors: `Invalid` for memory of another type or shape, or views that do not fit; `Conflict` where ranks name
+    /// different sets or steps, or write an element and not the same bytes. Then nothing of the step is left.
+    pub fn write(&mut self, set: usize, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
+        let call = format!("writes step {step} of set {}", self.sets[set].decl.name);
+        let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
+        let count = memory.as_ref().map(|_| count).map_err(Error::replicate);
+        let joined = agreement::same_call(self.team(), "write", &call, count)?;
+        let varies = self.sets[set].decl.is_varying();
+        let extent = varies.then_some(joined.total);
+        let local = self.local(set, (extent, joined.before), None);
+        let local = self.team().agree("write", local)?;
+        let slot = self.files.slot(set, step, extent)?;
+        let decl = &self.sets[set].decl;
+        let fill = file_fill(decl);
+        let buffer = memory.and_then(|memory| memory.buffer(decl, local.local_shape()));
+        let write = buffer.as_ref().map_err(Error::replicate).map(|buffer| Write {
+            view: &local,
+            array: slot.array,
+            from: buffer,
+            fill: Some(&fill),
+            settings: self.settings.to_write(),
+        });
+        match self.planner.write(&slot.file, "write", write) {
+            Ok(report) => {
+                let holes = if decl.fill.is_some() { 0 } else { report.holes };
+                self.holes.insert((set, step), holes);
+                self.files.wrote((set, step), extent, slot);
+                Ok(report)
+            }
+            Err(error) => {
+                drop(slot);
+                self.holes.remove(&(set, step));
+                // The error of the write is the one to be reported.
+                let _ = self.files.forget(set, step);
+                Err(error)
+            }
+        }
+    }
+
+    /// This rank's part of a set; of one that is read by another view, by that.
+    fn local(
+        &mut self,
+        set: usize,
+        (extent, before): (Option<u64>, u64),
+        view: Option<&View>,
+    ) -> Result<LocalView> {
+        let (rank, size) = (self.team().rank(), self.team().size());
+        let set = &mut self.sets[set];
+        let shape: Vec<u64> = set.decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
+        if view.is_none()
+            && let Some((known, local)) = &set.resolved
+            && *known == shape
+        {
+            return Ok(local.clone());
+        }
+        let asked = view.or(set.view.as_ref());
+        let local = resolve(asked, &shape, (rank, size), before, &set.decl.name)?;
+        if view.is_none() && asked.is_none_or(|view| view.joined_count().is_none()) {
+            set.resolved = Some((shape, local.clone()));
+        }
+        Ok(local)
+    }
+
+    /// Where a set that was written since the last flush stands.
+    pub fn written(&mut self, set: usize, step: i64) -> Result<Option<ArraySource>> {
+        let Some(extent) = self.files.written(set, step) else { return Ok(None) };
+        let slot = self.files.slot(set, step, extent)?;
+        let decl = &self.sets[set].decl;
+        let source = ArraySource {
+            file: slot.file.clone(),
+            array: slot.array,
+            shape: decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect(),
+            dtype: decl.dtype.with_order(ByteOrder::Big),
+            past_end: PastFileEnd::Zeros,
+        };
+        slot.file.visibility_barrier("read", Ok(()))?;
+        Ok(Some(source))
+    }
+
+    /// Collective: what this rank will hold of an array that is to be read, by `view` or the set's own. The shape of a
+    /// set that varies is the source's.
+    pub fn begin_read(
+        &mut self,
+        (set, step): (usize, i64),
+        shape: &[u64],
+        view: Option<&View>,
+    ) -> Result<LocalView> {
+        let asked = view.or(self.sets[set].view.as_ref());
+        let count = asked.and_then(View::joined_count).unwrap_or(0);
+        let call = format!("reads step {step} of set {}", self.sets[set].decl.name);
+        let joined = agreement::same_call(self.team(), "read", &call, Ok(count))?;
+        let (rank, size) = (self.team().rank(), self.team().size());
+        let known = &self.sets[set].resolved;
+        let local = match known {
+            Some((known, local)) if view.is_none() && known == shape => Ok(local.clone()),
+            _ => resolve(asked, shape, (rank, size), joined.before, &self.sets[set].decl.name),
+        };
+        self.team().agree("read", local)
+    }
+
+    /// Collective: reads what [`begin_read`](Self::begin_read) gave into memory of its local shape.
+    pub fn read(
+        &self,
+        set: usize,
+        source: &ArraySource,
+        local: &LocalView,
+        memory: Result<MemoryMut<'_>>,
+    ) -> Result<MoveReport> {
+        let (decl, order) = (&self.sets[set].decl, source.dtype.byte_order());
+        let mut buffer = memory.and_then(|memory| memory.buffer(decl, order, local.local_shape()));
+        let read = match &mut buffer {
+            Ok(into) => Ok(Read {
+                view: local,
+                array: source.array,
+                into,
+                past_end: source.past_end,
+                settings: self.settings.to_read(),
+            }),
+            Err(error) => Err(error.replicate()),
+        };
+        self.planner.read(&source.file, "read", read)
+    }
+
+    /// Collective: makes all that was written since the last flush durable where it stays. Where it fails nothing of it
+    /// is left.
+    pub fn prepare(&mut self) -> Result<Vec<DurableArray>> {
+        let holes = std::mem::take(&mut self.holes);
+        let durable = self.files.prepare()?;
+        let array = |set: DurableSet| {
+            let shape = self.sets[set.set].decl.shape.iter();
+            let shape = shape.map(|len| len.or(set.varying).unwrap_or(0)).collect();
+            let holes = holes.get(&(set.set, set.step)).copied().unwrap_or(0);
+            DurableArray { shape, holes, set }
+        };
+        Ok(durable.into_iter().map(array).collect())
+    }
+
+    /// Collective: has the files show all that was prepared.
+    pub fn show(&mut self) -> Result<()> {
+        self.files.show()
+    }
+
+    /// Collective: takes back what was prepared and is not shown.
+    pub fn undo(&mut self) -> Result<()> {
+        self.files.undo()
+    }
+
+    /// Collective: forgets what was written since the last flush.
+    pub fn discard(&mut self) -> Result<()> {
+        self.holes.clear();
+        self.files.discard()
+    }
+
+    /// Collective: closes all files; what was not flushed is forgotten.
+    pub fn close(&mut self) -> Result<()> {
+        self.holes.clear();
+        self.files.close()
+    }
+
+    /// How many exchanges were planned and are kept.
+    pub fn plans(&self) -> usize {
+        self.planner.kept()
+    }
+}
+
+/// What a rank holds by a view; without one a process that is alone holds all, one of several nothing.
+pub fn resolve(
+    view: Option<&View>,
+    shape: &[u64],
+    (rank, size): (usize, usize),
+    before: u64,
+    name: &str,
+) -> Result<LocalView> {
+    let whole = View::block(&vec![0; shape.len()], shape);
+    let nothing = View::block(&vec![0; shape.len()], &vec![0; shape.len()]);
+    let view = view.unwrap_or(if size == 1 { &whole } else { &nothing });
+    if size > 1 && shape.is_empty() && view == &nothing {
+        return Err(Code::Shape
+            .error(format!("set {name} is a scalar, and several ranks hold it"))
+            .with_hint("give it the shape (1,), and a view in which one rank holds it"));
+    }
+    view.resolve_joined(shape, rank, size, before).map_err(|error| error.context(format_args!("set {name}")))
+}
+
+/// What stands where no rank writes: one element as in the file.
+fn file_fill(decl: &SetDecl) -> Vec<u8> {
+    let (native, file) = (decl.dtype.to_native(), decl.dtype.with_order(ByteOrder::Big));
+    let mut fill = decl.fill.clone().unwrap_or_else(|| native.default_fill());
+    if !file.is_native() {
+        file.swap_bytes(&mut fill);
+    }
+    fill
+}
