@@ -47,7 +47,7 @@ impl Slot {
     pub fn encode(&self) -> [u8; SLOT] {
         let mut out = Vec::with_capacity(SLOT);
         out.extend_from_slice(MAGIC);
-        out.put_u16(crate::FORMAT_VERSION as u16);
+        out.put_u16(crate::FIRST_VERSION as u16);
         out.put_u16(if self.closed { 2 } else { 1 });
         out.put_id(self.writer);
         for value in [self.length, self.sequence, self.stamp, self.frame] {
@@ -70,7 +70,7 @@ impl Slot {
         let (body, sum) = bytes.split_last_chunk()?;
         let version = u32::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?]));
         let whole = bytes.len() == SLOT && bytes.starts_with(MAGIC) && crc(body).to_le_bytes() == *sum;
-        (whole && version != crate::FORMAT_VERSION).then_some(version)
+        (whole && version != crate::FIRST_VERSION).then_some(version)
     }
 
     /// Reads one slot.
@@ -83,7 +83,7 @@ impl Slot {
             return Err(cursor.fail("a board slot has another magic"));
         }
         match u32::from(cursor.u16()?) {
-            crate::FORMAT_VERSION => {}
+            crate::FIRST_VERSION => {}
             version => return Err(unknown_version("the slot", version)),
         }
         let closed = match cursor.u16()? {

@@ -40,7 +40,7 @@ pub fn is_file_name(name: &str) -> bool {
 /// The bytes of a claim.
 pub fn encode(level: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.put_u32(crate::FORMAT_VERSION);
+    out.put_u32(crate::FIRST_VERSION);
     out.put_u32(level.len() as u32);
     out.extend_from_slice(level);
     let sum = crc(&out);
@@ -59,7 +59,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<u8>> {
         return Err(cursor.fail("a claim has another magic"));
     }
     match cursor.u32()? {
-        crate::FORMAT_VERSION => {}
+        crate::FIRST_VERSION => {}
         version => return Err(unknown_version("the claim", version)),
     }
     let length = cursor.u32()? as usize;

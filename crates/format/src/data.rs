@@ -8,7 +8,7 @@
 use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
-use crate::{FORMAT_VERSION, Id, crc, unknown_version};
+use crate::{FIRST_VERSION, Id, crc, unknown_version};
 
 /// First bytes of a data log.
 pub const MAGIC: &[u8; 16] = b"FIELDSTONE-DATA\0";
@@ -23,7 +23,7 @@ pub fn file_name(writer: Id, number: u32) -> String {
 /// Writes the header.
 pub fn encode_header(writer: Id, number: u32) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.put_u32(FORMAT_VERSION);
+    out.put_u32(FIRST_VERSION);
     out.put_id(writer);
     out.put_u32(number);
     let sum = crc(&out);
@@ -38,7 +38,7 @@ pub fn check_header(bytes: &[u8], writer: Id, number: u32) -> Result<()> {
         return Err(Error::corrupt("a data log does not begin with its magic"));
     }
     let version = cursor.u32()?;
-    if version != FORMAT_VERSION {
+    if version != FIRST_VERSION {
         return Err(unknown_version("the data log", version));
     }
     let named = (cursor.id()?, cursor.u32()?);

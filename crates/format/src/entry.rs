@@ -14,17 +14,18 @@
 //!           summary
 //! ```
 //! [`location`](crate::location) says where the bytes are. Opaque bytes are cut into blocks every `size`
-//! bytes (0: one block); arrays by their chunk grid over the piece's own box, in C order.
+//! bytes (0: one block), as are arrays in a file of the store that grows; other arrays by their chunk grid
+//! over the piece's own box, in C order.
 //!
 //! An entry of no bytes at a location of kind 06 is a **removal**: from it on the key has no field.
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary};
+use fieldstone_core::geometry::{ChunkGrid, IndexBox, MAX_RANK, Summary, element_count};
 use fieldstone_core::{Error, Result};
 
 use crate::block::{put_summary, read_summary};
 use crate::bytes::{Cursor, Put};
-pub use crate::location::{Blocks, EntryId, External, Location};
+pub use crate::location::{Blocks, EntryId, External, Grown, Location};
 
 const ARRAY: u8 = 1;
 const GENERATION: u8 = 2;
@@ -76,6 +77,9 @@ impl Entry {
     /// How the raw bytes are cut into blocks.
     pub fn layout(&self, size: u64) -> Result<Layout> {
         match &self.array {
+            Some(_) if matches!(self.location, Location::Grown(_)) => {
+                Ok(Layout::Bytes { length: self.length, size })
+            }
             Some(array) => {
                 let count = match &array.piece {
                     Some(piece) => piece.count().to_vec(),
@@ -135,8 +139,21 @@ impl Entry {
     }
 
     fn check_length(&self) -> Result<()> {
-        if let Location::External(external) = &self.location {
-            external.check(self.length)?;
+        match (&self.location, &self.array) {
+            (Location::External(external), _) => external.check(self.length)?,
+            (Location::Grown(grown), Some(array))
+                if self.generation && array.piece.is_none() && array.chunk.is_none() =>
+            {
+                grown.check(self.length, array.dtype.size() as u64)?;
+                let elements = element_count(&array.shape).map_err(wrong)?;
+                if elements.checked_mul(array.dtype.size() as u64) != Some(self.length) {
+                    return Err(Error::corrupt("an entry's length contradicts its content"));
+                }
+            }
+            (Location::Grown(_), _) => {
+                return Err(Error::corrupt("a file of the store holds whole arrays, not cut into chunks"));
+            }
+            _ => {}
         }
         let expected = match (&self.location, &self.array) {
             (Location::Removed { .. }, None) if self.generation => Ok(0),
@@ -154,7 +171,7 @@ impl Entry {
 
     fn decode_location(&self, cursor: &mut Cursor<'_>) -> Result<Location> {
         let count = |size| self.layout(size).and_then(|layout| layout.count()).map_err(wrong);
-        Location::decode(cursor, self.array.is_some(), count)
+        Location::decode(cursor, self.array.is_some(), self.length, count)
     }
 
     /// Whether from here on the key has no field.
@@ -270,7 +287,7 @@ impl Layout {
     pub fn total(&self) -> Result<u64> {
         match self {
             Layout::Bytes { length, .. } => Ok(*length),
-            Layout::Chunks(grid, item) => fieldstone_core::geometry::element_count(grid.shape())?
+            Layout::Chunks(grid, item) => element_count(grid.shape())?
                 .checked_mul(*item)
                 .ok_or_else(|| Error::corrupt("an array exceeds 64 bits")),
         }

@@ -57,8 +57,17 @@ pub mod version;
 
 use fieldstone_core::{Code, Error};
 
-/// Version of the on-disk format.
-pub const FORMAT_VERSION: u32 = 1;
+/// Newest version of the on-disk format: what a log is written in that holds something new.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// Oldest version, which is written as long as it can say everything. Markers, data logs, boards and claims
+/// have no other.
+pub const FIRST_VERSION: u32 = 1;
+
+/// Whether this release reads logs of a version.
+pub(crate) fn is_known(version: u32) -> bool {
+    (FIRST_VERSION..=FORMAT_VERSION).contains(&version)
+}
 
 /// What is said of a file whose version this release does not know.
 pub fn unknown_version(what: impl std::fmt::Display, version: impl std::fmt::Display) -> Error {

@@ -8,12 +8,21 @@
 //!          | 04 data: bytes crc: u32                               in the entry
 //!          | 05 external file: varint table offset, length, crc    outside, blocks in a table
 //!          | 06 (00 | 01 writer: id sequence: varint ordinal: varint)    removed
+//!          | 07 grown blocks                                       a file of the store that grows, in line
+//!          | 08 grown file: varint table offset, length, crc       the same, blocks in a table
+//! grown    = path: text offset: varint size: varint holes: varint
 //! external = url: text nbytes: u64 mtime: i64 offset: varint parts: varint stride: varint size: varint
 //! ```
 //! `file` 0 is the log that holds the segment, n its writer's data log n. Blocks stand one behind the other
 //! from `offset` on. An external location is `parts` equal ranges of a file that the store does not own,
 //! `stride` bytes from beginning to beginning: together they are the raw bytes, in order. Its blocks are
 //! never compressed, and each has its checksum like any other.
+//!
+//! A grown location (since version 2) is one range of a file that the store owns, named relative to the
+//! store's folder, to which others may add while the entry stands. It holds a whole array, uncompressed, in
+//! blocks of `size` raw bytes (0: one block). The blocks' checksums say whether the bytes are the entry's;
+//! the file's length and change time say nothing. `holes` elements of the array were written by nobody: what
+//! stands there is the value of what is missing.
 //!
 //! ```
 //! use fieldstone_format::location::{file_url, url_path};
@@ -29,9 +38,10 @@ use std::path::{Path, PathBuf};
 
 use fieldstone_core::{Error, Result};
 
-use crate::Id;
 use crate::block::{Block, INLINE_BLOCKS, put_blocks, read_blocks};
 use crate::bytes::{Cursor, Put};
+use crate::entry::Layout;
+use crate::{FIRST_VERSION, FORMAT_VERSION, Id};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
@@ -54,6 +64,8 @@ pub enum Location {
     },
     /// Ranges of a file that the store does not own.
     External(Box<External>),
+    /// A range of a file that the store owns and that grows.
+    Grown(Box<Grown>),
     /// In the entry itself.
     Inline {
         /// The bytes.
@@ -124,6 +136,46 @@ impl External {
     }
 }
 
+/// A range of a file that the store owns and that grows: a whole array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// The file, relative to the store's folder, with `/` between its parts.
+    pub path: String,
+    /// Where the array begins.
+    pub offset: u64,
+    /// Raw length of all blocks but the last, whole elements; 0 for one block.
+    pub size: u64,
+    /// How many elements nobody wrote.
+    pub holes: u64,
+    /// The file of the segment's writer that holds the table of blocks; 0 where they are listed.
+    pub file: u32,
+    /// The blocks, or where they are listed.
+    pub blocks: Blocks,
+}
+
+impl Grown {
+    /// Corrupt unless the path stays within the store, and `length` bytes of elements of `item` bytes are
+    /// some, cut between elements, and end within 64 bits.
+    pub fn check(&self, length: u64, item: u64) -> Result<()> {
+        let inside =
+            self.path.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'));
+        if !inside {
+            return Err(Error::corrupt(format!("'{}' names no file below the store's folder", self.path)));
+        }
+        if length == 0 || self.offset.checked_add(length).is_none() {
+            return Err(Error::corrupt("a location in a file of the store has no bytes within 64 bits"));
+        }
+        let cut = |bytes: u64| bytes.checked_rem(item).is_some_and(|rest| rest == 0);
+        if !cut(self.size) || !cut(length) {
+            return Err(Error::corrupt("a location in a file of the store is not cut between elements"));
+        }
+        if self.holes > length / item {
+            return Err(Error::corrupt("a location in a file of the store lacks more elements than it has"));
+        }
+        Ok(())
+    }
+}
+
 /// The blocks of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Blocks {
@@ -161,6 +213,22 @@ impl Blocks {
 }
 
 impl Location {
+    /// The oldest version of the format that has it.
+    pub fn version(&self) -> u32 {
+        match self {
+            Location::Grown(_) => FORMAT_VERSION,
+            _ => FIRST_VERSION,
+        }
+    }
+
+    /// The elements of a whole array that nobody wrote, though it has a place; 0 of all others.
+    pub fn holes(&self) -> u64 {
+        match self {
+            Location::Grown(grown) => grown.holes,
+            _ => 0,
+        }
+    }
+
     /// Moves what stands in the writer's files by `base` bytes, and to another file where one is given.
     pub fn shift(&mut self, to: Option<u32>, base: u64) {
         let (file, blocks) = match self {
@@ -170,6 +238,9 @@ impl Location {
             }
             Location::External(external) if matches!(external.blocks, Blocks::Table { .. }) => {
                 (&mut external.file, &mut external.blocks)
+            }
+            Location::Grown(grown) if matches!(grown.blocks, Blocks::Table { .. }) => {
+                (&mut grown.file, &mut grown.blocks)
             }
             _ => return,
         };
@@ -205,6 +276,18 @@ impl Location {
                 }
                 external.blocks.encode(arrays, out);
             }
+            Location::Grown(grown) => {
+                let listed = matches!(grown.blocks, Blocks::Inline(_));
+                out.push(if listed { 7 } else { 8 });
+                out.put_bytes(grown.path.as_bytes());
+                out.put_varint(grown.offset);
+                out.put_varint(grown.size);
+                out.put_varint(grown.holes);
+                if !listed {
+                    out.put_varint(u64::from(grown.file));
+                }
+                grown.blocks.encode(arrays, out);
+            }
             Location::Inline { data, crc } => {
                 out.push(4);
                 out.put_bytes(data);
@@ -222,10 +305,12 @@ impl Location {
         }
     }
 
-    /// Reads a location. `count` says how many blocks there are of a size.
+    /// Reads the location of `length` raw bytes. `count` says how many blocks there are of a size, where a
+    /// location does not cut them itself.
     pub fn decode(
         cursor: &mut Cursor<'_>,
         arrays: bool,
+        length: u64,
         count: impl Fn(u64) -> Result<u64>,
     ) -> Result<Location> {
         let file = |cursor: &mut Cursor<'_>| -> Result<u32> {
@@ -270,6 +355,24 @@ impl Location {
                 }
                 _ => return Err(cursor.fail("a removal has an unknown kind")),
             },
+            tag @ (7 | 8) => {
+                let mut grown = Grown {
+                    path: cursor.text()?.to_owned(),
+                    offset: cursor.varint()?,
+                    size: cursor.varint()?,
+                    holes: cursor.varint()?,
+                    file: 0,
+                    blocks: Blocks::Inline(Vec::new()),
+                };
+                grown.blocks = if tag == 7 {
+                    let blocks = Layout::Bytes { length, size: grown.size }.count()?;
+                    Blocks::Inline(read_blocks(cursor, blocks, arrays)?)
+                } else {
+                    grown.file = file(cursor)?;
+                    Blocks::table(cursor)?
+                };
+                Location::Grown(Box::new(grown))
+            }
             _ => return Err(cursor.fail("an entry has an unknown kind of location")),
         })
     }

@@ -26,7 +26,7 @@ use fieldstone_core::{Code, Error, Result};
 
 use crate::bytes::{Cursor, Put};
 use crate::segment::SegmentRef;
-use crate::{FORMAT_VERSION, Id, crc, unknown_version};
+use crate::{FIRST_VERSION, Id, crc, is_known, unknown_version};
 
 const LOG_MAGIC: &[u8; 16] = b"FIELDSTONE-LOG\0\0";
 const HEAD_MAGIC: &[u8; 4] = b"FSfr";
@@ -53,6 +53,8 @@ pub fn parse_file_name(name: &str) -> Option<Id> {
 /// Who writes a log, and under which schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogHeader {
+    /// Version of the format, which all frames and segments of the log have, too.
+    pub version: u32,
     /// The writer's id.
     pub writer: Id,
     /// The store's id.
@@ -80,6 +82,7 @@ impl LogHeader {
     pub fn unknown(writer: Id) -> LogHeader {
         let unknown = || "unknown".to_owned();
         LogHeader {
+            version: FIRST_VERSION,
             writer,
             store: Id::NONE,
             created: 0,
@@ -110,7 +113,7 @@ impl LogHeader {
             body.put_varint(*length);
         }
         let mut out = LOG_MAGIC.to_vec();
-        out.put_u32(FORMAT_VERSION);
+        out.put_u32(self.version);
         out.put_u32((HEADER_PREFIX + body.len() + 4) as u32);
         out.extend_from_slice(&body);
         let sum = crc(&out);
@@ -125,7 +128,7 @@ impl LogHeader {
             return Err(Error::corrupt("a log does not begin with its magic"));
         }
         let version = cursor.u32()?;
-        if version != FORMAT_VERSION {
+        if !is_known(version) {
             return Err(unknown_version("the log", version));
         }
         match cursor.u32()? {
@@ -141,7 +144,7 @@ impl LogHeader {
         let mut cursor = Cursor::new(prefix);
         let (magic, version, length) = (cursor.take(16).ok()?, cursor.u32().ok()?, cursor.u32().ok()?);
         let possible = (HEADER_PREFIX as u32 + 4..=HEADER_MAX).contains(&length);
-        (magic == LOG_MAGIC && version != FORMAT_VERSION && possible).then_some((version, length))
+        (magic == LOG_MAGIC && !is_known(version) && possible).then_some((version, length))
     }
 
     /// Whether the header of a log of any version matches its checksum.
@@ -158,8 +161,9 @@ impl LogHeader {
             return Err(Code::Checksum.error("a log's header does not match its checksum"));
         }
         let mut cursor = Cursor::new(body);
-        cursor.take(HEADER_PREFIX)?;
+        let version = Cursor::new(&cursor.take(HEADER_PREFIX)?[LOG_MAGIC.len()..]).u32()?;
         let mut header = LogHeader {
+            version,
             writer: cursor.id()?,
             store: cursor.id()?,
             created: cursor.i64()?,
@@ -455,11 +459,13 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// What stands around a body in parts, which follow one another, in a frame at `offset`.
-    pub fn new(offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
+    /// What stands around a body in parts, which follow one another, in a frame at `offset` of a log of a
+    /// version.
+    pub fn new(version: u32, offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
         let record_bytes = record.encode();
         let body_len: usize = body.iter().map(|part| part.len()).sum();
         let mut ends = FrameInfo {
+            version: version as u16,
             frame: offset,
             length: (HEAD + body_len + 2 * record_bytes.len() + FOOT) as u64,
             sequence: record.sequence,
@@ -477,9 +483,9 @@ impl Envelope {
     }
 }
 
-/// The bytes of a frame at `offset`, and the commit's hash.
+/// The bytes of a frame at `offset` of a log of the first version, and the commit's hash.
 pub fn encode_frame(offset: u64, record: &CommitRecord, body: &[u8]) -> (Vec<u8>, u32) {
-    let Envelope { head, record, foot, ends } = Envelope::new(offset, record, &[body]);
+    let Envelope { head, record, foot, ends } = Envelope::new(FIRST_VERSION, offset, record, &[body]);
     ([&head, body, &record, &record, &foot].concat(), ends.hash)
 }
 
@@ -490,6 +496,8 @@ fn head_crc(first: &[u8], offset: u64) -> u32 {
 /// What head and foot of a frame both say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameInfo {
+    /// Version of the format.
+    pub version: u16,
     /// Offset of the frame in its log.
     pub frame: u64,
     /// Length of the frame, head to foot.
@@ -509,7 +517,7 @@ pub struct FrameInfo {
 impl FrameInfo {
     fn put_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(HEAD_MAGIC);
-        out.put_u16(FORMAT_VERSION as u16);
+        out.put_u16(self.version);
         out.put_u16(0);
         out.put_u64(self.length);
         out.put_u64(self.sequence);
@@ -521,7 +529,7 @@ impl FrameInfo {
     fn put_foot(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(FOOT_MAGIC);
-        out.put_u16(FORMAT_VERSION as u16);
+        out.put_u16(self.version);
         out.put_u16(0);
         for value in [self.frame, self.length, self.sequence] {
             out.put_u64(value);
@@ -541,6 +549,7 @@ impl FrameInfo {
         }
         let (version, zero) = (cursor.u16()?, cursor.u16()?);
         let ends = FrameInfo {
+            version,
             frame: offset,
             length: cursor.u64()?,
             sequence: cursor.u64()?,
@@ -552,7 +561,7 @@ impl FrameInfo {
         if head_crc(&bytes[..HEAD - 4], offset) != ends.hash {
             return Err(cursor.fail("a frame's head does not match its checksum"));
         }
-        ends.check(version, zero)
+        ends.check(zero)
     }
 
     /// Reads the foot that ends a log of `log_len` bytes.
@@ -563,6 +572,7 @@ impl FrameInfo {
         }
         let (version, zero) = (cursor.u16()?, cursor.u16()?);
         let ends = FrameInfo {
+            version,
             frame: cursor.u64()?,
             length: cursor.u64()?,
             sequence: cursor.u64()?,
@@ -574,7 +584,7 @@ impl FrameInfo {
         if cursor.u32()? != crc(&bytes[..FOOT - 4]) {
             return Err(cursor.fail("a frame's foot does not match its checksum"));
         }
-        let ends = ends.check(version, zero)?;
+        let ends = ends.check(zero)?;
         let mut head = Vec::with_capacity(HEAD);
         ends.put_head(&mut head);
         if ends.frame.checked_add(ends.length) != Some(log_len) || head_crc(&head, ends.frame) != ends.hash {
@@ -583,8 +593,8 @@ impl FrameInfo {
         Ok(ends)
     }
 
-    fn check(self, version: u16, zero: u16) -> Result<FrameInfo> {
-        if u32::from(version) != FORMAT_VERSION || zero != 0 {
+    fn check(self, zero: u16) -> Result<FrameInfo> {
+        if !is_known(u32::from(self.version)) || zero != 0 {
             return Err(Code::FormatVersion.error("a frame has another format version"));
         }
         if self.length < (HEAD + FOOT) as u64 + 2 * u64::from(self.record_len)

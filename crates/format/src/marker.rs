@@ -13,7 +13,7 @@
 
 use fieldstone_core::{Error, Result};
 
-use crate::{FORMAT_VERSION, Id, crc, unknown_version};
+use crate::{FIRST_VERSION, Id, crc, unknown_version};
 
 /// Name of the file in the store's folder.
 pub const FILE_NAME: &str = "fieldstone.store";
@@ -37,7 +37,7 @@ impl Marker {
     }
 
     fn head(&self) -> String {
-        format!("fieldstone store\nformat {FORMAT_VERSION}\nid {}\n", self.id)
+        format!("fieldstone store\nformat {FIRST_VERSION}\nid {}\n", self.id)
     }
 
     /// Reads the file.
@@ -55,7 +55,7 @@ impl Marker {
         if let Some(version) = foreign(bytes) {
             return Err(unknown_version(FILE_NAME, version));
         }
-        if line("format ")? != FORMAT_VERSION.to_string() {
+        if line("format ")? != FIRST_VERSION.to_string() {
             return Err(bad("the line of the version is damaged"));
         }
         let id = Id::parse(line("id ")?).ok_or_else(|| bad("the id is not 32 hexadecimal digits"))?;
@@ -81,5 +81,5 @@ pub fn foreign(bytes: &[u8]) -> Option<&str> {
     let (head, rest) = text.split_once("\ncrc32c ")?;
     let (sum, tail) = rest.split_once('\n')?;
     let whole = format!("{:08x}", crc(format!("{head}\n{tail}").as_bytes())) == sum;
-    (whole && version != FORMAT_VERSION.to_string()).then_some(version)
+    (whole && version != FIRST_VERSION.to_string()).then_some(version)
 }

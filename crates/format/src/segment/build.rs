@@ -8,13 +8,14 @@ use fieldstone_core::{Error, Result};
 use super::meta::{Axis, CommitInfo, Directory, SegmentMeta, shared_prefix};
 use super::{AXIS_MAX, BLOCK_TARGET, DATASETS_MAX, Filter, SegmentRef, key_hash};
 use crate::bytes::Put;
-use crate::crc;
 use crate::entry::is_removal;
 use crate::keys::{decode_names, decode_value, level_ends, skip_value};
+use crate::{FIRST_VERSION, crc};
 
 /// Takes entries sorted by key, then newest first, and makes a segment of them.
 #[derive(Debug)]
 pub struct SegmentBuilder {
+    version: u8,
     out: Vec<u8>,
     block_start: usize,
     block_entries: u64,
@@ -39,9 +40,15 @@ impl Default for SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// A builder without entries.
+    /// A builder without entries, of a segment of the first version.
     pub fn new() -> SegmentBuilder {
+        SegmentBuilder::of(FIRST_VERSION)
+    }
+
+    /// A builder without entries, of a segment for a log of a version.
+    pub fn of(version: u32) -> SegmentBuilder {
         SegmentBuilder {
+            version: version as u8,
             out: Vec::new(),
             block_start: 0,
             block_entries: 0,
@@ -144,6 +151,7 @@ impl SegmentBuilder {
         self.close_block();
         let filter = Filter::build(&self.hashes);
         let meta = SegmentMeta {
+            version: self.version,
             entries: self.entries,
             bytes: self.bytes,
             commits,

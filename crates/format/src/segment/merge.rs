@@ -7,7 +7,7 @@ use fieldstone_core::Result;
 use super::meta::CommitInfo;
 use super::{BlockCursor, SegmentBuilder, SegmentMeta, SegmentRef};
 use crate::bytes::{Cursor, Put};
-use crate::crc;
+use crate::{FIRST_VERSION, crc};
 use fieldstone_core::{Code, Error};
 
 /// A whole segment in memory.
@@ -74,7 +74,8 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
             .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
             .collect();
     }
-    let mut builder = SegmentBuilder::new();
+    let version = sources.iter().map(|source| u32::from(source.meta.version)).max();
+    let mut builder = SegmentBuilder::of(version.unwrap_or(FIRST_VERSION));
     let mut live = Vec::new();
     for mut source in sources {
         if source.advance()? {

@@ -9,7 +9,6 @@ use crate::bytes::{Cursor, Put};
 use crate::keys::{decode_value, encode_value, skip_value};
 use crate::{Id, crc};
 
-const META_VERSION: u8 = 1;
 /// The datasets are all listed.
 const COMPLETE: u8 = 1;
 /// An entry is a removal.
@@ -57,6 +56,8 @@ pub struct Directory {
 /// What a segment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
+    /// Version of the format: that of the log.
+    pub version: u8,
     /// Number of entries.
     pub entries: u64,
     /// Raw bytes of all entries.
@@ -88,7 +89,7 @@ pub struct SegmentMeta {
 impl SegmentMeta {
     /// Writes the meta part.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![META_VERSION];
+        let mut out = vec![self.version];
         out.put_varint(self.entries);
         out.put_varint(self.bytes);
         out.put_varint(self.commits.len() as u64);
@@ -147,7 +148,8 @@ impl SegmentMeta {
             return Err(Code::Checksum.error("a segment does not match its checksum"));
         }
         let cursor = &mut Cursor::new(bytes);
-        if cursor.u8()? != META_VERSION {
+        let version = cursor.u8()?;
+        if !crate::is_known(u32::from(version)) {
             return Err(cursor.fail("a segment has an unknown version"));
         }
         let (entries, raw) = (cursor.varint()?, cursor.varint()?);
@@ -186,6 +188,7 @@ impl SegmentMeta {
             return Err(cursor.fail("a segment's parts do not add up to its length"));
         }
         Ok(SegmentMeta {
+            version,
             entries,
             bytes: raw,
             commits,
