@@ -30,5 +30,6 @@ mod container_validate;
 mod container_validate_partitioned;
 mod container_views;
 mod distributed;
+mod distributed_checked;
 mod distributed_files;
 mod distributed_model;

@@ -6,8 +6,10 @@
 //! | [`organisation`] | which file a set goes to at a step |
 //! | [`image`] | the header of a file, and where its variables lie |
 //! | [`sums`] | checksums of what ranks write |
+//! | [`checked`] | what ranks read, checked |
 //! | [`group_files`] | the files on all ranks: made, written into, shown |
 
+pub mod checked;
 pub mod group_files;
 pub mod image;
 pub mod organisation;

@@ -1,0 +1,274 @@
+//! Reading a slab whose checksums are known: nothing of it is given out unchecked.
+//!
+//! [`CheckedFile`] stands between those who move elements and the file. It reads whole blocks, compares the CRC-32C of each
+//! with the one that was kept, and hands on what was asked for. Of the blocks that a read takes whole the bytes go
+//! where they are wanted; the last one that was read in part is kept, so that neighbouring reads have it.
+//!
+//! Invariants:
+//! * bytes of a block are given out only after all of that block was checked; a read that fails leaves zeros;
+//! * bytes outside of the slab have no checksums and are refused, and so is every write;
+//! * beside the caller's memory it takes one block, and in a collective read a window of [`WINDOW`] bytes, or one block where
+//!   that is more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_core::env::comm::layer::FileLayer;
+use fieldstone_core::env::comm::{CommFile, Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+
+use super::image::Extent;
+
+/// Bytes of blocks that a rank reads in one round of a collective read.
+const WINDOW: u64 = 4 << 20;
+const STEP: &str = "check";
+
+/// A block that was read in part.
+#[derive(Debug, Default)]
+struct LastBlock {
+    /// Its number, if there is one.
+    number: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+/// A file of which one slab is read, and checked. See the module.
+#[derive(Debug)]
+pub struct CheckedFile {
+    below: Arc<dyn CommFile>,
+    team: Team,
+    /// The file, for messages.
+    name: String,
+    slab: Extent,
+    /// Bytes of a block.
+    block: u64,
+    sums: Arc<[u32]>,
+    last: Mutex<LastBlock>,
+    read: AtomicU64,
+}
+
+impl CheckedFile {
+    /// The file, called `name`, with a layer that checks a slab of it against the checksums of its blocks of `block` bytes;
+    /// and that layer.
+    ///
+    /// Errors: `Corrupt` where there are more or fewer checksums than blocks.
+    pub fn over(
+        file: &TeamFile,
+        name: &str,
+        slab: Extent,
+        block: u64,
+        sums: Arc<[u32]>,
+    ) -> Result<(TeamFile, Arc<CheckedFile>)> {
+        let block = block.max(1);
+        let ends = slab.offset.checked_add(slab.len).is_some_and(|end| end <= i64::MAX as u64);
+        if slab.len.div_ceil(block) != sums.len() as u64 || !ends {
+            return Err(Code::Checksum
+                .error(format!(
+                    "{name}: {} checksums for {} bytes from {} on, in blocks of {block}",
+                    sums.len(),
+                    slab.len,
+                    slab.offset
+                ))
+                .with_hint("what was noted of this array is damaged: verify the store"));
+        }
+        let (below, team, name) = (file.below(), file.team().clone(), name.to_owned());
+        let (last, read) = (Mutex::default(), AtomicU64::new(0));
+        let checked = Arc::new(CheckedFile { below, team, name, slab, block, sums, last, read });
+        Ok((file.over(checked.clone()), checked))
+    }
+
+    /// How many bytes were read from the file.
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastBlock> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a block begins in the slab, and how long it is.
+    fn extent(&self, block: u64) -> (u64, usize) {
+        let at = block * self.block;
+        (at, self.block.min(self.slab.len - at) as usize)
+    }
+
+    /// Where in the slab `len` bytes from `offset` on are.
+    fn within(&self, offset: u64, len: usize) -> Result<u64> {
+        let at = offset.checked_sub(self.slab.offset);
+        let is_within = |at: &u64| at.checked_add(len as u64).is_some_and(|end| end <= self.slab.len);
+        at.filter(is_within).ok_or_else(|| {
+            Error::internal(format!(
+                "{}: {len} bytes from {offset} on are read, and checksums are known of {} from {} on",
+                self.name, self.slab.len, self.slab.offset
+            ))
+        })
+    }
+
+    /// Compares blocks from `first` on with their checksums; `bytes` are theirs.
+    fn check(&self, first: u64, bytes: &[u8]) -> Result<()> {
+        for (number, bytes) in (first..).zip(bytes.chunks(self.block as usize)) {
+            let known = self.sums.get(number as usize).copied();
+            let found = crc32c::crc32c(bytes);
+            if known != Some(found) {
+                let offset = self.slab.offset + number * self.block;
+                return Err(Code::Checksum
+                    .error(format!(
+                        "{}: the {} bytes from {offset} on have the checksum {found:08x}, and {:08x} was kept of them",
+                        self.name,
+                        bytes.len(),
+                        known.unwrap_or(0)
+                    ))
+                    .with_hint("the file was changed or is damaged: take another copy of it, or write the step again"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks from `first` on, and checks them.
+    fn fetch(&self, first: u64, into: &mut [u8]) -> Result<()> {
+        let offset = self.slab.offset + first * self.block;
+        let n = self.below.read_at(into, offset)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        if n < into.len() {
+            return Err(self.ends_at(offset + n as u64));
+        }
+        self.check(first, into)
+    }
+
+    fn ends_at(&self, end: u64) -> Error {
+        Code::Truncated
+            .error(format!(
+                "{} ends at byte {end}, and {} bytes from {} on were written to it",
+                self.name, self.slab.len, self.slab.offset
+            ))
+            .with_hint("the file was cut: take another copy of it, or write the step again")
+    }
+
+    /// Fills `into` from byte `at` of the slab.
+    fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let here = at + done as u64;
+            let (number, within) = (here / self.block, (here % self.block) as usize);
+            let (_, len) = self.extent(number);
+            if within == 0 && into.len() - done >= len {
+                // Blocks that are wanted whole are read to where they are wanted.
+                let end = if at + into.len() as u64 == self.slab.len {
+                    into.len()
+                } else {
+                    done + (into.len() - done) / self.block as usize * self.block as usize
+                };
+                self.fetch(number, &mut into[done..end])?;
+                done = end;
+                continue;
+            }
+            let mut last = self.last();
+            if last.number != Some(number) {
+                last.number = None;
+                last.bytes.resize(len, 0);
+                self.fetch(number, &mut last.bytes)?;
+                last.number = Some(number);
+            }
+            let take = (len - within).min(into.len() - done);
+            into[done..done + take].copy_from_slice(&last.bytes[within..within + take]);
+            done += take;
+        }
+        Ok(())
+    }
+
+    /// The blocks that some parts touch, ascending, each once.
+    fn touched(&self, parts: &[(u64, &mut [u8])]) -> Result<Vec<u64>> {
+        let mut blocks: Vec<u64> = Vec::new();
+        for (offset, part) in parts {
+            let at = self.within(*offset, part.len())?;
+            if part.is_empty() {
+                continue;
+            }
+            let (first, end) = (at / self.block, (at + part.len() as u64 - 1) / self.block + 1);
+            let first = blocks.last().map_or(first, |last| first.max(last + 1));
+            blocks.extend(first..end);
+        }
+        Ok(blocks)
+    }
+
+    /// Takes this rank's part in one round: reads some blocks together with the other ranks, and gives out what is wanted.
+    fn round(&self, blocks: &[u64], bytes: &mut Vec<u8>, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let total: usize = blocks.iter().map(|block| self.extent(*block).1).sum();
+        bytes.resize(total, 0);
+        let (mut wanted, mut rest) = (Vec::with_capacity(blocks.len()), &mut bytes[..]);
+        for block in blocks {
+            let (at, len) = self.extent(*block);
+            let (own, behind) = rest.split_at_mut(len);
+            wanted.push((self.slab.offset + at, own));
+            rest = behind;
+        }
+        self.below.read_all(&mut wanted)?;
+        self.read.fetch_add(total as u64, Ordering::Relaxed);
+        for (block, (_, bytes)) in blocks.iter().zip(&wanted) {
+            self.check(*block, bytes)?;
+        }
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return Ok(()) };
+        let (begin, end) =
+            (self.slab.offset + first * self.block, self.slab.offset + (last + 1) * self.block);
+        let reached = parts.partition_point(|(offset, part)| offset + part.len() as u64 <= begin);
+        for (offset, part) in parts.iter_mut().skip(reached).take_while(|(offset, _)| *offset < end) {
+            let (from, to) = (*offset - self.slab.offset, *offset - self.slab.offset + part.len() as u64);
+            let first = blocks.partition_point(|block| (block + 1) * self.block <= from);
+            for (block, (_, bytes)) in blocks.iter().zip(&wanted).skip(first) {
+                let at = block * self.block;
+                if at >= to {
+                    break;
+                }
+                let (begin, end) = (from.max(at), to.min(at + bytes.len() as u64));
+                part[(begin - from) as usize..(end - from) as usize]
+                    .copy_from_slice(&bytes[(begin - at) as usize..(end - at) as usize]);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_for_reading(&self) -> Error {
+        Error::internal(format!("{} is written through a layer that checks what is read", self.name))
+    }
+}
+
+impl FileLayer for CheckedFile {
+    fn below(&self) -> &dyn CommFile {
+        &*self.below
+    }
+
+    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<()> {
+        Err(self.is_for_reading())
+    }
+
+    fn write_all(&self, _parts: &[(u64, &[u8])]) -> Result<()> {
+        Err(self.is_for_reading())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let outcome = self.within(offset, buffer.len()).and_then(|at| self.fill(at, buffer));
+        if outcome.is_err() {
+            buffer.fill(0);
+        }
+        outcome.map(|()| buffer.len())
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let touched = self.touched(parts);
+        let blocks = touched.as_deref().unwrap_or_default();
+        let each = (WINDOW / self.block).max(1) as usize;
+        let rounds = blocks.len().div_ceil(each) as u64;
+        let most = self.team.max(STEP, Ok(vec![rounds]))?.first().copied().unwrap_or(0);
+        let mut outcome = touched.as_ref().map(drop).map_err(Error::replicate);
+        let mut bytes = Vec::new();
+        // A rank that failed takes part with nothing: the others wait for it.
+        let mut windows = blocks.chunks(each);
+        for _ in 0..most {
+            let window = windows.next().filter(|_| outcome.is_ok()).unwrap_or_default();
+            outcome = outcome.and(self.round(window, &mut bytes, parts));
+        }
+        if outcome.is_err() {
+            parts.iter_mut().for_each(|(_, part)| part.fill(0));
+        }
+        outcome
+    }
+}
