@@ -229,11 +229,39 @@ impl Location {
         }
     }
 
+    /// The file of the writer, offset and length of what stands in the writer's files: stored bytes and
+    /// table, one behind the other. `None` where nothing does.
+    pub fn own_range(&self) -> Option<(u32, u64, u64)> {
+        let (file, begin, blocks) = match self {
+            Location::Blocks { file, offset, blocks, .. } => (file, Some(*offset), blocks),
+            Location::External(external) => (&external.file, None, &external.blocks),
+            Location::Grown(grown) => (&grown.file, None, &grown.blocks),
+            _ => return None,
+        };
+        let (begin, length) = match blocks {
+            Blocks::Inline(blocks) => (begin?, blocks.iter().map(|block| block.stored).sum()),
+            Blocks::Table { offset, length, .. } => {
+                let begin = begin.unwrap_or(*offset);
+                (begin, offset.saturating_sub(begin).saturating_add(*length))
+            }
+        };
+        (length > 0).then_some((*file, begin, length))
+    }
+
     /// Moves what stands in the writer's files by `base` bytes, and to another file where one is given.
     pub fn shift(&mut self, to: Option<u32>, base: u64) {
+        self.place(to, |offset| offset + base);
+    }
+
+    /// Moves what stands in the writer's files from an offset to an offset of another file.
+    pub fn relocate(&mut self, file: u32, from: u64, to: u64) {
+        self.place(Some(file), |offset| offset.saturating_sub(from) + to);
+    }
+
+    fn place(&mut self, to: Option<u32>, moved: impl Fn(u64) -> u64) {
         let (file, blocks) = match self {
             Location::Blocks { file, offset, blocks, .. } => {
-                *offset += base;
+                *offset = moved(*offset);
                 (file, blocks)
             }
             Location::External(external) if matches!(external.blocks, Blocks::Table { .. }) => {
@@ -246,7 +274,7 @@ impl Location {
         };
         *file = to.unwrap_or(*file);
         if let Blocks::Table { offset, .. } = blocks {
-            *offset += base;
+            *offset = moved(*offset);
         }
     }
 

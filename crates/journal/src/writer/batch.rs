@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use fieldstone_core::Result;
+use fieldstone_format::FIRST_VERSION;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::keys::key_text;
@@ -41,6 +42,17 @@ pub struct Batch {
     author: Option<Author>,
 }
 
+/// Where the bytes of a batch were copied to.
+#[derive(Debug, Default)]
+pub struct Copies {
+    /// The data log.
+    number: u32,
+    /// Items, where their bytes stood, and where they stand.
+    items: Vec<(usize, u64, u64)>,
+    /// Where what waited in memory stands.
+    payload: Option<u64>,
+}
+
 #[derive(Debug)]
 struct Item {
     key: Arc<[u8]>,
@@ -61,6 +73,7 @@ impl Item {
             && match &self.entry.location {
                 Location::Blocks { file, .. } => *file == 0,
                 Location::External(external) => external.file == 0,
+                Location::Grown(grown) => grown.file == 0,
                 _ => false,
             }
     }
@@ -110,6 +123,49 @@ impl Batch {
     /// Whether what it holds means nothing in another log.
     pub fn is_bound(&self) -> bool {
         self.spilled || self.borrows
+    }
+
+    /// The oldest version of the format that can say what it holds.
+    pub fn version(&self) -> u32 {
+        let own = self.items.iter().flatten().map(|item| item.entry.location.version());
+        own.max().unwrap_or(FIRST_VERSION)
+    }
+
+    /// Copies to a data log what stands in files of a log that is left, and what waits in memory: where it
+    /// stands counts from [`rebind`](Self::rebind) on.
+    pub fn copy_bound(
+        &self,
+        read: impl Fn(u32, u64, u64) -> Result<Vec<u8>>,
+        data: &mut dyn DataWriter,
+    ) -> Result<Copies> {
+        let mut copies = Copies { number: data.number(), ..Copies::default() };
+        for (i, item) in self.items.iter().enumerate() {
+            let Some(item) = item.as_ref().filter(|item| !item.is_in_frame()) else { continue };
+            if let Some((file, offset, length)) = item.entry.location.own_range() {
+                copies.items.push((i, offset, data.write(&read(file, offset, length)?)?));
+            }
+        }
+        if !self.payload.is_empty() {
+            copies.payload = Some(data.write(&self.payload)?);
+        }
+        Ok(copies)
+    }
+
+    /// From now on its bytes stand where they were copied to.
+    pub fn rebind(&mut self, copies: Copies) {
+        if let Some(base) = copies.payload {
+            for item in self.items.iter_mut().flatten().filter(|item| item.is_in_frame()) {
+                item.entry.location.shift(Some(copies.number), base);
+            }
+            self.payload = Vec::new();
+        }
+        for (i, from, to) in copies.items {
+            if let Some(Some(item)) = self.items.get_mut(i) {
+                item.entry.location.relocate(copies.number, from, to);
+                item.placed = false;
+            }
+        }
+        (self.spilled, self.borrows) = (true, false);
     }
 
     /// Bytes waiting for the frame.
@@ -216,6 +272,11 @@ impl Batch {
                 external.file = if table.is_empty() { 0 } else { file };
                 Location::External(external)
             }
+            Location::Grown(mut grown) => {
+                grown.blocks = listed(offset, blocks, payload.len(), &table);
+                grown.file = if table.is_empty() { 0 } else { file };
+                Location::Grown(grown)
+            }
             elsewhere => elsewhere,
         };
         let key: Arc<[u8]> = key.bytes.into_boxed_slice().into();
@@ -278,15 +339,20 @@ impl Batch {
         Ok(())
     }
 
-    /// The segment of this batch, whose inline payload will stand at `base` of the log. `None` for a
+    /// The segment of this batch for a log of a version, in which its inline payload will stand at `base`. `None` for a
     /// batch without fields.
-    pub fn segment(&self, base: u64, commit: CommitInfo) -> Result<Option<(Vec<u8>, SegmentRef)>> {
+    pub fn segment(
+        &self,
+        version: u32,
+        base: u64,
+        commit: CommitInfo,
+    ) -> Result<Option<(Vec<u8>, SegmentRef)>> {
         if self.live == 0 {
             return Ok(None);
         }
         let mut items: Vec<&Item> = self.items.iter().flatten().collect();
         items.sort_by(|a, b| a.key.cmp(&b.key).then(b.entry.ordinal.cmp(&a.entry.ordinal)));
-        let mut builder = SegmentBuilder::new();
+        let mut builder = SegmentBuilder::of(version);
         let mut value = Vec::new();
         for item in items {
             value.clear();

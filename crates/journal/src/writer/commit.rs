@@ -104,7 +104,7 @@ impl Flight {
             log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
         }
         let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
-        let segment = batch.segment(log.payload_offset(), info)?;
+        let segment = batch.segment(log.version(), log.payload_offset(), info)?;
         let mut added = Vec::new();
         if let Some(author) = &self.author {
             let draft = CommitDraft {
@@ -131,6 +131,9 @@ impl Writer {
     /// Begins the commit of a session's batch; with `decides` one without a batch, outside of sessions.
     pub fn begin(&mut self, session: Option<Id>, decides: bool) -> Result<Flight> {
         self.log()?;
+        if !decides {
+            self.raise(session)?;
+        }
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
         let session = session.filter(|_| !decides);

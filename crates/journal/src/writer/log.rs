@@ -9,7 +9,7 @@ use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::{Id, crc};
 
 use super::live_segments::LiveSegments;
-use crate::identity::{StoreIdentity, random_id};
+use crate::identity::StoreIdentity;
 use crate::medium::{Address, LogWriter, Medium};
 use crate::snapshot::Flushed;
 
@@ -29,11 +29,18 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log with a new random name. `sealed`: earlier logs of this writer that failed, and where they end.
-    pub fn new(env: &Env, medium: &dyn Medium, identity: &StoreIdentity, sealed: &[(Id, u64)]) -> Log {
+    /// A log of a version of the format. `sealed`: earlier logs of this writer that failed, and where they end.
+    pub fn new(
+        env: &Env,
+        medium: &dyn Medium,
+        identity: &StoreIdentity,
+        (writer, version): (Id, u32),
+        sealed: &[(Id, u64)],
+    ) -> Log {
         let who = &env.identity;
         let header = LogHeader {
-            writer: random_id(env),
+            version,
+            writer,
             store: identity.id,
             created: env.clock.now(),
             uid: who.uid(),
@@ -59,6 +66,16 @@ impl Log {
     /// The writer's id.
     pub fn writer(&self) -> Id {
         self.header.writer
+    }
+
+    /// The version of the format that all of it has.
+    pub fn version(&self) -> u32 {
+        self.header.version
+    }
+
+    /// Whether nothing of it was made yet.
+    pub fn is_unmade(&self) -> bool {
+        self.sequence == 0
     }
 
     /// The store's id, as the header has it.
@@ -118,7 +135,7 @@ impl Log {
         record.previous_side = self.last_side;
         let merged_bytes = merged.as_ref().map_or(&[][..], |m| m.bytes());
         let Envelope { head, record: encoded, foot, ends } =
-            Envelope::new(frame, &record, &[payload, merged_bytes, side]);
+            Envelope::new(self.version(), frame, &record, &[payload, merged_bytes, side]);
         // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
         self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
         self.sequence = record.sequence;

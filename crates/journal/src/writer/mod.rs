@@ -30,9 +30,9 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
+use fieldstone_format::{FIRST_VERSION, Id};
 
 pub use commit::{Commit, Flight, Horizon};
 pub use encoded::Encoded;
@@ -42,7 +42,7 @@ use session::Session;
 use shared::Shared;
 
 use crate::author::Author;
-use crate::identity::StoreIdentity;
+use crate::identity::{StoreIdentity, random_id};
 use crate::medium::{DataWriter, Medium};
 use crate::snapshot::Flushed;
 
@@ -353,15 +353,67 @@ impl Writer {
 
     /// The id of the log; one is begun where there is none.
     fn log(&mut self) -> Result<Id> {
-        if let Some(id) = self.log_id {
-            return Ok(id);
+        match self.log_id {
+            Some(id) => Ok(id),
+            None => {
+                let id = random_id(&self.env);
+                self.log = Some(self.new_log(id, FIRST_VERSION)?);
+                self.log_id = Some(id);
+                Ok(id)
+            }
         }
+    }
+
+    fn new_log(&self, id: Id, version: u32) -> Result<Log> {
         let identity =
             self.identity.as_ref().ok_or_else(|| Error::internal("a log is begun before the store"))?;
-        let log = Log::new(&self.env, &*self.medium, identity, &self.sealed);
-        let id = log.writer();
-        (self.log, self.log_id) = (Some(log), Some(id));
-        Ok(id)
+        Ok(Log::new(&self.env, &*self.medium, identity, (id, version), &self.sealed))
+    }
+
+    /// Sees that the log can say what a session's batch holds, while no commit is under way. A log has one
+    /// version (J-30): where it is too old, this writer goes on in a new one, and what waits in any session and
+    /// names bytes of the old files is copied. After an error nothing has changed.
+    fn raise(&mut self, session: Option<Id>) -> Result<()> {
+        let needed = self.sessions.get(&session).map_or(FIRST_VERSION, |own| own.batch.version());
+        let old = match &self.log {
+            Some(log) if log.version() < needed => (log.writer(), log.is_unmade()),
+            _ => return Ok(()),
+        };
+        if let (id, true) = old {
+            // Nothing of it is on disk: what its data log holds stays where it is.
+            self.log = Some(self.new_log(id, needed)?);
+            return Ok(());
+        }
+        let new = random_id(&self.env);
+        let bound = self.sessions.iter().filter(|(_, own)| own.batch.is_bound());
+        let bound: Vec<Option<Id>> = bound.map(|(id, _)| *id).collect();
+        let (mut data, mut copied) = (None, Vec::new());
+        if !bound.is_empty() {
+            if let Some(data) = &mut self.data {
+                // What it keeps in memory is to be read back.
+                data.unsynced()?;
+            }
+            let mut to = self.medium.data_log(new, 1)?;
+            let read = |file, at, length| self.medium.read_vec(old.0, file, at, length);
+            for id in bound {
+                if let Some(own) = self.sessions.get(&id) {
+                    copied.push((id, own.batch.copy_bound(read, &mut *to)?));
+                }
+            }
+            data = Some(to);
+        }
+        let left = self.log.replace(self.new_log(new, needed)?);
+        (self.log_id, self.data) = (Some(new), data);
+        for (id, copies) in copied {
+            if let Some(own) = self.sessions.get_mut(&id) {
+                own.batch.rebind(copies);
+            }
+        }
+        self.shared = Shared::default();
+        if let Some(left) = left {
+            left.close();
+        }
+        Ok(())
     }
 
     /// After a failure, while no commit is under way: seals the log, drops what cannot be flushed any more, and
