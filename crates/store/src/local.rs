@@ -2,7 +2,7 @@
 //! medium.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
@@ -113,6 +113,12 @@ impl LocalStore {
     /// Its journal.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// Its folder; absolute. `None` where it is not in a folder of a file system that other processes reach.
+    pub fn folder(&self) -> Option<PathBuf> {
+        let files = self.journal.medium().files()?;
+        (!self.in_memory).then(|| files.root().to_owned())
     }
 
     /// Makes the store now, without a field: folders and marker, durable. Does nothing where it is there;
@@ -239,6 +245,23 @@ impl FieldAccess for LocalStore {
         self.check_dataset(&key)?;
         let prepared = encode::external(&key, self.journal.files().outside(), spec)?;
         self.journal.take(prepared, options.transaction)
+    }
+
+    fn archive_stored(
+        &self,
+        key: &Pairs<'_>,
+        spec: &StoredArraySpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.journal.check_writable()?;
+        let key = self.journal.schema().resolve(key)?;
+        self.check_dataset(&key)?;
+        if self.folder().is_none() {
+            return Err(Code::WrongStore
+                .error(format!("{key}: the store at {} has no folder for files with arrays", self.url))
+                .with_hint("archive the array itself, or open a store in a folder"));
+        }
+        self.journal.take(encode::stored(&key, spec)?, options.transaction)
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {

@@ -10,6 +10,7 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_format::commit_id::CommitId;
+use fieldstone_store::api::StoredArray;
 use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
 
 use super::inner::{ExecutionInner, FieldRead};
@@ -103,6 +104,10 @@ impl FieldSource for CapturedField {
 
     fn is_compressed(&self) -> Result<bool> {
         self.field.is_compressed()
+    }
+
+    fn stored_array(&self) -> Result<Option<StoredArray>> {
+        self.field.stored_array()
     }
 
     fn summary(&self) -> Option<Summary> {

@@ -9,7 +9,7 @@ use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_format::Id;
 use fieldstone_store::api::{
     ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
-    RemoveOptions, RetrieveOptions, Value, key_request,
+    RemoveOptions, RetrieveOptions, StoredArraySpec, Value, key_request,
 };
 use fieldstone_store::{Field, Fields};
 
@@ -63,6 +63,17 @@ impl FieldAccess for Composed {
     ) -> Result<()> {
         let _author = self.author();
         self.fields.archive_external(key, spec, options)?;
+        self.note_change(options.transaction)
+    }
+
+    fn archive_stored(
+        &self,
+        key: &Pairs<'_>,
+        spec: &StoredArraySpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        let _author = self.author();
+        self.fields.archive_stored(key, spec, options)?;
         self.note_change(options.transaction)
     }
 

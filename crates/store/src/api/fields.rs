@@ -16,7 +16,7 @@ use fieldstone_format::Id;
 use super::{Admin, Transactions};
 use super::{
     ArchiveOptions, ExternalSpec, FieldSpec, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions,
-    RetrieveOptions, Value,
+    RetrieveOptions, StoredArraySpec, Value,
 };
 use crate::field::{Field, Fields};
 
@@ -69,6 +69,19 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
         &self,
         key: &Pairs<'_>,
         spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()>;
+
+    /// Takes a whole array that stands in a file of the store's own folder, to which more may be added behind
+    /// it; what is there stays as it is.
+    ///
+    /// Nothing is read now: the caller has made the bytes durable and says what their checksums are. They are
+    /// compared whenever the field is read; `Corrupt` where the file is gone or holds something else. With
+    /// holes the field is incomplete. `Invalid` where the store is in no folder, and for a place that is none.
+    fn archive_stored(
+        &self,
+        key: &Pairs<'_>,
+        spec: &StoredArraySpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()>;
 

@@ -14,6 +14,8 @@ use fieldstone_format::Id;
 pub enum PlaceFile {
     /// A file of a writer: 0 is its log, n its data log n.
     Own(Id, u32),
+    /// A file of the store that is no writer's, to which arrays are added: its path.
+    Grown(Arc<str>),
     /// A file outside the store.
     Outside(Arc<str>),
 }
@@ -25,7 +27,7 @@ impl fmt::Display for PlaceFile {
             PlaceFile::Own(writer, n) => {
                 write!(f, "data/{}", fieldstone_format::data::file_name(*writer, *n))
             }
-            PlaceFile::Outside(url) => f.write_str(url),
+            PlaceFile::Grown(name) | PlaceFile::Outside(name) => f.write_str(name),
         }
     }
 }

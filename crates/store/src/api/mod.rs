@@ -62,7 +62,9 @@ pub use listing::{FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
 pub use transactions::Transactions;
-pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, Value};
+pub use values::{
+    ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArray, StoredArraySpec, Value,
+};
 
 use crate::field::Field;
 

@@ -8,12 +8,14 @@
 //! # let _ = value;
 //! ```
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fieldstone_core::dtype::DType;
 
 #[cfg(doc)]
 use super::FieldAccess;
+#[cfg(doc)]
+use crate::Field;
 
 /// Keyword → value pairs in any order.
 pub type Pairs<'a> = [(&'a str, &'a str)];
@@ -99,4 +101,45 @@ pub struct ExternalSpec<'a> {
     pub content: ExternalContent<'a>,
     /// What the file must still be; as it is now where absent.
     pub seen: Option<FileState>,
+}
+
+/// What [`FieldAccess::archive_stored`] takes: a whole array in C order that stands in a file of the store's
+/// folder, and is durable there.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredArraySpec<'a> {
+    /// The file, relative to the store's folder, with `/` between its parts.
+    pub path: &'a str,
+    /// Where the array begins.
+    pub offset: u64,
+    /// Element type, with the byte order that the file has.
+    pub dtype: DType,
+    /// Extents, none of them 0.
+    pub shape: &'a [u64],
+    /// One element: what stands where nobody wrote.
+    pub fill: Option<&'a [u8]>,
+    /// Raw bytes of all blocks but the last: whole elements.
+    pub block: u64,
+    /// CRC-32C of each block.
+    pub sums: &'a [u32],
+    /// How many elements nobody wrote.
+    pub holes: u64,
+}
+
+/// Where a field's array stands, if it is whole and in a file of the store ([`Field::stored_array`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredArray {
+    /// The file; absolute.
+    pub path: PathBuf,
+    /// Where the array begins.
+    pub offset: u64,
+    /// Element type, with the byte order that the file has.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// Raw bytes of all blocks but the last.
+    pub block: u64,
+    /// CRC-32C of each block.
+    pub sums: Vec<u32>,
+    /// How many elements nobody wrote.
+    pub holes: u64,
 }

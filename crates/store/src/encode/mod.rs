@@ -1,10 +1,13 @@
 //! Encoding: a value becomes blocks, an entry and the bytes to store, outside of any lock.
 //!
 //! * `blocks`: cutting, compressing and checksumming a value;
-//! * `external`: the same for bytes that stay where they are.
+//! * `external`: the same for bytes that stay where they are;
+//! * `stored`: an entry for bytes that stand in a file of the store.
 
 mod blocks;
 mod external;
+mod stored;
 
 pub use blocks::{created, removal, value};
 pub use external::external;
+pub use stored::stored;

@@ -85,6 +85,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::{KeyDecoder, key_text};
 
+use crate::api::StoredArray;
 pub use fields::Fields;
 pub use source::{FieldId, FieldSource, FieldsSource, Outline};
 pub use stream::FieldsReader;
@@ -190,6 +191,11 @@ impl Field {
     /// Whether any part is stored compressed.
     pub fn is_compressed(&self) -> Result<bool> {
         self.source.is_compressed()
+    }
+
+    /// Where its array stands, if it is whole, but for elements that nobody wrote, and in a file of the store.
+    pub fn stored_array(&self) -> Result<Option<StoredArray>> {
+        self.source.stored_array()
     }
 
     /// Boxes that together hold every element which somebody wrote, and no other; they do not overlap.

@@ -18,6 +18,7 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 
 use super::Field;
+use crate::api::StoredArray;
 
 /// Which version of which field of which store. Two that are equal have the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +68,7 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// Element type and shape of an array; `None` for opaque bytes. Conflict where its pieces disagree.
     fn array(&self) -> Result<Option<(DType, &[u64])>>;
 
-    /// Boxes that nobody wrote, at most `limit` of them; none for opaque bytes.
+    /// Boxes outside of which every element was written, at most `limit` of them; none for opaque bytes.
     fn missing(&self, limit: usize) -> Result<Uncovered>;
 
     /// Extents of the chunks in which its newest part is stored; `None` for opaque bytes.
@@ -78,6 +79,11 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
 
     /// Whether any part is stored compressed.
     fn is_compressed(&self) -> Result<bool>;
+
+    /// Where its array stands, if it is whole and in a file of the store.
+    fn stored_array(&self) -> Result<Option<StoredArray>> {
+        Ok(None)
+    }
 
     /// Extremes and missing elements over all parts, where each has them.
     fn summary(&self) -> Option<Summary>;

@@ -179,6 +179,16 @@ impl FieldAccess for FilterStore {
         self.beneath.archive_external(key, spec, options)
     }
 
+    fn archive_stored(
+        &self,
+        key: &Pairs<'_>,
+        spec: &StoredArraySpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.check(key)?;
+        self.beneath.archive_stored(key, spec, options)
+    }
+
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
         self.beneath.remove(&self.shown(request), options)
     }

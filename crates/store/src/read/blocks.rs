@@ -2,18 +2,25 @@
 //! its checksum before any of its bytes is given out.
 
 use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
+use fieldstone_core::env::{DiskFile, read_exact_at};
 use fieldstone_core::geometry::{IndexBox, copy_box};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, check, check_raw_len, read_blocks, unpack_checked};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::crc;
-use fieldstone_format::entry::{Blocks, Entry, Layout, Location};
+use fieldstone_format::entry::{Blocks, Entry, Grown, Layout, Location};
 
 use super::outside::Outside;
+use super::runs::Runs;
 use super::versions::Part;
+use crate::api::StoredArray;
 use crate::files::Files;
 use fieldstone_format::keys::key_text;
+use fieldstone_journal::medium::posix::FileMedium;
 
 /// Most stored bytes that are fetched by one read.
 const READ_MAX: u64 = 1 << 20;
@@ -29,6 +36,8 @@ pub struct Source<'a> {
 enum Holder {
     /// A file of the writer.
     Own(u32),
+    /// A file of the store to which arrays are added.
+    Grown(Arc<dyn DiskFile>),
     /// A file outside the store, where blocks stand from 0 on.
     Outside(Outside),
 }
@@ -66,8 +75,14 @@ impl<'a> Source<'a> {
                 let from = if offset > 0 { format!(" and {offset}") } else { String::new() };
                 error.context(format!("{}, at {at}{from} of {}", key_text(self.key), external.url))
             }
-            (Holder::Outside(_), _) => error,
+            (Holder::Grown(_), Location::Grown(grown)) => self.inside(grown, offset, error),
+            (Holder::Outside(_) | Holder::Grown(_), _) => error,
         }
+    }
+
+    /// As [`named`](Self::named), for an offset in a file of the store that grows.
+    fn inside(&self, grown: &Grown, offset: u64, error: Error) -> Error {
+        error.context(format!("{}, at {offset} of {}", key_text(self.key), grown.path))
     }
 
     /// Fills `out` from `offset` of what holds the blocks.
@@ -75,6 +90,10 @@ impl<'a> Source<'a> {
         match holder {
             Holder::Own(file) => self.files.read(self.part.writer, *file, out, offset),
             Holder::Outside(outside) => outside.read(out, offset),
+            Holder::Grown(file) => read_exact_at(&**file, out, offset).map_err(|e| match e.kind() {
+                io::ErrorKind::UnexpectedEof => Code::Truncated.error("the file ends before"),
+                _ => Error::io("read", Path::new("a file of the store"), e),
+            }),
         }
         .map_err(|e| self.placed(holder, offset, e))
     }
@@ -154,7 +173,7 @@ impl<'a> Source<'a> {
         }
         let places = self.places()?;
         let Layout::Chunks(grid, item) = &places.layout else {
-            return Err(Error::internal("an array has no chunks"));
+            return self.read_runs(&places, (&own, &wanted), out, out_box);
         };
         let local = wanted.relative_to(&own)?;
         let touched: Vec<u64> = grid.overlapping(&local)?.collect();
@@ -173,6 +192,91 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
+    /// A box of an array whose blocks are ranges of its bytes.
+    fn read_runs(
+        &self,
+        places: &Places<'_>,
+        (own, wanted): (&IndexBox, &IndexBox),
+        out: &mut [u8],
+        out_box: &IndexBox,
+    ) -> Result<()> {
+        let (Layout::Bytes { length, size }, Some(array)) = (&places.layout, &self.entry().array) else {
+            return Err(Error::internal("opaque bytes have no boxes"));
+        };
+        let size = if *size == 0 { *length } else { *size };
+        let mut runs = Runs::new(own, wanted, out_box, array.dtype.size() as u64);
+        // Neighbouring blocks that hold any of it, as ranges: first and last.
+        let mut touched: Vec<(u64, u64)> = Vec::new();
+        for run in runs.clone() {
+            let (first, last) = (run.from / size, (run.end() - 1) / size);
+            match touched.last_mut() {
+                Some(before) if first <= before.1 + 1 => before.1 = last,
+                _ => touched.push((first, last)),
+            }
+        }
+        let mut current = runs.next();
+        for (first, last) in touched {
+            self.each_block(places, first..=last, |index, raw| {
+                let begins = index * size;
+                let ends = begins + raw.len() as u64;
+                while let Some(run) = current.filter(|run| run.from < ends) {
+                    let (from, to) = (run.from.max(begins), run.end().min(ends));
+                    let at = (run.to + from - run.from) as usize;
+                    let bytes = &raw[(from - begins) as usize..(to - begins) as usize];
+                    out[at..at + bytes.len()].copy_from_slice(bytes);
+                    if run.end() > ends {
+                        break;
+                    }
+                    current = runs.next();
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Where the array is, if it is in a file of the store.
+    pub fn stored_array(&self) -> Result<Option<StoredArray>> {
+        let (Location::Grown(grown), Some(array)) = (&self.entry().location, &self.entry().array) else {
+            return Ok(None);
+        };
+        let blocks = self.listed(grown.file, &grown.blocks, &self.entry().layout(grown.size)?)?;
+        Ok(Some(StoredArray {
+            path: self.folder()?.root().join(&grown.path),
+            offset: grown.offset,
+            dtype: array.dtype,
+            shape: array.shape.clone(),
+            block: if grown.size == 0 { self.entry().length } else { grown.size },
+            sums: blocks.iter().map(|block| block.crc).collect(),
+            holes: grown.holes,
+        }))
+    }
+
+    /// The store's folder, which holds files with arrays.
+    fn folder(&self) -> Result<&'a FileMedium> {
+        self.files
+            .medium()
+            .files()
+            .ok_or_else(|| Error::corrupt("the store has no folder for files with arrays"))
+    }
+
+    /// Opens the file that holds the array, and sees that all of it is there.
+    fn open_grown(&self, grown: &Grown, layout: &Layout, blocks: &[Block]) -> Result<Arc<dyn DiskFile>> {
+        for (index, block) in blocks.iter().enumerate() {
+            if layout.raw_len(index as u64)? != block.stored {
+                return Err(Error::corrupt("its blocks do not have its length"));
+            }
+        }
+        let file = self.folder()?.open_inside(&grown.path)?;
+        let stat = file.stat().map_err(|e| Error::io("look at", Path::new(&grown.path), e))?;
+        let ends = grown.offset.saturating_add(self.entry().length);
+        if stat.len < ends {
+            return Err(Code::Truncated
+                .error(format!("the file has {} bytes, and the array ends at {ends}", stat.len)));
+        }
+        Ok(file)
+    }
+
     /// Compares every block with its checksum; returns the stored bytes.
     pub fn verify(&self) -> Result<u64> {
         match &self.entry().location {
@@ -181,7 +285,7 @@ impl<'a> Source<'a> {
                 let mut raw = vec![0; self.entry().length as usize];
                 self.read_range(0, &mut raw).map(|()| raw.len() as u64)
             }
-            Location::Blocks { .. } | Location::External(_) => {
+            Location::Blocks { .. } | Location::External(_) | Location::Grown(_) => {
                 let places = self.places()?;
                 let n = places.blocks.len() as u64;
                 if n > 0 {
@@ -203,8 +307,27 @@ impl<'a> Source<'a> {
                 Ok(places.offsets[places.blocks.len()] - places.offsets[0])
             }
             Location::Inline { data, .. } => Ok(data.len() as u64),
+            Location::Grown(_) => Ok(self.entry().length),
             Location::None | Location::External(_) | Location::Removed { .. } => Ok(0),
         }
+    }
+
+    /// The blocks, from the entry or from their table in a file of the writer.
+    fn listed(&self, file: u32, blocks: &'a Blocks, layout: &Layout) -> Result<Cow<'a, [Block]>> {
+        let (table, length, sum) = match blocks {
+            Blocks::Inline(blocks) => return Ok(Cow::Borrowed(&blocks[..])),
+            Blocks::Table { offset, length, crc } => (*offset, *length, *crc),
+        };
+        let read = || -> Result<Vec<Block>> {
+            let table = self.files.read_vec(self.part.writer, file, table, length)?;
+            if crc(&table) != sum {
+                return Err(Code::Checksum.error("its table of blocks does not match its checksum"));
+            }
+            let mut cursor = Cursor::new(&table);
+            let blocks = read_blocks(&mut cursor, layout.count()?, self.entry().array.is_some())?;
+            if cursor.is_empty() { Ok(blocks) } else { Err(cursor.fail("a table of blocks is too long")) }
+        };
+        Ok(Cow::Owned(read().map_err(|e| self.named(file, table, e))?))
     }
 
     fn places(&self) -> Result<Places<'a>> {
@@ -212,28 +335,11 @@ impl<'a> Source<'a> {
         let (file, offset, size, blocks) = match &entry.location {
             Location::Blocks { file, offset, size, blocks } => (file, *offset, size, blocks),
             Location::External(external) => (&external.file, 0, &external.size, &external.blocks),
+            Location::Grown(grown) => (&grown.file, grown.offset, &grown.size, &grown.blocks),
             _ => return Err(Error::internal("an entry without blocks was asked for them")),
         };
         let layout = entry.layout(*size)?;
-        let blocks = match blocks {
-            Blocks::Inline(blocks) => Cow::Borrowed(&blocks[..]),
-            Blocks::Table { offset: table, length, crc: sum } => {
-                let read = || -> Result<Vec<Block>> {
-                    let table = self.files.read_vec(self.part.writer, *file, *table, *length)?;
-                    if crc(&table) != *sum {
-                        return Err(Code::Checksum.error("its table of blocks does not match its checksum"));
-                    }
-                    let mut cursor = Cursor::new(&table);
-                    let blocks = read_blocks(&mut cursor, layout.count()?, entry.array.is_some())?;
-                    if cursor.is_empty() {
-                        Ok(blocks)
-                    } else {
-                        Err(cursor.fail("a table of blocks is too long"))
-                    }
-                };
-                Cow::Owned(read().map_err(|e| self.named(*file, *table, e))?)
-            }
-        };
+        let blocks = self.listed(*file, blocks, &layout)?;
         let mut offsets = Vec::with_capacity(blocks.len() + 1);
         let mut at = offset;
         for block in blocks.iter() {
@@ -254,6 +360,10 @@ impl<'a> Source<'a> {
                     e.context(format!("{}, at {} of {}", key_text(self.key), external.offset, external.url))
                 };
                 Holder::Outside(whole().and(open).map_err(named)?)
+            }
+            Location::Grown(grown) => {
+                let open = self.open_grown(grown, &layout, &blocks);
+                Holder::Grown(open.map_err(|e| self.inside(grown, grown.offset, e))?)
             }
             _ => Holder::Own(*file),
         };

@@ -13,6 +13,7 @@ use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
 use super::versions::{Part, Versions};
+use crate::api::StoredArray;
 use crate::field::{Field, FieldId, FieldSource, Outline};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
@@ -51,6 +52,7 @@ impl LocalField {
         if let [part] = self.versions.live()
             && part.entry.generation
             && !matches!(part.entry.location, Location::None)
+            && (lenient || part.covers_its_box())
         {
             return self.bytes_of(part).read_all(out);
         }
@@ -98,7 +100,7 @@ impl LocalField {
 
     /// Whether every element of the region was written; `touching` are the parts that lie in it.
     fn covers(&self, touching: &[Touching<'_>], region: &IndexBox) -> Result<bool> {
-        let written = touching.iter().filter(|t| t.part.entry.location != Location::None);
+        let written = touching.iter().filter(|t| t.part.covers_its_box());
         if written.clone().any(|t| t.own.contains(region)) {
             return Ok(true);
         }
@@ -236,7 +238,7 @@ impl FieldSource for LocalField {
         let arrays = || live.iter().filter_map(|part| part.entry.array.as_ref());
         let chunks = match live {
             // Where files outside are cut is no wish of anybody.
-            [part] if matches!(part.entry.location, Location::External(_)) => None,
+            [part] if matches!(part.entry.location, Location::External(_) | Location::Grown(_)) => None,
             [part] if part.entry.generation && part.entry.location != Location::None => self.chunks(),
             // Of several pieces each has its own; what was declared counts before them.
             _ => arrays().rev().find_map(|array| array.chunk.clone()),
@@ -254,6 +256,11 @@ impl FieldSource for LocalField {
             }
         }
         Ok(false)
+    }
+
+    fn stored_array(&self) -> Result<Option<StoredArray>> {
+        let [part] = self.versions.live() else { return Ok(None) };
+        self.bytes_of(part).stored_array()
     }
 
     fn summary(&self) -> Option<Summary> {

@@ -160,6 +160,11 @@ pub fn place_of(part: &Part) -> Option<FieldLocation> {
                 Blocks::Table { offset: table, .. } => table.checked_sub(*offset),
             },
         }),
+        Location::Grown(grown) => Some(FieldLocation {
+            file: PlaceFile::Grown(grown.path.as_str().into()),
+            offset: grown.offset,
+            length: Some(part.entry.length),
+        }),
         Location::External(external) => Some(FieldLocation {
             file: PlaceFile::Outside(external.url.as_str().into()),
             offset: external.offset,

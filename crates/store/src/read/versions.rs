@@ -1,7 +1,7 @@
 //! What stands under one key: the visible generation, and what it hides.
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::{IndexBox, Uncovered, uncovered};
+use fieldstone_core::geometry::{IndexBox, Uncovered, element_count, uncovered};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{Entry, EntryId, Location};
@@ -35,11 +35,20 @@ impl Part {
     pub fn decode(snapshot: &Snapshot, segment: usize, place: (u32, u32), value: &[u8]) -> Result<Part> {
         let writer = snapshot.log_of(segment).writer;
         let entry = Entry::decode(value)?;
+        let meta = snapshot.segments[segment].meta()?;
         let commit = *usize::try_from(entry.commit)
             .ok()
-            .and_then(|i| snapshot.segments[segment].meta().ok()?.commits.get(i))
+            .and_then(|i| meta.commits.get(i))
             .ok_or_else(|| Error::corrupt("an index entry names no commit"))?;
+        if entry.location.version() > u32::from(meta.version) {
+            return Err(Error::corrupt("an index entry is newer than its segment's version"));
+        }
         Ok(Part { segment: segment as u32, place, writer, commit, order: (commit.stamp, writer), entry })
+    }
+
+    /// Whether every element of its box was written.
+    pub fn covers_its_box(&self) -> bool {
+        self.entry.location != Location::None && self.entry.location.holes() == 0
     }
 
     /// Its name within the store.
@@ -153,13 +162,14 @@ impl Versions {
         }
     }
 
-    /// Boxes that no piece covers.
+    /// Boxes that no piece covers. Of an array with elements that nobody wrote, nobody knows which they are:
+    /// it covers nothing.
     pub fn missing(&self, limit: usize) -> Result<Uncovered> {
         let Some((_, shape)) = self.array()? else { return uncovered(&[], &[IndexBox::whole(&[])?], 1) };
         let boxes = self
             .live()
             .iter()
-            .filter(|part| part.entry.location != Location::None)
+            .filter(|part| part.covers_its_box())
             .filter_map(|part| part.entry.index_box().transpose())
             .collect::<Result<Vec<IndexBox>>>()?;
         uncovered(shape, &boxes, limit)
@@ -168,7 +178,7 @@ impl Versions {
     /// Whether it was archived whole: whatever lies upon it, every element is there.
     pub fn is_whole(&self) -> bool {
         let oldest = &self.live()[self.live - 1].entry;
-        oldest.generation && oldest.location != Location::None
+        oldest.generation && oldest.location != Location::None && oldest.location.holes() == 0
     }
 
     /// Whether every element is there.
@@ -180,6 +190,16 @@ impl Versions {
     pub fn check_complete(&self) -> Result<()> {
         if self.is_complete()? {
             return Ok(());
+        }
+        let holes = self.live().iter().map(|part| part.entry.location.holes()).max().unwrap_or(0);
+        if holes > 0 {
+            let all = self.array()?.map_or(Ok(0), |(_, shape)| element_count(shape))?;
+            return Err(Code::FieldIncomplete
+                .error(format!(
+                    "{} is incomplete: nobody has written {holes} of its {all} elements",
+                    self.name()
+                ))
+                .with_hint("retrieve with strict=False gives the value of what is missing in their place"));
         }
         let missing = self.missing(MISSING_NAMED)?;
         let mut names: Vec<String> = missing.boxes.iter().map(|b| format!("[{b}]")).collect();

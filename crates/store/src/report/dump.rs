@@ -87,6 +87,10 @@ fn part_text(part: &Part) -> String {
             format!("{} at {} in {} parts, one every {} bytes", e.url, e.offset, e.parts, e.stride)
         }
         Location::External(e) => format!("{} at {}", e.url, e.offset),
+        Location::Grown(grown) if grown.holes > 0 => {
+            format!("{} at {}, {} elements written by nobody", grown.path, grown.offset, grown.holes)
+        }
+        Location::Grown(grown) => format!("{} at {}", grown.path, grown.offset),
         Location::Removed { only: None } => {
             return format!("commit {} stamp {}", part.commit.sequence, part.order.0);
         }

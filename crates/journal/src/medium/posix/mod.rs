@@ -33,7 +33,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{DiskFile, Env};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo, HEADER_PREFIX, LogHeader};
@@ -73,6 +73,17 @@ impl FileMedium {
     /// The folder.
     pub fn root(&self) -> &Path {
         self.layout.root()
+    }
+
+    /// Opens a file below the folder for reading, anew: what others added meanwhile is seen. Corrupt where it
+    /// is gone or is no plain file: the index names it.
+    pub fn open_inside(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        let path = self.root().join(path);
+        self.env.disk.open_plain(&path, false).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => Error::corrupt("the file is gone"),
+            std::io::ErrorKind::InvalidInput => Error::corrupt("it is no plain file"),
+            _ => Error::io("open", &path, e),
+        })
     }
 
     /// Walks a log up to an offset.
