@@ -12,6 +12,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+pub mod arrays;
 pub mod catalog;
 pub mod checkpoint;
 pub mod container;

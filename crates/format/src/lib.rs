@@ -28,6 +28,7 @@
 //! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
 
+pub mod array_source;
 pub mod block;
 pub mod board;
 pub mod bytes;

@@ -11,12 +11,14 @@
 
 mod copy;
 mod coverage;
+mod flat;
 mod grid;
 mod index_box;
 mod stats;
 
 pub use copy::{copy_box, fill_box};
 pub use coverage::{Uncovered, uncovered};
+pub use flat::flat_boxes;
 pub use grid::{ChunkGrid, Overlapping};
 pub use index_box::IndexBox;
 pub use stats::{Scalar, Summary, summarize};

@@ -10,7 +10,7 @@
 //! * no lock is held across a call of the journal or of a catalog;
 //! * after a fork the child has no catalog until it uses one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -72,6 +72,11 @@ impl Composed {
             true => self.flush(None),
             false => Ok(()),
         }
+    }
+
+    /// The store's folder, where it has one that other processes reach.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.fields.folder()
     }
 
     /// The journal.

@@ -25,8 +25,10 @@ use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, Set
 use super::view::{LocalView, View};
 
 pub mod agreement;
+
 mod memory;
 
+pub use agreement::Joined;
 pub use memory::{Memory, MemoryMut, dense_strides};
 
 /// What a group is made of.
@@ -249,25 +251,46 @@ impl Group {
         Ok(Some(source))
     }
 
-    /// Collective: what this rank will hold of an array that is to be read, by `view` or the set's own. The shape of a
-    /// set that varies is the source's.
+    /// Collective: that all ranks are about to read the same set and step, and what they join. A rank that failed before
+    /// passes its error.
+    pub fn agree_read(
+        &self,
+        (set, step): (usize, i64),
+        view: Option<&View>,
+        before: Result<()>,
+    ) -> Result<Joined> {
+        let asked = view.or(self.sets[set].view.as_ref());
+        let count = before.map(|()| asked.and_then(View::joined_count).unwrap_or(0));
+        let call = format!("reads step {step} of set {}", self.sets[set].decl.name);
+        agreement::same_call(self.team(), "read", &call, count)
+    }
+
+    /// Collective: what this rank will hold of an array of this shape that is to be read, by `view` or the set's own.
     pub fn begin_read(
         &mut self,
-        (set, step): (usize, i64),
+        set: usize,
         shape: &[u64],
         view: Option<&View>,
+        joined: Joined,
     ) -> Result<LocalView> {
-        let asked = view.or(self.sets[set].view.as_ref());
-        let count = asked.and_then(View::joined_count).unwrap_or(0);
-        let call = format!("reads step {step} of set {}", self.sets[set].decl.name);
-        let joined = agreement::same_call(self.team(), "read", &call, Ok(count))?;
         let (rank, size) = (self.team().rank(), self.team().size());
-        let known = &self.sets[set].resolved;
-        let local = match known {
+        let set = &self.sets[set];
+        let local = match &set.resolved {
             Some((known, local)) if view.is_none() && known == shape => Ok(local.clone()),
-            _ => resolve(asked, shape, (rank, size), joined.before, &self.sets[set].decl.name),
+            _ => resolve(view.or(set.view.as_ref()), shape, (rank, size), joined.before, &set.decl.name),
         };
         self.team().agree("read", local)
+    }
+
+    /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
+    ///
+    /// Errors: `Invalid` for a view that does not fit.
+    pub fn local_shape(&self, set: usize) -> Result<Vec<u64>> {
+        let set = &self.sets[set];
+        let joined = set.view.as_ref().and_then(View::joined_count);
+        let shape: Vec<u64> = set.decl.shape.iter().map(|len| len.or(joined).unwrap_or(0)).collect();
+        let ranks = (self.team().rank(), self.team().size());
+        Ok(resolve(set.view.as_ref(), &shape, ranks, 0, &set.decl.name)?.local_shape().to_vec())
     }
 
     /// Collective: reads what [`begin_read`](Self::begin_read) gave into memory of its local shape.

@@ -119,7 +119,7 @@ const UNNUMBERED: u64 = u64::MAX;
 /// The step of a rank that failed before it was in the others'.
 const FAIL: &str = "fail";
 /// Steps that may fail, and the ranks then go on together.
-const REPEATABLE: [&str; 2] = ["put", "get"];
+const REPEATABLE: [&str; 4] = ["put", "get", "write", "read"];
 
 impl Team {
     /// A team of all ranks of `comm`.
@@ -387,6 +387,11 @@ impl Team {
         let file = self.agree(step, self.comm.open(path, mode))?;
         self.teams.known().files.entry(self.number()).or_default().push(file.clone());
         Ok(TeamFile { team: self.clone(), file })
+    }
+
+    /// What is read as a file is, and is none of the communicator's: nobody has to close it.
+    pub fn pseudo_file(&self, file: Arc<dyn CommFile>) -> TeamFile {
+        TeamFile { team: self.clone(), file }
     }
 
     fn count(&self, messages: u64, sent: u64, received: u64) {

@@ -1,0 +1,334 @@
+//! A group of a job: what each rank holds of its sets, writes and reads.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_array::distributed::group::{ArraySource, Memory, MemoryMut, dense_strides};
+use fieldstone_array::distributed::plan::MoveReport;
+use fieldstone_array::distributed::view::{LocalView, View};
+use fieldstone_core::dtype::DType;
+use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::array_source::SourceMessage;
+use fieldstone_format::catalog::{ArraySet, RunName};
+use fieldstone_store::api::ListOptions;
+
+use super::job::{JobInner, JobState, OpenGroup};
+use super::report::Phase;
+use super::source::locate;
+use crate::Store;
+
+/// A group of a job. Clones are the same group.
+#[derive(Debug, Clone)]
+pub struct ArrayGroup {
+    job: Arc<JobInner>,
+    index: usize,
+    name: String,
+    sets: Vec<ArraySet>,
+}
+
+/// A read that all ranks have begun: each knows the shape of its part.
+#[derive(Debug)]
+pub struct ReadRequest {
+    set: usize,
+    source: ArraySource,
+    local: LocalView,
+    dtype: DType,
+}
+
+impl ReadRequest {
+    /// The shape of this rank's memory.
+    pub fn local_shape(&self) -> &[u64] {
+        self.local.local_shape()
+    }
+
+    /// Type of the elements as they were declared.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The global shape.
+    pub fn shape(&self) -> &[u64] {
+        &self.source.shape
+    }
+}
+
+impl ArrayGroup {
+    pub(super) fn new(job: Arc<JobInner>, index: usize, open: &OpenGroup) -> ArrayGroup {
+        ArrayGroup { job, index, name: open.record.name.clone(), sets: open.record.sets.clone() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its sets, as the catalog keeps them.
+    pub fn sets(&self) -> &[ArraySet] {
+        &self.sets
+    }
+
+    /// Its level: 1, 2 or 3.
+    pub fn level(&self) -> u8 {
+        self.job.state().groups[self.index].record.level
+    }
+
+    /// The method that was asked for.
+    pub fn method(&self) -> String {
+        self.job.state().groups[self.index].record.method.clone()
+    }
+
+    /// Why level and method are what they are.
+    pub fn why(&self) -> String {
+        let state = self.job.state();
+        let open = &state.groups[self.index];
+        match open.method.is_empty() {
+            true => open.level.clone(),
+            false => format!("{}; {}", open.level, open.method),
+        }
+    }
+
+    /// Paths of the files that this job made for the group.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let state = self.job.state();
+        let files = state.groups[self.index].group.files();
+        files.names().map(|name| files.folder().join(name)).collect()
+    }
+
+    /// What this rank holds from now on, of the sets named, or of all. Whether it fits is seen in the next call.
+    ///
+    /// Errors: `NotFound` for a set that the group has not.
+    pub fn view(&self, view: &View, names: Option<&[&str]>) -> Result<()> {
+        let mut state = self.job.state();
+        let group = &mut state.groups[self.index].group;
+        let sets = match names {
+            Some(names) => names.iter().map(|name| group.set(name)).collect::<Result<Vec<_>>>()?,
+            None => (0..self.sets.len()).collect(),
+        };
+        group.set_view(view, &sets);
+        Ok(())
+    }
+
+    /// Collective: writes a set at a step, each rank what it holds. A rank that failed before passes its error.
+    ///
+    /// Errors: `Conflict` where ranks write an element and not the same bytes, or name different sets or steps;
+    /// `Invalid` for memory of another type or shape, or a view that does not fit; `NotFound` for a set that is not there;
+    /// `Denied` in a store that is open for reading. Then nothing of the write is left.
+    pub fn write(&self, name: &str, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
+        let mut state = self.job.state();
+        state.check_open()?;
+        self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory))
+    }
+
+    /// Collective: writes many sets at a step.
+    pub fn write_many(&self, step: i64, sets: &[(&str, Memory<'_>)]) -> Result<()> {
+        let mut state = self.job.state();
+        state.check_open()?;
+        for (name, memory) in sets {
+            self.job
+                .timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, Ok(*memory)))?;
+        }
+        Ok(())
+    }
+
+    fn write_one(
+        &self,
+        state: &mut JobState,
+        name: &str,
+        step: i64,
+        memory: Result<Memory<'_>>,
+    ) -> Result<MoveReport> {
+        let open = &mut state.groups[self.index];
+        let files = open.group.files().names().count();
+        let set = open.group.set(name);
+        let memory = self.job.writable().and(memory);
+        let (set, memory) = match set {
+            Ok(set) => (set, memory),
+            Err(error) => (0, Err(error)),
+        };
+        let moved = open.group.write(set, step, memory);
+        state.report.opened += (open.group.files().names().count() - files) as u64;
+        let moved = moved?;
+        open.method.clone_from(&moved.why);
+        state.report.note(&moved);
+        Ok(moved)
+    }
+
+    /// Collective: begins to read a set at a step, by `view` or what this rank holds of the set. What this job wrote is
+    /// read before its flush, too.
+    ///
+    /// Errors: `NotFound` where there is no such set or step; `Invalid` for a view that does not fit.
+    pub fn begin_read(&self, name: &str, step: i64, view: Option<&View>) -> Result<ReadRequest> {
+        let mut state = self.job.state();
+        state.check_open()?;
+        self.job.timed(&mut state, Phase::Plan, |state| self.find(state, name, step, view))
+    }
+
+    fn find(&self, state: &mut JobState, name: &str, step: i64, view: Option<&View>) -> Result<ReadRequest> {
+        let group = &mut state.groups[self.index].group;
+        let (set, wrong) = match group.set(name) {
+            Ok(set) => (set, Ok(())),
+            Err(error) => (0, Err(error)),
+        };
+        let joined = group.agree_read((set, step), view, wrong)?;
+        let source = match group.written(set, step)? {
+            Some(source) => source,
+            None => {
+                let key = self.job.key(&self.sets[set].variable.name, step)?;
+                let (store, transaction) = (&self.job.store, self.job.options.transaction);
+                let message = match self.job.team.rank() {
+                    0 => locate(store, &key, transaction).map(|message| message.encode()),
+                    _ => Ok(Vec::new()),
+                };
+                let message = self.job.team.broadcast("read", 0, message)?;
+                let message = SourceMessage::decode(&message)?;
+                let (source, opened) =
+                    state.files.source(&self.job.team, &message, (store, &key, transaction))?;
+                state.report.opened += u64::from(opened);
+                source
+            }
+        };
+        let dtype = self.sets[set].dtype;
+        let fits = match source.dtype.to_native() == dtype.to_native() {
+            true => Ok(()),
+            false => Err(Code::DtypeMismatch.error(format!(
+                "set {name} is declared with elements of {}, and step {step} has {}",
+                dtype.name(),
+                source.dtype.name()
+            ))),
+        };
+        self.job.team.agree("read", fits)?;
+        let group = &mut state.groups[self.index].group;
+        let local = group.begin_read(set, &source.shape, view, joined)?;
+        Ok(ReadRequest { set, source, local, dtype })
+    }
+
+    /// Collective: reads what [`begin_read`](Self::begin_read) found into memory of its local shape. A rank that failed
+    /// before passes its error.
+    pub fn read(&self, request: &ReadRequest, memory: Result<MemoryMut<'_>>) -> Result<MoveReport> {
+        let mut state = self.job.state();
+        self.job.timed(&mut state, Phase::Read, |state| {
+            let group = &state.groups[self.index].group;
+            let moved = group.read(request.set, &request.source, &request.local, memory)?;
+            state.report.note(&moved);
+            state.groups[self.index].method.clone_from(&moved.why);
+            Ok(moved)
+        })
+    }
+
+    /// Collective: as [`write`](Self::write), from dense memory in C order and this machine's byte order.
+    pub fn write_dense(&self, name: &str, step: i64, bytes: &[u8]) -> Result<MoveReport> {
+        let Some(set) = self.sets.iter().find(|set| set.variable.name == name) else {
+            return self.write(name, step, Err(Error::internal("never read")));
+        };
+        let shape = self.local_shape(name);
+        let shape = match shape {
+            Ok(shape) => shape,
+            Err(error) => return self.write(name, step, Err(error)),
+        };
+        let strides = dense_strides(set.dtype, &shape);
+        let memory =
+            Memory { bytes, dtype: set.dtype.to_native(), shape: &shape, strides: &strides, origin: 0 };
+        self.write(name, step, Ok(memory))
+    }
+
+    /// Collective: as [`read`](Self::read), into new dense memory in C order and this machine's byte order.
+    pub fn read_dense(&self, name: &str, step: i64, view: Option<&View>) -> Result<Vec<u8>> {
+        let request = self.begin_read(name, step, view)?;
+        let dtype = request.dtype().to_native();
+        let shape = request.local_shape().to_vec();
+        let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, len| bytes.checked_mul(*len));
+        let room = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let room = room.ok_or_else(|| Code::OutOfMemory.error("not enough memory for this rank's part"));
+        let mut out = Vec::new();
+        let memory = room.and_then(|room| {
+            out.try_reserve_exact(room).map_err(|_| Code::OutOfMemory.error("not enough memory"))?;
+            out.resize(room, 0);
+            Ok(())
+        });
+        let strides = dense_strides(dtype, &shape);
+        let memory = memory.map(|()| MemoryMut {
+            bytes: &mut out,
+            dtype,
+            shape: &shape,
+            strides: &strides,
+            origin: 0,
+        });
+        self.read(&request, memory)?;
+        Ok(out)
+    }
+
+    /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
+    ///
+    /// Errors: `NotFound` for a set that is not there; `Invalid` for a view that does not fit.
+    pub fn local_shape(&self, name: &str) -> Result<Vec<u64>> {
+        let state = self.job.state();
+        let group = &state.groups[self.index].group;
+        let set = group.set(name)?;
+        group.local_shape(set)
+    }
+
+    /// Collective: steps at which a set was flushed and is whole, ascending.
+    pub fn steps(&self, name: &str) -> Result<Vec<i64>> {
+        let known = self.sets.iter().any(|set| set.variable.name == name);
+        let known = match known {
+            true => Ok(()),
+            false => self.job.state().groups[self.index].group.set(name).map(drop),
+        };
+        self.job.team.agree("steps", known)?;
+        self.common(&[name.to_owned()])
+    }
+
+    /// Collective: the newest step at which all sets were flushed and are whole.
+    pub fn last_step(&self) -> Result<Option<i64>> {
+        let names: Vec<String> = self.sets.iter().map(|set| set.variable.name.clone()).collect();
+        Ok(self.common(&names)?.last().copied())
+    }
+
+    fn common(&self, names: &[String]) -> Result<Vec<i64>> {
+        let found = match self.job.team.rank() {
+            0 => {
+                self.job.steps(names).map(|steps| steps.iter().flat_map(|step| step.to_le_bytes()).collect())
+            }
+            _ => Ok(Vec::new()),
+        };
+        let found = self.job.team.broadcast("steps", 0, found)?;
+        Ok(found.as_chunks().0.iter().map(|step| i64::from_le_bytes(*step)).collect())
+    }
+}
+
+/// Steps at which all of these variables of a run have whole fields.
+pub(super) fn common_steps(
+    store: &Store,
+    run: &RunName,
+    variables: &[String],
+    transaction: Option<Id>,
+) -> Result<BTreeSet<i64>> {
+    let mut common: Option<BTreeSet<i64>> = None;
+    let catalog = store.catalog();
+    for variable in variables {
+        let with = catalog.key_of(run, Some(variable), Some(0))?;
+        let without: BTreeSet<String> =
+            catalog.key_of(run, Some(variable), None)?.into_iter().map(|(keyword, _)| keyword).collect();
+        let Some((keyword, _)) = with.iter().find(|(keyword, _)| !without.contains(keyword)) else {
+            return Err(Error::internal("the schema has no keyword for steps"));
+        };
+        let pairs = with.iter().filter(|(other, _)| other != keyword);
+        let pairs: Vec<(&str, &str)> = pairs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let request: Request = fieldstone_store::api::key_request(&pairs);
+        let options = ListOptions { transaction, ..ListOptions::default() };
+        let mut steps = BTreeSet::new();
+        for entry in store.list(&request, &options)? {
+            let entry = entry?;
+            let step = entry.key.get(keyword).and_then(|value| value.to_string().parse::<i64>().ok());
+            steps.extend(step.filter(|_| entry.complete));
+        }
+        common = Some(match common {
+            Some(known) => known.intersection(&steps).copied().collect(),
+            None => steps,
+        });
+    }
+    Ok(common.unwrap_or_default())
+}

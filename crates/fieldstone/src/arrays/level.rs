@@ -1,0 +1,78 @@
+//! Which level of file organisation pays: from what an open costs here, and the number and size of sets.
+//!
+//! Level 3 needs fewest opens. Level 2 gives each set a file of its own, which can be read, copied and removed alone; it is
+//! taken where its opens cost next to nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_array::distributed::files::organisation::Level;
+use fieldstone_core::env::comm::{FileMode, Team};
+use fieldstone_core::env::{Disk, Env};
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::ArrayGroup;
+
+/// Files that are made to see what one costs.
+const TRIALS: usize = 3;
+/// Bytes a second that a file takes in, for what opens are compared with.
+const RATE: f64 = 1e9;
+/// Part of the time of writing one step that opens may take.
+const SHARE: f64 = 0.01;
+
+/// A level, and the reason.
+#[derive(Debug, Clone)]
+pub struct ChosenLevel {
+    /// The level.
+    pub level: Level,
+    /// Why.
+    pub why: String,
+}
+
+/// Collective: seconds that making and closing a file in `folder` takes all ranks, at least; the files are removed.
+pub fn cost_of_an_open(team: &Team, env: &Env, folder: &Path) -> Result<f64> {
+    let disk: &Arc<dyn Disk> = &env.disk;
+    let made = match team.rank() {
+        0 => disk.create_dir_all(folder).map_err(|e| Error::io("make", folder, e)),
+        _ => Ok(()),
+    };
+    team.agree("measure", made)?;
+    let mut least = u64::MAX;
+    for trial in 0..TRIALS {
+        let path = folder.join(format!("open-{trial}.tmp"));
+        team.barrier("measure")?;
+        let began = env.clock.monotonic();
+        let file = team.open("measure", &path, FileMode::CreateNew)?;
+        file.close("measure", Ok(()))?;
+        least = least.min(env.clock.monotonic().saturating_sub(began));
+        let removed = match team.rank() {
+            0 => disk.unlink(&path).map_err(|e| Error::io("remove", &path, e)),
+            _ => Ok(()),
+        };
+        team.agree("measure", removed)?;
+    }
+    let slowest = team.max("measure", Ok(vec![least]))?;
+    Ok(slowest.first().copied().unwrap_or(0) as f64 / 1e9)
+}
+
+/// The level for a group whose open costs so many seconds; the same on all ranks.
+pub fn choose(group: &ArrayGroup, open: f64) -> ChosenLevel {
+    let sets = group.sets.len();
+    let bytes: f64 =
+        group.sets.iter().filter_map(|set| Some(set.elements()? as f64 * set.dtype.size() as f64)).sum();
+    let writing = bytes / RATE;
+    let opens = open * sets.saturating_sub(1) as f64;
+    let said =
+        format!("an open costs {:.3} ms; {sets} sets of {:.3} MB a step in all", open * 1e3, bytes / 1e6);
+    let level = if sets < 2 || opens <= SHARE * writing { Level::Two } else { Level::Three };
+    let why = match level {
+        Level::Two if sets < 2 => format!("level 2: there is one set ({said})"),
+        Level::Two => {
+            format!("level 2: a file for each set costs less than {:.0} % of a step ({said})", SHARE * 100.0)
+        }
+        _ => format!(
+            "level 3: files for {sets} sets would cost more than {:.0} % of a step ({said})",
+            SHARE * 100.0
+        ),
+    };
+    ChosenLevel { level, why }
+}

@@ -1,0 +1,47 @@
+//! Distributed arrays of a store: the ranks of a job write and read groups of sets, each rank what it holds (SDM, 2001).
+//!
+//! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; its flush is one commit by rank 0;
+//! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
+//! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
+//! * `level`: which level of file organisation pays;
+//! * `source`: where what was flushed stands; `logged`: arrays in the store's logs, read as a file.
+//!
+//! Invariants:
+//! * all calls of jobs and groups are collective; what fails on one rank fails on all, and the job goes on;
+//! * rank 0 alone talks to the store and its catalog: one connection, one commit a flush;
+//! * no file shows a step before the store does (A-10), and a job writes only files that it made.
+//!
+//! ```
+//! use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, SetOptions, View};
+//! use fieldstone::{Array, DType, OpenOptions};
+//! # fn main() -> fieldstone::Result<()> {
+//! # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
+//! # let url = folder.path().join("store").display().to_string();
+//! let store = fieldstone::open(&url, &OpenOptions::default())?;
+//! let job = ArrayJob::open(&store, None, Some("demo"), &JobOptions::default())?;
+//! let sets = [SetOptions::new("p", DType::F8, &[4, 2])];
+//! let group = job.group("flow", &GroupOptions::new(sets))?;
+//! let p: Vec<u8> = (0..8).flat_map(|i| f64::from(i).to_ne_bytes()).collect();
+//! group.write_dense("p", 0, &p)?;
+//! job.flush()?;
+//! assert_eq!(group.read_dense("p", 0, Some(&View::block(&[1, 0], &[1, 2])))?, p[16..32]);
+//! assert_eq!(store.run("demo")?.read("p", Some(0))?.nbytes()?, 64);
+//! # Ok(()) }
+//! ```
+
+mod attributes;
+mod group;
+mod job;
+mod level;
+mod logged;
+mod report;
+mod source;
+mod spec;
+
+pub use fieldstone_array::distributed::group::{Memory, MemoryMut, dense_strides};
+pub use fieldstone_array::distributed::plan::Method;
+pub use fieldstone_array::distributed::view::{Halo, View};
+pub use group::{ArrayGroup, ReadRequest};
+pub use job::{ArrayJob, JobOptions};
+pub use report::{JobReport, Phase};
+pub use spec::{GroupOptions, LevelChoice, SetOptions};

@@ -1,0 +1,61 @@
+//! What a rank of a job has done so far.
+
+use std::collections::BTreeMap;
+
+use fieldstone_array::distributed::plan::MoveReport;
+
+/// What time goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Groups are declared, files chosen, places looked up.
+    Plan,
+    /// Elements go to the file: exchanged and written.
+    Write,
+    /// What was written is made durable.
+    Sync,
+    /// The store's commit, and what files show after it.
+    Commit,
+    /// Elements come from the file.
+    Read,
+}
+
+impl Phase {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Plan => "plan",
+            Phase::Write => "write",
+            Phase::Sync => "sync",
+            Phase::Commit => "commit",
+            Phase::Read => "read",
+        }
+    }
+}
+
+/// Of this rank, since the job began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobReport {
+    /// Bytes of elements and indices that it sent to others.
+    pub exchanged: u64,
+    /// Bytes that it wrote to files.
+    pub written: u64,
+    /// Bytes that it read from files.
+    pub read: u64,
+    /// Files that were made or opened.
+    pub opened: u64,
+    /// Exchanges that were planned.
+    pub plans: u64,
+    /// Openings of the catalog's engine.
+    pub connections: u64,
+    /// Seconds by phase.
+    pub seconds: BTreeMap<Phase, f64>,
+}
+
+impl JobReport {
+    pub(super) fn note(&mut self, moved: &MoveReport) {
+        self.exchanged += moved.exchanged;
+        self.written += moved.written;
+        self.read += moved.read;
+        self.plans += u64::from(moved.planned);
+    }
+}

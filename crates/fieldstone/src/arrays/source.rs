@@ -1,0 +1,130 @@
+//! Where an array that was flushed stands, and the file from which ranks read it.
+//!
+//! Rank 0 looks it up and tells the others. A slab of a file is read through its checksums; an array in the store's logs by
+//! each rank on its own. Files stay open for the next read, the last ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_array::distributed::files::checked::CheckedFile;
+use fieldstone_array::distributed::files::image::Extent;
+use fieldstone_array::distributed::group::ArraySource;
+use fieldstone_array::distributed::plan::{FileArray, PastFileEnd};
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::array_source::{SourceMessage, StoredSlab};
+use fieldstone_store::Field;
+use fieldstone_store::api::ReadOptions;
+
+use super::logged::LoggedArray;
+use crate::Store;
+
+/// Files that stay open for reading.
+const OPEN: usize = 16;
+
+/// A key of the store, as keyword and value.
+pub type Key = [(String, String)];
+
+/// The field of a key, as this process sees it.
+fn field(store: &Store, key: &Key, transaction: Option<Id>) -> Result<Field> {
+    let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    store.get(&key, &ReadOptions { transaction })
+}
+
+/// On rank 0: where the array of a key stands.
+///
+/// Errors: `NotFound` where there is none; `Invalid` where the field is no array.
+pub fn locate(store: &Store, key: &Key, transaction: Option<Id>) -> Result<SourceMessage> {
+    let field = field(store, key, transaction)?;
+    if let Some(stored) = field.stored_array()? {
+        let path = stored
+            .path
+            .to_str()
+            .ok_or_else(|| Code::Name.error(format!("{} is no path in UTF-8", stored.path.display())))?;
+        let slab = StoredSlab {
+            path: path.to_owned(),
+            offset: stored.offset,
+            block: stored.block,
+            sums: stored.sums,
+        };
+        return Ok(SourceMessage { dtype: stored.dtype, shape: stored.shape, stored: Some(slab) });
+    }
+    match (field.dtype()?, field.shape()?) {
+        (Some(dtype), Some(shape)) => Ok(SourceMessage { dtype, shape, stored: None }),
+        _ => Err(Code::Dtype.error(format!("{} holds bytes that are no array", field.key()?))),
+    }
+}
+
+/// Files that were opened for reading, the one used last at the end. The same on all ranks.
+#[derive(Debug, Default)]
+pub struct OpenFiles {
+    files: Vec<(PathBuf, TeamFile)>,
+}
+
+impl OpenFiles {
+    /// Collective: the file of this path; and whether it was opened now.
+    fn open(&mut self, team: &Team, path: &Path) -> Result<(TeamFile, bool)> {
+        if let Some(known) = self.files.iter().position(|(known, _)| known == path) {
+            let entry = self.files.remove(known);
+            let file = entry.1.clone();
+            self.files.push(entry);
+            return Ok((file, false));
+        }
+        if self.files.len() >= OPEN {
+            let (_, oldest) = self.files.remove(0);
+            oldest.close("read", Ok(()))?;
+        }
+        let file = team.open("read", path, FileMode::Read)?;
+        self.files.push((path.to_owned(), file.clone()));
+        Ok((file, true))
+    }
+
+    /// Collective: what a message says, as a file of these ranks; and whether one was opened for it.
+    pub fn source(
+        &mut self,
+        team: &Team,
+        message: &SourceMessage,
+        (store, key, transaction): (&Store, &Key, Option<Id>),
+    ) -> Result<(ArraySource, bool)> {
+        let SourceMessage { dtype, shape, stored } = message;
+        let size = dtype.size() as u64;
+        let (file, begin, opened) = match stored {
+            Some(slab) => {
+                let (file, opened) = self.open(team, Path::new(&slab.path))?;
+                let len = shape.iter().try_fold(size, |len, extent| len.checked_mul(*extent));
+                let len = len.ok_or_else(|| Error::corrupt("an array exceeds 64 bits"))?;
+                let extent = Extent { offset: slab.offset, len };
+                let sums: Arc<[u32]> = slab.sums.as_slice().into();
+                let checked = CheckedFile::over(&file, &slab.path, extent, slab.block, sums);
+                (team.agree("read", checked)?.0, slab.offset, opened)
+            }
+            None => {
+                // Another rank's commit is news to this process.
+                let own = store.refresh().and_then(|()| field(store, key, transaction));
+                let own = own.and_then(|field| {
+                    let same =
+                        field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);
+                    match same {
+                        true => Ok(LoggedArray::new(field, shape.clone(), size)),
+                        false => {
+                            Err(Code::Conflict.error("the field was archived anew while ranks looked for it"))
+                        }
+                    }
+                });
+                (team.pseudo_file(Arc::new(team.agree("read", own)?)), 0, false)
+            }
+        };
+        let array = FileArray::dense(begin, size);
+        Ok((
+            ArraySource { file, array, shape: shape.clone(), dtype: *dtype, past_end: PastFileEnd::Corrupt },
+            opened,
+        ))
+    }
+
+    /// Collective: closes all.
+    pub fn close(&mut self) -> Result<()> {
+        let files = std::mem::take(&mut self.files);
+        files.into_iter().fold(Ok(()), |outcome, (_, file)| outcome.and(file.close("close", Ok(()))))
+    }
+}

@@ -1,0 +1,300 @@
+//! What a group is declared with, what the catalog keeps of it, and what its files are made of.
+
+use std::fmt::Write;
+
+use fieldstone_array::distributed::files::organisation::Level;
+use fieldstone_array::distributed::files::sets::SetDecl;
+use fieldstone_array::distributed::group::GroupSpec;
+use fieldstone_array::distributed::plan::Method;
+use fieldstone_core::dtype::{DType, DTypeKind};
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, StorageOrder, VariableDecl, VariableName,
+};
+
+use super::attributes::netcdf_attrs;
+
+/// The level of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LevelChoice {
+    /// As it was declared before, else the one that pays.
+    #[default]
+    Auto,
+    /// This one.
+    Is(Level),
+}
+
+impl LevelChoice {
+    /// Level 1, 2 or 3.
+    ///
+    /// Errors: `Invalid` for another number.
+    pub fn number(level: u64) -> Result<LevelChoice> {
+        Level::from_number(level).map(LevelChoice::Is).ok_or_else(|| {
+            Code::Option
+                .error(format!("{level} is no level of a group"))
+                .with_hint("1: a file per set and step; 2: per set; 3: per group; or \"auto\"")
+        })
+    }
+}
+
+/// A set of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetOptions {
+    /// Its name: the variable of the run.
+    pub name: String,
+    /// Type of its elements.
+    pub dtype: DType,
+    /// Global extents; the first may be `None`: another one at each step, the sum of what the ranks hold.
+    pub shape: Vec<Option<u64>>,
+    /// Names of its dimensions, or nothing; one that is absent is called after its extent.
+    pub dims: Vec<Option<String>>,
+    /// Attributes.
+    pub attrs: Vec<(String, Value)>,
+    /// What stands where nobody writes: the bytes of one element, in this machine's byte order.
+    pub fill: Option<Vec<u8>>,
+}
+
+impl SetOptions {
+    /// A set of elements of a type, of this shape.
+    pub fn new(name: &str, dtype: DType, shape: &[u64]) -> SetOptions {
+        SetOptions {
+            name: name.to_owned(),
+            dtype,
+            shape: shape.iter().map(|len| Some(*len)).collect(),
+            dims: Vec::new(),
+            attrs: Vec::new(),
+            fill: None,
+        }
+    }
+
+    /// Names of its dimensions.
+    pub fn dims<'d>(mut self, dims: impl IntoIterator<Item = &'d str>) -> SetOptions {
+        self.dims = dims.into_iter().map(|dim| Some(dim.to_owned())).collect();
+        self
+    }
+
+    /// One more attribute.
+    pub fn attr(mut self, name: &str, value: impl Into<Value>) -> SetOptions {
+        self.attrs.push((name.to_owned(), value.into()));
+        self
+    }
+}
+
+/// What a group is declared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupOptions {
+    /// Its sets.
+    pub sets: Vec<SetOptions>,
+    /// How its steps are spread over files.
+    pub level: LevelChoice,
+    /// How elements go.
+    pub method: Method,
+    /// In which order the elements of an array stand in a file.
+    pub order: StorageOrder,
+    /// Attributes of the group.
+    pub attrs: Vec<(String, Value)>,
+}
+
+impl GroupOptions {
+    /// A group of these sets; all else as it is chosen.
+    pub fn new(sets: impl IntoIterator<Item = SetOptions>) -> GroupOptions {
+        GroupOptions {
+            sets: sets.into_iter().collect(),
+            level: LevelChoice::Auto,
+            method: Method::Auto,
+            order: StorageOrder::C,
+            attrs: Vec::new(),
+        }
+    }
+
+    /// Everything that is equal on all ranks, a line for each part of it.
+    pub(super) fn lines(&self, name: &str) -> String {
+        let mut text = format!("declares group {name}");
+        let GroupOptions { sets, level, method, order, attrs } = self;
+        let _ = write!(text, "\ndeclares group {name} with level {level:?}, method {}, ", method.word());
+        let _ = write!(text, "order {}, {} sets and attrs {attrs:?}", order.name(), sets.len());
+        for set in sets {
+            let SetOptions { name, dtype, shape, dims, attrs, fill } = set;
+            let shape: Vec<String> = shape.iter().map(extent).collect();
+            let _ =
+                write!(text, "\ndeclares set {name} of {} and shape ({})", dtype.name(), shape.join(", "));
+            let _ = write!(text, "\ndeclares set {name} with dims {dims:?}, attrs {attrs:?}, fill {fill:?}");
+        }
+        text
+    }
+
+    /// What the catalog keeps of it.
+    pub(super) fn record(&self, name: &str, level: Level, layout: ArrayLayout) -> Result<ArrayGroup> {
+        let sets = self.sets.iter().map(SetOptions::record).collect::<Result<_>>()?;
+        Ok(ArrayGroup {
+            name: name.to_owned(),
+            level: level.number() as u8,
+            layout,
+            method: self.method.word().to_owned(),
+            order: self.order,
+            mesh: None,
+            location: None,
+            chunks: None,
+            compression: None,
+            attrs: self.attrs.clone(),
+            sets,
+        })
+    }
+}
+
+fn extent(len: &Option<u64>) -> String {
+    len.map_or("None".to_owned(), |len| len.to_string())
+}
+
+impl SetOptions {
+    fn record(&self) -> Result<ArraySet> {
+        let dims: Vec<String> = self.dims.iter().map(|dim| dim.clone().unwrap_or_default()).collect();
+        if !dims.is_empty() && dims.len() != self.shape.len() {
+            return Err(Code::ShapeMismatch
+                .error(format!(
+                    "set {}: {} names of dimensions for {} extents",
+                    self.name,
+                    dims.len(),
+                    self.shape.len()
+                ))
+                .with_hint("give each dimension a name, or none of them"));
+        }
+        let fill = self.fill.as_deref().map(|bytes| fill_value(self.dtype, bytes));
+        Ok(ArraySet {
+            variable: VariableName { name: self.name.clone(), version: 0 },
+            dtype: self.dtype.to_native(),
+            shape: self.shape.clone(),
+            dims,
+            fill: fill.transpose().map_err(|error| error.context(format_args!("set {}", self.name)))?,
+            attrs: self.attrs.clone(),
+            pattern: BasicPattern::Regular,
+            view: String::new(),
+        })
+    }
+}
+
+/// One element as a value of the catalog. Types that it has no value for are kept as bytes, little-endian.
+fn fill_value(dtype: DType, bytes: &[u8]) -> Result<Value> {
+    if bytes.len() != dtype.size() {
+        let (given, size) = (bytes.len(), dtype.size());
+        return Err(Code::DtypeMismatch.error(format!("a fill of {given} bytes for elements of {size}")));
+    }
+    let mut wide = [0; 8];
+    let word = bytes.len().min(8);
+    let mut little = bytes.to_vec();
+    if cfg!(target_endian = "big") {
+        dtype.to_native().swap_bytes(&mut little);
+    }
+    wide[..word].copy_from_slice(&little[..word]);
+    let bits = u64::from_le_bytes(wide);
+    Ok(match (dtype.kind(), dtype.size()) {
+        (DTypeKind::Bool, _) => Value::Bool(bits != 0),
+        (DTypeKind::UInt, _) => Value::UInt(bits),
+        (DTypeKind::Int, size) => {
+            let unused = 64 - 8 * size as u32;
+            Value::Int((bits << unused) as i64 >> unused)
+        }
+        (DTypeKind::Float, 4) => Value::Float(f64::from(f32::from_bits(bits as u32))),
+        (DTypeKind::Float, 8) => Value::Float(f64::from_bits(bits)),
+        _ => Value::Bytes(little),
+    })
+}
+
+/// The bytes of one element in this machine's order, of a value that [`fill_value`] made.
+fn fill_bytes(dtype: DType, value: &Value) -> Option<Vec<u8>> {
+    let mut little = match (value, dtype.size()) {
+        (Value::Bool(b), _) => vec![u8::from(*b)],
+        (Value::UInt(n), size) => n.to_le_bytes().get(..size)?.to_vec(),
+        (Value::Int(n), size) => n.to_le_bytes().get(..size)?.to_vec(),
+        (Value::Float(x), 4) => (*x as f32).to_le_bytes().to_vec(),
+        (Value::Float(x), 8) => x.to_le_bytes().to_vec(),
+        (Value::Bytes(bytes), _) => bytes.clone(),
+        _ => return None,
+    };
+    if cfg!(target_endian = "big") {
+        dtype.to_native().swap_bytes(&mut little);
+    }
+    Some(little).filter(|bytes| bytes.len() == dtype.size())
+}
+
+/// What the files of a group are made of, as the catalog has it. Where the first dimension varies fastest, dimensions stand
+/// in files in reverse, as netCDF's Fortran interface has them.
+pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
+    let level = Level::from_number(group.level.into())
+        .ok_or_else(|| Error::corrupt(format!("group {} has level {}", group.name, group.level)))?;
+    let sets = group.sets.iter().map(|set| set_decl(set, group.order)).collect::<Result<_>>()?;
+    Ok(GroupSpec { name: group.name.clone(), level, sets, attrs: netcdf_attrs(&group.attrs)? })
+}
+
+fn set_decl(set: &ArraySet, order: StorageOrder) -> Result<SetDecl> {
+    let name = &set.variable.name;
+    let fill = match &set.fill {
+        Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
+            Error::corrupt(format!("set {name} is declared with a fill that is none of its type"))
+        })?),
+        None => None,
+    };
+    let named = |dim: &String| Some(dim.clone()).filter(|dim| !dim.is_empty());
+    let mut dims: Vec<Option<String>> = set.dims.iter().map(named).collect();
+    dims.resize(set.shape.len(), None);
+    let mut shape = set.shape.clone();
+    if order == StorageOrder::Fortran {
+        if shape.first().is_some_and(Option::is_none) {
+            return Err(Code::Shape
+                .error(format!(
+                    "set {name}: an open extent is the first one, which order F puts last in files"
+                ))
+                .with_hint("give it order=\"C\""));
+        }
+        shape.reverse();
+        dims.reverse();
+    }
+    let attrs = netcdf_attrs(&set.attrs).map_err(|error| error.context(format_args!("set {name}")))?;
+    Ok(SetDecl { name: name.clone(), dtype: set.dtype, shape, dims, attrs, fill })
+}
+
+/// The variables of a run that the sets of a group are.
+pub(super) fn variables_of(group: &ArrayGroup) -> Result<Vec<VariableDecl>> {
+    let variable = |set: &ArraySet| {
+        let decl = set_decl(set, group.order)?;
+        let in_file = decl.variable(decl.is_varying().then_some(0))?;
+        // Parts of complex numbers and bytes of strings are dimensions in the file, and not of the field.
+        let dims = in_file.dims.into_iter().take(decl.shape.len()).map(|(name, _)| name).collect();
+        Ok(VariableDecl {
+            variable: set.variable.clone(),
+            dtype: Some(set.dtype),
+            shape: decl.shape.iter().copied().collect(),
+            dims,
+            attrs: set.attrs.clone(),
+            coords: Vec::new(),
+            decomposition: None,
+            finders: None,
+        })
+    };
+    group.sets.iter().map(variable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fill_comes_back_from_the_catalog_as_it_was() {
+        for (dtype, bytes) in [
+            ("f8", f64::NAN.to_ne_bytes().to_vec()),
+            ("f4", (-1.5f32).to_ne_bytes().to_vec()),
+            ("i2", (-7i16).to_ne_bytes().to_vec()),
+            ("u8", u64::MAX.to_ne_bytes().to_vec()),
+            ("b1", vec![1]),
+            ("c16", [2f64.to_ne_bytes(), 2f64.to_ne_bytes()].concat()),
+            ("S3", b"abc".to_vec()),
+        ] {
+            let dtype = DType::parse(dtype).unwrap();
+            let value = fill_value(dtype, &bytes).unwrap();
+            assert_eq!(fill_bytes(dtype, &value), Some(bytes), "{dtype} {value:?}");
+        }
+        assert!(fill_value(DType::F8, &[0; 4]).is_err());
+        assert_eq!(fill_bytes(DType::F8, &Value::Text("x".into())), None);
+    }
+}
