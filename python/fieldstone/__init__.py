@@ -16,6 +16,7 @@ ranges. Errors are ``fieldstone.Error`` with a kind and a hint.
 from collections.abc import Mapping as _Mapping
 
 from . import _exit
+from ._arrays import ArrayGroup, ArrayJob, JobReport, SetInfo
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
 from ._fields import FieldWriter
@@ -89,6 +90,8 @@ from .reports import (
 
 __all__ = [
     "ArchiveReport",
+    "ArrayGroup",
+    "ArrayJob",
     "Box",
     "CheckpointReport",
     "Conflict",
@@ -115,6 +118,7 @@ __all__ = [
     "IntRange",
     "Internal",
     "Invalid",
+    "JobReport",
     "Key",
     "Lineage",
     "Listing",
@@ -129,6 +133,7 @@ __all__ = [
     "Rows",
     "Run",
     "Skipped",
+    "SetInfo",
     "Slot",
     "SlotStep",
     "Stamp",

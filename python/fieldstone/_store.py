@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
 
+from ._arrays import ArrayJob, open_job
 from ._graph import Graph
 from ._hits import Hits
 from ._native import Table, _exports_grib, _items, _Query, _Store
@@ -90,6 +91,27 @@ class Store(_Store):
         one that another process opened: leaving it flushes, and the opener decides for all.
         """
         return Transaction(self, self._transaction(id))
+
+    def arrays(
+        self,
+        name: str | None = None,
+        comm: Any = None,
+        *,
+        project: str | None = None,
+        writers: int | None = None,
+        readers: int | None = None,
+        buffer: int = 64 << 20,
+    ) -> ArrayJob:
+        """A job: the ranks of `comm` write and read distributed arrays of a run, together. Collective.
+
+        `name` is the run's, made or continued; None makes a new one, equal on all ranks (``job.run.name``). `comm`
+        is a communicator of mpi4py; without one this process is alone. `writers` and `readers` are how many ranks
+        own a range of the file in an exchange (all), `buffer` the bytes that a rank may use for moving elements.
+
+        ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank all discard.
+        Denied where the run is another's; NotFound for a run that is not there, in a store open for reading.
+        """
+        return open_job(self, name, comm, project, writers, readers, buffer, None)
 
     @property
     def graph(self) -> Graph:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ._arrays import ArrayJob, open_job
 from ._fields import FieldWriter
 from ._graph import Graph
 from ._hits import Hits
@@ -112,6 +113,19 @@ class Transaction:
     def run(self, name: str, *, project: str | None = None) -> Run:
         """As ``store.run``; what the run writes belongs to the transaction, what it reads sees it."""
         return self.store.run(name, project=project, txn=self._give())
+
+    def arrays(
+        self,
+        name: str | None = None,
+        comm: Any = None,
+        *,
+        project: str | None = None,
+        writers: int | None = None,
+        readers: int | None = None,
+        buffer: int = 64 << 20,
+    ) -> ArrayJob:
+        """As ``store.arrays``, within the transaction: what its flushes wrote is visible at the commit."""
+        return open_job(self.store, name, comm, project, writers, readers, buffer, self._give())
 
     def create_tag(self, name: str, **options: Any) -> Tag:
         """As ``store.create_tag``, within the transaction."""

@@ -275,6 +275,86 @@ impl<'py> Target<'py> {
     }
 }
 
+/// An array of numpy's at any strides: the memory that its elements span.
+pub struct Strided<'py> {
+    memory: Memory,
+    read_only: bool,
+    /// Where the first element begins in it.
+    pub origin: usize,
+    /// Element type, with its byte order.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Vec<u64>,
+    /// Bytes from one element to the next, in each dimension.
+    pub strides: Vec<isize>,
+    _owner: Bound<'py, PyAny>,
+}
+
+impl<'py> Strided<'py> {
+    /// Takes numpy's arrays, and what turns itself into one; no element is copied where it is an array already.
+    pub fn new(values: &Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
+        let py = values.py();
+        let numpy = numpy(py)?;
+        if is_masked(values)? {
+            return Err(invalid(
+                "the array has masked elements, which would be lost",
+                "give data.filled(value)",
+            ));
+        }
+        let array = match values.is_instance(numpy.ndarray.bind(py))? {
+            true => values.clone(),
+            false => numpy.asarray.bind(py).call1((values,))?,
+        };
+        Strided::of(array)
+    }
+
+    /// Takes a numpy array that may be written to.
+    pub fn writable(array: &Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
+        let writable = "give a writable numpy array";
+        if !array.is_instance(numpy(array.py())?.ndarray.bind(array.py()))? {
+            return Err(invalid(format!("{} cannot be read into", type_name(array)), writable));
+        }
+        let found = Strided::of(array.clone())?;
+        match found.read_only {
+            true => Err(invalid("the array is read-only", writable)),
+            false => Ok(found),
+        }
+    }
+
+    fn of(array: Bound<'py, PyAny>) -> PyResult<Strided<'py>> {
+        let Interface { memory, read_only, dtype, shape, .. } = Interface::of(&array)?;
+        let strides: Vec<isize> = array.getattr(pyo3::intern!(array.py(), "strides"))?.extract()?;
+        // Elements span from the lowest to the highest byte of any of them.
+        let (mut low, mut high) = (0isize, dtype.size() as isize);
+        for (len, stride) in shape.iter().zip(&strides) {
+            let reach = (len.saturating_sub(1) as isize).saturating_mul(*stride);
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        let empty = shape.contains(&0);
+        let (low, span) = if empty { (0, 0) } else { (low, high.saturating_sub(low) as usize) };
+        let memory = Memory { address: memory.address.wrapping_add_signed(low), len: span };
+        let origin = low.unsigned_abs();
+        Ok(Strided { memory, read_only, origin, dtype, shape, strides, _owner: array })
+    }
+
+    /// The bytes that the elements span.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `_owner` is a numpy array, which vouches for every byte from the first to the last of its elements
+        // (`of` reckons no others), and keeps them alive as long as `self`; the rule at the head of this file.
+        unsafe { self.memory.slice() }
+    }
+
+    /// The same, to be written to.
+    pub fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
+        if self.read_only {
+            return Err(invalid("the array is read-only", "give a writable numpy array"));
+        }
+        // SAFETY: as in `bytes`; the array is writable, and nobody else uses it during the call.
+        Ok(unsafe { self.memory.slice_mut() })
+    }
+}
+
 /// A new `bytes` of `len` bytes that `fill` writes with the interpreter's lock released.
 pub fn new_bytes<'py>(
     py: Python<'py>,

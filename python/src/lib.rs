@@ -4,9 +4,10 @@
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
 //! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
-//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `registry` remembers open stores for the end of the program. Every call
+//! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
+mod arrays;
 mod autoflush;
 mod catalog;
 mod checkpoint;
@@ -50,6 +51,8 @@ fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult
 mod native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::arrays::{PyArrayGroup, PyArrayJob, open_arrays};
     #[pymodule_export]
     use super::catalog::{
         HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, Region,

@@ -23,8 +23,8 @@ use crate::log::Waiting as _;
 use crate::sequence::Several;
 
 use columns::Columns;
-pub use variable::PyVar;
 use variable::Shared;
+pub use variable::{PyVar, told};
 pub use views::{PyView, view_block, view_cyclic, view_irregular, view_joined};
 
 /// How many objects are looked at together where all are.

@@ -16,6 +16,13 @@ pub struct PyView {
     text: String,
 }
 
+impl PyView {
+    /// The view.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+}
+
 #[pymethods]
 impl PyView {
     fn __repr__(&self) -> &str {

@@ -197,10 +197,14 @@ impl ArrayJob {
         flushed.and(state.close())
     }
 
-    /// Collective: closes all files; what was not flushed is gone.
-    pub fn abandon(&self) -> Result<()> {
+    /// Ends the job on this rank for an error of its own, whatever the others do: in the step that they are in, or come
+    /// to, they have this error, and so in all later ones. What was not flushed is gone on all ranks.
+    pub fn abandon(&self, error: Error) {
         let mut state = self.inner.state();
-        if state.closed { Ok(()) } else { state.close() }
+        if !std::mem::replace(&mut state.closed, true) {
+            self.inner.team.leave(error);
+            state.groups.iter_mut().for_each(|open| open.group.abandon());
+        }
     }
 }
 

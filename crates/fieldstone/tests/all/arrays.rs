@@ -7,9 +7,9 @@ use std::sync::Arc;
 use fieldstone::arrays::{
     ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions, View, dense_strides,
 };
-use fieldstone::env::comm::threads::{self, Faults};
-use fieldstone::env::comm::Comm;
 use fieldstone::env::Env;
+use fieldstone::env::comm::Comm;
+use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::{
     DType, ErrorKind, FieldStoreExt, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Store,
 };

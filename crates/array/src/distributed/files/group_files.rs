@@ -284,6 +284,17 @@ impl GroupFiles {
         outcome
     }
 
+    /// After the team has ended, which has closed its files: removes those that show nothing, as far as that is possible.
+    pub fn abandon(&mut self) {
+        self.written.clear();
+        for file in std::mem::take(&mut self.files).into_iter().flatten() {
+            if file.shown == 0 && self.team.rank() == 0 {
+                // One that stays says of itself that it was not finished, or that it has no step.
+                let _ = self.disk.unlink(&self.folder.join(&file.name));
+            }
+        }
+    }
+
     fn remove(&self, file: OpenFile) -> Result<()> {
         file.file.close("close", Ok(()))?;
         if self.team.rank() == 0 {

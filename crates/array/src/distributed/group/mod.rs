@@ -352,6 +352,12 @@ impl Group {
         self.files.close()
     }
 
+    /// After the team has ended: removes files that show nothing, as far as that is possible.
+    pub fn abandon(&mut self) {
+        self.holes.clear();
+        self.files.abandon();
+    }
+
     /// How many exchanges were planned and are kept.
     pub fn plans(&self) -> usize {
         self.planner.kept()

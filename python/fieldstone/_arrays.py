@@ -1,0 +1,343 @@
+"""Distributed arrays: jobs, whose ranks write and read groups of sets together.
+
+All calls on a job and its groups are collective: all ranks of its communicator make them, in one order. What fails
+on one rank raises the same kind on all, naming the rank, and the job goes on::
+
+    job = store.arrays("astro3d-42", comm=MPI.COMM_WORLD)
+    group = job.group("analysis", {"p": "f4"}, shape=(256, 256, 256), dims=("z", "y", "x"))
+    group.view(fst.block(grid=(2, 2, 1)))
+    group.write("p", 0, mine)
+    job.flush()
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from . import _native
+from .errors import Error, Invalid
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ._native import View, _ArrayGroup, _ArrayJob
+    from ._run import Run
+    from ._store import Store
+
+_Extents = int | Sequence[int | None]
+_PROPERTIES = ("dtype", "shape", "dims", "attrs", "fill")
+
+
+class JobReport(NamedTuple):
+    """What this rank of a job has done since it began."""
+
+    exchanged: int
+    """Bytes of elements and indices that it sent to others."""
+    written: int
+    """Bytes that it wrote to files."""
+    read: int
+    """Bytes that it read from files."""
+    opened: int
+    """Files that were made or opened."""
+    plans: int
+    """Exchanges that were planned."""
+    connections: int
+    """Openings of the catalog's engine: one on rank 0, none elsewhere."""
+    seconds: dict[str, float]
+    """Seconds by phase: plan, write, sync, commit, read."""
+
+
+class SetInfo(NamedTuple):
+    """A set as it was declared."""
+
+    dtype: np.dtype[Any]
+    """Type of its elements."""
+    shape: tuple[int | None, ...]
+    """Global shape; a first extent of None is another one at each step."""
+    dims: tuple[str, ...]
+    """Names of its dimensions; an empty one is called after its extent in files."""
+
+
+class ArrayGroup:
+    """Sets of arrays that are written alike: made by ``job.group``. Its calls are collective."""
+
+    def __init__(self, job: ArrayJob, native: _ArrayGroup) -> None:
+        self.job = job
+        self._native = native
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._native.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its sets, in the order in which they were declared."""
+        return tuple(name for name, *_ in self._native.sets())
+
+    @property
+    def sets(self) -> dict[str, SetInfo]:
+        """Its sets, by name."""
+        return {
+            name: SetInfo(dtype, tuple(shape), tuple(dims)) for name, dtype, shape, dims in self._native.sets()
+        }
+
+    @property
+    def level(self) -> int:
+        """1: a file per set and step; 2: per set; 3: per group."""
+        return self._native.level
+
+    @property
+    def method(self) -> str:
+        """How elements go to files: "auto", "direct", "exchange" or "view"."""
+        return self._native.method
+
+    @property
+    def why(self) -> str:
+        """Why level and method are what they are, with the costs that were compared."""
+        return self._native.why
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the netCDF files that this job made for the group."""
+        return [str(path) for path in self._native.files]
+
+    def view(self, view: View, names: str | Sequence[str] | None = None) -> None:
+        """Says what this rank holds from now on: of all sets, or of those named.
+
+        NotFound for a set that the group has not. Whether the view fits is seen in the next call.
+        """
+        if names is not None:
+            names = [names] if isinstance(names, str) else list(names)
+        self._native.view(view, names)
+
+    def local_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of this rank's part of a set, by its view."""
+        return tuple(self._native.local_shape(name))
+
+    def write(self, name: str, step: int, values: ArrayLike) -> None:
+        """Writes a set at a step, each rank what it holds by its view.
+
+        `values` is an array of the view's local shape and the set's dtype, in either byte order and at any strides.
+        Nobody else sees it before ``job.flush()``; the job itself reads it. Written again, the step becomes a new
+        version. Conflict where ranks write one element with different bytes, or name different sets or steps;
+        Invalid for another shape or dtype, naming the rank. Then nothing of the write is left.
+        """
+        try:
+            step = _step(step)
+        except Error as error:
+            self._native.fail_write(str(name), 0, error)
+            raise
+        self._native.write(name, step, values)
+
+    def write_many(self, step: int, values: Mapping[str, ArrayLike]) -> None:
+        """Writes many sets at a step: a mapping of names to arrays, in one order on all ranks."""
+        for name, array in values.items():
+            self.write(name, step, array)
+
+    def read(
+        self, name: str, step: int, view: View | None = None, into: np.ndarray[Any, Any] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """What this rank holds of a set at a step, by `view` or else the view of the set.
+
+        Without a view one process has the whole array, several ranks nothing. `into` is a writable array of the
+        local shape and the set's dtype, at any strides, that is filled and returned. NotFound for a set or step that
+        is not there; Corrupt where the bytes in the file are not those that were written.
+        """
+        return self._native.read(name, _step(step), view, into)
+
+    def read_many(
+        self, step: int, names: Sequence[str] | None = None, view: View | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Many sets at a step, by name: those named, or all."""
+        return {name: self.read(name, step, view) for name in (self.names if names is None else names)}
+
+    def steps(self, name: str) -> list[int]:
+        """Steps at which a set was flushed and is whole, ascending."""
+        return self._native.steps(name)
+
+    def last_step(self) -> int | None:
+        """The newest step at which all sets were flushed and are whole; None where there is none."""
+        return self._native.last_step()
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.ArrayGroup {self.name!r} of run {self.job.run.name!r}: {', '.join(self.names)}>"
+
+
+class ArrayJob:
+    """The ranks of a communicator and the run that they write: made by ``store.arrays``. Its calls are collective.
+
+    ``with store.arrays(…) as job:`` flushes and closes at the end. An exception on one rank ends the job on all: what was
+    not flushed is gone, and the other ranks raise its error in the call that they are in or come to.
+    """
+
+    def __init__(self, store: Store, native: _ArrayJob, txn: str | None) -> None:
+        self.store = store
+        self._native = native
+        self._txn = txn
+
+    @property
+    def run(self) -> Run:
+        """The run. Its own calls are this rank's alone; a job writes attributes from one rank."""
+        from ._run import Run
+
+        project, name = self._native.run
+        return Run(self.store, name, project, self._txn)
+
+    @property
+    def rank(self) -> int:
+        """This rank's number."""
+        return self._native.rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._native.size
+
+    def group(
+        self,
+        name: str,
+        sets: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        dtype: DTypeLike = None,
+        shape: _Extents | None = None,
+        dims: Sequence[str | None] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        fill: Any = None,
+        order: Literal["C", "F"] = "C",
+        level: int | Literal["auto"] = "auto",
+        method: Literal["auto", "direct", "exchange", "view"] = "auto",
+    ) -> ArrayGroup:
+        """A group of sets, declared; or without `sets` as it was declared.
+
+        `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill`` where a
+        set has its own; a sequence of names takes `dtype` for all. `shape` is the global one; a first extent of None
+        is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what stands where no rank writes.
+        `attrs` are the group's. With ``order="F"`` the first dimension varies fastest in files, which then have the
+        dimensions in reverse, as netCDF's Fortran interface shows them.
+
+        `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs. `method` is
+        how elements go to files. Conflict where ranks, or an earlier declaration, say otherwise.
+        """
+        rows, wrong = None, None
+        properties = (0, "auto", "C", None)
+        if sets is not None:
+            try:
+                rows = _rows(sets, {"dtype": dtype, "shape": shape, "dims": dims, "fill": fill})
+                properties = (_level(level), str(method), str(order), None if attrs is None else dict(attrs))
+            except Exception as error:  # told to the ranks that are in the call already
+                rows, wrong = [], error
+        return ArrayGroup(self, self._native.group(str(name), rows, properties, wrong))
+
+    def flush(self) -> None:
+        """Makes all writes since the last flush durable and visible, or none of them: one commit."""
+        self._native.flush()
+
+    def discard(self) -> None:
+        """Forgets all writes since the last flush."""
+        self._native.discard()
+
+    def close(self) -> None:
+        """Flushes, and closes all files. Again it does nothing."""
+        self._native.close()
+
+    def report(self) -> JobReport:
+        """What this rank has done so far."""
+        *counts, seconds = self._native.report()
+        return JobReport(*counts, dict(seconds))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._native.leave(error)
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.ArrayJob of run {self.run.name!r}, rank {self.rank} of {self.size}>"
+
+
+def open_job(
+    store: Store,
+    name: str | None,
+    comm: Any,
+    project: str | None,
+    writers: int | None,
+    readers: int | None,
+    buffer: int,
+    txn: str | None,
+) -> ArrayJob:
+    """Opens a job; see ``Store.arrays``."""
+    native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, txn)
+    return ArrayJob(store, native, txn)
+
+
+def _step(step: Any) -> int:
+    try:
+        return operator.index(step)
+    except TypeError:
+        raise Invalid(f"step={step!r}", "steps are whole numbers", "argument") from None
+
+
+def _level(level: Any) -> int:
+    if level == "auto":
+        return 0
+    number = _step(level) if not isinstance(level, str) else -1
+    if number not in (1, 2, 3):
+        raise Invalid(
+            f"level={level!r}", '1: a file per set and step; 2: per set; 3: per group; or "auto"', "option"
+        )
+    return number
+
+
+def _rows(sets: Any, shared: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Name, dtype, extents, names of dimensions, attributes and the fill's bytes of each set."""
+    if isinstance(sets, str):
+        sets = [sets]
+    if not isinstance(sets, Mapping):
+        sets = {name: {} for name in sets}
+    if not sets:
+        raise Invalid("a group without sets", 'name some: {"p": "f8"}', "argument")
+    return [_row(name, own, shared) for name, own in sets.items()]
+
+
+def _row(name: Any, own: Any, shared: dict[str, Any]) -> tuple[Any, ...]:
+    import numpy as np
+
+    own = dict(own) if isinstance(own, Mapping) else {"dtype": own}
+    for word in own:
+        if word not in _PROPERTIES:
+            raise Invalid(f"set {name!r} with {word!r}", f"a set has {', '.join(_PROPERTIES)}", "argument")
+    said = shared | own
+    if said["dtype"] is None:
+        raise Invalid(f"set {name!r} has no dtype", 'give it one: {"p": "f8"}', "argument")
+    if said["shape"] is None:
+        raise Invalid(f"set {name!r} has no shape", "give shape= to the group, or to the set", "argument")
+    try:
+        dtype = np.dtype(said["dtype"])
+    except TypeError:
+        raise Invalid(f"set {name!r}: no dtype {said['dtype']!r}", "write it as numpy does", "dtype") from None
+    shape = said["shape"]
+    shape = [shape] if shape is None or not hasattr(shape, "__iter__") else list(shape)
+    extents = [None if extent is None else _extent(name, extent) for extent in shape]
+    dims = said["dims"]
+    dims = [] if dims is None else [dims] if isinstance(dims, str) else [d if d is None else str(d) for d in dims]
+    fill = said["fill"]
+    if fill is not None:
+        fill = np.asarray(fill, dtype.newbyteorder("=")).tobytes()
+    attrs = said.get("attrs")
+    return str(name), dtype.str, extents, dims, None if attrs is None else dict(attrs), fill
+
+
+def _extent(name: Any, extent: Any) -> int:
+    number = _step(extent)
+    if number < 0:
+        raise Invalid(f"set {name!r}: an extent of {number}", "extents are counts, or None", "argument")
+    return number

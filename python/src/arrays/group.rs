@@ -1,0 +1,177 @@
+//! A group of a job.
+
+use std::path::PathBuf;
+
+use fieldstone::arrays::{ArrayGroup, Memory, MemoryMut, ReadRequest, View};
+use pyo3::prelude::*;
+
+use super::local;
+use crate::container::{PyView, told};
+use crate::data::{NewArray, Strided, dtype_object};
+use crate::errors::Raise;
+use crate::log::Waiting as _;
+
+/// Sets that ranks write and read.
+#[pyclass(frozen, name = "_ArrayGroup", module = "fieldstone._native")]
+pub struct PyArrayGroup {
+    group: ArrayGroup,
+}
+
+impl PyArrayGroup {
+    pub fn new(group: ArrayGroup) -> PyArrayGroup {
+        PyArrayGroup { group }
+    }
+}
+
+/// Name, dtype, extents and names of dimensions of a set.
+type SetShown = (String, Py<PyAny>, Vec<Option<u64>>, Vec<String>);
+
+#[pymethods]
+impl PyArrayGroup {
+    #[getter]
+    fn name(&self) -> &str {
+        self.group.name()
+    }
+
+    /// Its sets, in their order.
+    fn sets(&self, py: Python<'_>) -> PyResult<Vec<SetShown>> {
+        let shown = |set: &fieldstone::catalog::ArraySet| {
+            let dtype = dtype_object(py, set.dtype.to_native())?;
+            Ok((set.variable.name.clone(), dtype, set.shape.clone(), set.dims.clone()))
+        };
+        self.group.sets().iter().map(shown).collect()
+    }
+
+    #[getter]
+    fn level(&self) -> u8 {
+        self.group.level()
+    }
+
+    #[getter]
+    fn method(&self) -> String {
+        self.group.method()
+    }
+
+    #[getter]
+    fn why(&self) -> String {
+        self.group.why()
+    }
+
+    #[getter]
+    fn files(&self) -> Vec<PathBuf> {
+        self.group.files()
+    }
+
+    fn view(&self, view: &Bound<'_, PyView>, names: Option<Vec<String>>) -> PyResult<()> {
+        let names: Option<Vec<&str>> = names.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        self.group.view(view.get().view(), names.as_deref()).or_raise()
+    }
+
+    fn write(&self, py: Python<'_>, name: &str, step: i64, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = local(py, Strided::new(values));
+        let memory = data.as_ref().map_err(fieldstone::Error::replicate).map(|data| Memory {
+            bytes: data.bytes(),
+            dtype: data.dtype,
+            shape: &data.shape,
+            strides: &data.strides,
+            origin: data.origin,
+        });
+        py.waiting(|| self.group.write(name, step, memory)).or_raise().map(drop)
+    }
+
+    /// What this rank found wrong before a write, told to the others.
+    fn fail_write(&self, py: Python<'_>, name: &str, step: i64, wrong: &Bound<'_, PyAny>) -> PyResult<()> {
+        let error = told(py, &PyErr::from_value(wrong.clone())).0;
+        py.waiting(|| self.group.write(name, step, Err(error))).or_raise().map(drop)
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        step: i64,
+        view: Option<&Bound<'_, PyView>>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let view: Option<&View> = view.map(|view| view.get().view());
+        let request = py.waiting(|| self.group.begin_read(name, step, view)).or_raise()?;
+        match into {
+            Some(array) => {
+                let target = local(py, Strided::writable(&array));
+                self.fill(py, &request, target)?;
+                Ok(array)
+            }
+            None => {
+                let dtype = request.dtype().to_native();
+                let made = local(py, NewArray::new(py, dtype, request.local_shape()));
+                self.fill_new(py, &request, made)
+            }
+        }
+    }
+
+    fn steps(&self, py: Python<'_>, name: &str) -> PyResult<Vec<i64>> {
+        py.waiting(|| self.group.steps(name)).or_raise()
+    }
+
+    fn last_step(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        py.waiting(|| self.group.last_step()).or_raise()
+    }
+
+    fn local_shape(&self, name: &str) -> PyResult<Vec<u64>> {
+        self.group.local_shape(name).or_raise()
+    }
+}
+
+impl PyArrayGroup {
+    /// Reads into the caller's array.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        request: &ReadRequest,
+        target: fieldstone::Result<Strided<'_>>,
+    ) -> PyResult<()> {
+        let mut target = target;
+        let memory = match &mut target {
+            Ok(target) => {
+                let (dtype, origin) = (target.dtype, target.origin);
+                let (shape, strides) = (target.shape.clone(), target.strides.clone());
+                local(py, target.bytes_mut()).map(|bytes| (bytes, dtype, shape, strides, origin))
+            }
+            Err(error) => Err(error.replicate()),
+        };
+        let read = py.waiting(|| match memory {
+            Ok((bytes, dtype, shape, strides, origin)) => {
+                let memory = MemoryMut { bytes, dtype, shape: &shape, strides: &strides, origin };
+                self.group.read(request, Ok(memory))
+            }
+            Err(error) => self.group.read(request, Err(error)),
+        });
+        read.or_raise().map(drop)
+    }
+
+    /// Reads into a new array, which is given back.
+    fn fill_new<'py>(
+        &self,
+        py: Python<'py>,
+        request: &ReadRequest,
+        made: fieldstone::Result<NewArray<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                let failed = py.waiting(|| self.group.read(request, Err(error)));
+                failed.or_raise()?;
+                return Err(crate::errors::exception(fieldstone::Error::internal("a failed read went on")));
+            }
+        };
+        let dtype = request.dtype().to_native();
+        let shape = request.local_shape();
+        let strides = fieldstone::arrays::dense_strides(dtype, shape);
+        let bytes = made.bytes();
+        // A halo beyond the array, and entries that name no element, are not read.
+        bytes.fill(0);
+        let memory = MemoryMut { bytes, dtype, shape, strides: &strides, origin: 0 };
+        py.waiting(|| self.group.read(request, Ok(memory))).or_raise()?;
+        Ok(made.done())
+    }
+}

@@ -1,0 +1,166 @@
+//! Distributed arrays: jobs and their groups, as the classes of `fieldstone._arrays` call them.
+//!
+//! All calls are collective: what is wrong with an argument on one rank is handed to the facade, which tells all ranks.
+
+mod group;
+
+use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions};
+use fieldstone::catalog::StorageOrder;
+use fieldstone::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+pub use group::PyArrayGroup;
+
+use crate::catalog::values;
+use crate::comm::comm_from_python;
+use crate::container::told;
+use crate::data;
+use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
+use crate::store::{Store, transaction};
+
+/// Name, dtype, extents, names of dimensions, attributes, and the bytes of a fill.
+type SetRow<'py> = (
+    String,
+    Bound<'py, PyAny>,
+    Vec<Option<u64>>,
+    Vec<Option<String>>,
+    Option<Bound<'py, PyDict>>,
+    Option<Vec<u8>>,
+);
+
+/// Level (0: auto), method, order, attributes.
+type GroupRow<'py> = (u64, String, String, Option<Bound<'py, PyDict>>);
+
+/// What failed on this rank, as all ranks are told it.
+fn local<T>(py: Python<'_>, found: PyResult<T>) -> Result<T> {
+    found.map_err(|raised| told(py, &raised).0)
+}
+
+/// The ranks of a job and the run that they write.
+#[pyclass(frozen, name = "_ArrayJob", module = "fieldstone._native")]
+pub struct PyArrayJob {
+    job: ArrayJob,
+}
+
+/// Opens a job of a store. `comm` is mpi4py's communicator, or None for this process alone.
+#[pyfunction]
+#[pyo3(name = "_open_arrays")]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+pub fn open_arrays(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    name: Option<&str>,
+    comm: &Bound<'_, PyAny>,
+    project: Option<String>,
+    writers: Option<usize>,
+    readers: Option<usize>,
+    buffer: usize,
+    txn: Option<&str>,
+) -> PyResult<PyArrayJob> {
+    let handle = store.get().handle()?;
+    let comm = comm_from_python(comm)?;
+    let options = JobOptions {
+        project: project.unwrap_or_default(),
+        writers,
+        readers,
+        buffer,
+        transaction: transaction(txn)?,
+    };
+    let job = py.waiting(|| ArrayJob::open(&handle, Some(comm), name, &options)).or_raise()?;
+    Ok(PyArrayJob { job })
+}
+
+fn set(row: SetRow<'_>) -> PyResult<SetOptions> {
+    let (name, dtype, shape, dims, attrs, fill) = row;
+    let attrs = values::named(attrs.as_ref(), "attrs")?;
+    Ok(SetOptions { name, dtype: data::parse_dtype(&dtype)?, shape, dims, attrs, fill })
+}
+
+fn options(sets: Vec<SetRow<'_>>, (level, method, order, attrs): GroupRow<'_>) -> PyResult<GroupOptions> {
+    Ok(GroupOptions {
+        sets: sets.into_iter().map(set).collect::<PyResult<_>>()?,
+        level: if level == 0 { LevelChoice::Auto } else { LevelChoice::number(level).or_raise()? },
+        method: Method::parse(&method).or_raise()?,
+        order: match order.as_str() {
+            "C" => StorageOrder::C,
+            "F" => StorageOrder::Fortran,
+            _ => return Err(invalid(format!("order={order:?}"), "give \"C\" or \"F\"")),
+        },
+        attrs: values::named(attrs.as_ref(), "attrs")?,
+    })
+}
+
+#[pymethods]
+impl PyArrayJob {
+    /// Project and name of the run.
+    #[getter]
+    fn run(&self) -> (String, String) {
+        let run = self.job.run();
+        (run.name().project.clone(), run.name().name.clone())
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.job.rank()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.job.size()
+    }
+
+    /// A group: declared, or without sets as it was declared. `wrong` is what this rank found wrong before.
+    fn group(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        sets: Option<Vec<SetRow<'_>>>,
+        properties: GroupRow<'_>,
+        wrong: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyArrayGroup> {
+        let found = match (wrong, sets) {
+            (Some(wrong), _) => Some(Err(told(py, &PyErr::from_value(wrong.clone())).0)),
+            (None, Some(sets)) => Some(local(py, options(sets, properties))),
+            (None, None) => None,
+        };
+        let group = py.waiting(|| match &found {
+            Some(options) => self.job.group_of(name, options.as_ref().map_err(Error::replicate)),
+            None => self.job.declared_group(name),
+        });
+        Ok(PyArrayGroup::new(group.or_raise()?))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.waiting(|| self.job.flush()).or_raise()
+    }
+
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        py.waiting(|| self.job.discard()).or_raise()
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.waiting(|| self.job.close()).or_raise()
+    }
+
+    /// The end of a block: closes the job, or after an exception ends it on all ranks.
+    fn leave(&self, py: Python<'_>, raised: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        match raised {
+            None => self.close(py),
+            Some(raised) => {
+                let error = told(py, &PyErr::from_value(raised.clone())).0;
+                py.waiting(|| self.job.abandon(error));
+                Ok(())
+            }
+        }
+    }
+
+    /// Exchanged, written, read, opened, plans, connections, seconds by phase.
+    #[allow(clippy::type_complexity, reason = "a row for Python")]
+    fn report(&self) -> (u64, u64, u64, u64, u64, u64, Vec<(&'static str, f64)>) {
+        let r = self.job.report();
+        let seconds = r.seconds.iter().map(|(phase, spent)| (phase.word(), *spent)).collect();
+        (r.exchanged, r.written, r.read, r.opened, r.plans, r.connections, seconds)
+    }
+}
