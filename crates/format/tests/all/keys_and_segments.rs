@@ -144,9 +144,13 @@ fn value(commit: u64, ordinal: u64) -> Vec<u8> {
 
 /// Builds the segment of one commit out of keys, which may repeat.
 fn build(keys: &[Vec<u8>], commit: CommitInfo) -> (Vec<u8>, SegmentRef) {
+    build_as(1, keys, commit)
+}
+
+fn build_as(version: u32, keys: &[Vec<u8>], commit: CommitInfo) -> (Vec<u8>, SegmentRef) {
     let mut items: Vec<(&Vec<u8>, u64)> = keys.iter().zip(0..).collect();
     items.sort_by(|a, b| a.0.cmp(b.0).then(b.1.cmp(&a.1)));
-    let mut builder = SegmentBuilder::new();
+    let mut builder = SegmentBuilder::of(version);
     for (key, ordinal) in items {
         let value = value(0, ordinal);
         builder.push(key, &value, 0, Entry::decode(&value).unwrap().length).unwrap();
@@ -199,7 +203,7 @@ proptest! {
             infos.push(info);
             let keys: Vec<Vec<u8>> = keys.into_iter().map(|(dataset, step)| step_key(dataset, step)).collect();
             model.extend(keys.iter().cloned().zip(0u64..).map(|(key, ordinal)| (key, index, ordinal)));
-            segments.push(build(&keys, info));
+            segments.push(build_as(1 + u32::from(info.time % 2 == 0), &keys, info));
         }
         model.sort_by(|a, b| a.0.cmp(&b.0).then((b.1, b.2).cmp(&(a.1, a.2))));
         let expected: Entries = model.iter().map(|(key, commit, n)| (key.clone(), value_of(*commit, *n))).collect();
@@ -215,6 +219,7 @@ proptest! {
         prop_assert_eq!((segment.weight, segment.entries), (segments.len() as u64, expected.len() as u64));
         let (meta, entries) = read_segment(&bytes, &segment, 0).unwrap();
         prop_assert_eq!(&meta.commits, &infos);
+        prop_assert_eq!(meta.version == 2, infos.iter().any(|info| info.time % 2 == 0));
         prop_assert_eq!(&entries, &expected);
         prop_assert_eq!((&meta.first_key, &meta.last_key), (&entries[0].0, &entries[entries.len() - 1].0));
         for (i, (key, ..)) in entries.iter().enumerate() {

@@ -32,6 +32,7 @@ fn key() -> Vec<u8> {
 /// A log with one commit of one field of five bytes.
 fn log() -> Vec<u8> {
     let mut log = LogHeader {
+        version: 1,
         writer: id(0x00),
         store: id(0x10),
         created: STAMP as i64,

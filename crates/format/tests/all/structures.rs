@@ -8,8 +8,8 @@ use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::bytes::{Cursor, Put};
 use fieldstone_format::entry::Entry;
 use fieldstone_format::log::{
-    CommitRecord, Decision, FOOT, FrameInfo, HEAD, LogHeader, Prepared, Section, SideRecord, decode_side,
-    encode_frame, encode_side,
+    CommitRecord, Decision, Envelope, FOOT, FrameInfo, HEAD, LogHeader, Prepared, Section, SideRecord,
+    decode_side, encode_frame, encode_side,
 };
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::SegmentRef;
@@ -24,11 +24,11 @@ fn corrupt(text: &str) -> Error {
 }
 
 fn header() -> impl Strategy<Value = LogHeader> {
-    let who = (id(), id(), any::<i64>(), any::<u32>(), any::<u32>());
+    let who = (id(), id(), any::<i64>(), any::<u32>(), any::<u32>(), 1..=2u32);
     (who, [text(), text(), text(), text()], vec((id(), number()), 0..3)).prop_map(|(who, texts, sealed)| {
         let [host, user, program, schema] = texts;
-        let (writer, store, created, uid, process) = who;
-        LogHeader { writer, store, created, uid, process, host, user, program, schema, sealed }
+        let (writer, store, created, uid, process, version) = who;
+        LogHeader { version, writer, store, created, uid, process, host, user, program, schema, sealed }
     })
 }
 
@@ -182,6 +182,7 @@ proptest! {
     #[test]
     fn a_frame_comes_back_and_shows_damage(
         mut record in record(),
+        version in 1..=2u32,
         offset in 0..1u64 << 60,
         body in vec(any::<u8>(), 0..40),
         side in 0..40usize,
@@ -193,8 +194,18 @@ proptest! {
             crc: crc(&body[body.len() - side..]),
         };
         record.side_count = 1;
-        let (bytes, hash) = encode_frame(offset, &record, &body);
-        prop_assert_eq!(FrameInfo::decode_head(&bytes, offset).unwrap().hash, hash);
+        let Envelope { head, record: encoded, foot, ends } = Envelope::new(version, offset, &record, &[&body]);
+        let bytes = [&head[..], &body, &encoded, &encoded, &foot].concat();
+        prop_assert_eq!(FrameInfo::decode_head(&bytes, offset).unwrap(), ends);
+        prop_assert_eq!(u32::from(ends.version), version);
+        if version == 1 {
+            prop_assert_eq!(encode_frame(offset, &record, &body), (bytes.clone(), ends.hash));
+        }
+        for unknown in [0, 3] {
+            let Envelope { head, foot, .. } = Envelope::new(unknown, offset, &record, &[&body]);
+            prop_assert!(FrameInfo::decode_head(&head, offset).is_err());
+            prop_assert!(FrameInfo::decode_foot(&foot, offset + bytes.len() as u64).is_err());
+        }
         prop_assert_eq!(&read_frame(&bytes, offset).unwrap(), &record);
         prop_assert!(FrameInfo::decode_head(&bytes, offset + 1).is_err(), "a frame that was copied elsewhere");
         damage_is_seen(&bytes, |bytes| read_frame(bytes, offset));
@@ -241,7 +252,7 @@ proptest! {
 
     #[test]
     fn another_version_is_told_from_damage(header in header(), slot in slot(), marker in (id(), text())) {
-        for version in [0, 2, 0xffff] {
+        for version in [0, 3, 0xffff] {
             let mut bytes = header.encode();
             let sum = bytes.len() - 4;
             bytes[16..20].copy_from_slice(&u32::to_le_bytes(version));
@@ -399,5 +410,30 @@ fn entries_that_contradict_themselves_are_refused() {
     refused(&[0, 0, 2, 0, 0], "opaque bytes without a place");
     refused(&[0, 0, 2, 2, 4, 1, b'a', 0, 0, 0, 0], "fewer bytes in line than the length");
     refused(&[0, 0, 2, 5, 9], "an unknown location");
+    // Two elements of 8 bytes at 5 of a file of the store, in one block, whose list is cut away.
+    let stored = |path: &[u8], rest: &[u8]| {
+        let location = [&[1, 2, 0, 0, 7, path.len() as u8][..], path, rest, &[16, 1, 2, 3, 4, 0, 0]].concat();
+        created(b"<f8", 3, 16, &location)
+    };
+    Entry::decode(&stored(b"arrays/r/x.nc", &[5, 0, 0])).unwrap();
+    Entry::decode(&stored(b"arrays/r/x.nc", &[5, 16, 2])).unwrap();
+    for path in ["", "/etc/x", "../x", "a/../../x", "a//b", "a/./b", "a/", "a\0b", "."] {
+        refused(&stored(path.as_bytes(), &[5, 0, 0]), "a path that leaves the store's folder, or is none");
+    }
+    refused(&stored(b"\xff", &[5, 0, 0]), "a path that is no text");
+    refused(&stored(b"x.nc", &[5, 8, 0]), "fewer blocks than their size makes");
+    refused(&stored(b"x.nc", &[5, 20, 0]), "blocks that are not cut between elements");
+    refused(&stored(b"x.nc", &[5, 0, 3]), "more holes than elements");
+    let far = [&[0xff; 9][..], &[1, 0, 0]].concat();
+    refused(&stored(b"x.nc", &far), "an array that ends beyond 64 bits");
+    let tail =
+        |array: &[u8]| [array, &[7, 4, b'x', b'.', b'n', b'c', 5, 0, 0, 16, 1, 2, 3, 4, 0, 0]].concat();
+    Entry::decode(&created(b"<f8", 3, 16, &tail(&[1, 2, 0, 0]))).unwrap();
+    refused(&created(b"<f8", 1, 16, &tail(&[1, 2, 0, 0])), "a file of the store without a generation");
+    refused(&created(b"<f8", 3, 24, &tail(&[1, 2, 0, 0])), "another length than the shape's");
+    refused(&created(b"<f8", 5, 16, &tail(&[1, 2, 0, 2, 0, 0])), "a piece in a file of the store");
+    refused(&created(b"<f8", 11, 16, &tail(&[1, 2, 2, 0, 0])), "chunks in a file of the store");
+    refused(&[&[0, 0, 2, 16][..], &tail(&[])].concat(), "opaque bytes in a file of the store");
+    refused(&created(b"<f8", 3, 0, &[1, 0, 0, 0, 7, 1, b'x', 5, 0, 0]), "no elements in a file of the store");
     refused(&[0, 0, 32, 5, 0], "an unknown flag");
 }

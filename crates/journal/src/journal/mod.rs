@@ -26,7 +26,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
-use fieldstone_format::{FORMAT_VERSION, Id};
+use fieldstone_format::{FIRST_VERSION, FORMAT_VERSION, Id};
 use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
@@ -292,7 +292,7 @@ impl Journal {
         // J-17: reading goes on without what is of another version, writing does not.
         let Some(first) = marker.as_ref().or(snapshot.foreign.first()) else { return Ok(()) };
         Err(Code::LaterStore.error(format!(
-            "the store at {} holds {first}; this release knows version {FORMAT_VERSION} and does not write beside others",
+            "the store at {} holds {first}; this release knows versions {FIRST_VERSION} to {FORMAT_VERSION} and does not write beside others",
             self.options.url
         ))
         .with_hint("write with a release that knows all versions in the store; reading goes on here"))

@@ -19,6 +19,7 @@
 //! | `versions` | older versions, read as they were |
 //! | `removals` | removals by request and by version |
 //! | `external` | bytes in files outside |
+//! | `stored` | arrays in files of the store |
 //! | `refusals` | what is refused, and how |
 //!
 //! Every implementation shows all of them, also one that wraps another or stands at the far end of a
@@ -59,6 +60,7 @@ mod keys;
 mod refusals;
 mod removals;
 mod requests;
+mod stored;
 mod transactions;
 mod versions;
 mod visibility;
@@ -128,6 +130,12 @@ pub trait Harness: Sync {
     /// Puts a file beside the store, for every process to see, in place of one of that name; `None`
     /// takes it away. Returns its path.
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf>;
+
+    /// As [`source`](Self::source), for a file in the store's folder, whose path within it is `name`. `None`
+    /// where the store has no folder in which others can write.
+    fn inside(&self, _name: &str, _content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
 
     /// Lets a moment pass, in which a weak system shows others some of what was flushed.
     fn pass(&self) {}
@@ -213,6 +221,10 @@ macro_rules! behaviours {
             external:
                 external_fields_read_like_others, external_arrays_of_every_layout, external_bytes_and_ranges,
                 a_changed_source_is_corrupt, external_fields_in_transactions, wrong_external_places;
+            stored:
+                stored_arrays_read_like_others, stored_arrays_of_every_layout, stored_arrays_with_holes,
+                a_damaged_file_of_the_store_is_corrupt, stored_arrays_in_transactions_and_versions,
+                logs_of_both_versions_are_read_together, wrong_stored_places;
             refusals:
                 b19_wrong_keys_and_requests, b32_reading_only, no_store_is_not_found, existing_store_conflicts,
                 another_schema_conflicts, wrong_values, wrong_boxes;

@@ -57,6 +57,10 @@ impl Harness for Posix {
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&Env::real(), self.0.path().join(name), content)
     }
+
+    fn inside(&self, name: &str, content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        self.source(&format!("store/{name}"), content).map(Some)
+    }
 }
 
 /// The store behind `memory:`.
@@ -83,6 +87,10 @@ impl Harness for Memory {
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         put_file(&self.0, Path::new("/").join(name), content)
+    }
+
+    fn inside(&self, name: &str, content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        self.source(&format!("store/{name}"), content).map(Some)
     }
 }
 
@@ -172,6 +180,10 @@ impl Harness for Shared {
         let path = put_file(&self.world.process(self.hosts[0]), Path::new("/shared").join(name), content);
         self.settle();
         path
+    }
+
+    fn inside(&self, name: &str, content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        self.source(&format!("store/{name}"), content).map(Some)
     }
 
     fn pass(&self) {
@@ -276,6 +288,10 @@ impl Harness for Filtered {
 
     fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
         self.beneath.source(name, content)
+    }
+
+    fn inside(&self, name: &str, content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        self.beneath.inside(name, content)
     }
 }
 

@@ -51,6 +51,7 @@ fn store_id(world: &SimWorld) -> Id {
 /// Bob makes a log with one commit of his own making.
 fn forge(world: &SimWorld, writer: Id, record: CommitRecord) {
     let header = LogHeader {
+        version: 1,
         writer,
         store: store_id(world),
         created: 0,

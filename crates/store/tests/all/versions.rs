@@ -42,7 +42,7 @@ fn world() -> (SimWorld, Store, PathBuf) {
 
 /// Puts the log of another release beside the one that is there; its name.
 fn newer_log(world: &SimWorld, log: &Path) -> String {
-    let mut bytes = header(&world.read(log).unwrap(), 2);
+    let mut bytes = header(&world.read(log).unwrap(), 3);
     bytes.extend_from_slice(b"what a later release writes");
     let name = "logs/0123456789abcdef0123456789abcdef.log";
     place(world, &Path::new(ROOT).join(name), &bytes);
@@ -91,11 +91,11 @@ fn a_log_of_a_later_version_is_named_and_nothing_is_written_beside_it() {
     let name = newer_log(&world, &log);
     let report = open(&world, "b").verify(&Request::new()).unwrap();
     let found = report.damaged.iter().find(|damage| damage.file == name).expect("the log is not reported");
-    assert!(found.why.contains("format version 2"), "{}", found.why);
+    assert!(found.why.contains("format version 3"), "{}", found.why);
     let problems = store.status().unwrap().problems;
-    assert!(problems.iter().any(|p| p.contains(&name) && p.contains("version 2")), "{problems:?}");
+    assert!(problems.iter().any(|p| p.contains(&name) && p.contains("version 3")), "{problems:?}");
     assert!(store.journal().feed().unwrap().problems().iter().any(|problem| problem.file == name));
-    reads_and_does_not_write(&world, &store, &[&name, "version 2", "version 1"]);
+    reads_and_does_not_write(&world, &store, &[&name, "version 3", "versions 1 to 2"]);
     // Once it is gone, writing goes on.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();
     store.flush(None).unwrap();
@@ -174,7 +174,7 @@ fn a_store_of_version_0_is_refused_by_name() {
 #[test]
 fn a_header_whose_version_is_damaged_is_no_other_version() {
     let (world, _, log) = world();
-    let torn = header(&world.read(&log).unwrap(), 2)[..60].to_vec();
+    let torn = header(&world.read(&log).unwrap(), 3)[..60].to_vec();
     world.flip(&log, 16, 0xff).unwrap();
     let store = open(&world, "a");
     assert_eq!(get(&store, "run=a,variable=t").unwrap(), b"kept");

@@ -9,7 +9,7 @@ use fieldstone_core::key::{FieldKey, KeyValue, Level};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
-use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, EntryId, External, Location};
+use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, EntryId, External, Grown, Location};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -148,6 +148,29 @@ fn external(length: u64, count: u64, arrays: bool, size: u64) -> impl Strategy<V
     )
 }
 
+/// Whole arrays of some elements in a file of the store.
+fn grown() -> impl Strategy<Value = Entry> {
+    let dims = vec(1..9u64, 0..4);
+    let numbers = (number(), number(), 0..1u64 << 40, 0..5u64, number());
+    (dims, dtype(), any::<bool>(), summary(), numbers).prop_flat_map(
+        |(shape, dtype, filled, summary, numbers)| {
+            let (commit, ordinal, offset, elements, holes) = numbers;
+            let (count, item) = (shape.iter().product::<u64>(), dtype.size() as u64);
+            let (length, size) = (count * item, elements * item);
+            let n = if size == 0 { 1 } else { length.div_ceil(size) };
+            let fill = filled.then(|| dtype.default_fill());
+            let info = ArrayInfo { dtype, shape, piece: None, chunk: None, fill, summary };
+            ("[a-z]{1,4}(/[a-z.]{3,9}x){0,2}", blocks(n, true, 0)).prop_map(move |(path, listed)| {
+                let Location::Blocks { file, blocks, .. } = listed else { unreachable!() };
+                let file = if matches!(blocks, Blocks::Inline(_)) { 0 } else { file };
+                let holes = holes % (count + 1);
+                let location = Location::Grown(Box::new(Grown { path, offset, size, holes, file, blocks }));
+                Entry { commit, ordinal, generation: true, length, array: Some(info.clone()), location }
+            })
+        },
+    )
+}
+
 fn removal() -> impl Strategy<Value = Entry> {
     let id = (any::<[u8; 16]>(), number(), number());
     (number(), number(), option::of(id)).prop_map(|(commit, ordinal, only)| Entry {
@@ -245,5 +268,5 @@ fn array() -> impl Strategy<Value = Entry> {
 }
 
 pub fn entry() -> impl Strategy<Value = Entry> {
-    prop_oneof![opaque(), array(), removal()]
+    prop_oneof![opaque(), array(), grown(), removal()]
 }
