@@ -94,6 +94,10 @@ impl FieldSource for CapturedField {
         self.field.source().missing(limit)
     }
 
+    fn holes(&self) -> Result<u64> {
+        self.field.holes()
+    }
+
     fn chunks(&self) -> Option<Vec<u64>> {
         self.field.chunks()
     }

@@ -197,7 +197,8 @@ pub fn stored_arrays_with_holes(harness: &dyn Harness) -> Result<()> {
             names(&refused, "7 of its 24 elements");
             names(&refused, "step=0");
         }
-        assert_eq!(found.stored_array()?.map(|at| at.holes), Some(7));
+        assert_eq!((found.stored_array()?.map(|at| at.holes), found.holes()?), (Some(7), 7));
+        fails("boxes that were written", ErrorKind::NotFound, found.written());
         let lenient = found.lenient();
         assert_eq!(
             (lenient.read()?, lenient.read_box(Some(&row))?),
@@ -218,6 +219,7 @@ pub fn stored_arrays_with_holes(harness: &dyn Harness) -> Result<()> {
         let whole = field(&b, KEY)?;
         assert_eq!(whole.is_complete()?, row == 3);
         assert_eq!(whole.read().is_ok(), row == 3);
+        assert_eq!(whole.written().is_ok(), row == 3);
     }
     Ok(())
 }

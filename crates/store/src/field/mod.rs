@@ -198,9 +198,24 @@ impl Field {
         self.source.stored_array()
     }
 
-    /// Boxes that together hold every element which somebody wrote, and no other; they do not overlap.
+    /// How many elements nobody wrote of which nobody knows where they are.
+    pub fn holes(&self) -> Result<u64> {
+        self.source.holes()
+    }
+
+    /// Boxes that together hold every element which somebody wrote, and no other; they do not overlap. NotFound
+    /// where that is not known.
     pub fn written(&self) -> Result<Vec<IndexBox>> {
         let (_, shape) = self.array()?;
+        let unknown = self.holes()?;
+        if unknown > 0 {
+            return Err(Code::FieldIncomplete
+                .error(format!(
+                    "nobody has written {unknown} elements of {}, and where they are is not known",
+                    self.name()
+                ))
+                .with_hint("archive what a lenient read gives as a new version, which is whole"));
+        }
         let holes = self.source.missing(ALL)?;
         match holes.is_complete() {
             true => Ok(vec![IndexBox::whole(shape)?]),

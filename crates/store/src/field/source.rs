@@ -71,6 +71,12 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// Boxes outside of which every element was written, at most `limit` of them; none for opaque bytes.
     fn missing(&self, limit: usize) -> Result<Uncovered>;
 
+    /// How many elements nobody wrote of which nobody knows where they are: boxes in which they lie are
+    /// [`missing`](Self::missing).
+    fn holes(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     /// Extents of the chunks in which its newest part is stored; `None` for opaque bytes.
     fn chunks(&self) -> Option<Vec<u64>>;
 

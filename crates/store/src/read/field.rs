@@ -224,6 +224,13 @@ impl FieldSource for LocalField {
         }
     }
 
+    fn holes(&self) -> Result<u64> {
+        match self.versions.is_complete()? {
+            true => Ok(0),
+            false => Ok(self.versions.holes()),
+        }
+    }
+
     fn chunks(&self) -> Option<Vec<u64>> {
         let array = self.versions.newest().entry.array.as_ref()?;
         Some(array.chunk.clone().unwrap_or_else(|| match &array.piece {

@@ -175,6 +175,11 @@ impl Versions {
         uncovered(shape, &boxes, limit)
     }
 
+    /// How many elements of an array in a file of the store nobody wrote, whatever lies upon it.
+    pub fn holes(&self) -> u64 {
+        self.live().iter().map(|part| part.entry.location.holes()).max().unwrap_or(0)
+    }
+
     /// Whether it was archived whole: whatever lies upon it, every element is there.
     pub fn is_whole(&self) -> bool {
         let oldest = &self.live()[self.live - 1].entry;
@@ -191,7 +196,7 @@ impl Versions {
         if self.is_complete()? {
             return Ok(());
         }
-        let holes = self.live().iter().map(|part| part.entry.location.holes()).max().unwrap_or(0);
+        let holes = self.holes();
         if holes > 0 {
             let all = self.array()?.map_or(Ok(0), |(_, shape)| element_count(shape))?;
             return Err(Code::FieldIncomplete
