@@ -153,8 +153,8 @@ class Log(File):
             body = max(self.first, 4) - 4
             with parts_of(self.read(0, body, int.from_bytes(self.read(body, 4), "little")), "header") as c:
                 magic, (version, _length, owner) = c.take(16), c.get("IIi")
-                right = (magic, version, owner) == (b"FIELDSTONE-LOG\0\0", 1, writer)
-                self.other = version != 1
+                self.other = version not in (1, 2)
+                right = (magic, self.other, owner) == (b"FIELDSTONE-LOG\0\0", False, writer)
                 check(right, f"magic, writer, or version {version}")
                 _about, self.sealed = c.get("iQIItttt"), dict(c.list("iv"))
             self.lowest = self.first
@@ -164,12 +164,15 @@ class Log(File):
     def frame(self, at: int, end: int) -> Frame | None:
         """The frame that begins at an offset, by its head, or else ends at one, by its foot (4.2)."""
         head, foot = (os.pread(self.handle.fileno(), 52, max(place, 0)).ljust(52) for place in (at, end - 52))
-        found = [Frame(at, *struct.unpack_from("<QQ4I", head, 8))] if head[:8] == b"FSfr\1\0\0\0" else []
-        if foot[:8] == b"FSnd\1\0\0\0" and crc32c(foot[:48]) == int.from_bytes(foot[48:], "little"):
-            found.append(Frame(*struct.unpack_from("<QQQ4I", foot, 8)))
-        for f in found:
+        found = []
+        if head[:8] in (b"FSfr\1\0\0\0", b"FSfr\2\0\0\0"):
+            found = [(head[4:8], Frame(at, *struct.unpack_from("<QQ4I", head, 8)))]
+        known = foot[:8] in (b"FSnd\1\0\0\0", b"FSnd\2\0\0\0")
+        if known and crc32c(foot[:48]) == int.from_bytes(foot[48:], "little"):
+            found.append((foot[4:8], Frame(*struct.unpack_from("<QQQ4I", foot, 8))))
+        for version, f in found:
             room = self.lowest <= f.at <= self.end - f.length and f.length >= 92 + 2 * f.size
-            own = crc32c(b"FSfr\1\0\0\0" + struct.pack("<QQIIIQ", *f[1:6], f.at))
+            own = crc32c(b"FSfr" + version + struct.pack("<QQIIIQ", *f[1:6], f.at))
             if room and f.hash == own and (f.at == at or f.at + f.length == end):
                 with suppress(Damage):
                     return f if self.record(f) else None
@@ -225,7 +228,7 @@ def parse_key(data: bytes) -> tuple[dict[str, str], bytes]:
     return {keyword: value for keyword, value in key.items() if value is not None}, data[: ends[0]]
 
 
-def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple]) -> Entry:
+def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: int) -> Entry:
     """An entry (8). Opaque bytes become an array of bytes, without dtype, whose chunks are the blocks."""
     with parts_of(data, f"entry of {key!r}") as c:
         commit, ordinal, flags, length = c.get("vvBv")
@@ -253,12 +256,18 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple]) -> Entry:
             4: "bI",
             5: "vvvvI",
             6: "ivv" * (kind == 6 and c.one("f")),
+            7: "tvvv",
+            8: "tvvvvvvI",
         }
         place = c.get(form[kind])
+        if kind in (7, 8):
+            check(version >= 2 and flags & 15 == 3 and length, "file of the store: version, flags or length")
+            check(not {"", ".", ".."} & {*place[0].split("/")}, f"path {place[0]!r}")
+            check(place[2] % size == 0 and place[3] <= length // size, "file of the store: size or holes")
         if kind in (3, 5):  # as in kinds 1 and 2: file, offset, size
             place = (outside, 0, place[0], *place[1:])
         chunk = (place[2] or max(length, 1),) if kind in (1, 2, 3, 5) and not dtype else chunk
-        place = (kind, *place, *((c.take(len(data) - c.at),) if kind in (1, 3) else ()))
+        place = (kind, *place, *((c.take(len(data) - c.at),) if kind in (1, 3, 7) else ()))
         return Entry(log, key, *table[commit], ordinal, flags, dtype, size, shape, start, count, chunk, place)
 
 
@@ -324,7 +333,8 @@ class Store:
         check(2 * size <= length, "meta part of more than half of its run")
         self.sums += [(file, offset, size, crc), (file, second, size, crc)]
         with parts_of(file.read(offset, size, crc, second), f"{file.name}: run at {offset}") as c:
-            check(c.get("Bvv")[0] == 1, "version of the run")
+            version = c.get("Bvv")[0]
+            check(version in (1, 2), "version of the run")
             commits, sequence, stamp = [], 0, 0
             for growth, stamp_growth, _time in (c.get("vvv") for _ in range(c.one("v"))):
                 sequence, stamp = sequence + growth, stamp + stamp_growth
@@ -339,7 +349,7 @@ class Store:
             with self.noting((first, end)), parts_of(file.read(at, length, crc), f"{file.name} at {at}") as c:
                 entries = []
                 while c.at < length:
-                    entries.append(parse_entry(c.one("k"), c.one("b"), log, commits))
+                    entries.append(parse_entry(c.one("k"), c.one("b"), log, commits, version))
                 check(len(entries) == count, "number of entries")
                 self.entries += entries
             at += length
@@ -381,11 +391,22 @@ class Store:
         return {text: fields[key] for key, text in found.items() if fields[key]}
 
     def blocks(self, e: Entry) -> Iterator[tuple[tuple, tuple, bytes]]:
-        """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry."""
+        """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry. In a file of
+        the store: first element in C order and number of elements."""
         kind, *place = e.place
         if kind == 4:
             check(crc32c(place[0]) == place[1], "bytes in an entry are not as their checksum")
             yield e.start, e.count, place[0]
+        if kind in (7, 8):
+            path, at, step, _holes, *table = place
+            file, step = File(self.path, path), step or prod(e.count) * e.size
+            if kind == 8:
+                table = [self.file(e.log, table[0]).read(*table[1:])]
+            with parts_of(table[0], "list of blocks") as c:
+                for begin in range(0, length := prod(e.count) * e.size, step):
+                    (stored, crc, _), here = c.get("vIs"), min(step, length - begin)
+                    check(stored == here, f"a block of {stored} bytes in place of {here}")
+                    yield begin // e.size, here // e.size, file.read(at + begin, here, crc)
         if kind in (1, 2, 3, 5):
             (where, at, _), table = place[:3], place[3:]
             file = Outside(*where, prod(e.count) * e.size) if kind in (3, 5) else self.file(e.log, where)
@@ -414,13 +435,18 @@ class Store:
         for e in reversed(entries):
             check(e[7:10] == first[7:10], f"{key}: {e.log.name} and {first.log.name} disagree", RuntimeError)
             for start, count, raw in self.blocks(e):
+                if e.place[0] in (7, 8):  # a range of all its elements
+                    value[start * size : (start + count) * size] = raw
+                    written[start : start + count] = bytes([not e.place[4]]) * count
+                    continue
                 check(len(raw) == prod(count) * size, f"{key}: a block of {len(raw)} raw bytes")
                 row, outer = prod(count[-1:]), zip(start[:-1], count[:-1], strict=True)
                 for n, index in enumerate(product(*(range(a, a + n) for a, n in outer))):
                     at = sum(i * prod(e.shape[d + 1 :]) for d, i in enumerate(index + start[-1:]))
                     value[at * size : (at + row) * size] = raw[n * row * size : (n + 1) * row * size]
                     written[at : at + row] = b"\1" * row
-        check(all(written), f"{key}: {written.count(0)} elements are missing", LookupError)
+        holes = max(e.place[4] if e.place[0] in (7, 8) else 0 for e in entries)
+        check(all(written), f"{key}: {holes or written.count(0)} elements are missing", LookupError)
         return bytes(value)
 
     def verify(self) -> list[str]:

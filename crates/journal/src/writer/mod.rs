@@ -372,7 +372,8 @@ impl Writer {
 
     /// Sees that the log can say what a session's batch holds, while no commit is under way. A log has one
     /// version (J-30): where it is too old, this writer goes on in a new one, and what waits in any session and
-    /// names bytes of the old files is copied. After an error nothing has changed.
+    /// names bytes of the old files is copied. After an error nothing has changed, but for
+    /// what a failed data log lost, of which everybody learns.
     fn raise(&mut self, session: Option<Id>) -> Result<()> {
         let needed = self.sessions.get(&session).map_or(FIRST_VERSION, |own| own.batch.version());
         let old = match &self.log {
@@ -389,9 +390,9 @@ impl Writer {
         let bound: Vec<Option<Id>> = bound.map(|(id, _)| *id).collect();
         let (mut data, mut copied) = (None, Vec::new());
         if !bound.is_empty() {
-            if let Some(data) = &mut self.data {
-                // What it keeps in memory is to be read back.
-                data.unsynced()?;
+            // What it keeps in memory is to be read back; where that fails, it is lost.
+            if let Some(Err(e)) = self.data.as_mut().map(|data| data.unsynced()) {
+                return Err(self.fail(Failed::Flush(session), e));
             }
             let mut to = self.medium.data_log(new, 1)?;
             let read = |file, at, length| self.medium.read_vec(old.0, file, at, length);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
-use fieldstone_format::{FORMAT_VERSION, Id};
+use fieldstone_format::{FIRST_VERSION, Id};
 use fieldstone_journal::medium::Inspect;
 
 use crate::api::{Status, TransactionStatus, WriterStatus};
@@ -65,7 +65,7 @@ pub fn status(
     };
     Ok(Status {
         id: snapshot.logs.first().map(|log| log.header.store),
-        format: FORMAT_VERSION,
+        format: snapshot.logs.iter().map(|log| log.header.version).max().unwrap_or(FIRST_VERSION),
         version: snapshot.version().encode(),
         writers: snapshot.logs.iter().map(|log| writer(env, log, inspect, refresher)).collect(),
         transactions,

@@ -30,6 +30,7 @@ mod power_cut;
 mod settings;
 mod shared;
 mod side;
+mod stored;
 mod syncs;
 mod transactions;
 mod users;
