@@ -60,6 +60,22 @@ impl Element {
         self.size
     }
 
+    /// The strides in bytes of dense memory of this shape, in C order.
+    pub fn dense(self, shape: &[u64]) -> Vec<isize> {
+        let mut apart = self.size as isize;
+        let mut strides: Vec<isize> = shape
+            .iter()
+            .rev()
+            .map(|len| {
+                let stride = apart;
+                apart = apart.saturating_mul((*len).max(1) as isize);
+                stride
+            })
+            .collect();
+        strides.reverse();
+        strides
+    }
+
     /// Turns elements to the other order, in place.
     fn turn(self, bytes: &mut [u8]) {
         fn reverse<const N: usize>(bytes: &mut [u8]) {
@@ -146,21 +162,6 @@ impl MemoryLayout {
         Ok(MemoryLayout { element, origin, dims: if elements == 0 { Vec::new() } else { dims }, elements })
     }
 
-    fn dense(element: Element, shape: &[u64]) -> Vec<isize> {
-        let mut apart = element.size as isize;
-        let mut strides: Vec<isize> = shape
-            .iter()
-            .rev()
-            .map(|len| {
-                let stride = apart;
-                apart = apart.saturating_mul((*len).max(1) as isize);
-                stride
-            })
-            .collect();
-        strides.reverse();
-        strides
-    }
-
     fn is_dense(&self) -> bool {
         match self.dims[..] {
             [] => true,
@@ -206,7 +207,7 @@ impl<'a> Buffer<'a> {
     ///
     /// Errors: as of [`strided`](Buffer::strided).
     pub fn new(bytes: &'a [u8], element: Element, shape: &[u64]) -> Result<Buffer<'a>> {
-        Buffer::strided(bytes, element, shape, &MemoryLayout::dense(element, shape), 0)
+        Buffer::strided(bytes, element, shape, &element.dense(shape), 0)
     }
 
     /// Memory whose first element begins at byte `origin`, with strides in bytes.
@@ -220,6 +221,22 @@ impl<'a> Buffer<'a> {
         origin: usize,
     ) -> Result<Buffer<'a>> {
         Ok(Buffer { bytes, layout: MemoryLayout::new(bytes.len(), element, shape, strides, origin)? })
+    }
+
+    /// As [`strided`](Buffer::strided), of which the elements are counted in Fortran order: the same memory for an array
+    /// whose storage has the dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
+    ///
+    /// Errors: as of [`Buffer::strided`].
+    pub fn transposed(
+        bytes: &'a [u8],
+        element: Element,
+        shape: &[u64],
+        strides: &[isize],
+        origin: usize,
+    ) -> Result<Buffer<'a>> {
+        let shape: Vec<u64> = shape.iter().rev().copied().collect();
+        let strides: Vec<isize> = strides.iter().rev().copied().collect();
+        Buffer::strided(bytes, element, &shape, &strides, origin)
     }
 
     /// Its elements' type.
@@ -292,7 +309,7 @@ impl<'a> BufferMut<'a> {
     ///
     /// Errors: as of [`Buffer::strided`].
     pub fn new(bytes: &'a mut [u8], element: Element, shape: &[u64]) -> Result<BufferMut<'a>> {
-        BufferMut::strided(bytes, element, shape, &MemoryLayout::dense(element, shape), 0)
+        BufferMut::strided(bytes, element, shape, &element.dense(shape), 0)
     }
 
     /// Memory whose first element begins at byte `origin`, with strides in bytes.
@@ -307,6 +324,22 @@ impl<'a> BufferMut<'a> {
     ) -> Result<BufferMut<'a>> {
         let layout = MemoryLayout::new(bytes.len(), element, shape, strides, origin)?;
         Ok(BufferMut { bytes, layout })
+    }
+
+    /// As [`strided`](BufferMut::strided), of which the elements are counted in Fortran order: the same memory for an array
+    /// whose storage has the dimensions reversed (see [`LocalView::transposed`](super::view::LocalView::transposed)).
+    ///
+    /// Errors: as of [`Buffer::strided`].
+    pub fn transposed(
+        bytes: &'a mut [u8],
+        element: Element,
+        shape: &[u64],
+        strides: &[isize],
+        origin: usize,
+    ) -> Result<BufferMut<'a>> {
+        let shape: Vec<u64> = shape.iter().rev().copied().collect();
+        let strides: Vec<isize> = strides.iter().rev().copied().collect();
+        BufferMut::strided(bytes, element, &shape, &strides, origin)
     }
 
     /// Its elements' type.

@@ -24,15 +24,15 @@ const METHODS: [Method; 4] = [Method::Direct, Method::Exchange, Method::View, Me
 const PATH: &str = "/array.bin";
 
 /// A buffer of some strides: its bytes, the strides, where it begins.
-struct Strided {
-    bytes: Vec<u8>,
-    strides: Vec<isize>,
-    origin: usize,
+pub struct Strided {
+    pub bytes: Vec<u8>,
+    pub strides: Vec<isize>,
+    pub origin: usize,
 }
 
 impl Strided {
     /// Dense in C or Fortran order, with room between elements, or with reversed axes.
-    fn new(random: &mut Random, shape: &[u64], size: usize) -> Strided {
+    pub fn new(random: &mut Random, shape: &[u64], size: usize) -> Strided {
         let mut order: Vec<usize> = (0..shape.len()).rev().collect();
         if random.below(3) == 0 {
             order.reverse();
@@ -51,7 +51,7 @@ impl Strided {
     }
 
     /// Where each element begins, in C order.
-    fn offsets(&self, shape: &[u64]) -> Vec<usize> {
+    pub fn offsets(&self, shape: &[u64]) -> Vec<usize> {
         let mut offsets = vec![self.origin as isize];
         for (len, stride) in shape.iter().zip(&self.strides) {
             offsets =
@@ -62,7 +62,7 @@ impl Strided {
 }
 
 /// The bytes of element `at` in memory.
-fn value(at: u64, size: usize) -> Vec<u8> {
+pub fn value(at: u64, size: usize) -> Vec<u8> {
     (0..size).map(|n| (at as usize * 31 + n * 7 + at as usize / 256 + 1) as u8).collect()
 }
 
@@ -71,7 +71,7 @@ fn turned(mut bytes: Vec<u8>, swap: usize) -> Vec<u8> {
     bytes
 }
 
-fn contents(disk: &Arc<dyn Disk>) -> Vec<u8> {
+pub fn contents(disk: &Arc<dyn Disk>) -> Vec<u8> {
     let team = Team::new(Arc::new(SingleComm::new(disk.clone())));
     let file = team.open("open", Path::new(PATH), FileMode::Read).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -80,7 +80,7 @@ fn contents(disk: &Arc<dyn Disk>) -> Vec<u8> {
 }
 
 /// Puts `bytes` into a new file.
-fn disk_with(bytes: &[u8]) -> Arc<dyn Disk> {
+pub fn disk_with(bytes: &[u8]) -> Arc<dyn Disk> {
     let env: Env = SimWorld::memory();
     let team = Team::new(Arc::new(SingleComm::new(env.disk.clone())));
     let file = team.open("create", Path::new(PATH), FileMode::CreateNew).unwrap();
@@ -213,7 +213,7 @@ impl Case {
 }
 
 /// Runs `body` on so many ranks over the disk.
-fn on_ranks<T: Send>(
+pub fn on_ranks<T: Send>(
     ranks: usize,
     disk: &Arc<dyn Disk>,
     body: impl Fn(&TeamFile) -> Result<T> + Sync,

@@ -33,3 +33,4 @@ mod distributed;
 mod distributed_checked;
 mod distributed_files;
 mod distributed_model;
+mod distributed_order;

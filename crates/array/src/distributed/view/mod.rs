@@ -32,6 +32,7 @@ pub mod axis;
 pub mod footprint;
 mod resolve;
 
+use axis::ViewAxis;
 pub use footprint::{Footprint, Run, Runs};
 
 /// What of an array a rank holds.
@@ -127,6 +128,31 @@ impl View {
         }
     }
 
+    /// The view in words: what is the same on all ranks. `block 2x2x1 halo 1`, `cyclic 2x2 blocks 4x4`, `irregular`.
+    pub fn describe(&self) -> String {
+        let product = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+        let mut text = self.word().to_owned();
+        match &self.kind {
+            ViewKind::Grid { grid } => text += &format!(" {}", product(grid)),
+            ViewKind::Cyclic { grid, blocks } => {
+                text += &format!(" {} blocks {}", product(grid), product(blocks));
+            }
+            ViewKind::Block { .. } | ViewKind::Irregular { .. } | ViewKind::Joined { .. } => {}
+        }
+        match &self.halo {
+            Halo::All(0) => {}
+            Halo::All(width) => text += &format!(" halo {width}"),
+            Halo::Each(widths) => {
+                let each: Vec<String> = widths.iter().map(|(a, b)| format!("{a}/{b}")).collect();
+                text += &format!(" halo {}", each.join("x"));
+            }
+        }
+        if self.stride.iter().any(|stride| *stride != 1) {
+            text += &format!(" stride {}", product(&self.stride));
+        }
+        text
+    }
+
     /// How many indices of the first dimension this rank adds, where its extent is the sum over all ranks.
     pub fn joined_count(&self) -> Option<u64> {
         match self.kind {
@@ -186,6 +212,13 @@ fn largest(map: &[i64]) -> Option<u64> {
     map.iter().copied().max().and_then(|last| u64::try_from(last).ok())
 }
 
+/// Extents of an array, of the rank's memory, and what of them is taken: an axis each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AxisProduct {
+    shape: Vec<u64>,
+    axes: Vec<ViewAxis>,
+}
+
 /// A view of an array of known shape, on one rank. See the module's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalView {
@@ -194,9 +227,47 @@ pub struct LocalView {
     deal: u64,
     written: Option<Footprint>,
     read: Footprint,
+    /// What the footprints were made of: what is written, where that is another part, and what is read.
+    written_of: Option<AxisProduct>,
+    read_of: AxisProduct,
 }
 
 impl LocalView {
+    /// What is read, and what is written where that is another part, in an array of `shape`.
+    fn new(
+        shape: &[u64],
+        local_shape: Vec<u64>,
+        deal: u64,
+        read: Vec<ViewAxis>,
+        written: Option<Vec<ViewAxis>>,
+    ) -> LocalView {
+        let made = |axes: &Vec<ViewAxis>| Footprint::new(shape, &local_shape, axes.clone());
+        let of = |axes| AxisProduct { shape: shape.to_vec(), axes };
+        LocalView {
+            deal,
+            written: written.as_ref().map(made),
+            read: made(&read),
+            written_of: written.map(of),
+            read_of: of(read),
+            local_shape,
+        }
+    }
+
+    /// The same elements of an array whose storage has the dimensions reversed, as an array in Fortran order has; so are
+    /// those of the local shape. Memory is then counted in Fortran order: see
+    /// [`Buffer::transposed`](crate::distributed::buffer::Buffer::transposed). A map over all dimensions counts elements
+    /// as they are stored, and stays as it is.
+    pub fn transposed(&self) -> LocalView {
+        fn reversed<T: Clone>(list: &[T]) -> Vec<T> {
+            list.iter().rev().cloned().collect()
+        }
+        let AxisProduct { shape, axes } = &self.read_of;
+        // Of ranks that deal out an array one way and those that do it the other way nothing is known.
+        let deal = if self.deal == 0 { 0 } else { self.deal ^ 1 << 63 };
+        let written = self.written_of.as_ref().map(|written| reversed(&written.axes));
+        LocalView::new(&reversed(shape), reversed(&self.local_shape), deal, reversed(axes), written)
+    }
+
     /// The shape that this rank's memory has.
     pub fn local_shape(&self) -> &[u64] {
         &self.local_shape

@@ -4,7 +4,7 @@
 use fieldstone_core::{Code, Error, Result};
 
 use super::axis::ViewAxis;
-use super::{Footprint, Halo, LocalView, View, ViewKind};
+use super::{Halo, LocalView, View, ViewKind};
 
 pub(super) fn resolve(
     view: &View,
@@ -23,8 +23,7 @@ pub(super) fn resolve(
     let of = |axes: Vec<ViewAxis>| {
         let local_shape: Vec<u64> = axes.iter().map(ViewAxis::len).collect();
         product(&local_shape, "this rank's part")?;
-        let read = Footprint::new(shape, &local_shape, axes);
-        Ok(LocalView { local_shape, deal: 0, written: None, read })
+        Ok(LocalView::new(shape, local_shape, 0, axes, None))
     };
     match &view.kind {
         ViewKind::Block { start, count } => block(view, shape, start, count),
@@ -158,8 +157,8 @@ fn block(view: &View, shape: &[u64], start: &[u64], count: &[u64]) -> Result<Loc
         });
     }
     product(&local, "this rank's part")?;
-    let written = (own != all).then(|| Footprint::new(shape, &local, own));
-    Ok(LocalView { deal: 0, written, read: Footprint::new(shape, &local, all), local_shape: local })
+    let written = (own != all).then_some(own);
+    Ok(LocalView::new(shape, local, 0, all, written))
 }
 
 fn outside(dim: usize, start: u64, count: u64, step: u64, len: u64) -> Error {
@@ -210,11 +209,6 @@ fn irregular(
         };
         shape.iter().enumerate().map(axis).collect()
     };
-    let written = (owned < map.len()).then(|| Footprint::new(shape, &local, axes(owned)));
-    Ok(LocalView {
-        deal: 0,
-        written,
-        read: Footprint::new(shape, &local, axes(map.len())),
-        local_shape: local,
-    })
+    let written = (owned < map.len()).then(|| axes(owned));
+    Ok(LocalView::new(shape, local, 0, axes(map.len()), written))
 }
