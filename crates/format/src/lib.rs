@@ -16,6 +16,7 @@
 //! | [`grib`] | GRIB messages: where they are, their fields, what their headers say |
 //! | [`netcdf`] | netCDF classic files, and what the partitioned header shares with them |
 //! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
+//! | [`pio`] | decomposition files of ParallelIO |
 //! | [`catalog`] | side records of runs, steps, variables, tags and attributes |
 //! | [`graph`] | side records of vertices and relations |
 //! | [`graph_segment`] | segments of the view of the graph, and their list |
@@ -50,6 +51,7 @@ pub mod log;
 pub mod marker;
 pub mod netcdf;
 pub mod partitioned;
+pub mod pio;
 pub mod segment;
 pub mod side;
 pub mod value;

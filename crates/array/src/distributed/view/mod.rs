@@ -9,6 +9,7 @@
 //! | [`axis`] | the indices along one dimension: a range, blocks dealt out in turn, or a map |
 //! | [`footprint`] | the product of axes, as runs of elements |
 //! | `resolve` | the checks |
+//! | [`decomposition`] | views from decomposition files of ParallelIO |
 //!
 //! Invariants: elements are counted in C order, in the array and in memory; a footprint never names an element
 //! outside of the array or of memory; a regular one is a few words a dimension, however many elements it has.
@@ -29,6 +30,7 @@ use fieldstone_core::{Code, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub mod axis;
+pub mod decomposition;
 pub mod footprint;
 mod resolve;
 
