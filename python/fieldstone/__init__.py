@@ -68,7 +68,7 @@ from ._transaction import Transaction
 from ._transfer import copy, move
 from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
-from ._views import Moved, block, cyclic, irregular, joined
+from ._views import Moved, block, cyclic, irregular, joined, pio_decomposition
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     ArchiveReport,
@@ -186,6 +186,7 @@ __all__ = [
     "move",
     "open",
     "overlaps",
+    "pio_decomposition",
     "related",
     "to_store",
     "uniform",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,6 +118,15 @@ def joined(count: int) -> View:
     """`count` indices of the first dimension behind those of the lower ranks; its extent is the sum."""
     own = _numbers(count, "count")
     return _native._view_joined(own[0], _text("joined", {"count": own[0]}))
+
+
+def pio_decomposition(path: str | os.PathLike[str], comm: Any = None) -> View:
+    """This rank's part by a decomposition file of ParallelIO (text or classic netCDF): a map over all dimensions.
+
+    With `comm` all its ranks call it. The file may be of another number of tasks: they are dealt out in order,
+    as ``numpy.array_split`` does. Raises Corrupt where the file is damaged, naming the place.
+    """
+    return _native._view_decomposition(os.fspath(path), comm)
 
 
 def _text(name: str, shown: dict[str, Any]) -> str:

@@ -64,7 +64,9 @@ mod native {
     #[pymodule_export]
     use super::container::{PyContainer, PyVar, container_create, container_open};
     #[pymodule_export]
-    use super::container::{PyView, view_block, view_cyclic, view_irregular, view_joined};
+    use super::container::{
+        PyView, view_block, view_cyclic, view_decomposition, view_irregular, view_joined,
+    };
     #[pymodule_export]
     use super::context::PyMembership;
     #[pymodule_export]

@@ -108,3 +108,19 @@ def test_views_show_what_they_are():
     assert repr(fst.block((0, 1), (2, 3), halo=1)) == "block(start=(0, 1), count=(2, 3), halo=1)"
     assert repr(fst.irregular([1, 2], owned=1)) == "irregular(map=<2 entries>, owned=1, dim=0)"
     assert (repr(fst.joined(3)), fst.cyclic((1,), (2,)).kind) == ("joined(count=3)", "cyclic")
+
+
+def test_decomposition_files_of_parallelio_are_views(file, tmp_path):
+    text = tmp_path / "decomp.dat"
+    text.write_text("version 2001 npes 2 ndims 2 \n6 5 \n0 2\n30 0 \n1 3\n1 2 3 \n\nstack\n")
+    view = fst.pio_decomposition(text)
+    assert repr(view) == "pio_decomposition(tasks=2, shape=[6, 5], map=<5 entries>)"
+    t = file["t"]
+    t.put(np.array([9, 8, 1, 2, 3], "f4"), view=view)
+    assert t[0, :3].tolist() == [1, 2, 3]
+    assert t[5, 4] == 9
+    text.write_text("version 2001 npes 2 ndims 2 \n6 5 \n0 2\n31 0 \n")
+    with pytest.raises(fst.Corrupt, match="`31` is beyond 30"):
+        fst.pio_decomposition(text)
+    with pytest.raises(fst.NotFound):
+        fst.pio_decomposition(tmp_path / "absent")

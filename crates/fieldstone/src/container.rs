@@ -50,6 +50,7 @@ pub mod look;
 pub mod views {
     pub use fieldstone_array::container::access::views::VarView;
     pub use fieldstone_array::distributed::plan::{Method, MoveReport, Settings};
+    pub use fieldstone_array::distributed::view::decomposition::Decomposition;
     pub use fieldstone_array::distributed::view::{Halo, View};
 }
 

@@ -25,7 +25,7 @@ use crate::sequence::Several;
 use columns::Columns;
 use variable::Shared;
 pub use variable::{PyVar, told};
-pub use views::{PyView, view_block, view_cyclic, view_irregular, view_joined};
+pub use views::{PyView, view_block, view_cyclic, view_decomposition, view_irregular, view_joined};
 
 /// How many objects are looked at together where all are.
 const PAGE: usize = 4096;

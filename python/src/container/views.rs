@@ -1,7 +1,10 @@
 //! Views: what a rank holds of a variable, and its elements from and to numpy arrays.
 
+use std::path::PathBuf;
+
 use fieldstone::container::NcType;
-use fieldstone::container::views::{Halo, Method, MoveReport, Settings, VarView, View};
+use fieldstone::container::views::{Decomposition, Halo, Method, MoveReport, Settings, VarView, View};
+use fieldstone::env::comm::Team;
 use fieldstone::{Code, DType, Result};
 use pyo3::prelude::*;
 
@@ -82,6 +85,17 @@ pub fn view_irregular(
 #[pyo3(name = "_view_joined")]
 pub fn view_joined(count: u64, text: String) -> PyView {
     PyView { view: View::joined(count), text }
+}
+
+/// This rank's part by a decomposition file of ParallelIO. Collective.
+#[pyfunction]
+#[pyo3(name = "_view_decomposition")]
+pub fn view_decomposition(py: Python<'_>, path: PathBuf, comm: &Bound<'_, PyAny>) -> PyResult<PyView> {
+    let comm = crate::comm::comm_from_python(comm)?;
+    let found = py.detach(|| Decomposition::read(&Team::new(comm), &path)).or_raise()?;
+    let (tasks, shape, entries) = (found.tasks, &found.shape, found.map.len());
+    let text = format!("pio_decomposition(tasks={tasks}, shape={shape:?}, map=<{entries} entries>)");
+    Ok(PyView { view: found.view(), text })
 }
 
 /// Method, buffer and owners, as Python gives them.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, Mode};
 use fieldstone_array::distributed::buffer::{Buffer, Element};
+use fieldstone_array::distributed::files::deferred::DeferredWriter;
 use fieldstone_array::distributed::files::group_files::{DurableSet, GroupFiles};
 use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_array::distributed::files::sets::SetDecl;
@@ -97,13 +98,17 @@ fn perform(comm: Arc<dyn Comm>, disk: &Arc<dyn Disk>, level: Level, acts: &[Act]
     let mut files =
         GroupFiles::new(team.clone(), disk.clone(), Path::new(FOLDER), "g", level, sets(), Attrs::default())?;
     let planner = Planner::new();
+    let writer = DeferredWriter::new(64);
     let (mut shown, mut waiting) = (Shown::new(), BTreeMap::new());
     for act in acts {
         match act {
             Act::Write(set, step, mark, extent) => {
                 let decl = &sets()[*set];
                 let varying = decl.is_varying().then_some(*extent);
-                let slot = files.slot(*set, *step, varying)?;
+                let slot = match mark % 3 {
+                    0 => files.slot(*set, *step, varying)?,
+                    _ => files.slot_deferred(*set, *step, varying, &writer)?,
+                };
                 let shape = shape_of(decl, *extent);
                 let grid = &[team.size() as u64, 1][..shape.len()];
                 let view = View::grid(grid).resolve(&shape, team.rank(), team.size())?;

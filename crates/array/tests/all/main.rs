@@ -32,6 +32,7 @@ mod container_views;
 mod distributed;
 mod distributed_checked;
 mod distributed_decomposition;
+mod distributed_deferred;
 mod distributed_files;
 mod distributed_model;
 mod distributed_order;

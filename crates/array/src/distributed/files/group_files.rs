@@ -8,6 +8,7 @@
 //! Invariants:
 //! * a file is made by this group and nobody else: one that is there is an error, and nothing is written into it;
 //! * all calls are collective, and what fails on one rank fails on all, naming it;
+//! * what was deferred is in its file before a flush, or anything that is done with the file in a call, goes on;
 //! * a file shows a step only after [`show`](GroupFiles::show), and then all of its variables at it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, paths, write};
 
+use super::deferred::{DeferredFile, DeferredWriter};
 use super::image::{Extent, FileImage};
 use super::organisation::{FilePlan, FileSlot, Level, Organisation, SlabMove};
 use super::sets::{SetDecl, SetVariable, check_together};
@@ -36,12 +38,23 @@ const NAME: usize = 120;
 #[derive(Debug)]
 struct OpenFile {
     file: TeamFile,
+    /// The layer that defers writes, once a write was.
+    deferred: Option<(TeamFile, Arc<DeferredFile>)>,
     name: String,
     image: FileImage,
     variables: Vec<SetVariable>,
     has_records: bool,
     /// Steps that it shows.
     shown: u64,
+}
+
+impl OpenFile {
+    /// What was deferred is written, and its errors are forgotten: it is given up.
+    fn forget_deferred(&self) {
+        if let Some((_, deferred)) = &self.deferred {
+            deferred.discard();
+        }
+    }
 }
 
 /// Where a set is written at a step.
@@ -52,6 +65,7 @@ pub struct WriteSlot {
     /// The elements of the set in it.
     pub array: FileArray,
     sums: Arc<SummedFile>,
+    deferred: Option<Arc<DeferredFile>>,
 }
 
 /// What a flush has made durable.
@@ -142,6 +156,29 @@ impl GroupFiles {
     /// extent of one that varies. What is written is reported by [`wrote`](Self::wrote); before a flush it may be
     /// written again in place, unless its extent has changed.
     pub fn slot(&mut self, set: usize, step: i64, extent: Option<u64>) -> Result<WriteSlot> {
+        self.slot_by(set, step, extent, None)
+    }
+
+    /// Collective: as [`slot`](Self::slot), of which `writer` makes the writes while the job goes on: those by offset, which
+    /// the methods direct and exchange make; what ranks write by a collective call is written in it. An error of the
+    /// writer's is raised by the next call.
+    pub fn slot_deferred(
+        &mut self,
+        set: usize,
+        step: i64,
+        extent: Option<u64>,
+        writer: &Arc<DeferredWriter>,
+    ) -> Result<WriteSlot> {
+        self.slot_by(set, step, extent, Some(writer))
+    }
+
+    fn slot_by(
+        &mut self,
+        set: usize,
+        step: i64,
+        extent: Option<u64>,
+        writer: Option<&Arc<DeferredWriter>>,
+    ) -> Result<WriteSlot> {
         let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"));
         let variable = known.and_then(|set| Ok((set.variable(extent)?.bytes, set.dtype.size() as u64)));
         let (bytes, size) = self.team.agree("slot", variable)?;
@@ -152,16 +189,61 @@ impl GroupFiles {
         if self.files.get(slot.file).is_none_or(Option::is_none) {
             self.make(slot.file, extent)?;
         }
-        let file = self.open(slot.file)?;
-        let place = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
+        let is_rewritten = self.written.contains_key(&(set, step));
+        let file = self.ready(slot.file, is_rewritten, writer)?;
+        let open = self.open(slot.file)?;
+        let deferred = open.deferred.as_ref().filter(|_| writer.is_some()).map(|(_, layer)| layer.clone());
+        let place = open.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
         let place = self.team.agree("slot", place)?;
-        let (file, sums) = SummedFile::over(&file.file, place, size);
-        Ok(WriteSlot { file, array: FileArray::dense(place.offset, size), sums })
+        let (file, sums) = SummedFile::over(&file, place, size);
+        Ok(WriteSlot { file, array: FileArray::dense(place.offset, size), sums, deferred })
+    }
+
+    /// Collective: what a slot of a file is written through.
+    fn ready(
+        &mut self,
+        number: usize,
+        is_rewritten: bool,
+        writer: Option<&Arc<DeferredWriter>>,
+    ) -> Result<TeamFile> {
+        let team = self.team.clone();
+        let open = self.open(number)?;
+        // Writes of several ranks are in no order: what is about to be replaced has to stand.
+        if let Some((_, deferred)) = open.deferred.as_ref().filter(|_| is_rewritten || writer.is_none()) {
+            open.file.visibility_barrier("slot", deferred.settle())?;
+        }
+        let Some(writer) = writer else { return Ok(open.file.clone()) };
+        if let Some((file, deferred)) = &open.deferred {
+            // What failed behind the last call is raised by this one, on all ranks.
+            team.agree("slot", deferred.check())?;
+            return Ok(file.clone());
+        }
+        let made = DeferredFile::over(&open.file, writer, &*self.disk, &self.folder.join(&open.name));
+        let made = team.agree("slot", made)?;
+        let file = made.0.clone();
+        if let Some(open) = self.files.get_mut(number).and_then(Option::as_mut) {
+            open.deferred = Some(made);
+        }
+        Ok(file)
+    }
+
+    /// Collective: returns when all that was deferred stands in its files, for ranks that are about to read it. What failed
+    /// is raised, and again by the flush.
+    pub fn settle(&self) -> Result<()> {
+        for open in self.files.iter().flatten() {
+            if let Some((_, deferred)) = &open.deferred {
+                open.file.visibility_barrier("settle", deferred.settle())?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes note that a slot was written by all ranks; `extent` is the first one of a set that varies. One that is not
     /// written has no bytes, and a flush fails.
     pub fn wrote(&mut self, (set, step): (usize, i64), extent: Option<u64>, slot: WriteSlot) {
+        if let Some(deferred) = &slot.deferred {
+            deferred.sync_soon();
+        }
         self.written.insert((set, step), Written { varying: extent, sums: slot.sums });
     }
 
@@ -192,6 +274,7 @@ impl GroupFiles {
     }
 
     fn prepare_all(&mut self) -> Result<Vec<DurableSet>> {
+        self.finish()?;
         let shown = self.organisation.end_flush();
         // Files that moves go to are made first.
         for slot in shown.moves.iter().flat_map(|moved| [moved.from, moved.to]) {
@@ -233,6 +316,20 @@ impl GroupFiles {
         folders.try_for_each(|folder| self.disk.sync_dir(folder).map_err(|e| Error::io("sync", folder, e)))
     }
 
+    /// Collective: what was deferred is written.
+    fn finish(&self) -> Result<()> {
+        let layers = || self.files.iter().flatten().filter_map(|open| open.deferred.as_ref());
+        if layers().next().is_none() {
+            return Ok(());
+        }
+        // Each is waited for, whatever came of the others.
+        let mut outcome = Ok(());
+        for (_, file) in layers() {
+            outcome = outcome.and(file.finish());
+        }
+        self.team.agree("flush", outcome)
+    }
+
     /// Collective: has files show all that was prepared. Repeated where it failed it goes on.
     pub fn show(&mut self) -> Result<()> {
         for (number, plan) in self.organisation.files().iter().enumerate() {
@@ -260,6 +357,7 @@ impl GroupFiles {
     /// that is possible.
     pub fn discard(&mut self) -> Result<()> {
         self.written.clear();
+        self.files.iter().flatten().for_each(OpenFile::forget_deferred);
         let empty = self.organisation.discard();
         for number in empty {
             let given_up =
@@ -275,6 +373,7 @@ impl GroupFiles {
     pub fn close(&mut self) -> Result<()> {
         let mut outcome = Ok(());
         for file in std::mem::take(&mut self.files).into_iter().flatten() {
+            file.forget_deferred();
             let closed = match file.shown {
                 0 => self.remove(file),
                 _ => file.file.close("close", Ok(())),
@@ -296,6 +395,7 @@ impl GroupFiles {
     }
 
     fn remove(&self, file: OpenFile) -> Result<()> {
+        file.forget_deferred();
         file.file.close("close", Ok(()))?;
         if self.team.rank() == 0 {
             // One that stays says of itself that it was not finished, or that it has no step.
@@ -365,7 +465,8 @@ impl GroupFiles {
             self.files.push(None);
         }
         let has_records = plan.has_records;
-        self.files[number] = Some(OpenFile { file, name, image, variables, has_records, shown: 0 });
+        self.files[number] =
+            Some(OpenFile { file, deferred: None, name, image, variables, has_records, shown: 0 });
         Ok(())
     }
 

@@ -7,9 +7,11 @@
 //! | [`image`] | the header of a file, and where its variables lie |
 //! | [`sums`] | checksums of what ranks write |
 //! | [`checked`] | what ranks read, checked |
+//! | [`deferred`] | writes that a thread makes |
 //! | [`group_files`] | the files on all ranks: made, written into, shown |
 
 pub mod checked;
+pub mod deferred;
 pub mod group_files;
 pub mod image;
 pub mod organisation;

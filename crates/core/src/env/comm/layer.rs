@@ -93,6 +93,7 @@ impl<L: CommLayer> Comm for L {
 }
 
 /// A [`CommFile`] that hands on what it does not change.
+#[allow(clippy::len_without_is_empty)] // Whether a file is empty follows from its length.
 pub trait FileLayer: Send + Sync + fmt::Debug {
     /// The file below.
     fn below(&self) -> &dyn CommFile;
@@ -112,9 +113,21 @@ pub trait FileLayer: Send + Sync + fmt::Debug {
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         self.below().read_all(parts)
     }
+    /// See [`CommFile::len`].
+    fn len(&self) -> Result<u64> {
+        self.below().len()
+    }
+    /// See [`CommFile::set_len`].
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.below().set_len(len)
+    }
     /// See [`CommFile::sync`].
     fn sync(&self) -> Result<()> {
         self.below().sync()
+    }
+    /// See [`CommFile::close`].
+    fn close(&self) -> Result<()> {
+        self.below().close()
     }
     /// See [`CommFile::visibility_barrier`].
     fn visibility_barrier(&self) -> Result<()> {
@@ -136,10 +149,10 @@ impl<L: FileLayer> CommFile for L {
         FileLayer::read_all(self, parts)
     }
     fn len(&self) -> Result<u64> {
-        self.below().len()
+        FileLayer::len(self)
     }
     fn set_len(&self, len: u64) -> Result<()> {
-        self.below().set_len(len)
+        FileLayer::set_len(self, len)
     }
     fn sync(&self) -> Result<()> {
         FileLayer::sync(self)
@@ -151,6 +164,6 @@ impl<L: FileLayer> CommFile for L {
         self.below().is_concurrent()
     }
     fn close(&self) -> Result<()> {
-        self.below().close()
+        FileLayer::close(self)
     }
 }

@@ -1,0 +1,415 @@
+//! Writes that a thread makes while the job computes.
+//!
+//! [`DeferredFile`] is a layer over a group's file whose `write_at` copies the bytes into a queue and returns. One thread of
+//! the rank, the [`DeferredWriter`]'s, takes them out again: it writes with a handle of its own on the same path, asks for
+//! write-back, and begins the sync once all of a call is written. So the exchange is done in the call and the output behind
+//! it.
+//!
+//! Invariants:
+//! * the thread makes no call of the communicator: it waits for no rank;
+//! * the queue holds at most the bytes that it was made for, what is being written among them; a call that brings more waits;
+//! * writes of a rank are made in their order; who reads or syncs through the layer, or moves bytes together with others, finds
+//!   them made; between ranks nothing is in order before [`settle`](DeferredFile::settle) and a visibility barrier;
+//! * the first error of a file ends its writes and is given out by every call until [`finish`](DeferredFile::finish) or
+//!   [`discard`](DeferredFile::discard) takes it;
+//! * who drops a file or the writer waits for nothing: what is queued is forgotten.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use fieldstone_core::env::comm::layer::FileLayer;
+use fieldstone_core::env::comm::{CommFile, TeamFile};
+use fieldstone_core::env::{Disk, DiskFile, write_all_at};
+use fieldstone_core::{Code, Error, Result};
+
+/// Bytes that wait to be written.
+#[derive(Debug)]
+struct QueuedWrite {
+    file: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// What is known of a file that has its writes deferred.
+#[derive(Debug)]
+struct DeferredState {
+    handle: Arc<dyn DiskFile>,
+    path: PathBuf,
+    /// Writes that are queued or being made.
+    pending: usize,
+    /// Whether a sync was asked for and has not begun.
+    unsynced: bool,
+    syncing: bool,
+    /// Those that are about to sync it themselves.
+    finishing: usize,
+    failed: Option<Error>,
+}
+
+#[derive(Debug, Default)]
+struct WriterState {
+    queue: VecDeque<QueuedWrite>,
+    /// Bytes that are queued or being written.
+    bytes: usize,
+    files: BTreeMap<u64, DeferredState>,
+    next: u64,
+    /// Whether the thread was started, and whether it has ended.
+    started: bool,
+    ended: bool,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<WriterState>,
+    moved: Condvar,
+    buffer: usize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, WriterState>) -> MutexGuard<'a, WriterState> {
+        self.moved.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread of a rank that writes, and its queue. It is started by the first write.
+#[derive(Debug)]
+pub struct DeferredWriter {
+    shared: Arc<Shared>,
+}
+
+impl DeferredWriter {
+    /// A queue of `buffer` bytes, or of one write where that is more.
+    pub fn new(buffer: usize) -> Arc<DeferredWriter> {
+        let (state, moved) = (Mutex::default(), Condvar::new());
+        Arc::new(DeferredWriter { shared: Arc::new(Shared { state, moved, buffer: buffer.max(1) }) })
+    }
+
+    /// Bytes that wait to be written, or are being written.
+    pub fn queued(&self) -> usize {
+        self.shared.lock().bytes
+    }
+
+    fn start(&self, state: &mut WriterState) -> Result<()> {
+        if !state.started {
+            let shared = self.shared.clone();
+            let started = thread::Builder::new().name("fieldstone-writer".into()).spawn(move || run(&shared));
+            started.map_err(|cause| {
+                Code::Unavailable
+                    .error(format!("no thread for writes with wait=False: {cause}"))
+                    .with_hint("write with wait=True, or allow this process more threads")
+            })?;
+            state.started = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for DeferredWriter {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        state.queue.clear();
+        self.shared.moved.notify_all();
+    }
+}
+
+/// Says that the thread has ended, however it did.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.moved.notify_all();
+    }
+}
+
+/// What the thread does next.
+enum Task {
+    Write(QueuedWrite, Arc<dyn DiskFile>),
+    Sync(u64, Arc<dyn DiskFile>),
+}
+
+fn run(shared: &Shared) {
+    let _ending = Ending(shared);
+    while let Some(task) = next(shared) {
+        match task {
+            Task::Write(write, handle) => {
+                let outcome = write_all_at(&*handle, &write.bytes, write.offset);
+                if outcome.is_ok() {
+                    handle.start_writeback(write.offset, write.bytes.len() as u64);
+                }
+                done(shared, write.file, write.bytes.len(), outcome.map_err(|cause| ("write", cause)));
+            }
+            Task::Sync(file, handle) => {
+                let outcome = handle.sync_data().map_err(|cause| ("sync", cause));
+                done(shared, file, 0, outcome);
+            }
+        }
+    }
+}
+
+/// Waits for something to do; nothing once the writer is gone.
+fn next(shared: &Shared) -> Option<Task> {
+    let mut state = shared.lock();
+    loop {
+        if state.closed {
+            return None;
+        }
+        if let Some(write) = state.queue.pop_front() {
+            let handle = state.files.get(&write.file).filter(|file| file.failed.is_none());
+            match handle.map(|file| file.handle.clone()) {
+                Some(handle) => return Some(Task::Write(write, handle)),
+                None => {
+                    // Nothing of a file is written after what failed.
+                    taken(shared, &mut state, write.file, write.bytes.len());
+                    continue;
+                }
+            }
+        }
+        let idle = state.files.iter_mut().find(|(_, file)| {
+            file.unsynced && file.pending == 0 && file.finishing == 0 && file.failed.is_none()
+        });
+        if let Some((number, file)) = idle {
+            (file.unsynced, file.syncing) = (false, true);
+            return Some(Task::Sync(*number, file.handle.clone()));
+        }
+        state = shared.wait(state);
+    }
+}
+
+fn taken(shared: &Shared, state: &mut WriterState, file: u64, bytes: usize) {
+    state.bytes -= bytes;
+    if let Some(file) = state.files.get_mut(&file) {
+        file.pending -= 1;
+    }
+    shared.moved.notify_all();
+}
+
+fn done(
+    shared: &Shared,
+    number: u64,
+    bytes: usize,
+    outcome: std::result::Result<(), (&'static str, std::io::Error)>,
+) {
+    let mut state = shared.lock();
+    if let Some(file) = state.files.get_mut(&number) {
+        match outcome {
+            Ok(()) => {}
+            Err((action, cause)) => {
+                let error = Error::io(action, &file.path, cause);
+                file.failed.get_or_insert(error);
+            }
+        }
+        if bytes == 0 {
+            file.syncing = false;
+        }
+    }
+    match bytes {
+        0 => shared.moved.notify_all(),
+        _ => taken(shared, &mut state, number, bytes),
+    }
+}
+
+/// A file whose writes at an offset are made by the thread. See the module.
+#[derive(Debug)]
+pub struct DeferredFile {
+    below: Arc<dyn CommFile>,
+    writer: Arc<DeferredWriter>,
+    number: u64,
+}
+
+impl DeferredFile {
+    /// The file, which stands at `path` on this rank's `disk`, with a layer that defers writes; and that layer. By this rank
+    /// alone.
+    ///
+    /// Errors: those of opening the file once more.
+    pub fn over(
+        file: &TeamFile,
+        writer: &Arc<DeferredWriter>,
+        disk: &dyn Disk,
+        path: &Path,
+    ) -> Result<(TeamFile, Arc<DeferredFile>)> {
+        let handle = disk.open_plain(path, true).map_err(|cause| Error::io("open", path, cause))?;
+        let mut state = writer.shared.lock();
+        let number = state.next;
+        state.next += 1;
+        let path = path.to_owned();
+        let (pending, finishing, unsynced, syncing, failed) = (0, 0, false, false, None);
+        let known = DeferredState { handle, path, pending, unsynced, syncing, finishing, failed };
+        state.files.insert(number, known);
+        drop(state);
+        let deferred = Arc::new(DeferredFile { below: file.below(), writer: writer.clone(), number });
+        Ok((file.over(deferred.clone()), deferred))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.writer.shared.lock()
+    }
+
+    /// Waits until `is_done` holds of the file.
+    fn wait_for<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, WriterState>,
+        is_done: impl Fn(&DeferredState) -> bool,
+    ) -> (MutexGuard<'a, WriterState>, Result<()>) {
+        while state.files.get(&self.number).is_some_and(|file| !is_done(file)) {
+            if state.ended {
+                return (
+                    state,
+                    Err(Error::internal("the thread that writes has ended before its work was done")),
+                );
+            }
+            state = self.writer.shared.wait(state);
+        }
+        (state, Ok(()))
+    }
+
+    fn failed(&self, state: &WriterState) -> Result<()> {
+        let failed = state.files.get(&self.number).and_then(|file| file.failed.as_ref());
+        failed.map_or(Ok(()), |error| Err(error.replicate()))
+    }
+
+    /// All of a call was given: the sync begins once it is written.
+    pub fn sync_soon(&self) {
+        if let Some(file) = self.lock().files.get_mut(&self.number) {
+            file.unsynced = true;
+        }
+        self.writer.shared.moved.notify_all();
+    }
+
+    /// The first error so far. That stays to be given out.
+    pub fn check(&self) -> Result<()> {
+        self.failed(&self.lock())
+    }
+
+    /// Returns when what this rank has written so far stands in the file, with the first error. That stays to be given out.
+    pub fn settle(&self) -> Result<()> {
+        let (state, waited) = self.wait_for(self.lock(), |file| file.pending == 0);
+        waited.and(self.failed(&state))
+    }
+
+    /// As [`settle`](Self::settle), for one who syncs the file next: waits for a sync that has begun, and begins none. The
+    /// error is taken.
+    pub fn finish(&self) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(file) = state.files.get_mut(&self.number) {
+            file.finishing += 1;
+        }
+        let (mut state, waited) = self.wait_for(state, |file| file.pending == 0 && !file.syncing);
+        let Some(file) = state.files.get_mut(&self.number) else { return waited };
+        file.finishing -= 1;
+        file.unsynced = false;
+        waited.and(file.failed.take().map_or(Ok(()), Err))
+    }
+
+    /// Waits as [`finish`](Self::finish), and forgets errors. Writes that are given up are made nevertheless: the bytes of a
+    /// file depend on the calls, and not on how far the thread was.
+    pub fn discard(&self) {
+        let _ = self.finish();
+    }
+
+    /// Takes this file's writes out of the queue.
+    fn forget(&self, state: &mut WriterState) {
+        let before = state.queue.len();
+        let mut bytes = 0;
+        state.queue.retain(|write| {
+            let goes = write.file == self.number;
+            bytes += if goes { write.bytes.len() } else { 0 };
+            !goes
+        });
+        let gone = before - state.queue.len();
+        state.bytes -= bytes;
+        if let Some(file) = state.files.get_mut(&self.number) {
+            file.pending -= gone;
+        }
+        self.writer.shared.moved.notify_all();
+    }
+
+    fn push(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let shared = &self.writer.shared;
+        let mut state = self.lock();
+        self.writer.start(&mut state)?;
+        while state.bytes > 0 && state.bytes + bytes.len() > shared.buffer && !state.ended {
+            state = shared.wait(state);
+        }
+        self.failed(&state)?;
+        if state.ended {
+            return Err(Error::internal("the thread that writes has ended"));
+        }
+        state.bytes += bytes.len();
+        state.queue.push_back(QueuedWrite { file: self.number, offset, bytes: bytes.to_vec() });
+        if let Some(file) = state.files.get_mut(&self.number) {
+            file.pending += 1;
+        }
+        shared.moved.notify_all();
+        Ok(())
+    }
+}
+
+impl Drop for DeferredFile {
+    fn drop(&mut self) {
+        let mut state = self.lock();
+        self.forget(&mut state);
+        state.files.remove(&self.number);
+    }
+}
+
+impl FileLayer for DeferredFile {
+    fn below(&self) -> &dyn CommFile {
+        &*self.below
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        // Pieces, so that the thread writes some while others are copied.
+        let piece = (self.writer.shared.buffer / 4).max(1);
+        (0..).step_by(piece).zip(data.chunks(piece)).try_for_each(|(at, piece)| self.push(piece, offset + at))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.settle()?;
+        self.below.read_at(buffer, offset)
+    }
+
+    // A rank that failed takes part in what ranks do together: the others wait for it.
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.write_all(parts))
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.read_all(parts))
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.settle()?;
+        self.below.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.set_len(len))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.sync())
+    }
+
+    fn visibility_barrier(&self) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.visibility_barrier())
+    }
+
+    fn close(&self) -> Result<()> {
+        let settled = self.settle();
+        settled.and(self.below.close())
+    }
+}
