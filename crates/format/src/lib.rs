@@ -23,6 +23,7 @@
 //! | [`graph_message`] | messages between the slots of that view |
 //! | [`side`] | bodies of side records, compressed where that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
+//! | [`content_sum`] | the checksum of what ranks hold in parts |
 //! | [`helper`] | frames on the pipe to the helper process |
 //! | [`darshan`] | what those frames say of a Darshan log |
 //!
@@ -37,6 +38,7 @@ pub mod catalog;
 pub mod claim;
 mod columns;
 pub mod commit_id;
+pub mod content_sum;
 pub mod darshan;
 pub mod data;
 pub mod entry;

@@ -7,9 +7,12 @@
 //! | [`plan`] | who sends which elements to whom |
 //! | [`files`] | the files of a group of sets |
 //! | [`group`] | sets of a group, written and read by their views |
+//! | [`import`] | files from outside |
 
+mod agreed;
 pub mod buffer;
 pub mod files;
 pub mod group;
+pub mod import;
 pub mod plan;
 pub mod view;

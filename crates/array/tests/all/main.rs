@@ -34,5 +34,6 @@ mod distributed_checked;
 mod distributed_decomposition;
 mod distributed_deferred;
 mod distributed_files;
+mod distributed_import;
 mod distributed_model;
 mod distributed_order;

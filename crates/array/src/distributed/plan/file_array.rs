@@ -14,7 +14,7 @@ pub enum PastFileEnd {
 
 impl PastFileEnd {
     /// Fills `bytes` from `offset`; returns how many of them the file has.
-    pub(super) fn read(self, file: &TeamFile, offset: u64, bytes: &mut [u8]) -> Result<u64> {
+    pub(in crate::distributed) fn read(self, file: &TeamFile, offset: u64, bytes: &mut [u8]) -> Result<u64> {
         let read = file.read_at(bytes, offset)?;
         if read < bytes.len() {
             if self == PastFileEnd::Corrupt {

@@ -1,0 +1,346 @@
+//! Files from outside that ranks read together: raw ones, and netCDF classic ones.
+//!
+//! Opening an [`Import`] reads the header, if there is one, and compares what is asked for with what there is; elements
+//! are read by [`Import::read`], each rank those of its view. Where the bytes of a variable lie is all that is known of
+//! it: [`plan`](super::plan) does the rest, as for files of our own.
+//!
+//! Invariants:
+//! * a file is never written; what is read of it is what its bytes say, turned to the machine's order;
+//! * a variable that an import has ends within the file: what a file lacks is found when it is opened, and again when it
+//!   is read;
+//! * the checksum depends on the bytes of the variables, not on ranks (A-31).
+//!
+//! ```
+//! use std::{path::Path, sync::Arc};
+//! use fieldstone_array::distributed::buffer::BufferMut;
+//! use fieldstone_array::distributed::import::Import;
+//! use fieldstone_array::distributed::plan::Settings;
+//! use fieldstone_core::{dtype::DType, env::comm::{FileMode, Team, single::SingleComm}, env::sim::SimWorld};
+//! use fieldstone_format::catalog::ImportedVariable;
+//! # fn main() -> fieldstone_core::Result<()> {
+//! let disk = SimWorld::memory().disk;
+//! let (team, path) = (Team::new(Arc::new(SingleComm::new(disk.clone()))), Path::new("/mesh.bin"));
+//! team.open("create", path, FileMode::CreateNew)?.write_at(&[9, 0, 1, 0, 2], 0)?;
+//!
+//! let x = ImportedVariable { name: "x".into(), dtype: DType::parse(">i2")?, offset: 1, shape: vec![2] };
+//! let import = Import::raw(&team, &*disk, path, vec![x])?;
+//! let (view, mut x) = (import.view("x", None)?, [0; 4]);
+//! let element = import.variable("x")?.element(DType::parse("i2")?)?;
+//! let mut into = BufferMut::new(&mut x, element, view.local_shape())?;
+//! import.read("x", Ok((&view, &mut into)), Settings::default())?;
+//! assert_eq!(x, [1i16.to_ne_bytes(), 2i16.to_ne_bytes()].concat()[..]);
+//! # Ok(()) }
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::nearest::did_you_mean;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{ImportDecl, ImportFormat, ImportedVariable};
+use fieldstone_format::content_sum::{BLOCK, BYTES, ContentSum};
+
+use super::agreed::alike;
+use super::buffer::{BufferMut, Element};
+use super::plan::{FileArray, MoveReport, PastFileEnd, Planner, Read, Settings};
+use super::view::{LocalView, View};
+
+mod netcdf;
+
+const STEP: &str = "import";
+/// What ranks that give different arguments are told.
+const ALIKE: &str = "all ranks import the same variables of the same file";
+
+/// A variable of an import.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedArray {
+    /// What it is; `dtype` is in the file's byte order.
+    pub variable: ImportedVariable,
+    /// Where its elements lie.
+    pub array: FileArray,
+}
+
+impl ImportedArray {
+    /// Elements of memory of type `memory`, as they are turned when they are read into it.
+    ///
+    /// Errors: `Invalid` for another type, byte order aside.
+    pub fn element(&self, memory: DType) -> Result<Element> {
+        let dtype = self.variable.dtype;
+        match memory.to_native() == dtype.to_native() {
+            true => Element::of(memory, dtype.byte_order()),
+            false => Err(Code::DtypeMismatch
+                .error(format!(
+                    "variable `{}` has elements of {}, not {}",
+                    self.variable.name,
+                    dtype.name(),
+                    memory.name()
+                ))
+                .with_hint("read them as they are, and convert them then")),
+        }
+    }
+
+    /// Checks that it can be read, and ends within a file of `len` bytes.
+    fn check(&self, path: &Path, len: u64) -> Result<()> {
+        let ImportedVariable { name, dtype, shape, .. } = &self.variable;
+        let in_variable = |error: Error| error.context(format_args!("variable `{name}`"));
+        Element::of(*dtype, dtype.byte_order()).map_err(in_variable)?;
+        let total = shape.iter().try_fold(1u64, |total, len| total.checked_mul(*len));
+        let total =
+            total.ok_or_else(|| Code::TooLarge.error(format!("variable `{name}` has shape {shape:?}")));
+        let total = total?;
+        self.array.check(total).map_err(in_variable)?;
+        let end = self.array.end(total);
+        if total > 0 && end > len {
+            return Err(Code::Truncated
+                .error(format!(
+                    "variable `{name}` needs the bytes {} to {end} of {}, which has {len}",
+                    self.array.begin,
+                    path.display()
+                ))
+                .with_hint("the file was cut, or offset, type and shape are those of another one"));
+        }
+        Ok(())
+    }
+}
+
+/// A file from outside that all ranks have open. See the module's text.
+#[derive(Debug)]
+pub struct Import {
+    file: TeamFile,
+    path: PathBuf,
+    format: ImportFormat,
+    size: u64,
+    mtime: i64,
+    arrays: Vec<ImportedArray>,
+    planner: Planner,
+}
+
+impl Import {
+    /// Collective: variables of a raw file, whose offsets, types and shapes the caller knows. Nothing of them is read.
+    ///
+    /// Errors: `NotFound` where there is no file; `Corrupt` where it ends before a variable does; `Invalid` for two
+    /// variables of one name, or elements that no rank can hold; `Conflict` where ranks give different variables.
+    pub fn raw(
+        team: &Team,
+        disk: &dyn Disk,
+        path: &Path,
+        variables: Vec<ImportedVariable>,
+    ) -> Result<Import> {
+        let said = variables.iter().map(|v| format!("`{}` {} {} {:?}", v.name, v.dtype, v.offset, v.shape));
+        let said = said.collect::<Vec<_>>().join(", ");
+        let names: Vec<&str> = variables.iter().map(|variable| &*variable.name).collect();
+        let (file, size, mtime) = open(team, disk, path, &names, &said)?;
+        let array = |variable: ImportedVariable| {
+            let array = FileArray::dense(variable.offset, variable.dtype.size() as u64);
+            ImportedArray { variable, array }
+        };
+        let arrays = variables.into_iter().map(array).collect();
+        Import::checked(file, path, ImportFormat::Raw, (size, mtime), Ok(arrays))
+    }
+
+    /// Collective: variables of a netCDF classic file, by their names; without names all variables. One rank reads the
+    /// header.
+    ///
+    /// Errors: `NotFound` for a file or a variable that is not there, with the nearest names; `Invalid` for a
+    /// netCDF-4 file, which is HDF5; `Corrupt` for a damaged header, or a file that ends before a variable does;
+    /// `Conflict` where ranks give different names.
+    pub fn netcdf(team: &Team, disk: &dyn Disk, path: &Path, names: &[&str]) -> Result<Import> {
+        let said = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let (file, size, mtime) = open(team, disk, path, names, &said)?;
+        let header = match team.rank() {
+            0 => netcdf::read_header(&file).map_err(|error| error.context(path.display())),
+            _ => Ok(Vec::new()),
+        };
+        let header = team.broadcast(STEP, 0, header)?;
+        let arrays = netcdf::arrays(header, size, names).map_err(|error| error.context(path.display()));
+        Import::checked(file, path, ImportFormat::NetCdf, (size, mtime), arrays)
+    }
+
+    fn checked(
+        file: TeamFile,
+        path: &Path,
+        format: ImportFormat,
+        (size, mtime): (u64, i64),
+        arrays: Result<Vec<ImportedArray>>,
+    ) -> Result<Import> {
+        let arrays = arrays.and_then(|arrays| {
+            arrays.iter().try_for_each(|array| array.check(path, size))?;
+            Ok(arrays)
+        });
+        // Where it fails it fails on all ranks, and the file is closed by all.
+        let arrays = match file.team().agree(STEP, arrays) {
+            Ok(arrays) => arrays,
+            Err(error) => {
+                file.give_up();
+                return Err(error);
+            }
+        };
+        Ok(Import { file, path: path.to_owned(), format, size, mtime, arrays, planner: Planner::new() })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its variables, in the order in which they were asked for.
+    pub fn variables(&self) -> &[ImportedArray] {
+        &self.arrays
+    }
+
+    /// A variable by its name.
+    ///
+    /// Errors: `NotFound`, with the nearest names.
+    pub fn variable(&self, name: &str) -> Result<&ImportedArray> {
+        let found = self.arrays.iter().find(|array| array.variable.name == name);
+        let names = || self.arrays.iter().map(|array| &*array.variable.name);
+        found.ok_or_else(|| absent(name, &format!("the import of {}", self.path.display()), names()))
+    }
+
+    /// Collective: what a view means for a variable on this rank, before memory for it is made. Without a view it is
+    /// this rank's share of a balanced cut of the first dimension; of a variable without dimensions each rank has all.
+    ///
+    /// Errors: `NotFound` for a variable that is not there; those of [`View::resolve`].
+    pub fn view(&self, name: &str, view: Option<&View>) -> Result<LocalView> {
+        let team = self.file.team();
+        let shape = self.variable(name).map(|array| &array.variable.shape[..]);
+        let count = shape.as_ref().map_err(Error::replicate).and_then(|shape| {
+            let count = view.and_then(View::joined_count).unwrap_or(0);
+            match shape.first().is_none_or(|len| count <= *len) {
+                true => Ok(vec![count]),
+                false => Err(Code::Box.error(format!("a joined view of {count} indices of {shape:?}"))),
+            }
+        });
+        let before = team.sums(STEP, count)?.before[0];
+        let local = shape.and_then(|shape| {
+            let share;
+            let view = match view {
+                Some(view) => view,
+                None => {
+                    share = share_of(shape.len(), team.size());
+                    &share
+                }
+            };
+            view.resolve_joined(shape, team.rank(), team.size(), before)
+        });
+        team.agree(STEP, local.map_err(|error| error.context(format_args!("variable `{name}`"))))
+    }
+
+    /// Collective: reads what each rank's view names of a variable into its memory, whose element is one that
+    /// [`ImportedArray::element`] gave. A rank that failed before passes its error.
+    ///
+    /// Errors: `NotFound` for a variable that is not there; `Corrupt` where the file ends before the variable does;
+    /// `Invalid` for a buffer of another shape; `Conflict` where ranks read different variables.
+    pub fn read(
+        &self,
+        name: &str,
+        local: Result<(&LocalView, &mut BufferMut<'_>)>,
+        settings: Settings,
+    ) -> Result<MoveReport> {
+        let read = local.and_then(|(view, into)| {
+            let array = self.variable(name)?.array;
+            Ok(Read { view, array, into, past_end: PastFileEnd::Corrupt, settings })
+        });
+        let report = self.planner.read(&self.file, STEP, read);
+        report.map_err(|error| error.context(format_args!("variable `{name}` of {}", self.path.display())))
+    }
+
+    /// Collective: the checksum of the bytes of all variables, as they are in the file: a [`ContentSum`] whose arrays
+    /// are the variables in order, and whose items are blocks of 1 MiB of each one's bytes. Each rank reads a share.
+    ///
+    /// Errors: `Corrupt` where the file ends before a variable does.
+    pub fn checksum(&self) -> Result<[u8; BYTES]> {
+        let team = self.file.team();
+        let (rank, size) = (team.rank() as u128, team.size() as u128);
+        let (mut sum, mut bytes, mut outcome) = (ContentSum::new(), Vec::new(), Ok(()));
+        for (number, ImportedArray { variable, array }) in (0u64..).zip(&self.arrays) {
+            let total: u64 = variable.shape.iter().product();
+            // Whole elements: of those of 3 bytes a block has one byte less.
+            let each = (BLOCK / array.size).max(1);
+            let cut = |rank: u128| (u128::from(total.div_ceil(each)) * rank / size) as u64;
+            for block in cut(rank)..cut(rank + 1) {
+                let (at, end) = (block * each, ((block + 1) * each).min(total));
+                bytes.resize(((end - at) * array.size) as usize, 0);
+                let read = array.pieces(at, end, |offset, place, count| {
+                    let part = &mut bytes[(place * array.size) as usize..][..(count * array.size) as usize];
+                    PastFileEnd::Corrupt.read(&self.file, offset, part).map(drop)
+                });
+                outcome = outcome.and(read.map_err(|error| {
+                    error.context(format_args!("variable `{}` of {}", variable.name, self.path.display()))
+                }));
+                sum.add(number, block, &bytes);
+            }
+        }
+        let sums = team.allgather(STEP, outcome.map(|()| sum.to_bytes().to_vec()))?;
+        let mut whole = ContentSum::new();
+        sums.iter().filter_map(|sum| sum.first_chunk()).for_each(|sum| whole.join(sum));
+        Ok(whole.to_bytes())
+    }
+
+    /// What the catalog records of it under a name: size and time are those of when it was opened; `checksum` is one
+    /// that was [taken](Self::checksum).
+    pub fn describe(&self, name: &str, checksum: Option<[u8; BYTES]>) -> ImportDecl {
+        ImportDecl {
+            name: name.to_owned(),
+            source: self.path.display().to_string(),
+            format: self.format,
+            size: self.size,
+            mtime: self.mtime,
+            checksum: checksum.map(|sum| sum.to_vec()),
+            variables: self.arrays.iter().map(|array| array.variable.clone()).collect(),
+        }
+    }
+
+    /// Collective: gives back what the file holds.
+    pub fn close(self) -> Result<()> {
+        self.file.close(STEP, Ok(()))
+    }
+}
+
+/// Collective: checks that all ranks ask for the same, and opens the file; its size and the time of its last change.
+fn open(
+    team: &Team,
+    disk: &dyn Disk,
+    path: &Path,
+    names: &[&str],
+    said: &str,
+) -> Result<(TeamFile, u64, i64)> {
+    let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+    let asked = match twice {
+        Some((_, name)) => Err(Code::Name.error(format!("two variables are called `{name}`"))),
+        None => Ok(format!("{} with {said}", path.display())),
+    };
+    alike(team, STEP, asked, ALIKE)?;
+    let facts = match team.rank() {
+        0 => match disk.stat_with_time(path) {
+            Ok((stat, mtime)) => Ok([stat.len.to_le_bytes(), mtime.to_le_bytes()].concat()),
+            Err(cause) => Err(Error::io("import", path, cause)),
+        },
+        _ => Ok(Vec::new()),
+    };
+    let facts = team.broadcast(STEP, 0, facts)?;
+    let word =
+        |i: usize| facts.get(i * 8..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
+    let (size, mtime) = (u64::from_le_bytes(word(0)), i64::from_le_bytes(word(1)));
+    Ok((team.open(STEP, path, FileMode::Read)?, size, mtime))
+}
+
+/// A balanced cut of the first dimension; without dimensions all.
+fn share_of(dims: usize, ranks: usize) -> View {
+    match dims {
+        0 => View::block(&[], &[]),
+        _ => View::grid(&[&[ranks as u64][..], &vec![1; dims - 1]].concat()),
+    }
+}
+
+/// The error of a name that is not there.
+fn absent<'a>(name: &str, of: &str, names: impl Iterator<Item = &'a str> + Clone) -> Error {
+    let listed = || match names.clone().take(12).map(|name| format!("`{name}`")).collect::<Vec<_>>() {
+        names if names.is_empty() => "it has none".to_owned(),
+        names => format!("it has {}", names.join(", ")),
+    };
+    let hint = did_you_mean(name, names.clone()).unwrap_or_else(listed);
+    Code::VariableNotFound.error(format!("{of} has no variable `{name}`")).with_hint(hint)
+}
