@@ -26,7 +26,7 @@ pub const BLOCK: u64 = 1 << 20;
 pub const BYTES: usize = 16;
 
 /// Items up to this many bytes are summed on the stack.
-const SMALL: usize = 48;
+const SMALL: usize = 128;
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,11 +8,13 @@
 //! | [`files`] | the files of a group of sets |
 //! | [`group`] | sets of a group, written and read by their views |
 //! | [`import`] | files from outside |
+//! | [`mesh`] | unstructured meshes |
 
 mod agreed;
 pub mod buffer;
 pub mod files;
 pub mod group;
 pub mod import;
+pub mod mesh;
 pub mod plan;
 pub mod view;

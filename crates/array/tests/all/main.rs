@@ -35,5 +35,6 @@ mod distributed_decomposition;
 mod distributed_deferred;
 mod distributed_files;
 mod distributed_import;
+mod distributed_mesh;
 mod distributed_model;
 mod distributed_order;

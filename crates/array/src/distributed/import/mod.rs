@@ -32,6 +32,7 @@
 //! # Ok(()) }
 //! ```
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::dtype::DType;
@@ -41,6 +42,7 @@ use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{ImportDecl, ImportFormat, ImportedVariable};
 use fieldstone_format::content_sum::{BLOCK, BYTES, ContentSum};
+use fieldstone_format::netcdf::Header;
 
 use super::agreed::alike;
 use super::buffer::{BufferMut, Element};
@@ -148,14 +150,39 @@ impl Import {
     /// `Conflict` where ranks give different names.
     pub fn netcdf(team: &Team, disk: &dyn Disk, path: &Path, names: &[&str]) -> Result<Import> {
         let said = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let (file, size, mtime) = open(team, disk, path, names, &said)?;
+        let names_of = |_: &Header| Ok((names.iter().map(|name| (*name).to_owned()).collect(), ()));
+        Ok(Import::of_header((team, disk), path, (names, &said), names_of)?.0)
+    }
+
+    /// Collective: the variables of a netCDF classic file that `select` names, and what else it finds in the header.
+    pub(in crate::distributed) fn of_header<T>(
+        (team, disk): (&Team, &dyn Disk),
+        path: &Path,
+        (names, said): (&[&str], &str),
+        select: impl FnOnce(&Header) -> Result<(Vec<String>, T)>,
+    ) -> Result<(Import, T)> {
+        let (file, size, mtime) = open(team, disk, path, names, said)?;
         let header = match team.rank() {
             0 => netcdf::read_header(&file).map_err(|error| error.context(path.display())),
             _ => Ok(Vec::new()),
         };
-        let header = team.broadcast(STEP, 0, header)?;
-        let arrays = netcdf::arrays(header, size, names).map_err(|error| error.context(path.display()));
-        Import::checked(file, path, ImportFormat::NetCdf, (size, mtime), arrays)
+        let header = match team.broadcast(STEP, 0, header) {
+            Ok(header) => header,
+            Err(error) => {
+                file.give_up();
+                return Err(error);
+            }
+        };
+        let found = netcdf::ImportedHeader::parse(header, size).and_then(|header| {
+            let (names, more) = select(&header.header)?;
+            Ok((header.arrays(size, &names)?, more))
+        });
+        let (arrays, more) = match found.map_err(|error| error.context(path.display())) {
+            Ok((arrays, more)) => (Ok(arrays), Ok(more)),
+            Err(error) => (Err(error.replicate()), Err(error)),
+        };
+        let import = Import::checked(file, path, ImportFormat::NetCdf, (size, mtime), arrays)?;
+        Ok((import, more?))
     }
 
     fn checked(
@@ -255,21 +282,15 @@ impl Import {
         let team = self.file.team();
         let (rank, size) = (team.rank() as u128, team.size() as u128);
         let (mut sum, mut bytes, mut outcome) = (ContentSum::new(), Vec::new(), Ok(()));
-        for (number, ImportedArray { variable, array }) in (0u64..).zip(&self.arrays) {
+        for (number, imported) in (0u64..).zip(&self.arrays) {
+            let ImportedArray { variable, array } = imported;
             let total: u64 = variable.shape.iter().product();
             // Whole elements: of those of 3 bytes a block has one byte less.
             let each = (BLOCK / array.size).max(1);
             let cut = |rank: u128| (u128::from(total.div_ceil(each)) * rank / size) as u64;
             for block in cut(rank)..cut(rank + 1) {
-                let (at, end) = (block * each, ((block + 1) * each).min(total));
-                bytes.resize(((end - at) * array.size) as usize, 0);
-                let read = array.pieces(at, end, |offset, place, count| {
-                    let part = &mut bytes[(place * array.size) as usize..][..(count * array.size) as usize];
-                    PastFileEnd::Corrupt.read(&self.file, offset, part).map(drop)
-                });
-                outcome = outcome.and(read.map_err(|error| {
-                    error.context(format_args!("variable `{}` of {}", variable.name, self.path.display()))
-                }));
+                let range = block * each..((block + 1) * each).min(total);
+                outcome = outcome.and_then(|()| self.read_range(imported, range, &mut bytes));
                 sum.add(number, block, &bytes);
             }
         }
@@ -277,6 +298,24 @@ impl Import {
         let mut whole = ContentSum::new();
         sums.iter().filter_map(|sum| sum.first_chunk()).for_each(|sum| whole.join(sum));
         Ok(whole.to_bytes())
+    }
+
+    /// Reads the elements of a range, as they are in the file; by this rank alone.
+    pub(in crate::distributed) fn read_range(
+        &self,
+        imported: &ImportedArray,
+        range: Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let ImportedArray { variable, array } = imported;
+        bytes.resize(((range.end - range.start) * array.size) as usize, 0);
+        let read = array.pieces(range.start, range.end, |offset, place, count| {
+            let part = &mut bytes[(place * array.size) as usize..][..(count * array.size) as usize];
+            PastFileEnd::Corrupt.read(&self.file, offset, part).map(drop)
+        });
+        read.map_err(|error| {
+            error.context(format_args!("variable `{}` of {}", variable.name, self.path.display()))
+        })
     }
 
     /// What the catalog records of it under a name: size and time are those of when it was opened; `checksum` is one

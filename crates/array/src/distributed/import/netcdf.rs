@@ -43,28 +43,42 @@ impl Source for HeaderBytes {
     }
 }
 
-/// The variables of these names, or all of them, in a file of `len` bytes with this header.
-pub(super) fn arrays(header: Vec<u8>, len: u64, names: &[&str]) -> Result<Vec<ImportedArray>> {
-    let (header, places) = parse::header(&HeaderBytes(header, len))?;
-    let layout = Layout::of(&header, places.header_len)?;
-    let records = header.numrecs.unwrap_or_else(|| layout.records_in(len));
-    let is_escaped = paths::is_escaped(&header.attrs);
-    let name_of = |var: Var<'_>| match is_escaped {
-        true => paths::decode(var.name()).into_owned(),
-        false => var.name().to_owned(),
-    };
-    let array = |var: Var<'_>| array_of(&header, &layout, records, var, name_of(var));
-    if names.is_empty() {
-        return header.vars.iter().map(array).collect();
+/// The header of a file that is imported.
+pub(super) struct ImportedHeader {
+    pub header: Header,
+    layout: Layout,
+}
+
+impl ImportedHeader {
+    /// Of a file of `len` bytes.
+    pub fn parse(bytes: Vec<u8>, len: u64) -> Result<ImportedHeader> {
+        let (header, places) = parse::header(&HeaderBytes(bytes, len))?;
+        let layout = Layout::of(&header, places.header_len)?;
+        Ok(ImportedHeader { header, layout })
     }
-    let find = |name: &&str| {
-        let found = header.vars.iter().find(|var| name_of(*var) == *name);
-        found.ok_or_else(|| {
-            let known: Vec<String> = header.vars.iter().map(name_of).collect();
-            absent(name, "the file", known.iter().map(|name| &**name))
-        })
-    };
-    names.iter().map(|name| array(find(name)?)).collect()
+
+    /// The variables of these names, or all of them, in a file of `len` bytes.
+    pub fn arrays(&self, len: u64, names: &[String]) -> Result<Vec<ImportedArray>> {
+        let ImportedHeader { header, layout } = self;
+        let records = header.numrecs.unwrap_or_else(|| layout.records_in(len));
+        let is_escaped = paths::is_escaped(&header.attrs);
+        let name_of = |var: Var<'_>| match is_escaped {
+            true => paths::decode(var.name()).into_owned(),
+            false => var.name().to_owned(),
+        };
+        let array = |var: Var<'_>| array_of(header, layout, records, var, name_of(var));
+        if names.is_empty() {
+            return header.vars.iter().map(array).collect();
+        }
+        let find = |name: &String| {
+            let found = header.vars.iter().find(|var| name_of(*var) == *name);
+            found.ok_or_else(|| {
+                let known: Vec<String> = header.vars.iter().map(name_of).collect();
+                absent(name, "the file", known.iter().map(|name| &**name))
+            })
+        };
+        names.iter().map(|name| array(find(name)?)).collect()
+    }
 }
 
 fn array_of(

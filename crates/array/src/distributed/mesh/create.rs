@@ -1,0 +1,183 @@
+//! Making the file of a mesh.
+
+use std::path::{Path, PathBuf};
+
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::netcdf::{Attrs, NcType};
+
+use super::content::{KINDS, Measures, MeshContent};
+use super::image::{MeshHead, MeshImage, SHAPES, index_type};
+use super::{Mesh, MeshArray, STEP, hex};
+
+/// Bytes that are written at a time.
+const PIECE: usize = 1 << 20;
+
+impl Mesh {
+    /// Collective: keeps a mesh in a file of `folder`, which is there, and opens it. Where a mesh of the same content is
+    /// there already, nothing is written, and its name and attributes stay. A rank that failed before passes its error.
+    ///
+    /// The file is written under a temporary name ending in `.part`, synced, and then renamed.
+    ///
+    /// Errors: `Invalid` for an entry that names no node, a row with too few, coordinates of different lengths, with
+    /// rank, position and value; `Conflict` where ranks give different names, bases or attributes.
+    pub fn create(team: &Team, env: &Env, folder: &Path, content: Result<&MeshContent<'_>>) -> Result<Mesh> {
+        let measures =
+            Measures::new(team, content.as_ref().map(|content| *content).map_err(Error::replicate))?;
+        let content = content?;
+        let head = MeshHead {
+            name: content.name.to_owned(),
+            counts: measures.total,
+            widths: measures.widths,
+            has_z: content.coordinates.len() == 3,
+            checksum: measures.checksum,
+        };
+        let path = folder.join(format!("{}.nc", hex(&head.checksum)));
+        let draft = team.broadcast(STEP, 0, draft_name(team, env, &path))?;
+        let is_new = !draft.is_empty();
+        if is_new {
+            let coordinates: Vec<Attrs> = content.coordinates.iter().map(|one| one.attrs.clone()).collect();
+            let image = MeshImage::new(&head, &coordinates, &content.attrs, measures.has_shapes);
+            let image = team.agree(STEP, image)?;
+            let draft = folder.join(String::from_utf8_lossy(&draft).as_ref());
+            if let Err(error) = write_file(team, env, (&draft, &path), (content, &measures, &image)) {
+                if team.rank() == 0 {
+                    // A draft that stays is no mesh: nothing refers to it.
+                    let _ = env.disk.unlink(&draft);
+                }
+                return Err(error);
+            }
+        }
+        let mesh = Mesh::open(team, &*env.disk, &path)?;
+        let (found, made) = (&mesh.head, &head);
+        let is_same = (found.counts, found.widths, found.has_z, found.checksum)
+            == (made.counts, made.widths, made.has_z, made.checksum);
+        match is_same {
+            true => Ok(Mesh { is_new, ..mesh }),
+            false => Err(Code::Corrupt
+                .error(format!("{} says of its mesh what its name does not", path.display()))
+                .with_hint("restore the file, or remove it: it is made anew")),
+        }
+    }
+}
+
+/// On rank 0 a name for the file while it is written, nothing where it is there already.
+fn draft_name(team: &Team, env: &Env, path: &Path) -> Result<Vec<u8>> {
+    if team.rank() > 0 {
+        return Ok(Vec::new());
+    }
+    match env.disk.stat(path) {
+        Ok(_) => Ok(Vec::new()),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            let mut random = [0; 8];
+            env.rand.fill(&mut random);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            Ok(format!("{name}.{:016x}.part", u64::from_le_bytes(random)).into_bytes())
+        }
+        Err(cause) => Err(Error::io("look for", path, cause)),
+    }
+}
+
+fn write_file(
+    team: &Team,
+    env: &Env,
+    (draft, path): (&Path, &PathBuf),
+    (content, measures, image): (&MeshContent<'_>, &Measures, &MeshImage),
+) -> Result<()> {
+    let file = team.open(STEP, draft, FileMode::CreateNew)?;
+    let written = write_share(&file, content, measures, image);
+    if let Err(error) = file.sync(STEP, written) {
+        file.give_up();
+        return Err(error);
+    }
+    file.close(STEP, Ok(()))?;
+    let renamed = match team.rank() {
+        0 => {
+            let done = env.disk.rename(draft, path);
+            let folder = path.parent().unwrap_or(Path::new("."));
+            done.and_then(|()| env.disk.sync_dir(folder)).map_err(|cause| Error::io("rename to", path, cause))
+        }
+        _ => Ok(()),
+    };
+    team.agree(STEP, renamed)
+}
+
+/// Writes what this rank holds; the first one the header, too.
+fn write_share(
+    file: &TeamFile,
+    content: &MeshContent<'_>,
+    measures: &Measures,
+    image: &MeshImage,
+) -> Result<()> {
+    if file.team().rank() == 0 {
+        file.write_at(&image.header(), 0)?;
+    }
+    for (array, coordinate) in
+        [MeshArray::X, MeshArray::Y, MeshArray::Z].into_iter().zip(&content.coordinates)
+    {
+        let mut out = Output::new(file, image.begin(array)? + measures.before[0] * 8);
+        coordinate.values.iter().try_for_each(|value| out.put(&value.to_be_bytes()))?;
+        out.end()?;
+    }
+    let index = index_type(measures.total[0]);
+    for (place, (array, _)) in KINDS.into_iter().enumerate() {
+        if measures.total[place + 1] == 0 {
+            continue;
+        }
+        let (width, before) = (measures.widths[place], measures.before[place + 1]);
+        let mut out = Output::new(file, image.begin(array)? + before * width * index.size() as u64);
+        for row in content.rows(array) {
+            let entries = row.chain(std::iter::repeat(-1)).take(width as usize);
+            entries.into_iter().try_for_each(|node| out.put_index(node, index))?;
+        }
+        out.end()?;
+    }
+    if let Some(begin) = image.shapes {
+        let mut out = Output::new(file, begin + measures.before[3]);
+        for row in content.rows(MeshArray::Volumes) {
+            let nodes = row.count() as u64;
+            let shape = SHAPES.iter().position(|(count, _)| *count == nodes).unwrap_or(0);
+            out.put(&[shape as u8])?;
+        }
+        out.end()?;
+    }
+    Ok(())
+}
+
+/// Bytes that follow one another in a file.
+struct Output<'a> {
+    file: &'a TeamFile,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Output<'a> {
+    fn new(file: &'a TeamFile, at: u64) -> Output<'a> {
+        Output { file, at, bytes: Vec::with_capacity(PIECE) }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.bytes.len() + bytes.len() > PIECE {
+            self.write()?;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn put_index(&mut self, node: i64, ty: NcType) -> Result<()> {
+        let bytes = node.to_be_bytes();
+        self.put(&bytes[bytes.len() - ty.size()..])
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.file.write_at(&self.bytes, self.at)?;
+        self.at += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { self.write() }
+    }
+}

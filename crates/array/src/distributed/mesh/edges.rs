@@ -1,0 +1,182 @@
+//! The edges of a mesh, in shares of the ranks: those that it has, or those of its faces and volumes.
+//!
+//! Each rank takes its share of faces and volumes, sends each edge once to the rank that has the lower of its nodes, and
+//! that one sorts what it gets and drops what came twice.
+//!
+//! Invariants: no edge that is derived comes twice, in whatever direction faces run; derived edges have their lower node
+//! first, and ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
+
+use fieldstone_core::{Code, Error, Result};
+
+use super::{Mesh, MeshArray, STEP};
+
+/// Bytes of rows that are read at a time.
+const PIECE: u64 = 1 << 20;
+
+/// This rank's edges; those of lower ranks stand before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeShare {
+    /// Edges of lower ranks.
+    pub before: u64,
+    /// Edges of all ranks.
+    pub total: u64,
+    /// The nodes of each edge of this rank, counted from 0.
+    pub ends: Vec<[i64; 2]>,
+}
+
+/// Places in a row of the nodes that an edge of a volume joins, by how many nodes it has.
+fn volume_edges(nodes: usize) -> Option<&'static [[usize; 2]]> {
+    match nodes {
+        4 => Some(&[[0, 1], [1, 2], [2, 0], [0, 3], [1, 3], [2, 3]]),
+        5 => Some(&[[0, 1], [1, 2], [2, 3], [3, 0], [0, 4], [1, 4], [2, 4], [3, 4]]),
+        6 => Some(&[[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 3], [0, 3], [1, 4], [2, 5]]),
+        8 => Some(&[
+            [0, 1],
+            [1, 2],
+            [2, 3],
+            [3, 0],
+            [4, 5],
+            [5, 6],
+            [6, 7],
+            [7, 4],
+            [0, 4],
+            [1, 5],
+            [2, 6],
+            [3, 7],
+        ]),
+        _ => None,
+    }
+}
+
+impl Mesh {
+    /// Collective: this rank's share of the mesh's edges, else of those of its faces and volumes; none where it has
+    /// nodes alone.
+    ///
+    /// Errors: `Invalid` for volumes whose edges their number of nodes does not say; `Corrupt` where the file is.
+    pub fn edges(&self) -> Result<EdgeShare> {
+        let mut ends: Vec<[i64; 2]> = Vec::new();
+        if self.head.counts[1] > 0 {
+            let read = self.for_each_row(MeshArray::Edges, |_, row| {
+                ends.extend(row.first_chunk::<2>());
+                Ok(())
+            });
+            self.team.agree(STEP, read)?;
+        } else {
+            ends = self.derived()?;
+        }
+        let sums = self.team.sums(STEP, Ok(vec![ends.len() as u64]))?;
+        Ok(EdgeShare { before: sums.before[0], total: sums.total[0], ends })
+    }
+
+    fn derived(&self) -> Result<Vec<[i64; 2]>> {
+        let mut ends: Vec<[i64; 2]> = Vec::new();
+        let mut push = |a: i64, b: i64| {
+            if a != b {
+                ends.push([a.min(b), a.max(b)]);
+            }
+        };
+        let faces = self.for_each_row(MeshArray::Faces, |_, row| {
+            (0..row.len()).for_each(|place| push(row[place], row[(place + 1) % row.len()]));
+            Ok(())
+        });
+        let volumes = faces.and_then(|()| {
+            self.for_each_row(MeshArray::Volumes, |number, row| {
+                let Some(edges) = volume_edges(row.len()) else {
+                    return Err(Code::Value
+                        .error(format!("volume {number} has {} nodes, which do not say its edges", row.len()))
+                        .with_hint("make the mesh with edges"));
+                };
+                edges.iter().for_each(|[a, b]| push(row[*a], row[*b]));
+                Ok(())
+            })
+        });
+        self.team.agree(STEP, volumes)?;
+        sort_once(&mut ends);
+        let (nodes, size) = (self.head.counts[0], self.team.size());
+        // Ranks have nodes that follow one another.
+        let begin = |rank: usize| (u128::from(nodes) * rank as u128 / size as u128) as i64;
+        let mut parts = Vec::with_capacity(size);
+        for rank in 0..size {
+            let from = ends.partition_point(|edge| edge[0] < begin(rank));
+            let to = ends.partition_point(|edge| edge[0] < begin(rank + 1));
+            parts.push(ends[from..to].iter().flatten().flat_map(|node| node.to_le_bytes()).collect());
+        }
+        drop(ends);
+        let parts = self.team.alltoallv(STEP, Ok(parts))?;
+        let words = parts.iter().flat_map(|part| part.as_chunks::<16>().0);
+        let mut ends: Vec<[i64; 2]> = words
+            .map(|edge| {
+                let (nodes, _) = edge.as_chunks::<8>();
+                [i64::from_le_bytes(nodes[0]), i64::from_le_bytes(nodes[1])]
+            })
+            .collect();
+        sort_once(&mut ends);
+        Ok(ends)
+    }
+
+    /// Calls `act` with the number and the nodes of each row of this rank's share of an array, which is empty where there
+    /// are none. Not collective.
+    ///
+    /// Errors: `Corrupt` for an entry that names no node, or one behind a missing one.
+    pub(super) fn for_each_row(
+        &self,
+        array: MeshArray,
+        mut act: impl FnMut(u64, &[i64]) -> Result<()>,
+    ) -> Result<()> {
+        if self.arrays().all(|other| other != array) {
+            return Ok(());
+        }
+        let imported = self.array(array)?;
+        let [rows, width] = imported.variable.shape[..] else {
+            return Err(Error::internal("a connectivity without rows"));
+        };
+        let size = imported.array.size;
+        let each = (PIECE / (width * size).max(1)).max(1);
+        let (mut bytes, mut row) = (Vec::new(), Vec::new());
+        let share = self.share_of(rows);
+        let mut at = share.start;
+        while at < share.end {
+            let end = share.end.min(at + each);
+            self.import.read_range(imported, at * width..end * width, &mut bytes)?;
+            for (number, entries) in (at..end).zip(bytes.chunks((width * size) as usize)) {
+                row.clear();
+                let nodes = entries.chunks(size as usize).map(big_endian);
+                for (place, node) in nodes.enumerate() {
+                    let is_node = (0..self.head.counts[0] as i64).contains(&node);
+                    match (is_node, node) {
+                        (true, _) if row.len() == place => row.push(node),
+                        (false, -1) => {}
+                        _ => {
+                            let (word, path) = (array.word(), self.path().display());
+                            return Err(Error::corrupt(format!(
+                                "{word}[{number}, {place}] of {path} is {node}"
+                            )));
+                        }
+                    }
+                }
+                act(number, &row)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// This rank's part of a balanced cut.
+    pub(super) fn share_of(&self, total: u64) -> std::ops::Range<u64> {
+        let (rank, size) = (self.team.rank() as u128, self.team.size() as u128);
+        let cut = |rank: u128| (u128::from(total) * rank / size) as u64;
+        cut(rank)..cut(rank + 1)
+    }
+}
+
+fn big_endian(bytes: &[u8]) -> i64 {
+    match bytes.len() {
+        4 => bytes.first_chunk().map_or(-1, |bytes| i64::from(i32::from_be_bytes(*bytes))),
+        _ => bytes.first_chunk().map_or(-1, |bytes| i64::from_be_bytes(*bytes)),
+    }
+}
+
+fn sort_once(ends: &mut Vec<[i64; 2]>) {
+    ends.sort_unstable();
+    ends.dedup();
+}

@@ -1,0 +1,305 @@
+//! The header of a mesh's file: its dimensions, variables and attributes, by name.
+//!
+//! All names begin with that of the topology variable, so that several meshes may stand in one file of another tool.
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::MeshLocation;
+use fieldstone_format::content_sum::BYTES;
+use fieldstone_format::netcdf::layout::{Alignment, lay_out};
+use fieldstone_format::netcdf::names::check_name;
+use fieldstone_format::netcdf::{Attrs, Header, NcType, Version, write};
+
+use super::{MeshArray, hex};
+
+/// Where data begin: a block of most file systems.
+const ALIGN: u64 = 4096;
+/// The attribute that bears the checksum.
+const CHECKSUM: &str = "mesh_checksum";
+const CONVENTIONS: &str = "CF-1.8 UGRID-1.0";
+const TOPOLOGY: &str = "mesh_topology";
+
+/// Kinds of volumes by their number of nodes, as `volume_shape_type` numbers them.
+pub(super) const SHAPES: [(u64, &str); 4] =
+    [(4, "tetrahedron"), (5, "pyramid"), (6, "wedge"), (8, "hexahedron")];
+
+const LOCATIONS: [(MeshLocation, &str); 4] = [
+    (MeshLocation::Node, "node"),
+    (MeshLocation::Edge, "edge"),
+    (MeshLocation::Face, "face"),
+    (MeshLocation::Volume, "volume"),
+];
+
+/// The place of a location among counts.
+pub(super) fn place_of(location: MeshLocation) -> usize {
+    LOCATIONS.iter().position(|(other, _)| *other == location).unwrap_or(0)
+}
+
+/// The dimension of a mesh along which values at a location stand.
+pub fn dimension(mesh: &str, location: MeshLocation) -> String {
+    format!("n{mesh}_{}", LOCATIONS[place_of(location)].1)
+}
+
+fn variable_name(mesh: &str, array: MeshArray) -> String {
+    match array {
+        MeshArray::X | MeshArray::Y | MeshArray::Z => format!("{mesh}_node_{}", array.word()),
+        MeshArray::Edges => format!("{mesh}_edge_nodes"),
+        MeshArray::Faces => format!("{mesh}_face_nodes"),
+        MeshArray::Volumes => format!("{mesh}_volume_nodes"),
+    }
+}
+
+/// What the file of a mesh says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeshHead {
+    /// Name of the topology variable.
+    pub name: String,
+    /// How many nodes, edges, faces and volumes there are.
+    pub counts: [u64; 4],
+    /// Nodes of an edge, face and volume at most; 0 where there are none.
+    pub widths: [u64; 3],
+    /// Whether nodes have a third coordinate.
+    pub has_z: bool,
+    /// Checksum of the content.
+    pub checksum: [u8; BYTES],
+}
+
+impl MeshHead {
+    /// The arrays that there are, and the names of their variables.
+    pub fn variables(&self) -> impl Iterator<Item = (MeshArray, String)> {
+        let is_there = |array: &MeshArray| match array {
+            MeshArray::X | MeshArray::Y => true,
+            MeshArray::Z => self.has_z,
+            MeshArray::Edges => self.counts[1] > 0,
+            MeshArray::Faces => self.counts[2] > 0,
+            MeshArray::Volumes => self.counts[3] > 0,
+        };
+        MeshArray::ALL.into_iter().filter(is_there).map(|array| (array, variable_name(&self.name, array)))
+    }
+
+    /// What a header says.
+    ///
+    /// Errors: `Invalid` where it is not that of a mesh's file; `Corrupt` where it says what no such file does.
+    pub fn parse(header: &Header) -> Result<MeshHead> {
+        let checksum = header.attrs.find(CHECKSUM).map(|attr| attr.value);
+        let topology = header
+            .vars
+            .iter()
+            .find(|var| var.attrs().any(|attr| attr.name == "cf_role" && attr.value == TOPOLOGY.as_bytes()));
+        let (Some(checksum), Some(topology)) = (checksum, topology) else {
+            return Err(Code::FileFormat
+                .error("this is no mesh of a store: it lacks its checksum or a mesh_topology")
+                .with_hint("take it in with fst.ingest(store, path, mesh=NAME)"));
+        };
+        let damaged = |what: &str| Error::corrupt(format!("the header of the mesh {what}"));
+        let checksum = parse_hex(checksum).ok_or_else(|| damaged("has a checksum that is none"))?;
+        let name = topology.name().to_owned();
+        let dim = |name: String| {
+            let place = header.dims.iter().position(|dim| dim.name == name);
+            place.map_or(0, |place| header.dims.lens[place])
+        };
+        let counts = LOCATIONS.map(|(location, _)| dim(dimension(&name, location)));
+        let shape_of = |array: MeshArray| {
+            let wanted = variable_name(&name, array);
+            let var = header.vars.iter().find(|var| var.name() == wanted)?;
+            Some(
+                var.dims()
+                    .iter()
+                    .map(|dim| header.dims.lens.get(*dim as usize).copied().unwrap_or(0))
+                    .collect(),
+            )
+        };
+        let has_z = shape_of(MeshArray::Z).is_some();
+        let mut widths = [0; 3];
+        for (place, array) in [MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes].into_iter().enumerate()
+        {
+            let shape: Option<Vec<u64>> = shape_of(array);
+            widths[place] = match (counts[place + 1], shape.as_deref()) {
+                (0, None) => 0,
+                (count, Some([rows, width])) if count == *rows && *rows > 0 => *width,
+                _ => return Err(damaged(&format!("has {} that fit no dimension", array.word()))),
+            };
+        }
+        for array in [MeshArray::X, MeshArray::Y, MeshArray::Z] {
+            let shape: Option<Vec<u64>> = shape_of(array);
+            if shape.as_deref() != Some(&[counts[0]]) && (array != MeshArray::Z || has_z) {
+                return Err(damaged(&format!("has no {} for each of {} nodes", array.word(), counts[0])));
+            }
+        }
+        Ok(MeshHead { name, counts, widths, has_z, checksum })
+    }
+}
+
+fn parse_hex(text: &[u8]) -> Option<[u8; BYTES]> {
+    let number = u128::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()?;
+    let checksum = number.to_be_bytes();
+    (hex(&checksum).as_bytes() == text).then_some(checksum)
+}
+
+/// Checks a mesh's name, which becomes a part of names, in lists that blanks separate.
+pub(super) fn check_mesh_name(name: &str) -> Result<()> {
+    check_name(name)?;
+    match name.contains(char::is_whitespace) {
+        false => Ok(()),
+        true => Err(Code::Name
+            .error(format!("the mesh's name `{name}` has a blank"))
+            .with_hint("use letters, digits and _")),
+    }
+}
+
+/// A file of a mesh before its data.
+#[derive(Debug)]
+pub(super) struct MeshImage {
+    header: Header,
+    /// Where the variables begin that have data: the arrays, and `volume_shape_type`.
+    pub begins: Vec<(MeshArray, u64)>,
+    pub shapes: Option<u64>,
+}
+
+impl MeshImage {
+    /// `coordinates` are the attributes of x, y and z, `attrs` those of the topology; with `has_shapes` the kind of each
+    /// volume is said.
+    pub fn new(head: &MeshHead, coordinates: &[Attrs], attrs: &Attrs, has_shapes: bool) -> Result<MeshImage> {
+        let mut header = Header::new(Version::Cdf5);
+        let text =
+            |attrs: &mut Attrs, name: &str, value: &str| attrs.push(name, NcType::Char, value.as_bytes());
+        text(&mut header.attrs, "Conventions", CONVENTIONS);
+        text(&mut header.attrs, CHECKSUM, &hex(&head.checksum));
+        let name = &head.name;
+        let mut dims = [None; 4];
+        for (place, (location, _)) in LOCATIONS.into_iter().enumerate() {
+            if head.counts[place] > 0 {
+                dims[place] = Some(header.dims.push(&dimension(name, location), head.counts[place]));
+            }
+        }
+        let mut width_dims = [0; 3];
+        for (place, suffix) in ["edge", "face", "volume"].into_iter().enumerate() {
+            if head.widths[place] > 0 {
+                let dim = format!("n{name}_{suffix}_nodes_max");
+                width_dims[place] = header.dims.push(&dim, head.widths[place]);
+            }
+        }
+        header.vars.push(name, NcType::Int, &[]);
+        for attr in topology_attrs(head, has_shapes).iter().chain(attrs.iter()) {
+            header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+        }
+        // Before the arrays, whose elements need no padding behind the last.
+        let shapes = has_shapes.then(|| {
+            let dims: Vec<u32> = dims[3].into_iter().collect();
+            let shapes = header.vars.push(&format!("{name}_volume_shapes"), NcType::Byte, &dims);
+            let numbers: Vec<u8> = (0..SHAPES.len() as u8).collect();
+            let words: Vec<&str> = SHAPES.iter().map(|(_, word)| *word).collect();
+            header.vars.attrs_of_last("cf_role", NcType::Char, b"volume_shape_type");
+            header.vars.attrs_of_last("flag_values", NcType::Byte, &numbers);
+            header.vars.attrs_of_last("flag_meanings", NcType::Char, words.join(" ").as_bytes());
+            shapes as usize
+        });
+        let index = index_type(head.counts[0]);
+        let mut places = Vec::new();
+        for (array, variable) in head.variables() {
+            let (ty, dims, attrs) = match array {
+                MeshArray::X | MeshArray::Y | MeshArray::Z => {
+                    let place = array as usize - MeshArray::X as usize;
+                    let given = coordinates.get(place).cloned().unwrap_or_default();
+                    (NcType::Double, dims[..1].to_vec(), coordinate_attrs(name, array, given))
+                }
+                MeshArray::Edges | MeshArray::Faces | MeshArray::Volumes => {
+                    let place = array as usize - MeshArray::Edges as usize;
+                    let location = LOCATIONS[place + 1].1;
+                    let mut attrs = Attrs::default();
+                    text(&mut attrs, "cf_role", &format!("{location}_node_connectivity"));
+                    attrs.push("start_index", index, &index_bytes(0, index));
+                    attrs.push("_FillValue", index, &index_bytes(-1, index));
+                    (index, vec![dims[place + 1], Some(width_dims[place])], attrs)
+                }
+            };
+            let dims: Vec<u32> = dims.into_iter().flatten().collect();
+            places.push((array, header.vars.push(&variable, ty, &dims) as usize));
+            for attr in attrs.iter() {
+                header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+            }
+        }
+        let alignment = Alignment { v_align: ALIGN, r_align: ALIGN, ..Alignment::default() };
+        lay_out(&mut header, &alignment, false, None)?;
+        let begin = |var: usize| header.vars.get(var).begin();
+        Ok(MeshImage {
+            begins: places.into_iter().map(|(array, var)| (array, begin(var))).collect(),
+            shapes: shapes.map(begin),
+            header,
+        })
+    }
+
+    /// The bytes of the header.
+    pub fn header(&self) -> Vec<u8> {
+        write::header(&self.header, false)
+    }
+
+    /// Where an array begins.
+    pub fn begin(&self, array: MeshArray) -> Result<u64> {
+        let found = self.begins.iter().find(|(other, _)| *other == array);
+        found.map(|(_, begin)| *begin).ok_or_else(|| Error::internal("an array that the mesh has not"))
+    }
+}
+
+/// The type of numbers of nodes.
+pub(super) fn index_type(nodes: u64) -> NcType {
+    match i32::try_from(nodes) {
+        Ok(_) => NcType::Int,
+        Err(_) => NcType::Int64,
+    }
+}
+
+fn index_bytes(number: i64, ty: NcType) -> Vec<u8> {
+    let bytes = number.to_be_bytes();
+    bytes[bytes.len() - ty.size()..].to_vec()
+}
+
+fn topology_attrs(head: &MeshHead, has_shapes: bool) -> Attrs {
+    let (name, mut attrs) = (&head.name, Attrs::default());
+    let dimension_of = (0..4).rev().find(|place| head.counts[*place] > 0).unwrap_or(0);
+    attrs.push("cf_role", NcType::Char, TOPOLOGY.as_bytes());
+    attrs.push("topology_dimension", NcType::Int, &(dimension_of as i32).to_be_bytes());
+    let mut coordinates = vec![variable_name(name, MeshArray::X), variable_name(name, MeshArray::Y)];
+    // UGRID has three coordinates in meshes of volumes alone; of others z is a variable at nodes.
+    if dimension_of == 3 && head.has_z {
+        coordinates.push(variable_name(name, MeshArray::Z));
+    }
+    attrs.push("node_coordinates", NcType::Char, coordinates.join(" ").as_bytes());
+    for (place, (location, word)) in LOCATIONS.into_iter().enumerate() {
+        if head.counts[place] > 0 {
+            attrs.push(&format!("{word}_dimension"), NcType::Char, dimension(name, location).as_bytes());
+        }
+    }
+    for (array, variable) in head.variables() {
+        let word = match array {
+            MeshArray::Edges => "edge",
+            MeshArray::Faces => "face",
+            MeshArray::Volumes => "volume",
+            _ => continue,
+        };
+        attrs.push(&format!("{word}_node_connectivity"), NcType::Char, variable.as_bytes());
+    }
+    if has_shapes {
+        attrs.push("volume_shape_type", NcType::Char, format!("{name}_volume_shapes").as_bytes());
+    }
+    attrs
+}
+
+/// What a caller says of a coordinate; where it is neither its kind nor its unit, that it is a plane's.
+fn coordinate_attrs(mesh: &str, array: MeshArray, given: Attrs) -> Attrs {
+    let mut attrs = given;
+    if attrs.find("standard_name").is_none() && attrs.find("units").is_none() {
+        if array != MeshArray::Z {
+            let standard = format!("projection_{}_coordinate", array.word());
+            attrs.push("standard_name", NcType::Char, standard.as_bytes());
+        }
+        if attrs.find("axis").is_none() {
+            attrs.push("axis", NcType::Char, array.word().to_uppercase().as_bytes());
+        }
+    }
+    for (name, value) in [("mesh", mesh), ("location", "node")] {
+        if array == MeshArray::Z && attrs.find(name).is_none() {
+            attrs.push(name, NcType::Char, value.as_bytes());
+        }
+    }
+    attrs
+}

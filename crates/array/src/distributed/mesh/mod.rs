@@ -1,0 +1,197 @@
+//! Unstructured meshes: nodes with coordinates, and the edges, faces and volumes that they make.
+//!
+//! A mesh is made once from what the ranks hold ([`Mesh::create`]) and kept in a file that is named by its content: a CDF-5
+//! file with UGRID's conventions, written by all ranks together. The same content gives the same file, whatever the number
+//! of ranks and their shares; made again it is not written again. It is read like any import, through views.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`content`] | what ranks give: the checks, the numbers, the checksum |
+//! | [`image`] | the header of the file and the names in it |
+//! | `create` | writing the file |
+//! | `edges` | the edges that faces and volumes have |
+//!
+//! Invariants: all calls are collective, and what fails on one rank fails on all; in a file nodes are counted from 0, and an
+//! entry names a node that there is, or is -1 behind all others of its row; a file bears its name only when it is whole and
+//! durable; the format is `spec/mesh-files.md`.
+
+use std::path::Path;
+
+use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{MeshDecl, MeshLocation};
+use fieldstone_format::content_sum::BYTES;
+
+use super::buffer::BufferMut;
+use super::import::{Import, ImportedArray};
+use super::plan::{MoveReport, Settings};
+use super::view::{LocalView, View};
+
+pub mod content;
+mod create;
+mod edges;
+pub mod image;
+mod verify;
+
+pub use content::{MeshContent, MeshCoordinate, MeshRows};
+pub use edges::EdgeShare;
+use image::MeshHead;
+
+const STEP: &str = "mesh";
+
+/// An array of a mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MeshArray {
+    /// First coordinate of nodes.
+    X,
+    /// Second coordinate of nodes.
+    Y,
+    /// Third coordinate of nodes.
+    Z,
+    /// The two nodes of each edge.
+    Edges,
+    /// The nodes of each face, in order, then -1.
+    Faces,
+    /// The nodes of each volume, in UGRID's order, then -1.
+    Volumes,
+}
+
+impl MeshArray {
+    /// All of them.
+    pub const ALL: [MeshArray; 6] =
+        [MeshArray::X, MeshArray::Y, MeshArray::Z, MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            MeshArray::X => "x",
+            MeshArray::Y => "y",
+            MeshArray::Z => "z",
+            MeshArray::Edges => "edges",
+            MeshArray::Faces => "faces",
+            MeshArray::Volumes => "volumes",
+        }
+    }
+}
+
+/// A mesh that all ranks have open. See the module's text.
+#[derive(Debug)]
+pub struct Mesh {
+    team: Team,
+    import: Import,
+    head: MeshHead,
+    is_new: bool,
+}
+
+impl Mesh {
+    /// Collective: opens the file of a mesh. Its header is read, and nothing else.
+    ///
+    /// Errors: `NotFound` where there is none; `Invalid` for a netCDF file that is no mesh of ours; `Corrupt` for one
+    /// that is damaged or short.
+    pub fn open(team: &Team, disk: &dyn Disk, path: &Path) -> Result<Mesh> {
+        let (import, head) =
+            Import::of_header((team, disk), path, (&[], "the arrays of a mesh"), |header| {
+                let head = MeshHead::parse(header)?;
+                Ok((head.variables().map(|(_, name)| name).collect(), head))
+            })?;
+        Ok(Mesh { team: team.clone(), import, head, is_new: false })
+    }
+
+    /// Path of its file.
+    pub fn path(&self) -> &Path {
+        self.import.path()
+    }
+
+    /// The name under which it was made first: names in the file begin with it.
+    pub fn topology(&self) -> &str {
+        &self.head.name
+    }
+
+    /// How many nodes, edges, faces and volumes it has.
+    pub fn counts(&self) -> [u64; 4] {
+        self.head.counts
+    }
+
+    /// How many of one kind it has.
+    pub fn count(&self, location: MeshLocation) -> u64 {
+        self.head.counts[image::place_of(location)]
+    }
+
+    /// The dimension along which values at a location stand.
+    pub fn dimension(&self, location: MeshLocation) -> String {
+        image::dimension(&self.head.name, location)
+    }
+
+    /// Checksum of its content: counts, connectivity, coordinates.
+    pub fn checksum(&self) -> [u8; BYTES] {
+        self.head.checksum
+    }
+
+    /// Whether its file was made by the call that gave this.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The arrays that it has.
+    pub fn arrays(&self) -> impl Iterator<Item = MeshArray> {
+        self.head.variables().map(|(array, _)| array)
+    }
+
+    fn named(&self, array: MeshArray) -> Result<String> {
+        let found = self.head.variables().find(|(other, _)| *other == array);
+        found.map(|(_, name)| name).ok_or_else(|| {
+            let arrays: Vec<&str> = self.arrays().map(MeshArray::word).collect();
+            Code::NotFound
+                .error(format!("the mesh {} has no {}", self.path().display(), array.word()))
+                .with_hint(format!("it has {}", arrays.join(", ")))
+        })
+    }
+
+    /// Type and shape of an array.
+    ///
+    /// Errors: `NotFound` for one that it has not.
+    pub fn array(&self, array: MeshArray) -> Result<&ImportedArray> {
+        self.import.variable(&self.named(array)?)
+    }
+
+    /// Collective: what a view means for an array on this rank; see [`Import::view`].
+    pub fn view(&self, array: MeshArray, view: Option<&View>) -> Result<LocalView> {
+        let name = self.named(array).unwrap_or_else(|_| array.word().to_owned());
+        self.import.view(&name, view)
+    }
+
+    /// Collective: reads what each rank's view names of an array; see [`Import::read`].
+    pub fn read(
+        &self,
+        array: MeshArray,
+        local: Result<(&LocalView, &mut BufferMut<'_>)>,
+        settings: Settings,
+    ) -> Result<MoveReport> {
+        let name = self.named(array);
+        let local = local.and_then(|local| name.as_ref().map(|_| local).map_err(Error::replicate));
+        self.import.read(name.as_deref().unwrap_or(array.word()), local, settings)
+    }
+
+    /// What the catalog records of it under a name; `path` is that of its file, relative to the store.
+    pub fn declare(&self, name: &str, path: &str, attrs: Vec<(String, Value)>) -> MeshDecl {
+        MeshDecl {
+            name: name.to_owned(),
+            checksum: self.head.checksum.to_vec(),
+            path: path.to_owned(),
+            counts: self.head.counts,
+            attrs,
+        }
+    }
+
+    /// Collective: gives back what the file holds.
+    pub fn close(self) -> Result<()> {
+        self.import.close()
+    }
+}
+
+/// A checksum as people see it, and as it stands in files and their names.
+pub fn hex(checksum: &[u8; BYTES]) -> String {
+    checksum.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,65 @@
+//! Whether the content of a mesh's file is still that which its name says.
+
+use fieldstone_core::{Code, Result};
+use fieldstone_format::content_sum::ContentSum;
+
+use super::content::{KINDS, put_head, put_row};
+use super::{Mesh, MeshArray, STEP, hex};
+
+/// Values that are read at a time.
+const VALUES: u64 = 1 << 17;
+
+impl Mesh {
+    /// Collective: reads the whole mesh, each rank a share, and compares its checksum.
+    ///
+    /// Errors: `Corrupt` where it is another one, or an entry names no node.
+    pub fn verify(&self) -> Result<()> {
+        let sums = self.team.allgather(STEP, self.sum().map(|sum| sum.to_bytes().to_vec()))?;
+        let mut whole = ContentSum::new();
+        sums.iter().filter_map(|sum| sum.first_chunk()).for_each(|sum| whole.join(sum));
+        let (found, said) = (whole.to_bytes(), self.head.checksum);
+        match found == said {
+            true => Ok(()),
+            false => Err(Code::Checksum
+                .error(format!(
+                    "the mesh {} has the checksum {}, and its header says {}",
+                    self.path().display(),
+                    hex(&found),
+                    hex(&said)
+                ))
+                .with_hint("restore the file from a copy, or remove it and make the mesh again")),
+        }
+    }
+
+    /// This rank's part of the checksum.
+    fn sum(&self) -> Result<ContentSum> {
+        let mut sum = ContentSum::new();
+        if self.team.rank() == 0 {
+            put_head(&mut sum, &self.head.counts, if self.head.has_z { 3 } else { 2 });
+        }
+        let mut bytes = Vec::new();
+        for (number, array) in (1..).zip([MeshArray::X, MeshArray::Y, MeshArray::Z]) {
+            if array == MeshArray::Z && !self.head.has_z {
+                continue;
+            }
+            let (imported, share) = (self.array(array)?, self.share_of(self.head.counts[0]));
+            let mut at = share.start;
+            while at < share.end {
+                let end = share.end.min(at + VALUES);
+                self.import.read_range(imported, at..end, &mut bytes)?;
+                (at..end)
+                    .zip(bytes.as_chunks::<8>().0)
+                    .for_each(|(node, value)| sum.add(number, node, value));
+                at = end;
+            }
+        }
+        let mut item = Vec::new();
+        for (place, (array, _)) in KINDS.into_iter().enumerate() {
+            self.for_each_row(array, |number, row| {
+                put_row(&mut sum, place, number, row.iter().copied(), &mut item);
+                Ok(())
+            })?;
+        }
+        Ok(sum)
+    }
+}
