@@ -121,25 +121,29 @@ class ArrayGroup:
         """The shape of this rank's part of a set, by its view."""
         return tuple(self._native.local_shape(name))
 
-    def write(self, name: str, step: int, values: ArrayLike) -> None:
+    def write(self, name: str, step: int, values: ArrayLike, *, wait: bool = True) -> None:
         """Writes a set at a step, each rank what it holds by its view.
 
         `values` is an array of the view's local shape and the set's dtype, in either byte order and at any strides.
         Nobody else sees it before ``job.flush()``; the job itself reads it. Written again, the step becomes a new
         version. Conflict where ranks write one element with different bytes, or name different sets or steps;
         Invalid for another shape or dtype, naming the rank. Then nothing of the write is left.
+
+        With ``wait=False`` it returns when the elements were exchanged: `values` may be changed, and a thread writes the
+        bytes and begins their sync while the job computes. What fails then is raised by a later call, at last by the
+        flush.
         """
         try:
             step = _step(step)
         except Error as error:
             self._native.fail_write(str(name), 0, error)
             raise
-        self._native.write(name, step, values)
+        self._native.write(name, step, values, wait)
 
-    def write_many(self, step: int, values: Mapping[str, ArrayLike]) -> None:
+    def write_many(self, step: int, values: Mapping[str, ArrayLike], *, wait: bool = True) -> None:
         """Writes many sets at a step: a mapping of names to arrays, in one order on all ranks."""
         for name, array in values.items():
-            self.write(name, step, array)
+            self.write(name, step, array, wait=wait)
 
     def read(
         self, name: str, step: int, view: View | None = None, into: np.ndarray[Any, Any] | None = None

@@ -67,7 +67,14 @@ impl PyArrayGroup {
         self.group.view(view.get().view(), names.as_deref()).or_raise()
     }
 
-    fn write(&self, py: Python<'_>, name: &str, step: i64, values: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        step: i64,
+        values: &Bound<'_, PyAny>,
+        wait: bool,
+    ) -> PyResult<()> {
         let data = local(py, Strided::new(values));
         let memory = data.as_ref().map_err(fieldstone::Error::replicate).map(|data| Memory {
             bytes: data.bytes(),
@@ -76,7 +83,7 @@ impl PyArrayGroup {
             strides: &data.strides,
             origin: data.origin,
         });
-        py.waiting(|| self.group.write(name, step, memory)).or_raise().map(drop)
+        py.waiting(|| self.group.write_with(name, step, memory, wait)).or_raise().map(drop)
     }
 
     /// What this rank found wrong before a write, told to the others.

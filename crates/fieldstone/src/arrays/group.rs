@@ -35,23 +35,20 @@ pub struct ReadRequest {
     set: usize,
     source: ArraySource,
     local: LocalView,
+    /// The shape of this rank's memory, as callers say it.
+    local_shape: Vec<u64>,
     dtype: DType,
 }
 
 impl ReadRequest {
     /// The shape of this rank's memory.
     pub fn local_shape(&self) -> &[u64] {
-        self.local.local_shape()
+        &self.local_shape
     }
 
     /// Type of the elements as they were declared.
     pub fn dtype(&self) -> DType {
         self.dtype
-    }
-
-    /// The global shape.
-    pub fn shape(&self) -> &[u64] {
-        &self.source.shape
     }
 }
 
@@ -117,20 +114,27 @@ impl ArrayGroup {
     /// `Invalid` for memory of another type or shape, or a view that does not fit; `NotFound` for a set that is not there;
     /// `Denied` in a store that is open for reading. Then nothing of the write is left.
     pub fn write(&self, name: &str, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
+        self.write_with(name, step, memory, true)
+    }
+
+    /// As [`write`](Self::write); where the rank does not `wait`, the bytes are written by a thread once they were exchanged,
+    /// and their sync begins. The memory may be used again when it returns. What fails later is raised by the next
+    /// call that needs the bytes, the flush at last.
+    pub fn write_with(
+        &self,
+        name: &str,
+        step: i64,
+        memory: Result<Memory<'_>>,
+        wait: bool,
+    ) -> Result<MoveReport> {
         let mut state = self.job.state();
         state.check_open()?;
-        self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory))
+        self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory, wait))
     }
 
     /// Collective: writes many sets at a step.
     pub fn write_many(&self, step: i64, sets: &[(&str, Memory<'_>)]) -> Result<()> {
-        let mut state = self.job.state();
-        state.check_open()?;
-        for (name, memory) in sets {
-            self.job
-                .timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, Ok(*memory)))?;
-        }
-        Ok(())
+        sets.iter().try_for_each(|(name, memory)| self.write(name, step, Ok(*memory)).map(drop))
     }
 
     fn write_one(
@@ -139,7 +143,9 @@ impl ArrayGroup {
         name: &str,
         step: i64,
         memory: Result<Memory<'_>>,
+        wait: bool,
     ) -> Result<MoveReport> {
+        let writer = (!wait).then(|| state.writer(self.job.options.buffer));
         let open = &mut state.groups[self.index];
         let files = open.group.files().names().count();
         let set = open.group.set(name);
@@ -148,7 +154,7 @@ impl ArrayGroup {
             Ok(set) => (set, memory),
             Err(error) => (0, Err(error)),
         };
-        let moved = open.group.write(set, step, memory);
+        let moved = open.group.write(set, step, memory, writer.as_ref());
         state.report.opened += (open.group.files().names().count() - files) as u64;
         let moved = moved?;
         open.method.clone_from(&moved.why);
@@ -200,9 +206,10 @@ impl ArrayGroup {
             ))),
         };
         self.job.team.agree("read", fits)?;
-        let group = &mut state.groups[self.index].group;
+        let group = &state.groups[self.index].group;
         let local = group.begin_read(set, &source.shape, view, joined)?;
-        Ok(ReadRequest { set, source, local, dtype })
+        let local_shape = group.shown(&local);
+        Ok(ReadRequest { set, source, local, local_shape, dtype })
     }
 
     /// Collective: reads what [`begin_read`](Self::begin_read) found into memory of its local shape. A rank that failed

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fieldstone_array::distributed::files::deferred::DeferredWriter;
 use fieldstone_array::distributed::files::sums::BLOCK;
 use fieldstone_array::distributed::group::{DurableArray, Group, GroupSettings, agreement};
 use fieldstone_array::distributed::plan::Settings;
@@ -74,6 +75,8 @@ pub(super) struct JobState {
     pub groups: Vec<OpenGroup>,
     pub files: OpenFiles,
     pub report: JobReport,
+    /// Writes for those who do not wait; made by the first of them.
+    writer: Option<Arc<DeferredWriter>>,
     closed: bool,
 }
 
@@ -246,6 +249,11 @@ impl JobState {
             false => Ok(()),
             true => Err(Code::Closed.error("the job is closed")),
         }
+    }
+
+    /// The thread that writes for those who do not wait, with a queue of so many bytes.
+    pub fn writer(&mut self, buffer: usize) -> Arc<DeferredWriter> {
+        self.writer.get_or_insert_with(|| DeferredWriter::new(buffer)).clone()
     }
 
     fn close(&mut self) -> Result<()> {
@@ -548,7 +556,7 @@ impl JobInner {
             (0..open.record.sets.len()).map(|set| open.group.view(set).cloned()).collect();
         for (set, view) in open.record.sets.iter_mut().zip(views) {
             if let (true, Some(view)) = (set.view.is_empty(), view) {
-                set.view = view.word().to_owned();
+                set.view = view.describe();
                 if view.word() == "irregular" {
                     set.pattern = BasicPattern::Irregular;
                 }

@@ -224,7 +224,8 @@ pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
     let level = Level::from_number(group.level.into())
         .ok_or_else(|| Error::corrupt(format!("group {} has level {}", group.name, group.level)))?;
     let sets = group.sets.iter().map(|set| set_decl(set, group.order)).collect::<Result<_>>()?;
-    Ok(GroupSpec { name: group.name.clone(), level, sets, attrs: netcdf_attrs(&group.attrs)? })
+    let reversed = group.order == StorageOrder::Fortran;
+    Ok(GroupSpec { name: group.name.clone(), level, sets, attrs: netcdf_attrs(&group.attrs)?, reversed })
 }
 
 fn set_decl(set: &ArraySet, order: StorageOrder) -> Result<SetDecl> {

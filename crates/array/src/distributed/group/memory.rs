@@ -51,10 +51,11 @@ impl<'a> Memory<'a> {
     /// The elements of a set, for files, whose byte order is big-endian.
     ///
     /// Errors: `Invalid` for another type or shape.
-    pub(super) fn buffer(&self, decl: &SetDecl, local: &[u64]) -> Result<Buffer<'a>> {
+    pub(super) fn buffer(&self, decl: &SetDecl, local: &[u64], reversed: bool) -> Result<Buffer<'a>> {
         check(decl, self.dtype, self.shape, local)?;
         let element = Element::of(self.dtype, ByteOrder::Big)?;
-        Buffer::strided(self.bytes, element, self.shape, self.strides, self.origin)
+        let made = if reversed { Buffer::transposed } else { Buffer::strided };
+        made(self.bytes, element, self.shape, self.strides, self.origin)
     }
 }
 
@@ -62,10 +63,17 @@ impl<'a> MemoryMut<'a> {
     /// The elements of a set, from a file in `order`.
     ///
     /// Errors: `Invalid` for another type or shape.
-    pub(super) fn buffer(self, decl: &SetDecl, order: ByteOrder, local: &[u64]) -> Result<BufferMut<'a>> {
+    pub(super) fn buffer(
+        self,
+        decl: &SetDecl,
+        order: ByteOrder,
+        local: &[u64],
+        reversed: bool,
+    ) -> Result<BufferMut<'a>> {
         check(decl, self.dtype, self.shape, local)?;
         let element = Element::of(self.dtype, order)?;
-        BufferMut::strided(self.bytes, element, self.shape, self.strides, self.origin)
+        let made = if reversed { BufferMut::transposed } else { BufferMut::strided };
+        made(self.bytes, element, self.shape, self.strides, self.origin)
     }
 }
 

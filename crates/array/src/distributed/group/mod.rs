@@ -18,6 +18,7 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
+use super::files::deferred::DeferredWriter;
 use super::files::group_files::{DurableSet, GroupFiles};
 use super::files::organisation::Level;
 use super::files::sets::SetDecl;
@@ -42,6 +43,9 @@ pub struct GroupSpec {
     pub sets: Vec<SetDecl>,
     /// Attributes of its files.
     pub attrs: Attrs,
+    /// Whether the first dimension varies fastest in memory as callers say it: then that is the last one in files, and the
+    /// sets are declared here as files have them.
+    pub reversed: bool,
 }
 
 /// How elements go; equal on all ranks.
@@ -115,6 +119,7 @@ pub struct Group {
     planner: Planner,
     settings: GroupSettings,
     sets: Vec<GroupSet>,
+    reversed: bool,
     holes: BTreeMap<(usize, i64), u64>,
 }
 
@@ -129,10 +134,10 @@ impl Group {
         spec: GroupSpec,
         settings: GroupSettings,
     ) -> Result<Group> {
-        let sets = spec.sets.clone();
+        let (sets, reversed) = (spec.sets.clone(), spec.reversed);
         let files = GroupFiles::new(team, disk, folder, &spec.name, spec.level, spec.sets, spec.attrs)?;
         let sets = sets.into_iter().map(|decl| GroupSet { decl, view: None, resolved: None }).collect();
-        Ok(Group { files, planner: Planner::new(), settings, sets, holes: BTreeMap::new() })
+        Ok(Group { files, planner: Planner::new(), settings, sets, reversed, holes: BTreeMap::new() })
     }
 
     /// The files.
@@ -170,23 +175,34 @@ impl Group {
         self.sets[set].view.as_ref()
     }
 
-    /// Collective: writes a set at a step from this rank's memory. A rank that failed before passes its error.
+    /// Collective: writes a set at a step from this rank's memory. A rank that failed before passes its error. With
+    /// `writer` the bytes are written by that while the job goes on; what fails then is raised by a later call.
     ///
     /// Errors: `Invalid` for memory of another type or shape, or views that do not fit; `Conflict` where ranks name
     /// different sets or steps, or write an element and not the same bytes. Then nothing of the step is left.
-    pub fn write(&mut self, set: usize, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
-        let call = format!("writes step {step} of set {}", self.sets[set].decl.name);
+    pub fn write(
+        &mut self,
+        set: usize,
+        step: i64,
+        memory: Result<Memory<'_>>,
+        writer: Option<&Arc<DeferredWriter>>,
+    ) -> Result<MoveReport> {
+        let waits = if writer.is_some() { ", later" } else { "" };
+        let call = format!("writes step {step} of set {}{waits}", self.sets[set].decl.name);
         let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
         let count = memory.as_ref().map(|_| count).map_err(Error::replicate);
         let joined = agreement::same_call(self.team(), "write", &call, count)?;
         let varies = self.sets[set].decl.is_varying();
         let extent = varies.then_some(joined.total);
-        let local = self.local(set, (extent, joined.before), None);
+        let local = self.local(set, (extent, joined.before));
         let local = self.team().agree("write", local)?;
-        let slot = self.files.slot(set, step, extent)?;
+        let slot = match writer {
+            Some(writer) => self.files.slot_deferred(set, step, extent, writer)?,
+            None => self.files.slot(set, step, extent)?,
+        };
         let decl = &self.sets[set].decl;
         let fill = file_fill(decl);
-        let buffer = memory.and_then(|memory| memory.buffer(decl, local.local_shape()));
+        let buffer = memory.and_then(|memory| memory.buffer(decl, &self.shown(&local), self.reversed));
         let write = buffer.as_ref().map_err(Error::replicate).map(|buffer| Write {
             view: &local,
             array: slot.array,
@@ -211,28 +227,42 @@ impl Group {
         }
     }
 
-    /// This rank's part of a set; of one that is read by another view, by that.
-    fn local(
-        &mut self,
-        set: usize,
-        (extent, before): (Option<u64>, u64),
-        view: Option<&View>,
-    ) -> Result<LocalView> {
-        let (rank, size) = (self.team().rank(), self.team().size());
-        let set = &mut self.sets[set];
-        let shape: Vec<u64> = set.decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
-        if view.is_none()
-            && let Some((known, local)) = &set.resolved
-            && *known == shape
-        {
-            return Ok(local.clone());
-        }
-        let asked = view.or(set.view.as_ref());
-        let local = resolve(asked, &shape, (rank, size), before, &set.decl.name)?;
-        if view.is_none() && asked.is_none_or(|view| view.joined_count().is_none()) {
-            set.resolved = Some((shape, local.clone()));
-        }
+    /// This rank's part of a set by its view, of one that varies with this first extent.
+    fn local(&mut self, set: usize, (extent, before): (Option<u64>, u64)) -> Result<LocalView> {
+        let shape: Vec<u64> =
+            self.sets[set].decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
+        let local = self.resolved(set, &shape, None, before)?;
+        self.sets[set].resolved = Some((shape, local.clone()));
         Ok(local)
+    }
+
+    /// This rank's part of an array of a shape, as files have it, by `view` or the set's own.
+    fn resolved(&self, set: usize, shape: &[u64], view: Option<&View>, before: u64) -> Result<LocalView> {
+        let set = &self.sets[set];
+        let asked = view.or(set.view.as_ref());
+        let joins = asked.is_some_and(|view| view.joined_count().is_some());
+        match &set.resolved {
+            Some((known, local)) if view.is_none() && !joins && known == shape => Ok(local.clone()),
+            _ => {
+                let ranks = (self.team().rank(), self.team().size());
+                let local = resolve(asked, &self.turned(shape), ranks, before, &set.decl.name)?;
+                Ok(if self.reversed { local.transposed() } else { local })
+            }
+        }
+    }
+
+    /// Extents as callers say them, of extents as files have them; and the other way round.
+    fn turned(&self, shape: &[u64]) -> Vec<u64> {
+        let mut shape = shape.to_vec();
+        if self.reversed {
+            shape.reverse();
+        }
+        shape
+    }
+
+    /// The shape of this rank's memory, as callers say it.
+    pub fn shown(&self, local: &LocalView) -> Vec<u64> {
+        self.turned(local.local_shape())
     }
 
     /// Where a set that was written since the last flush stands.
@@ -267,18 +297,13 @@ impl Group {
 
     /// Collective: what this rank will hold of an array of this shape that is to be read, by `view` or the set's own.
     pub fn begin_read(
-        &mut self,
+        &self,
         set: usize,
         shape: &[u64],
         view: Option<&View>,
         joined: Joined,
     ) -> Result<LocalView> {
-        let (rank, size) = (self.team().rank(), self.team().size());
-        let set = &self.sets[set];
-        let local = match &set.resolved {
-            Some((known, local)) if view.is_none() && known == shape => Ok(local.clone()),
-            _ => resolve(view.or(set.view.as_ref()), shape, (rank, size), joined.before, &set.decl.name),
-        };
+        let local = self.resolved(set, shape, view, joined.before);
         self.team().agree("read", local)
     }
 
@@ -286,11 +311,10 @@ impl Group {
     ///
     /// Errors: `Invalid` for a view that does not fit.
     pub fn local_shape(&self, set: usize) -> Result<Vec<u64>> {
-        let set = &self.sets[set];
-        let joined = set.view.as_ref().and_then(View::joined_count);
-        let shape: Vec<u64> = set.decl.shape.iter().map(|len| len.or(joined).unwrap_or(0)).collect();
-        let ranks = (self.team().rank(), self.team().size());
-        Ok(resolve(set.view.as_ref(), &shape, ranks, 0, &set.decl.name)?.local_shape().to_vec())
+        let joined = self.sets[set].view.as_ref().and_then(View::joined_count);
+        let extents = self.sets[set].decl.shape.iter();
+        let shape: Vec<u64> = extents.map(|len| len.or(joined).unwrap_or(0)).collect();
+        Ok(self.shown(&self.resolved(set, &shape, None, 0)?))
     }
 
     /// Collective: reads what [`begin_read`](Self::begin_read) gave into memory of its local shape.
@@ -302,7 +326,8 @@ impl Group {
         memory: Result<MemoryMut<'_>>,
     ) -> Result<MoveReport> {
         let (decl, order) = (&self.sets[set].decl, source.dtype.byte_order());
-        let mut buffer = memory.and_then(|memory| memory.buffer(decl, order, local.local_shape()));
+        let mut buffer =
+            memory.and_then(|memory| memory.buffer(decl, order, &self.shown(local), self.reversed));
         let read = match &mut buffer {
             Ok(into) => Ok(Read {
                 view: local,
