@@ -16,6 +16,7 @@ ranges. Errors are ``fieldstone.Error`` with a kind and a hint.
 from collections.abc import Mapping as _Mapping
 
 from . import _exit
+from ._array_files import ArrayTable, ArrayTables, History, Import, ImportedVariable, JobMesh, Mesh
 from ._arrays import ArrayGroup, ArrayJob, JobReport, SetInfo
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
@@ -92,6 +93,8 @@ __all__ = [
     "ArchiveReport",
     "ArrayGroup",
     "ArrayJob",
+    "ArrayTable",
+    "ArrayTables",
     "Box",
     "CheckpointReport",
     "Conflict",
@@ -112,16 +115,21 @@ __all__ = [
     "Graph",
     "GraphCheck",
     "GraphStats",
+    "History",
     "Hit",
     "Hits",
+    "Import",
+    "ImportedVariable",
     "IngestReport",
     "IntRange",
     "Internal",
     "Invalid",
+    "JobMesh",
     "JobReport",
     "Key",
     "Lineage",
     "Listing",
+    "Mesh",
     "Moved",
     "NotFound",
     "Partitions",
@@ -132,8 +140,8 @@ __all__ = [
     "Request",
     "Rows",
     "Run",
-    "Skipped",
     "SetInfo",
+    "Skipped",
     "Slot",
     "SlotStep",
     "Stamp",

@@ -1,7 +1,7 @@
 """Distributed arrays: jobs, whose ranks write and read groups of sets together.
 
-All calls on a job and its groups are collective: all ranks of its communicator make them, in one order. What fails
-on one rank raises the same kind on all, naming the rank, and the job goes on::
+All calls on a job and its groups are collective: all ranks of its communicator make them, in one order. What
+fails on one rank raises the same kind on all, naming the rank, and the job goes on::
 
     job = store.arrays("astro3d-42", comm=MPI.COMM_WORLD)
     group = job.group("analysis", {"p": "f4"}, shape=(256, 256, 256), dims=("z", "y", "x"))
@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from . import _native
+from ._array_files import ArrayTables, Import, JobMesh, mesh_rows, raw_row
 from .errors import Error, Invalid
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class ArrayGroup:
     def sets(self) -> dict[str, SetInfo]:
         """Its sets, by name."""
         return {
-            name: SetInfo(dtype, tuple(shape), tuple(dims)) for name, dtype, shape, dims in self._native.sets()
+            name: SetInfo(dtype, tuple(shape), tuple(dims))
+            for name, dtype, shape, dims in self._native.sets()
         }
 
     @property
@@ -124,14 +126,14 @@ class ArrayGroup:
     def write(self, name: str, step: int, values: ArrayLike, *, wait: bool = True) -> None:
         """Writes a set at a step, each rank what it holds by its view.
 
-        `values` is an array of the view's local shape and the set's dtype, in either byte order and at any strides.
-        Nobody else sees it before ``job.flush()``; the job itself reads it. Written again, the step becomes a new
-        version. Conflict where ranks write one element with different bytes, or name different sets or steps;
-        Invalid for another shape or dtype, naming the rank. Then nothing of the write is left.
+        `values` is an array of the view's local shape and the set's dtype, in either byte order and at any
+        strides. Nobody else sees it before ``job.flush()``; the job itself reads it. Written again, the step
+        becomes a new version. Conflict where ranks write one element with different bytes, or name different
+        sets or steps; Invalid for another shape or dtype, naming the rank. Then nothing of the write is left.
 
-        With ``wait=False`` it returns when the elements were exchanged: `values` may be changed, and a thread writes the
-        bytes and begins their sync while the job computes. What fails then is raised by a later call, at last by the
-        flush.
+        With ``wait=False`` it returns when the elements were exchanged: `values` may be changed, and a thread
+        writes the bytes and begins their sync while the job computes. What fails then is raised by a later
+        call, at last by the flush.
         """
         try:
             step = _step(step)
@@ -150,9 +152,9 @@ class ArrayGroup:
     ) -> np.ndarray[Any, Any]:
         """What this rank holds of a set at a step, by `view` or else the view of the set.
 
-        Without a view one process has the whole array, several ranks nothing. `into` is a writable array of the
-        local shape and the set's dtype, at any strides, that is filled and returned. NotFound for a set or step that
-        is not there; Corrupt where the bytes in the file are not those that were written.
+        Without a view one process has the whole array, several ranks nothing. `into` is a writable array of
+        the local shape and the set's dtype, at any strides, that is filled and returned. NotFound for a set
+        or step that is not there; Corrupt where the bytes in the file are not those that were written.
         """
         return self._native.read(name, _step(step), view, into)
 
@@ -175,10 +177,12 @@ class ArrayGroup:
 
 
 class ArrayJob:
-    """The ranks of a communicator and the run that they write: made by ``store.arrays``. Its calls are collective.
+    """The ranks of a communicator and the run that they write: made by ``store.arrays``. Its calls are
+    collective.
 
-    ``with store.arrays(…) as job:`` flushes and closes at the end. An exception on one rank ends the job on all: what was
-    not flushed is gone, and the other ranks raise its error in the call that they are in or come to.
+    ``with store.arrays(…) as job:`` flushes and closes at the end. An exception on one rank ends the job on
+    all: what was not flushed is gone, and the other ranks raise its error in the call that they are in or
+    come to.
     """
 
     def __init__(self, store: Store, native: _ArrayJob, txn: str | None) -> None:
@@ -217,27 +221,120 @@ class ArrayJob:
         order: Literal["C", "F"] = "C",
         level: int | Literal["auto"] = "auto",
         method: Literal["auto", "direct", "exchange", "view"] = "auto",
+        mesh: str | None = None,
+        location: Literal["node", "edge", "face", "volume"] | None = None,
     ) -> ArrayGroup:
         """A group of sets, declared; or without `sets` as it was declared.
 
-        `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill`` where a
-        set has its own; a sequence of names takes `dtype` for all. `shape` is the global one; a first extent of None
-        is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what stands where no rank writes.
-        `attrs` are the group's. With ``order="F"`` the first dimension varies fastest in files, which then have the
-        dimensions in reverse, as netCDF's Fortran interface shows them.
+        `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill``
+        where a set has its own; a sequence of names takes `dtype` for all. `shape` is the global one; a first
+        extent of None is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what
+        stands where no rank writes. `attrs` are the group's. With ``order="F"`` the first dimension varies
+        fastest in files, which then have the dimensions in reverse, as netCDF's Fortran interface shows them.
 
-        `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs. `method` is
-        how elements go to files. Conflict where ranks, or an earlier declaration, say otherwise.
+        `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs.
+        `method` is how elements go to files. With `mesh` and `location` sets take their first extent and its
+        dimension from a mesh of the store, and carry UGRID's attributes; another extent is Invalid. Conflict
+        where ranks, or an earlier declaration, say otherwise.
         """
         rows, wrong = None, None
-        properties = (0, "auto", "C", None)
+        properties: tuple[Any, ...] = (0, "auto", "C", None, None, None)
         if sets is not None:
             try:
+                if mesh is not None and shape is None:
+                    shape = ()
                 rows = _rows(sets, {"dtype": dtype, "shape": shape, "dims": dims, "fill": fill})
-                properties = (_level(level), str(method), str(order), None if attrs is None else dict(attrs))
+                own = None if attrs is None else dict(attrs)
+                properties = (_level(level), str(method), str(order), own, mesh, location)
             except Exception as error:  # told to the ranks that are in the call already
                 rows, wrong = [], error
         return ArrayGroup(self, self._native.group(str(name), rows, properties, wrong))
+
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        variables: Mapping[str, tuple[DTypeLike, int, _Extents]] | Sequence[str] | None = None,
+        *,
+        format: Literal["raw", "netcdf"] = "netcdf",
+        checksum: bool = False,
+    ) -> Import:
+        """A file from outside, read by ranks through views, and recorded in the catalog with size and time.
+
+        Of a raw file `variables` maps names to (dtype, byte offset, shape), of a netCDF classic file it names
+        some (all). Nothing is read yet, but with `checksum`, which reads these variables once to record it.
+        NotFound where there is no such file or variable; Corrupt where the file ends before a variable does;
+        Invalid for netCDF-4, which is HDF5.
+        """
+        import os
+
+        rows, names, wrong = None, [], None
+        try:
+            if format not in ("raw", "netcdf"):
+                raise Invalid(f"format={format!r}", 'give "raw" or "netcdf"', "option")
+            if format == "raw":
+                rows = [raw_row(name, row) for name, row in dict(variables or {}).items()]
+            else:
+                names = [variables] if isinstance(variables, str) else list(variables or [])
+        except Exception as error:  # told to the ranks that are in the call already
+            rows, wrong = [], error
+        path = os.path.abspath(os.fspath(path))
+        return Import(path, self._native.import_file(path, rows, names, checksum, wrong))
+
+    def create_mesh(
+        self,
+        name: str,
+        *,
+        nodes: Mapping[str, ArrayLike],
+        edges: ArrayLike | None = None,
+        faces: ArrayLike | None = None,
+        volumes: ArrayLike | None = None,
+        base: int = 0,
+        attrs: Mapping[str, Any] | None = None,
+        coordinate_attrs: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> JobMesh:
+        """A mesh, made of each rank's contiguous share, and kept once by its content as a file with UGRID's
+        conventions.
+
+        `nodes` has coordinates ``x``, ``y`` and, in space, ``z``, of each node; `edges` two nodes a row,
+        `faces` and `volumes` as many as one has at most, then -1; `base` is the number of the first node.
+        `coordinate_attrs` are attributes of ``x``, ``y``, ``z``, such as ``standard_name`` and ``units``.
+        Invalid for an entry that names no node, with rank, position and value; Conflict where the name stands
+        for another mesh.
+        """
+        import numpy as np
+
+        parts: tuple[Any, ...] = ([], None, None, None, 0)
+        wrong = None
+        try:
+            words = [word for word in "xyz" if word in nodes]
+            if len(words) < 2 or set(nodes) - set("xyz"):
+                raise Invalid(
+                    f"nodes with {', '.join(map(str, nodes))}", "give x, y and, in space, z", "argument"
+                )
+            more = coordinate_attrs or {}
+            columns = [
+                (np.ascontiguousarray(nodes[word], "f8"), dict(more[word]) if word in more else None)
+                for word in words
+            ]
+            rows = [
+                None if given is None else mesh_rows(given, what)
+                for given, what in ((edges, "edges"), (faces, "faces"), (volumes, "volumes"))
+            ]
+            parts = (columns, *rows, operator.index(base))
+        except Exception as error:  # told to the ranks that are in the call already
+            wrong = error
+        own = None if attrs is None else dict(attrs)
+        return JobMesh(self._native.create_mesh(str(name), parts, own, wrong))
+
+    def mesh(self, name: str) -> JobMesh:
+        """A mesh that the store keeps, opened by all ranks. NotFound where there is none of the name."""
+        return JobMesh(self._native.mesh(str(name)))
+
+    def tables(self) -> ArrayTables:
+        """The six tables of SDM's database over the store's catalog. Not collective: this rank asks the
+        catalog.
+        """
+        return ArrayTables(self.store)
 
     def flush(self) -> None:
         """Makes all writes since the last flush durable and visible, or none of them: one commit."""
@@ -327,12 +424,20 @@ def _row(name: Any, own: Any, shared: dict[str, Any]) -> tuple[Any, ...]:
     try:
         dtype = np.dtype(said["dtype"])
     except TypeError:
-        raise Invalid(f"set {name!r}: no dtype {said['dtype']!r}", "write it as numpy does", "dtype") from None
+        raise Invalid(
+            f"set {name!r}: no dtype {said['dtype']!r}", "write it as numpy does", "dtype"
+        ) from None
     shape = said["shape"]
     shape = [shape] if shape is None or not hasattr(shape, "__iter__") else list(shape)
     extents = [None if extent is None else _extent(name, extent) for extent in shape]
     dims = said["dims"]
-    dims = [] if dims is None else [dims] if isinstance(dims, str) else [d if d is None else str(d) for d in dims]
+    dims = (
+        []
+        if dims is None
+        else [dims]
+        if isinstance(dims, str)
+        else [d if d is None else str(d) for d in dims]
+    )
     fill = said["fill"]
     if fill is not None:
         fill = np.asarray(fill, dtype.newbyteorder("=")).tobytes()

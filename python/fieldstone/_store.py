@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
 
+from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
 from ._graph import Graph
 from ._hits import Hits
@@ -104,14 +105,30 @@ class Store(_Store):
     ) -> ArrayJob:
         """A job: the ranks of `comm` write and read distributed arrays of a run, together. Collective.
 
-        `name` is the run's, made or continued; None makes a new one, equal on all ranks (``job.run.name``). `comm`
-        is a communicator of mpi4py; without one this process is alone. `writers` and `readers` are how many ranks
-        own a range of the file in an exchange (all), `buffer` the bytes that a rank may use for moving elements.
+        `name` is the run's, made or continued; None makes a new one, equal on all ranks (``job.run.name``).
+        `comm` is a communicator of mpi4py; without one this process is alone. `writers` and `readers` are how
+        many ranks own a range of the file in an exchange (all), `buffer` the bytes that a rank may use for
+        moving elements.
 
-        ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank all discard.
-        Denied where the run is another's; NotFound for a run that is not there, in a store open for reading.
+        ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank all
+        discard. Denied where the run is another's; NotFound for a run that is not there, in a store open for
+        reading.
         """
         return open_job(self, name, comm, project, writers, readers, buffer, None)
+
+    def mesh(self, name: str) -> Mesh:
+        """A mesh that the store keeps: ``.counts``, ``.checksum``, ``.path``. NotFound where there is none of
+        the name.
+        """
+        return mesh_of(self, name)
+
+    def meshes(self) -> list[Mesh]:
+        """Meshes that the store keeps, by name."""
+        return meshes_of(self)
+
+    def histories(self) -> list[History]:
+        """Partitions of meshes that the store keeps for runs to come."""
+        return histories_of(self)
 
     @property
     def graph(self) -> Graph:

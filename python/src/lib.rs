@@ -52,7 +52,9 @@ mod native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::arrays::{PyArrayGroup, PyArrayJob, open_arrays};
+    use super::arrays::{
+        PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, array_table, histories, meshes, open_arrays,
+    };
     #[pymodule_export]
     use super::catalog::{
         HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, Region,

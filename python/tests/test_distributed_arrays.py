@@ -1,4 +1,4 @@
-"""Distributed arrays from Python: one process, and ranks under mpiexec; as fields, in files, and read again."""
+"""Distributed arrays from Python, by one process and by ranks under mpiexec: fields, files, restarts."""
 
 from __future__ import annotations
 
@@ -262,7 +262,8 @@ a.view(fst.block(grid=(3,)))
 a.write("p", 0, mine)
 # Another step, another set, another shape, another type, on one rank.
 fails(fst.Conflict, "writes step 7", lambda: a.write("p", 7 if comm.rank == 1 else 1, mine))
-fails(fst.NotFound, "rank 2: the group has no set 'q'", lambda: a.write("q" if comm.rank == 2 else "p", 1, mine))
+name = "q" if comm.rank == 2 else "p"
+fails(fst.NotFound, "rank 2: the group has no set 'q'", lambda: a.write(name, 1, mine))
 fails(fst.Invalid, "rank 1: set p", lambda: a.write("p", 1, mine[: 2 - (comm.rank == 1)]))
 fails(fst.Invalid, "rank 0", lambda: a.write("p", 1, mine.astype("i4") if comm.rank == 0 else mine))
 fails(fst.Invalid, "rank 1: step='x'", lambda: a.write("p", "x" if comm.rank == 1 else 1, mine))
@@ -270,7 +271,8 @@ fails(fst.Invalid, "rank 1: step='x'", lambda: a.write("p", "x" if comm.rank == 
 a.view(fst.irregular([2 * comm.rank, (2 * comm.rank + 1), (2 * comm.rank + 2) % 6]))
 values = np.array([comm.rank, comm.rank, -1.0])
 fails(fst.Conflict, "element 0", lambda: a.write("p", 1, values))
-fails(fst.Invalid, "rank 1: set p: map[1] is 6", lambda: a.read("p", 0, view=fst.irregular([0, 6 if comm.rank == 1 else 5])))
+beyond = fst.irregular([0, 6 if comm.rank == 1 else 5])
+fails(fst.Invalid, "rank 1: set p: map[1] is 6", lambda: a.read("p", 0, view=beyond))
 fails(fst.NotFound, "rank 0", lambda: a.read("p", 5))
 a.view(fst.block(grid=(3,)))
 a.write("p", 2, mine)

@@ -2,14 +2,18 @@
 //!
 //! All calls are collective: what is wrong with an argument on one rank is handed to the facade, which tells all ranks.
 
+mod files;
 mod group;
 
 use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions};
-use fieldstone::catalog::StorageOrder;
+use fieldstone::catalog::{MeshLocation, StorageOrder};
+use std::path::PathBuf;
+
 use fieldstone::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+pub use files::{PyJobImport, PyJobMesh, array_table, histories, meshes};
 pub use group::PyArrayGroup;
 
 use crate::catalog::values;
@@ -30,8 +34,8 @@ type SetRow<'py> = (
     Option<Vec<u8>>,
 );
 
-/// Level (0: auto), method, order, attributes.
-type GroupRow<'py> = (u64, String, String, Option<Bound<'py, PyDict>>);
+/// Level (0: auto), method, order, attributes, mesh, location.
+type GroupRow<'py> = (u64, String, String, Option<Bound<'py, PyDict>>, Option<String>, Option<String>);
 
 /// What failed on this rank, as all ranks are told it.
 fn local<T>(py: Python<'_>, found: PyResult<T>) -> Result<T> {
@@ -78,7 +82,8 @@ fn set(row: SetRow<'_>) -> PyResult<SetOptions> {
     Ok(SetOptions { name, dtype: data::parse_dtype(&dtype)?, shape, dims, attrs, fill })
 }
 
-fn options(sets: Vec<SetRow<'_>>, (level, method, order, attrs): GroupRow<'_>) -> PyResult<GroupOptions> {
+fn options(sets: Vec<SetRow<'_>>, properties: GroupRow<'_>) -> PyResult<GroupOptions> {
+    let (level, method, order, attrs, mesh, location) = properties;
     Ok(GroupOptions {
         sets: sets.into_iter().map(set).collect::<PyResult<_>>()?,
         level: if level == 0 { LevelChoice::Auto } else { LevelChoice::number(level).or_raise()? },
@@ -89,6 +94,15 @@ fn options(sets: Vec<SetRow<'_>>, (level, method, order, attrs): GroupRow<'_>) -
             _ => return Err(invalid(format!("order={order:?}"), "give \"C\" or \"F\"")),
         },
         attrs: values::named(attrs.as_ref(), "attrs")?,
+        mesh,
+        location: location.as_deref().map(location_of).transpose()?,
+    })
+}
+
+fn location_of(word: &str) -> PyResult<MeshLocation> {
+    let all = [MeshLocation::Node, MeshLocation::Edge, MeshLocation::Face, MeshLocation::Volume];
+    all.into_iter().find(|location| location.name() == word).ok_or_else(|| {
+        invalid(format!("location={word:?}"), "give \"node\", \"edge\", \"face\" or \"volume\"")
     })
 }
 
@@ -130,6 +144,60 @@ impl PyArrayJob {
             None => self.job.declared_group(name),
         });
         Ok(PyArrayGroup::new(group.or_raise()?))
+    }
+
+    /// A raw file: rows of name, dtype, offset and shape; or variables of a netCDF file, by name.
+    #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn import_file(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        raw: Option<Vec<files::RawRow<'_>>>,
+        names: Vec<String>,
+        checksum: bool,
+        wrong: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyJobImport> {
+        let raw = match (wrong, raw) {
+            (Some(wrong), _) => Some(Err(told(py, &PyErr::from_value(wrong.clone())).0)),
+            (None, Some(rows)) => Some(local(py, files::raw_variables(rows))),
+            (None, None) => None,
+        };
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let import = py.waiting(|| match raw {
+            Some(variables) => self.job.import_raw(&path, variables, checksum),
+            None => self.job.import_netcdf(&path, &names, checksum),
+        });
+        Ok(PyJobImport::new(import.or_raise()?))
+    }
+
+    /// A mesh, made of each rank's share.
+    fn create_mesh(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        parts: files::MeshParts<'_>,
+        attrs: Option<Bound<'_, PyDict>>,
+        wrong: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyJobMesh> {
+        let parts = match wrong {
+            Some(wrong) => Err(told(py, &PyErr::from_value(wrong.clone())).0),
+            None => local(py, files::OwnedMesh::new(parts)),
+        };
+        let attrs = local(py, values::named(attrs.as_ref(), "attrs"));
+        let mesh = py.waiting(|| {
+            let content = match (&parts, &attrs) {
+                (Ok(parts), Ok(attrs)) => parts.content(name, attrs),
+                (Err(error), _) | (_, Err(error)) => Err(error.replicate()),
+            };
+            let attrs = attrs.as_deref().unwrap_or(&[]);
+            self.job.create_mesh(name, content.as_ref().map_err(Error::replicate), attrs)
+        });
+        Ok(PyJobMesh::new(mesh.or_raise()?))
+    }
+
+    /// A mesh that the store keeps.
+    fn mesh(&self, py: Python<'_>, name: &str) -> PyResult<PyJobMesh> {
+        Ok(PyJobMesh::new(py.waiting(|| self.job.mesh(name)).or_raise()?))
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {

@@ -308,7 +308,7 @@ impl JobInner {
     }
 
     fn open_group(
-        &self,
+        self: &Arc<Self>,
         state: &mut JobState,
         name: &str,
         options: Result<Option<&GroupOptions>>,
@@ -323,7 +323,8 @@ impl JobInner {
             &said,
             options.as_ref().map(|_| 0).map_err(Error::replicate),
         )?;
-        let options = options?;
+        let on_mesh = options?.map(|options| self.on_mesh(options)).transpose()?;
+        let options = on_mesh.as_ref();
         if let Some(known) = state.groups.iter().position(|open| open.record.name == name) {
             let same =
                 options.map_or(Ok(()), |options| {
@@ -452,7 +453,7 @@ impl JobInner {
     }
 
     /// The folder of this job's files, absolute and within the store.
-    fn folder(&self) -> Result<&(PathBuf, String)> {
+    pub(super) fn folder(&self) -> Result<&(PathBuf, String)> {
         self.folder.as_ref().ok_or_else(|| {
             Code::Option
                 .error("files of distributed arrays need a store in a folder")

@@ -10,7 +10,7 @@ use fieldstone_core::dtype::{DType, DTypeKind};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{
-    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, StorageOrder, VariableDecl, VariableName,
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, MeshLocation, StorageOrder, VariableDecl, VariableName,
 };
 
 use super::attributes::netcdf_attrs;
@@ -94,6 +94,10 @@ pub struct GroupOptions {
     pub order: StorageOrder,
     /// Attributes of the group.
     pub attrs: Vec<(String, Value)>,
+    /// The mesh that values stand on, by name: sets take their first extent from it.
+    pub mesh: Option<String>,
+    /// What of the mesh they stand on.
+    pub location: Option<MeshLocation>,
 }
 
 impl GroupOptions {
@@ -105,13 +109,16 @@ impl GroupOptions {
             method: Method::Auto,
             order: StorageOrder::C,
             attrs: Vec::new(),
+            mesh: None,
+            location: None,
         }
     }
 
     /// Everything that is equal on all ranks, a line for each part of it.
     pub(super) fn lines(&self, name: &str) -> String {
         let mut text = format!("declares group {name}");
-        let GroupOptions { sets, level, method, order, attrs } = self;
+        let GroupOptions { sets, level, method, order, attrs, mesh, location } = self;
+        let _ = write!(text, "\ndeclares group {name} on mesh {mesh:?}, location {location:?}");
         let _ = write!(text, "\ndeclares group {name} with level {level:?}, method {}, ", method.word());
         let _ = write!(text, "order {}, {} sets and attrs {attrs:?}", order.name(), sets.len());
         for set in sets {
@@ -133,8 +140,8 @@ impl GroupOptions {
             layout,
             method: self.method.word().to_owned(),
             order: self.order,
-            mesh: None,
-            location: None,
+            mesh: self.mesh.clone(),
+            location: self.location,
             chunks: None,
             compression: None,
             attrs: self.attrs.clone(),

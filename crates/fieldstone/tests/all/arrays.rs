@@ -1,18 +1,19 @@
 //! Distributed arrays of a store: whatever ranks write together, all see after a flush, as fields and in files, and a run
 //! goes on with any number of ranks.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone::arrays::{
-    ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions, View, dense_strides,
+    ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Memory, Method, SetOptions, View,
+    dense_strides,
 };
+use fieldstone::catalog::StorageOrder;
 use fieldstone::env::Env;
 use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
-use fieldstone::{
-    DType, ErrorKind, FieldStoreExt, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Store,
-};
+use fieldstone::{DType, ErrorKind, ListOptions, OpenOptions, ReadOptions, Request, Result, Store};
 use fieldstone_testkit::seeded;
 
 fn open(folder: &Path) -> Store {
@@ -87,7 +88,6 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
                     job.flush()?;
                 }
             }
-            assert_eq!(group.steps("p")?, if step0 == 0 { vec![0, 1] } else { group.steps("p")? });
             job.close()
         }));
         let store = open(folder.path());
@@ -118,4 +118,257 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
     let store = open(folder.path());
     assert_eq!(store.list(&Request::new(), &ListOptions::default()).unwrap().count(), 4 * 4 * 2);
     assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
+}
+
+/// What ranks do in a random run, in this order.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// A set and a step; the number that its elements are made of; whether it waits.
+    Write(u64, i64, u64, bool),
+    Flush,
+    Discard,
+}
+
+#[derive(Debug, Clone)]
+struct RandomRun {
+    ranks: usize,
+    level: u64,
+    method: Method,
+    order: StorageOrder,
+    shape: Vec<u64>,
+    /// Of each set a seed of the map, or a grid.
+    maps: [Option<u64>; 2],
+    acts: Vec<Act>,
+}
+
+impl RandomRun {
+    fn new(seed: u64) -> RandomRun {
+        let dice = &mut *seeded(seed);
+        let shape = vec![1 + dice.below(9), 1 + dice.below(7), 1 + dice.below(5)];
+        let method = [Method::Auto, Method::Direct, Method::Exchange, Method::View][dice.below(4) as usize];
+        let order = [StorageOrder::C, StorageOrder::Fortran][dice.below(2) as usize];
+        let count = 3 + dice.below(12);
+        let act = |_| match dice.below(8) {
+            0 | 1 => Act::Flush,
+            2 => Act::Discard,
+            _ => Act::Write(dice.below(2), dice.below(4) as i64, dice.below(1000), dice.below(2) == 0),
+        };
+        let acts = (0..count).map(act).collect();
+        let maps = [dice.below(2), dice.below(2)].map(|irregular| (irregular == 1).then_some(seed));
+        let (ranks, level) = (1 + dice.below(5) as usize, dice.below(4));
+        RandomRun { ranks, level, method, order, shape, maps, acts }
+    }
+
+    fn total(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Every third element is nobody's where the map says so.
+    fn view(&self, set: usize, rank: usize) -> View {
+        match self.maps[set] {
+            None => View::grid(&[1, self.ranks as u64, 1]),
+            Some(seed) => {
+                let mut all: Vec<i64> = (0..self.total() as i64).collect();
+                let dice = &mut *seeded(seed);
+                for i in (1..all.len()).rev() {
+                    all.swap(i, dice.below(i as u64 + 1) as usize);
+                }
+                let own: Vec<i64> = all
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(i, n)| i % self.ranks == rank && n % 3 != 0)
+                    .map(|(_, n)| n)
+                    .collect();
+                View::irregular(own, None, None)
+            }
+        }
+    }
+
+    /// Elements of a step in the order of files, and how many nobody wrote.
+    fn stored(&self, set: usize, mark: u64) -> (Vec<f64>, u64) {
+        let hole = |n: u64| self.maps[set].is_some() && n.is_multiple_of(3);
+        let value = |n: u64| if hole(n) { f64::NAN } else { (mark * 10_000 + n) as f64 };
+        ((0..self.total()).map(value).collect(), (0..self.total()).filter(|n| hole(*n)).count() as u64)
+    }
+
+    fn perform(&self, job: &ArrayJob) -> Result<()> {
+        let sets = ["s0", "s1"].map(|name| SetOptions::new(name, DType::F8, &self.shape));
+        let level = if self.level == 0 { Ok(LevelChoice::Auto) } else { LevelChoice::number(self.level) }?;
+        let options =
+            GroupOptions { level, method: self.method, order: self.order, ..GroupOptions::new(sets) };
+        let group = job.group("g", &options)?;
+        for (set, name) in ["s0", "s1"].into_iter().enumerate() {
+            group.view(&self.view(set, job.rank()), Some(&[name]))?;
+        }
+        for act in &self.acts {
+            match *act {
+                Act::Flush => job.flush()?,
+                Act::Discard => job.discard()?,
+                Act::Write(set, step, mark, wait) => {
+                    let local = self.local(set as usize, job, mark);
+                    let shape = group.local_shape(["s0", "s1"][set as usize])?;
+                    let bytes = bytes_of(local);
+                    let strides = dense_strides(DType::F8, &shape);
+                    let memory = Memory {
+                        bytes: &bytes,
+                        dtype: DType::F8,
+                        shape: &shape,
+                        strides: &strides,
+                        origin: 0,
+                    };
+                    group.write_with(["s0", "s1"][set as usize], step, Ok(memory), wait)?;
+                }
+            }
+        }
+        job.close()
+    }
+
+    /// This rank's elements in C order of its memory.
+    fn local(&self, set: usize, job: &ArrayJob, mark: u64) -> Vec<f64> {
+        let view = self.view(set, job.rank()).resolve(&self.shape, job.rank(), job.size()).unwrap();
+        let mut part = vec![0.0; view.local_shape().iter().product::<u64>() as usize];
+        for run in view.written().runs() {
+            for n in 0..run.elements {
+                let at = self.in_file(run.at + n, set);
+                part[(run.memory + n) as usize] = (mark * 10_000 + at) as f64;
+            }
+        }
+        part
+    }
+
+    /// Where an element of the declared shape stands in files; flat maps count as files do.
+    fn in_file(&self, at: u64, set: usize) -> u64 {
+        if self.order == StorageOrder::C || self.maps[set].is_some() {
+            return at;
+        }
+        let [x, y, z] = [self.shape[0], self.shape[1], self.shape[2]];
+        let (i, j, k) = (at / (y * z), at / z % y, at % z);
+        (k * y + j) * x + i
+    }
+
+    /// The steps that are there in the end: of each set the number that its elements are made of.
+    fn expected(&self) -> BTreeMap<(u64, i64), u64> {
+        let (mut shown, mut waiting) = (BTreeMap::new(), BTreeMap::new());
+        for act in self.acts.iter().chain([&Act::Flush]) {
+            match act {
+                Act::Write(set, step, mark, _) => drop(waiting.insert((*set, *step), *mark)),
+                Act::Flush => shown.append(&mut waiting),
+                Act::Discard => waiting.clear(),
+            }
+        }
+        shown
+    }
+}
+
+#[test]
+fn random_runs_leave_what_the_model_says() {
+    for seed in 0..40 {
+        let run = RandomRun::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        whole(ranks(folder.path(), run.ranks, |job| run.perform(&job)));
+        let store = open(folder.path());
+        let mut found = 0;
+        for entry in store.list(&Request::new(), &ListOptions::default()).unwrap() {
+            entry.unwrap();
+            found += 1;
+        }
+        let expected = run.expected();
+        assert_eq!(found, expected.len(), "seed {seed}: {run:?}");
+        for ((set, step), mark) in &expected {
+            let (set_name, step) = (format!("s{set}"), step.to_string());
+            let key = [("run", "r"), ("variable", set_name.as_str()), ("step", step.as_str())];
+            let field = store.get(&key, &ReadOptions::default()).unwrap().lenient();
+            let (values, holes) = run.stored(*set as usize, *mark);
+            assert_eq!(field.is_complete().unwrap(), holes == 0, "seed {seed}");
+            let mut bytes = field.read().unwrap();
+            field.dtype().unwrap().unwrap().swap_bytes(&mut bytes);
+            assert_eq!(bytes, bytes_of(values), "seed {seed}, set {set} at {step}: {run:?}");
+            let shape = field.shape().unwrap().unwrap();
+            let mut declared = run.shape.clone();
+            if run.order == StorageOrder::Fortran {
+                declared.reverse();
+            }
+            assert_eq!(shape, declared);
+        }
+        assert!(store.verify(&Request::new()).unwrap().damaged.is_empty(), "seed {seed}");
+    }
+}
+
+/// A job of three ranks in which something fails: what each rank raised, and what the store has afterwards.
+fn failing(folder: &Path, faults: Faults) -> Vec<Result<()>> {
+    let path = folder.join("store").display().to_string();
+    let body = |comm: Arc<dyn Comm>| {
+        let store = fieldstone::open(&path, &OpenOptions::default())?;
+        let job = ArrayJob::open(&store, Some(comm), Some("r"), &JobOptions::default())?;
+        let group = job.group("g", &two_sets(LevelChoice::number(3)?))?;
+        group.view(&View::grid(&[3, 1]), None)?;
+        for step in 0..2 {
+            for (set, name) in [(0, "p"), (1, "q")] {
+                group.write_dense(name, step, &part(&group, &job, set, step, &View::grid(&[3, 1])))?;
+            }
+            job.flush()?;
+        }
+        job.close()
+    };
+    threads::run(3, None, Env::real().disk, faults, body)
+}
+
+/// What a store has of the job: each step whole with both sets, or not at all.
+fn check_steps(folder: &Path, context: &str) -> usize {
+    let store = match fieldstone::open(
+        &folder.join("store").display().to_string(),
+        &OpenOptions { mode: fieldstone::Mode::Read, ..OpenOptions::default() },
+    ) {
+        Ok(store) => store,
+        Err(error) if error.kind() == ErrorKind::NotFound => return 0,
+        Err(error) => panic!("{context}: {error}"),
+    };
+    let report = match store.verify(&Request::new()) {
+        Ok(report) => report,
+        Err(error) if error.kind() == ErrorKind::NotFound => return 0,
+        Err(error) => panic!("{context}: {error}"),
+    };
+    assert!(report.damaged.is_empty(), "{context}: {:?}", report.damaged);
+    let mut steps = 0;
+    for step in 0..2 {
+        let read = ["p", "q"].map(|variable| {
+            let key = [("run", "r"), ("variable", variable), ("step", &step.to_string())];
+            let field = store.get(&key, &ReadOptions::default()).ok()?;
+            let mut bytes = field.read().unwrap();
+            field.dtype().unwrap().unwrap().swap_bytes(&mut bytes);
+            Some(bytes)
+        });
+        match read {
+            [Some(p), Some(q)] => {
+                assert_eq!((p, q), (array(0, step, 60), array(1, step, 60)), "{context}");
+                steps += 1;
+            }
+            [None, None] => {}
+            _ => panic!("{context}: step {step} is there by half"),
+        }
+    }
+    steps
+}
+
+#[test]
+fn what_fails_in_any_step_reaches_all_ranks_and_leaves_whole_steps() {
+    let mut struck = 0;
+    for nth in (0..).step_by(3) {
+        let folder = tempfile::tempdir().unwrap();
+        let (rank, death) = (nth as usize % 3, nth % 2 == 1);
+        let faults = if death { Faults::death(rank, nth) } else { Faults::step(rank, nth) };
+        let results = failing(folder.path(), faults);
+        let failed = results.iter().filter(|result| result.is_err()).count();
+        if failed == 0 {
+            break;
+        }
+        struck += 1;
+        assert_eq!(failed, 3, "step {nth} of rank {rank}: {results:?}");
+        let context = format!("step {nth} of rank {rank}, death {death}");
+        check_steps(folder.path(), &context);
+        // The run goes on, in files of its own.
+        whole(failing(folder.path(), Faults::none()));
+        assert_eq!(check_steps(folder.path(), &context), 2);
+    }
+    assert!(struck > 10, "only {struck} steps were struck");
 }

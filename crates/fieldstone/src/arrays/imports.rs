@@ -1,0 +1,140 @@
+//! Files from outside that a run takes in: read by ranks through views, and recorded in the catalog.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fieldstone_array::distributed::buffer::BufferMut;
+use fieldstone_array::distributed::group::MemoryMut;
+use fieldstone_array::distributed::import::{Import, ImportedArray};
+use fieldstone_array::distributed::plan::{MoveReport, Settings};
+use fieldstone_array::distributed::view::{LocalView, View};
+use fieldstone_core::dtype::DType;
+use fieldstone_core::Result;
+use fieldstone_format::catalog::ImportedVariable;
+
+use super::job::{ArrayJob, JobInner};
+use super::report::Phase;
+
+/// A file from outside that all ranks have open.
+#[derive(Debug)]
+pub struct JobImport {
+    job: Arc<JobInner>,
+    import: Import,
+}
+
+/// A read of a file's variable that all ranks have begun.
+#[derive(Debug)]
+pub struct FileRead {
+    pub(super) name: String,
+    pub(super) local: LocalView,
+    pub(super) dtype: DType,
+}
+
+impl FileRead {
+    /// The shape of this rank's memory.
+    pub fn local_shape(&self) -> &[u64] {
+        self.local.local_shape()
+    }
+
+    /// Type of the elements, in this machine's byte order.
+    pub fn dtype(&self) -> DType {
+        self.dtype.to_native()
+    }
+}
+
+/// Memory for a variable of a file; `Invalid` for another type.
+pub(super) fn buffer<'a>(array: &ImportedArray, memory: MemoryMut<'a>) -> Result<BufferMut<'a>> {
+    let element = array.element(memory.dtype)?;
+    BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
+}
+
+impl JobInner {
+    pub(super) fn to_read(&self) -> Settings {
+        Settings { buffer: self.options.buffer, owners: self.options.readers, ..Settings::default() }
+    }
+}
+
+impl ArrayJob {
+    /// Collective: a raw file, whose variables' offsets, types and shapes the caller knows. Nothing of them is read, but for
+    /// `checksum`, which reads them once. A rank that failed before passes its error.
+    ///
+    /// Errors: `NotFound` where there is no file; `Corrupt` where it ends before a variable does; `Invalid` for what cannot
+    /// be read; `Conflict` where ranks, or an earlier import of the file, say otherwise.
+    pub fn import_raw(
+        &self,
+        path: &Path,
+        variables: Result<Vec<ImportedVariable>>,
+        checksum: bool,
+    ) -> Result<JobImport> {
+        let job = &self.inner;
+        let variables = job.team.agree("import", variables)?;
+        let import = Import::raw(&job.team, &*job.env().disk, path, variables)?;
+        self.imported(import, checksum)
+    }
+
+    /// Collective: variables of a netCDF classic file, by name; all where none is named.
+    ///
+    /// Errors: as of [`import_raw`](Self::import_raw); `Invalid` for a netCDF-4 file, which is HDF5.
+    pub fn import_netcdf(&self, path: &Path, names: &[&str], checksum: bool) -> Result<JobImport> {
+        let job = &self.inner;
+        let import = Import::netcdf(&job.team, &*job.env().disk, path, names)?;
+        self.imported(import, checksum)
+    }
+
+    fn imported(&self, import: Import, checksum: bool) -> Result<JobImport> {
+        let job = self.inner.clone();
+        job.state().report.opened += 1;
+        let sum = if checksum { Some(import.checksum()?) } else { None };
+        let recorded = match job.team.rank() {
+            0 if job.writable().is_ok() => {
+                let decl = import.describe(&import.path().display().to_string(), sum);
+                self.run().create_import(decl)
+            }
+            _ => Ok(()),
+        };
+        job.team.agree("import", recorded)?;
+        Ok(JobImport { job, import })
+    }
+}
+
+impl JobImport {
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        self.import.path()
+    }
+
+    /// Its variables, in the order in which they were asked for: name, type in the file's byte order, shape.
+    pub fn variables(&self) -> Vec<ImportedVariable> {
+        self.import.variables().iter().map(|array| array.variable.clone()).collect()
+    }
+
+    /// Collective: begins to read a variable, by `view`, else this rank's share of a balanced cut of the first dimension.
+    ///
+    /// Errors: `NotFound` for a variable that is not there; `Invalid` for a view that does not fit.
+    pub fn begin_read(&self, name: &str, view: Option<&View>) -> Result<FileRead> {
+        let local = self.import.view(name, view)?;
+        let dtype = self.import.variable(name)?.variable.dtype;
+        Ok(FileRead { name: name.to_owned(), local, dtype })
+    }
+
+    /// Collective: reads into memory of the local shape. A rank that failed before passes its error.
+    pub fn read(&self, begun: &FileRead, memory: Result<MemoryMut<'_>>) -> Result<MoveReport> {
+        let array = self.import.variable(&begun.name);
+        let mut buffer = memory.and_then(|memory| buffer(array?, memory));
+        let read = match &mut buffer {
+            Ok(into) => Ok((&begun.local, into)),
+            Err(error) => Err(error.replicate()),
+        };
+        let mut state = self.job.state();
+        self.job.timed(&mut state, Phase::Read, |state| {
+            let moved = self.import.read(&begun.name, read, self.job.to_read())?;
+            state.report.note(&moved);
+            Ok(moved)
+        })
+    }
+
+    /// Collective: closes the file.
+    pub fn close(self) -> Result<()> {
+        self.import.close()
+    }
+}

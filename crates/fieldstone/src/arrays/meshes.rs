@@ -1,0 +1,214 @@
+//! Unstructured meshes of a store: made by the ranks of a job, kept once by content, named in the catalog.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_array::distributed::group::MemoryMut;
+use fieldstone_array::distributed::mesh::{EdgeShare, Mesh, MeshArray, MeshContent};
+use fieldstone_array::distributed::plan::MoveReport;
+use fieldstone_array::distributed::view::View;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{MeshDecl, MeshLocation};
+
+use super::imports::{FileRead, buffer};
+use super::job::{ArrayJob, JobInner};
+use super::spec::GroupOptions;
+
+/// The folder of meshes within a store's.
+const FOLDER: &str = "meshes";
+
+/// A mesh that all ranks of a job have open.
+#[derive(Debug)]
+pub struct JobMesh {
+    job: Arc<JobInner>,
+    pub(super) mesh: Mesh,
+    name: String,
+}
+
+impl ArrayJob {
+    /// Collective: makes a mesh of what the ranks hold, each its contiguous share, and declares it with `attrs` under the
+    /// name that `content` says. The same content is kept once; a name stands for one content.
+    ///
+    /// Errors: `Invalid` for an entry that names no node, with rank, position and value; `Conflict` where the name is of
+    /// another mesh, or ranks say otherwise.
+    pub fn create_mesh(
+        &self,
+        name: &str,
+        content: Result<&MeshContent<'_>>,
+        attrs: &[(String, Value)],
+    ) -> Result<JobMesh> {
+        let job = self.inner.clone();
+        job.team.agree("mesh", job.writable())?;
+        let folder = job.team.agree("mesh", job.store_folder())?;
+        let mesh = Mesh::create(&job.team, job.env(), &folder.join(FOLDER), content)?;
+        let declared = match job.team.rank() {
+            0 => declare(&job, &mesh, name, attrs),
+            _ => Ok(()),
+        };
+        job.team.agree("mesh", declared)?;
+        Ok(JobMesh { job, mesh, name: name.to_owned() })
+    }
+
+    /// Collective: a mesh that the store keeps, by name.
+    ///
+    /// Errors: `NotFound` where there is none; `Corrupt` where its file is not the one that was declared.
+    pub fn mesh(&self, name: &str) -> Result<JobMesh> {
+        self.inner.mesh(name)
+    }
+}
+
+fn declare(job: &JobInner, mesh: &Mesh, name: &str, attrs: &[(String, Value)]) -> Result<()> {
+    let file = mesh.path().file_name().and_then(|file| file.to_str());
+    let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
+    let decl: MeshDecl = mesh.declare(name, &format!("{FOLDER}/{file}"), attrs.to_vec());
+    job.store.catalog().create_meshes(vec![decl], job.options.transaction)
+}
+
+impl JobInner {
+    /// The store's folder, on every rank.
+    pub(super) fn store_folder(&self) -> Result<PathBuf> {
+        let (folder, within) = self.folder()?;
+        let root = folder.ancestors().nth(within.split('/').count());
+        root.map(PathBuf::from).ok_or_else(|| Error::internal("the folder of a job is in no store"))
+    }
+
+    pub(super) fn mesh(self: &Arc<Self>, name: &str) -> Result<JobMesh> {
+        let found = match self.team.rank() {
+            0 => self.store.catalog().mesh(name, self.options.transaction).map(|decl| {
+                let mut bytes = decl.checksum;
+                bytes.push(0);
+                bytes.extend_from_slice(decl.path.as_bytes());
+                bytes
+            }),
+            _ => Ok(Vec::new()),
+        };
+        let found = self.team.broadcast("mesh", 0, found)?;
+        let checksum_len = fieldstone_format::content_sum::BYTES;
+        let (checksum, path) = found.split_at(checksum_len.min(found.len()));
+        let path = String::from_utf8_lossy(path.get(1..).unwrap_or(&[])).into_owned();
+        let file = self.team.agree("mesh", self.store_folder())?.join(path);
+        let mesh = Mesh::open(&self.team, &*self.env().disk, &file)?;
+        let same = match mesh.checksum() == *checksum {
+            true => Ok(()),
+            false => Err(Code::Checksum
+                .error(format!("{} is not the mesh that '{name}' was declared as", file.display()))
+                .with_hint("restore the file: the catalog keeps its checksum")),
+        };
+        self.team.agree("mesh", same)?;
+        Ok(JobMesh { job: self.clone(), mesh, name: name.to_owned() })
+    }
+
+    /// Collective: what a declaration means on a mesh: its sets have the mesh's extent first, and UGRID's attributes.
+    pub(super) fn on_mesh(self: &Arc<Self>, options: &GroupOptions) -> Result<GroupOptions> {
+        let mut options = options.clone();
+        let (Some(name), Some(location)) = (options.mesh.clone(), options.location) else {
+            let both = match options.mesh.is_some() || options.location.is_some() {
+                true => Err(Code::Option
+                    .error("a group on a mesh without its name or its location")
+                    .with_hint("give mesh= and location=\"node\", \"edge\", \"face\" or \"volume\"")),
+                false => Ok(options),
+            };
+            return self.team.agree("group", both);
+        };
+        let mesh = self.mesh(&name)?;
+        let (count, dim) = (mesh.mesh.count(location), mesh.mesh.dimension(location));
+        let topology = mesh.mesh.topology().to_owned();
+        let mut fit = || -> Result<()> {
+            for set in &mut options.sets {
+                match set.shape.first() {
+                    None => set.shape.push(Some(count)),
+                    Some(Some(len)) if *len == count => {}
+                    Some(len) => {
+                        let (len, location) =
+                            (len.map_or("None".to_owned(), |len| len.to_string()), location.name());
+                        return Err(Code::ShapeMismatch
+                            .error(format!(
+                                "set {}: its first extent is {len}, and mesh '{name}' has {count} {location}s",
+                                set.name
+                            ))
+                            .with_hint("leave shape out, or begin it with the mesh's extent"));
+                    }
+                }
+                if set.dims.is_empty() {
+                    set.dims.resize(set.shape.len(), None);
+                }
+                if let Some(first) = set.dims.first_mut() {
+                    *first = Some(dim.clone());
+                }
+                set.attrs.push(("mesh".to_owned(), Value::Text(topology.clone())));
+                set.attrs.push(("location".to_owned(), Value::Text(location.name().to_owned())));
+            }
+            Ok(())
+        };
+        let fits = fit();
+        let closed = mesh.close();
+        self.team.agree("group", fits.and(closed))?;
+        Ok(options)
+    }
+}
+
+impl JobMesh {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many nodes, edges, faces and volumes it has.
+    pub fn counts(&self) -> [u64; 4] {
+        self.mesh.counts()
+    }
+
+    /// How many of one kind it has.
+    pub fn count(&self, location: MeshLocation) -> u64 {
+        self.mesh.count(location)
+    }
+
+    /// Checksum of its content.
+    pub fn checksum(&self) -> Vec<u8> {
+        self.mesh.checksum().to_vec()
+    }
+
+    /// Path of its file.
+    pub fn path(&self) -> PathBuf {
+        self.mesh.path().to_owned()
+    }
+
+    /// The arrays that it has.
+    pub fn arrays(&self) -> Vec<MeshArray> {
+        self.mesh.arrays().collect()
+    }
+
+    /// Collective: begins to read an array, by `view`, else this rank's share of a balanced cut.
+    pub fn begin_read(&self, array: MeshArray, view: Option<&View>) -> Result<FileRead> {
+        let local = self.mesh.view(array, view)?;
+        let dtype = self.mesh.array(array)?.variable.dtype;
+        Ok(FileRead { name: array.word().to_owned(), local, dtype })
+    }
+
+    /// Collective: reads into memory of the local shape. A rank that failed before passes its error.
+    pub fn read(
+        &self,
+        array: MeshArray,
+        begun: &FileRead,
+        memory: Result<MemoryMut<'_>>,
+    ) -> Result<MoveReport> {
+        let known = self.mesh.array(array);
+        let mut buffer = memory.and_then(|memory| buffer(known?, memory));
+        let read = match &mut buffer {
+            Ok(into) => Ok((&begun.local, into)),
+            Err(error) => Err(error.replicate()),
+        };
+        self.mesh.read(array, read, self.job.to_read())
+    }
+
+    /// Collective: this rank's share of its edges, else of those of its faces or volumes.
+    pub fn edges(&self) -> Result<EdgeShare> {
+        self.mesh.edges()
+    }
+
+    /// Collective: closes its file.
+    pub fn close(self) -> Result<()> {
+        self.mesh.close()
+    }
+}

@@ -1,0 +1,278 @@
+"""What a job reads whole or in parts, and what a store keeps for jobs: imports, meshes, histories, SDM's
+tables.
+
+Calls of imports and of a job's meshes are collective; those of a store are this process's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from .errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    import xarray as xr
+
+    from ._native import View, _JobImport, _JobMesh
+    from ._store import Store
+
+_LOCATIONS = ("node", "edge", "face", "volume")
+
+
+class ImportedVariable:
+    """A variable of an imported file."""
+
+    def __init__(self, owner: Import, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._owner = owner
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+
+    def read(
+        self, view: View | None = None, into: np.ndarray[Any, Any] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """What this rank holds by `view`; without one its share of a balanced cut of the first dimension.
+        Collective.
+        """
+        return self._owner._native.read(self.name, view, into)
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.ImportedVariable {self.name!r}: {self.dtype} {self.shape}>"
+
+
+class Import:
+    """A file from outside that all ranks have open: made by ``job.import_file``. A mapping of names to
+    variables.
+    """
+
+    def __init__(self, path: str, native: _JobImport) -> None:
+        self.path = path
+        self._native = native
+        self._variables = {
+            name: ImportedVariable(self, name, dtype, tuple(shape))
+            for name, dtype, shape in native.variables()
+        }
+
+    def __getitem__(self, name: str) -> ImportedVariable:
+        try:
+            return self._variables[name]
+        except KeyError:
+            raise NotFound(
+                f"the import of {self.path} has no variable {name!r}", f"it has {', '.join(self._variables)}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def keys(self) -> Sequence[str]:
+        """Names of its variables."""
+        return list(self._variables)
+
+    def close(self) -> None:
+        """Closes the file. Collective."""
+        self._native.close()
+
+
+class JobMesh:
+    """A mesh that all ranks of a job have open: made by ``job.create_mesh`` and ``job.mesh``."""
+
+    def __init__(self, native: _JobMesh) -> None:
+        self._native = native
+        self.name, counts, self._sum, path, arrays = native.info()
+        self.counts = dict(zip(_LOCATIONS, counts, strict=True))
+        """How many nodes, edges, faces and volumes it has, by location."""
+        self.path = str(path)
+        """Path of its file."""
+        self.arrays = tuple(arrays)
+        """Its arrays: of x, y, z, edges, faces and volumes those that it has."""
+
+    @property
+    def checksum(self) -> str:
+        """Checksum of its content."""
+        return self._sum.hex()
+
+    def read(
+        self, array: str, view: View | None = None, into: np.ndarray[Any, Any] | None = None
+    ) -> np.ndarray[Any, Any]:
+        """An array by `view`; without one this rank's share of a balanced cut. Collective. Nodes count from
+        0.
+        """
+        return self._native.read(array, view, into)
+
+    def close(self) -> None:
+        """Closes its file. Collective."""
+        self._native.close()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {word}s" for word, count in self.counts.items() if count)
+        return f"<fieldstone.JobMesh {self.name!r}: {counts}>"
+
+
+class Mesh(NamedTuple):
+    """A mesh that a store keeps: made by ``store.mesh`` and ``store.meshes``."""
+
+    name: str
+    """Its name."""
+    counts: dict[str, int]
+    """How many nodes, edges, faces and volumes it has, by location."""
+    checksum: str
+    """Checksum of its content."""
+    path: str
+    """Path of its file, which has UGRID's conventions."""
+
+    def to_xarray(self) -> xr.Dataset:
+        """Its file as an xarray Dataset (needs the extra ``fieldstone[xarray]``)."""
+        import xarray as xr
+
+        return xr.open_dataset(self.path)
+
+
+class History(NamedTuple):
+    """A partition that a store keeps, for runs to come: made by ``store.histories``."""
+
+    path: str
+    """Path of its file."""
+    mesh: str
+    """Checksum of the mesh."""
+    nodes: int
+    """Nodes of the mesh."""
+    edges: int
+    """Edges of the mesh."""
+    ranks: int | None
+    """The number of ranks that finished parts are of; None for edges, which serve any."""
+
+
+class ArrayTable:
+    """One of SDM's six tables."""
+
+    def __init__(self, name: str, columns: list[str], rows: list[list[Any]]) -> None:
+        self.name = name
+        self.columns = tuple(columns)
+        self.rows = [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table (needs pyarrow)."""
+        import pyarrow as pa
+
+        return pa.table({name: [row[name] for row in self.rows] for name in self.columns})
+
+    def __repr__(self) -> str:
+        return f"<fieldstone.ArrayTable {self.name}: {len(self.rows)} rows of {', '.join(self.columns)}>"
+
+
+class ArrayTables:
+    """The six tables of SDM's database, as views over the catalog of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _table(self, name: str) -> ArrayTable:
+        return ArrayTable(name, *_native._array_table(self._store, name))
+
+    def run_table(self) -> ArrayTable:
+        """Runs with their parameters."""
+        return self._table("run_table")
+
+    def access_pattern_table(self) -> ArrayTable:
+        """Sets of groups: type, order, view, pattern, level."""
+        return self._table("access_pattern_table")
+
+    def execution_table(self) -> ArrayTable:
+        """Steps of sets that stand."""
+        return self._table("execution_table")
+
+    def import_table(self) -> ArrayTable:
+        """Files from outside, and their variables."""
+        return self._table("import_table")
+
+    def index_table(self) -> ArrayTable:
+        """Kept partitions."""
+        return self._table("index_table")
+
+    def index_history_table(self) -> ArrayTable:
+        """What each rank has of kept partitions."""
+        return self._table("index_history_table")
+
+
+def meshes_of(store: Store) -> list[Mesh]:
+    """Meshes of a store, by name."""
+    return [
+        Mesh(name, dict(zip(_LOCATIONS, counts, strict=True)), checksum.hex(), _within(store, path))
+        for name, counts, checksum, path in _native._meshes(store)
+    ]
+
+
+def mesh_of(store: Store, name: str) -> Mesh:
+    """A mesh of a store."""
+    all = meshes_of(store)
+    for mesh in all:
+        if mesh.name == name:
+            return mesh
+    known = ", ".join(mesh.name for mesh in all) or "none"
+    raise NotFound(f"the store has no mesh {name!r}", f"its meshes: {known}", "variable-not-found")
+
+
+def histories_of(store: Store) -> list[History]:
+    """Kept partitions of a store."""
+    return [
+        History(_within(store, path), mesh.hex(), nodes, edges, ranks)
+        for path, mesh, nodes, edges, ranks in _native._histories(store)
+    ]
+
+
+def _within(store: Store, path: str) -> str:
+    import os
+
+    return os.path.join(store.url.removeprefix("file://").removeprefix("file:"), *path.split("/"))
+
+
+def raw_row(name: Any, row: Any) -> tuple[Any, ...]:
+    """Name, dtype, offset and shape of a variable of a raw file."""
+    import numpy as np
+
+    try:
+        dtype, offset, shape = row
+        dtype = np.dtype(dtype).str
+    except (TypeError, ValueError):
+        raise Invalid(
+            f"variable {name!r}: {row!r}",
+            'give (dtype, byte offset, shape), as ("<f8", 0, (n, 3))',
+            "argument",
+        ) from None
+    extents = [shape] if not hasattr(shape, "__iter__") else list(shape)
+    return str(name), dtype, _count(name, offset), [_count(name, extent) for extent in extents]
+
+
+def mesh_rows(given: Any, what: str) -> Any:
+    """Rows of node numbers, as int64."""
+    import numpy as np
+
+    rows = np.asarray(given)
+    if rows.ndim != 2 or (rows.size and rows.dtype.kind not in "iu"):
+        raise Invalid(
+            f"{what} of dtype {rows.dtype} and shape {rows.shape}",
+            "give a row of whole numbers for each",
+            "argument",
+        )
+    return np.ascontiguousarray(rows, "i8")
+
+
+def _count(name: Any, number: Any) -> int:
+    if isinstance(number, bool) or not hasattr(number, "__index__") or number.__index__() < 0:
+        raise Invalid(
+            f"variable {name!r}: {number!r}", "offsets and extents are whole numbers from 0 on", "argument"
+        )
+    return number.__index__()

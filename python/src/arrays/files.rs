@@ -1,0 +1,305 @@
+//! Files that a job reads whole or in parts: imports, meshes.
+
+use std::sync::{Mutex, PoisonError};
+
+use fieldstone::arrays::{
+    FileRead, JobImport, JobMesh, MemoryMut, MeshArray, MeshContent, MeshCoordinate, MeshRows, View,
+    dense_strides,
+};
+use fieldstone::catalog::ImportedVariable;
+use fieldstone::catalog::value::Value;
+use fieldstone::container::Attrs;
+use fieldstone::{Error, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::local;
+use crate::catalog::values;
+use crate::container::PyView;
+use crate::data::{self, NewArray, Strided, dtype_object};
+use crate::errors::{Raise, invalid};
+use crate::log::Waiting as _;
+use crate::store::Store;
+
+/// Name, dtype, offset, shape.
+pub type RawRow<'py> = (String, Bound<'py, PyAny>, u64, Vec<u64>);
+
+/// The variables of a raw file.
+pub fn raw_variables(rows: Vec<RawRow<'_>>) -> PyResult<Vec<ImportedVariable>> {
+    let variable = |(name, dtype, offset, shape): RawRow<'_>| {
+        Ok(ImportedVariable { name, dtype: data::parse_dtype(&dtype)?, offset, shape })
+    };
+    rows.into_iter().map(variable).collect()
+}
+
+/// Reads into the caller's array or a new one.
+fn fill<'py>(
+    py: Python<'py>,
+    begun: &FileRead,
+    into: Option<Bound<'py, PyAny>>,
+    read: impl FnOnce(Result<MemoryMut<'_>>) -> Result<()> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(array) = into {
+        let mut target = local(py, Strided::writable(&array));
+        let memory = match &mut target {
+            Ok(target) => {
+                let (dtype, origin) = (target.dtype, target.origin);
+                let (shape, strides) = (target.shape.clone(), target.strides.clone());
+                local(py, target.bytes_mut()).map(|bytes| (bytes, dtype, shape, strides, origin))
+            }
+            Err(error) => Err(error.replicate()),
+        };
+        let done = py.waiting(|| match memory {
+            Ok((bytes, dtype, shape, strides, origin)) => {
+                read(Ok(MemoryMut { bytes, dtype, shape: &shape, strides: &strides, origin }))
+            }
+            Err(error) => read(Err(error)),
+        });
+        done.or_raise()?;
+        return Ok(array);
+    }
+    let (dtype, shape) = (begun.dtype(), begun.local_shape());
+    let mut made = match local(py, NewArray::new(py, dtype, shape)) {
+        Ok(made) => made,
+        Err(error) => {
+            py.waiting(|| read(Err(error))).or_raise()?;
+            return Err(crate::errors::exception(Error::internal("a failed read went on")));
+        }
+    };
+    let strides = dense_strides(dtype, shape);
+    let bytes = made.bytes();
+    bytes.fill(0);
+    py.waiting(|| read(Ok(MemoryMut { bytes, dtype, shape, strides: &strides, origin: 0 }))).or_raise()?;
+    Ok(made.done())
+}
+
+/// A file from outside.
+#[pyclass(frozen, name = "_JobImport", module = "fieldstone._native")]
+pub struct PyJobImport {
+    import: Mutex<Option<JobImport>>,
+}
+
+impl PyJobImport {
+    pub fn new(import: JobImport) -> PyJobImport {
+        PyJobImport { import: Mutex::new(Some(import)) }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&JobImport) -> Result<T>) -> Result<T> {
+        let import = self.import.lock().unwrap_or_else(PoisonError::into_inner);
+        act(import.as_ref().ok_or_else(|| Error::invalid("the import is closed"))?)
+    }
+}
+
+#[pymethods]
+impl PyJobImport {
+    /// Name, dtype and shape of each variable.
+    fn variables(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyAny>, Vec<u64>)>> {
+        let all = self.with(|import| Ok(import.variables())).or_raise()?;
+        all.into_iter().map(|v| Ok((v.name, dtype_object(py, v.dtype)?, v.shape))).collect()
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        view: Option<&Bound<'_, PyView>>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let view: Option<&View> = view.map(|view| view.get().view());
+        let begun = py.waiting(|| self.with(|import| import.begin_read(name, view))).or_raise()?;
+        fill(py, &begun, into, |memory| self.with(|import| import.read(&begun, memory).map(drop)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let import = self.import.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.waiting(|| import.map_or(Ok(()), JobImport::close)).or_raise()
+    }
+}
+
+/// Coordinates with their attributes; edges, faces, volumes; base.
+pub type MeshParts<'py> = (
+    Vec<(Bound<'py, PyAny>, Option<Bound<'py, pyo3::types::PyDict>>)>,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyAny>>,
+    i64,
+);
+
+/// This rank's share of a mesh, in memory of ours.
+pub struct OwnedMesh {
+    coordinates: Vec<(Vec<f64>, Vec<(String, Value)>)>,
+    rows: [Option<(usize, Vec<i64>)>; 3],
+    base: i64,
+}
+
+/// The elements of a dense array of 8 bytes each.
+fn words<T>(array: &Strided<'_>, word: impl Fn([u8; 8]) -> T) -> Vec<T> {
+    let (bytes, strides, shape) = (array.bytes(), &array.strides, &array.shape);
+    let total: u64 = shape.iter().product();
+    let place = |mut n: u64| {
+        let mut at = array.origin as isize;
+        for (len, stride) in shape.iter().zip(strides).rev() {
+            at += (n % len) as isize * stride;
+            n /= len;
+        }
+        at as usize
+    };
+    let each = |n: u64| bytes[place(n)..].first_chunk::<8>().map_or([0; 8], |word| *word);
+    (0..total).map(|n| word(each(n))).collect()
+}
+
+impl OwnedMesh {
+    /// Takes float64 coordinates and int64 rows, which `fieldstone._arrays` made.
+    pub fn new((coordinates, edges, faces, volumes, base): MeshParts<'_>) -> PyResult<OwnedMesh> {
+        let rows = |rows: Option<Bound<'_, PyAny>>, what: &str| -> PyResult<Option<(usize, Vec<i64>)>> {
+            let Some(rows) = rows else { return Ok(None) };
+            let array = Strided::new(&rows)?;
+            match (&array.shape[..], array.dtype == fieldstone::DType::I8) {
+                ([_, width], true) => {
+                    let width = usize::try_from(*width).unwrap_or(usize::MAX);
+                    Ok(Some((width, words(&array, i64::from_ne_bytes))))
+                }
+                _ => Err(invalid(format!("{what} is no array of rows of int64"), "one row an item")),
+            }
+        };
+        let coordinate = |(values, attrs): (Bound<'_, PyAny>, Option<Bound<'_, pyo3::types::PyDict>>)| {
+            let array = Strided::new(&values)?;
+            if array.shape.len() != 1 || array.dtype != fieldstone::DType::F8 {
+                return Err(invalid("a coordinate is no row of float64", "one number a node"));
+            }
+            Ok((words(&array, f64::from_ne_bytes), values::named(attrs.as_ref(), "attrs")?))
+        };
+        Ok(OwnedMesh {
+            coordinates: coordinates.into_iter().map(coordinate).collect::<PyResult<_>>()?,
+            rows: [rows(edges, "edges")?, rows(faces, "faces")?, rows(volumes, "volumes")?],
+            base,
+        })
+    }
+
+    /// As the facade takes it.
+    pub fn content<'a>(&'a self, name: &'a str, attrs: &[(String, Value)]) -> Result<MeshContent<'a>> {
+        let coordinate = |(values, attrs): &'a (Vec<f64>, Vec<(String, Value)>)| {
+            Ok(MeshCoordinate { values, attrs: fieldstone::arrays::netcdf_attrs(attrs)? })
+        };
+        let rows =
+            |place: usize| self.rows[place].as_ref().map(|(width, nodes)| MeshRows { width: *width, nodes });
+        let attrs: Attrs = fieldstone::arrays::netcdf_attrs(attrs)?;
+        Ok(MeshContent {
+            name,
+            coordinates: self.coordinates.iter().map(coordinate).collect::<Result<_>>()?,
+            edges: rows(0),
+            faces: rows(1),
+            volumes: rows(2),
+            base: self.base,
+            fill: None,
+            attrs,
+        })
+    }
+}
+
+/// A mesh of a store.
+#[pyclass(frozen, name = "_JobMesh", module = "fieldstone._native")]
+pub struct PyJobMesh {
+    mesh: Mutex<Option<JobMesh>>,
+}
+
+impl PyJobMesh {
+    pub fn new(mesh: JobMesh) -> PyJobMesh {
+        PyJobMesh { mesh: Mutex::new(Some(mesh)) }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&JobMesh) -> Result<T>) -> Result<T> {
+        let mesh = self.mesh.lock().unwrap_or_else(PoisonError::into_inner);
+        act(mesh.as_ref().ok_or_else(|| Error::invalid("the mesh is closed"))?)
+    }
+}
+
+#[pymethods]
+impl PyJobMesh {
+    /// Name, counts, checksum, path and the arrays that it has.
+    #[allow(clippy::type_complexity, reason = "a row for Python")]
+    fn info<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(String, [u64; 4], Bound<'py, PyBytes>, std::path::PathBuf, Vec<&'static str>)> {
+        let found = self.with(|mesh| {
+            let arrays = mesh.arrays().into_iter().map(MeshArray::word).collect();
+            Ok((mesh.name().to_owned(), mesh.counts(), mesh.checksum(), mesh.path(), arrays))
+        });
+        let (name, counts, checksum, path, arrays) = found.or_raise()?;
+        Ok((name, counts, PyBytes::new(py, &checksum), path, arrays))
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        array: &str,
+        view: Option<&Bound<'_, PyView>>,
+        into: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = MeshArray::ALL.into_iter().find(|known| known.word() == array).ok_or_else(|| {
+            let words: Vec<&str> = MeshArray::ALL.into_iter().map(MeshArray::word).collect();
+            invalid(format!("a mesh has no {array}"), &format!("its arrays are {}", words.join(", ")))
+        })?;
+        let view: Option<&View> = view.map(|view| view.get().view());
+        let begun = py.waiting(|| self.with(|mesh| mesh.begin_read(array, view))).or_raise()?;
+        fill(py, &begun, into, |memory| self.with(|mesh| mesh.read(array, &begun, memory).map(drop)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mesh = self.mesh.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.waiting(|| mesh.map_or(Ok(()), JobMesh::close)).or_raise()
+    }
+}
+
+/// Name, counts, checksum and path (within the store) of each mesh.
+#[pyfunction]
+#[pyo3(name = "_meshes")]
+#[allow(clippy::type_complexity, reason = "rows for Python")]
+pub fn meshes(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+) -> PyResult<Vec<(String, [u64; 4], Py<PyBytes>, String)>> {
+    let handle = store.get().handle()?;
+    let found = py.waiting(|| handle.meshes()).or_raise()?;
+    let row = |mesh: fieldstone::catalog::MeshDecl| {
+        (mesh.name, mesh.counts, PyBytes::new(py, &mesh.checksum).unbind(), mesh.path)
+    };
+    Ok(found.into_iter().map(row).collect())
+}
+
+/// Path, checksum of the mesh, nodes, edges and, of finished parts, the number of ranks, of each history.
+#[pyfunction]
+#[pyo3(name = "_histories")]
+#[allow(clippy::type_complexity, reason = "rows for Python")]
+pub fn histories(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+) -> PyResult<Vec<(String, Py<PyBytes>, u64, u64, Option<usize>)>> {
+    let handle = store.get().handle()?;
+    let found = py.waiting(|| handle.histories()).or_raise()?;
+    let row = |history: fieldstone::catalog::HistoryDecl| {
+        let ranks = match &history.content {
+            fieldstone::catalog::HistoryContent::Edges => None,
+            fieldstone::catalog::HistoryContent::Parts { ranks, .. } => Some(ranks.len()),
+        };
+        (history.path, PyBytes::new(py, &history.mesh).unbind(), history.nodes, history.edges, ranks)
+    };
+    Ok(found.into_iter().map(row).collect())
+}
+
+/// Names of columns and rows of one of SDM's tables.
+#[pyfunction]
+#[pyo3(name = "_array_table")]
+#[allow(clippy::type_complexity, reason = "rows for Python")]
+pub fn array_table<'py>(
+    py: Python<'py>,
+    store: &Bound<'_, Store>,
+    name: &str,
+) -> PyResult<(Vec<String>, Vec<Vec<Bound<'py, PyAny>>>)> {
+    let handle = store.get().handle()?;
+    let (columns, rows) = py.waiting(|| handle.array_table(name)).or_raise()?;
+    let row =
+        |row: Vec<Value>| row.iter().map(|value| values::object(py, value)).collect::<PyResult<Vec<_>>>();
+    Ok((columns, rows.into_iter().map(row).collect::<PyResult<_>>()?))
+}
