@@ -18,6 +18,7 @@
 //! | [`partitioned`] | the partitioned header: index table, metadata blocks, indexes of paths and names |
 //! | [`pio`] | decomposition files of ParallelIO |
 //! | [`catalog`] | side records of runs, steps, variables, tags and attributes |
+//! | [`partition`] | partitions of meshes that are kept: edges by node, and finished parts |
 //! | [`graph`] | side records of vertices and relations |
 //! | [`graph_segment`] | segments of the view of the graph, and their list |
 //! | [`graph_message`] | messages between the slots of that view |
@@ -52,6 +53,7 @@ pub mod location;
 pub mod log;
 pub mod marker;
 pub mod netcdf;
+pub mod partition;
 pub mod partitioned;
 pub mod pio;
 pub mod segment;

@@ -352,6 +352,11 @@ impl<'a> BufferMut<'a> {
         self.layout.elements
     }
 
+    /// The same memory, to take elements from.
+    pub fn as_buffer(&self) -> Buffer<'_> {
+        Buffer { bytes: self.bytes, layout: self.layout.clone() }
+    }
+
     /// Takes the elements from `at` on, which are `from` as they are in the file; `from` is turned.
     pub fn place(&mut self, at: usize, from: &mut [u8]) {
         self.layout.element.turn(from);

@@ -9,6 +9,7 @@
 //! | [`group`] | sets of a group, written and read by their views |
 //! | [`import`] | files from outside |
 //! | [`mesh`] | unstructured meshes |
+//! | [`partition`] | each rank's part of an unstructured mesh |
 
 mod agreed;
 pub mod buffer;
@@ -16,5 +17,6 @@ pub mod files;
 pub mod group;
 pub mod import;
 pub mod mesh;
+pub mod partition;
 pub mod plan;
 pub mod view;

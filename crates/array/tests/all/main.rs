@@ -38,3 +38,5 @@ mod distributed_import;
 mod distributed_mesh;
 mod distributed_model;
 mod distributed_order;
+mod partition;
+mod partition_model;

@@ -1,0 +1,91 @@
+//! Edges go to the ranks of their ends, each once (the method `direct`).
+//!
+//! In a round each rank reads a piece of its share, finds out the ranks of its ends, and sends every edge to the one
+//! or two of them. Rounds are as many as the largest share needs.
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Error, Result};
+
+use super::number_set::NumberCollector;
+use super::picked::{Picked, sort_out};
+use super::source::Piece;
+use super::vector::{LocalRanks, NodeRanks};
+use super::words::Word;
+use super::{FEWEST, STEP, Shares};
+
+/// Bytes of the buffer that an edge takes on its way: as read, its ranks, and twice as sent.
+const EDGE: u64 = 64;
+
+/// Collective: what came to this rank, and the terms of its share for the mesh's checksum.
+pub(super) fn distribute<W: Word>(
+    team: &Team,
+    shares: Shares<'_>,
+    vector: &NodeRanks,
+    buffer: u64,
+) -> Result<(Picked, u128)> {
+    let Shares { source, starts, numbering } = shares;
+    let own = starts.of(team.rank()).count() as u64;
+    let each = (buffer / EDGE).clamp(FEWEST, 1 << 31);
+    let (mut picked, mut sum, mut outcome) = (Picked::new(team.size()), 0u128, Ok(()));
+    let mut memory = Piece::default();
+    for round in 0..starts.largest().div_ceil(each) {
+        let at = round.saturating_mul(each).min(own);
+        let count = each.min(own - at) as usize;
+        let piece = outcome.and_then(|()| std::mem::take(&mut memory).read(source, at, count, numbering));
+        let parts = parts::<W>(team, vector, piece.as_ref())?;
+        let came = team.alltoallv(STEP, parts)?;
+        let piece = piece?;
+        sum = sum.wrapping_add(piece.sum());
+        memory = piece;
+        let mut take = came.into_iter().enumerate();
+        outcome = take.try_for_each(|(source, part)| picked.take::<W>(source, part));
+    }
+    team.agree(STEP, outcome)?;
+    Ok((picked, sum))
+}
+
+/// What goes to each rank. Collective where ranks of nodes have to be asked for: an error of before is raised on all
+/// then, else it comes back as the inner result.
+fn parts<W: Word>(
+    team: &Team,
+    vector: &NodeRanks,
+    piece: std::result::Result<&Piece, &Error>,
+) -> Result<Result<Vec<Vec<u8>>>> {
+    if vector.is_local() {
+        return Ok(piece
+            .map_err(Error::replicate)
+            .map(|piece| vector.with_local(SortOut::<W>::new(piece, vector.ranks)).unwrap_or_default()));
+    }
+    let set = piece.map_err(Error::replicate).map(|piece| {
+        let mut ends = NumberCollector::new(vector.nodes, 2 * piece.first.len() as u64);
+        for (first, second) in piece.ends() {
+            ends.insert(first);
+            ends.insert(second);
+        }
+        ends.finish()
+    });
+    let ranks = vector.of_set(team, set.as_ref().map_err(Error::replicate))?;
+    let (set, piece) = (set?, piece.map_err(Error::replicate)?);
+    // Every end is in the set.
+    let rank_of = |node: u64| set.index(node).and_then(|at| ranks.get(at)).copied().unwrap_or(0);
+    Ok(Ok(sort_out::<W>(piece, vector.ranks, |a, b| (rank_of(a), rank_of(b)))))
+}
+
+/// [`sort_out`] by ranks that are known here.
+struct SortOut<'a, W> {
+    piece: &'a Piece,
+    ranks: usize,
+    word: std::marker::PhantomData<W>,
+}
+
+impl<'a, W> SortOut<'a, W> {
+    fn new(piece: &'a Piece, ranks: usize) -> SortOut<'a, W> {
+        SortOut { piece, ranks, word: std::marker::PhantomData }
+    }
+}
+
+impl<W: Word> LocalRanks<Vec<Vec<u8>>> for SortOut<'_, W> {
+    fn call(self, rank_of: impl Fn(u64) -> u32) -> Vec<Vec<u8>> {
+        sort_out::<W>(self.piece, self.ranks, |a, b| (rank_of(a), rank_of(b)))
+    }
+}

@@ -1,0 +1,342 @@
+//! Partitions: each rank's part of an unstructured mesh, from a vector that says which rank a node belongs to.
+//!
+//! A mesh is its nodes, by number, and its edges, which come in shares. A rank gets the edges with an end among its
+//! own nodes, and as ghosts the nodes at their other ends; [`Partition`] says how they are ordered. An edge belongs to
+//! the rank of its first end.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`source`] | where edges come from |
+//! | [`vector`] | vectors, whole, in shares or as a formula |
+//! | `hilbert`, `metis` | vectors that are made here, and those in files |
+//! | `direct`, `ring` | the two ways of edges to the ranks of their ends |
+//! | `picked` | edges on their way, and what a rank makes of them |
+//! | `number_set` | numbers of nodes or edges, each with its place |
+//! | `update` | values of ghosts from their owners |
+//! | [`checksum`] | checksums that do not depend on how shares are cut |
+//!
+//! Invariants: the result depends on the edges, the vector and the number of ranks, and on nothing else: both
+//! methods, all forms of the vector and both kinds of history give equal ones. What fails on one rank fails on all, in
+//! the same call.
+//!
+//! ```
+//! use fieldstone_array::distributed::partition::source::EdgeArrays;
+//! use fieldstone_array::distributed::partition::vector::Vector;
+//! use fieldstone_array::distributed::partition::{PartitionSettings, partition};
+//! use fieldstone_core::env::comm::{Team, single::SingleComm};
+//! use std::sync::Arc;
+//! # fn main() -> fieldstone_core::Result<()> {
+//! # let disk = fieldstone_core::env::sim::SimWorld::memory().disk;
+//! let team = Team::new(Arc::new(SingleComm::new(disk)));
+//! // A triangle of nodes 1, 2 and 3.
+//! let mut edges = EdgeArrays { first: &[1, 2, 3], second: &[2, 3, 1] };
+//! let settings = PartitionSettings { nodes: Some(3), base: 1, ..PartitionSettings::default() };
+//! let part = partition(&team, &mut edges, &Vector::Block, &settings)?;
+//! assert_eq!((part.nodes(), part.ends()), (&[0, 1, 2][..], &[[0, 1], [1, 2], [2, 0]][..]));
+//! # Ok(()) }
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Code, Error, Result};
+
+pub mod checksum;
+mod direct;
+mod hilbert;
+mod metis;
+mod number_set;
+mod picked;
+mod ring;
+pub mod source;
+mod update;
+pub mod vector;
+mod words;
+
+pub use hilbert::Coordinates;
+
+use self::checksum::ContentSum;
+use self::number_set::NumberSet;
+use self::picked::LocalMesh;
+use self::source::{EdgeSource, Numbering};
+use self::update::UpdatePlan;
+use self::vector::{NodeRanks, Starts, Vector};
+use self::words::narrow;
+use super::view::View;
+
+/// The step of all collectives here.
+const STEP: &str = "partition";
+/// Fewest edges or nodes of a rank that are moved in a round, also where the buffer is less.
+const FEWEST: u64 = 256;
+
+/// How edges come to the ranks of their ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PartitionMethod {
+    /// Each edge is sent to the ranks of its ends, and nowhere else.
+    #[default]
+    Direct,
+    /// All edges pass all ranks, and each takes its own, as in the paper.
+    Ring,
+}
+
+impl PartitionMethod {
+    /// The word by which users choose it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PartitionMethod::Direct => "direct",
+            PartitionMethod::Ring => "ring",
+        }
+    }
+
+    /// The method that a word stands for.
+    ///
+    /// Errors: `Invalid`, with the words that there are.
+    pub fn parse(word: &str) -> Result<PartitionMethod> {
+        match word {
+            "direct" => Ok(PartitionMethod::Direct),
+            "ring" => Ok(PartitionMethod::Ring),
+            _ => Err(Code::Option
+                .error(format!("{word:?} is no method of a partition"))
+                .with_hint("give direct or ring")),
+        }
+    }
+}
+
+/// How a partition is made; equal on all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionSettings {
+    /// How many nodes there are; `None`: as many as the vector has entries.
+    pub nodes: Option<u64>,
+    /// From what the edges count nodes: 0 or 1.
+    pub base: u64,
+    /// The way of the edges.
+    pub method: PartitionMethod,
+    /// Bytes that a rank may use for moving edges.
+    pub buffer: u64,
+}
+
+impl Default for PartitionSettings {
+    fn default() -> PartitionSettings {
+        PartitionSettings { nodes: None, base: 0, method: PartitionMethod::Direct, buffer: 64 << 20 }
+    }
+}
+
+/// How a partition came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionSource {
+    /// From all edges.
+    Computed,
+    /// From edges sorted by node, which an earlier run kept.
+    Edges,
+    /// Read as it was finished by an earlier run.
+    Parts,
+}
+
+impl PartitionSource {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PartitionSource::Computed => "computed",
+            PartitionSource::Edges => "edges",
+            PartitionSource::Parts => "parts",
+        }
+    }
+}
+
+/// What belongs to the mesh and the vector, and not to the rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionKey {
+    /// Checksum of the mesh.
+    pub mesh: ContentSum,
+    /// Checksum of the vector.
+    pub vector: ContentSum,
+    /// Nodes of the mesh.
+    pub nodes: u64,
+    /// Edges of the mesh.
+    pub edges: u64,
+    /// Ranks that it is partitioned for.
+    pub ranks: u32,
+}
+
+/// One rank's part of a mesh. See the module's text.
+#[derive(Debug)]
+pub struct Partition {
+    key: PartitionKey,
+    source: PartitionSource,
+    nodes: Arc<[i64]>,
+    owned: usize,
+    /// The owner of each ghost.
+    ghost_ranks: Vec<u32>,
+    edges: Arc<[i64]>,
+    owned_edges: usize,
+    ends: Vec<[u32; 2]>,
+    plan: OnceLock<UpdatePlan>,
+}
+
+impl Partition {
+    fn new(
+        (key, source): (PartitionKey, PartitionSource),
+        mesh: LocalMesh,
+        ghost_ranks: Vec<u32>,
+    ) -> Partition {
+        let LocalMesh { nodes, owned, edges, owned_edges, ends, .. } = mesh;
+        let plan = OnceLock::new();
+        Partition { key, source, nodes, owned, ghost_ranks, edges, owned_edges, ends, plan }
+    }
+
+    /// Global numbers of the nodes: own ones ascending, then ghosts ascending.
+    pub fn nodes(&self) -> &[i64] {
+        &self.nodes
+    }
+
+    /// How many nodes are this rank's own.
+    pub fn owned(&self) -> usize {
+        self.owned
+    }
+
+    /// The rank of each ghost, in the order of [`nodes`](Partition::nodes).
+    pub fn ghost_ranks(&self) -> &[u32] {
+        &self.ghost_ranks
+    }
+
+    /// Global numbers of all edges with an own end: those whose first end is own, ascending, then the others,
+    /// ascending.
+    pub fn edges(&self) -> &[i64] {
+        &self.edges
+    }
+
+    /// How many edges have an own first end.
+    pub fn owned_edges(&self) -> usize {
+        self.owned_edges
+    }
+
+    /// The ends of each edge, as places in [`nodes`](Partition::nodes).
+    pub fn ends(&self) -> &[[u32; 2]] {
+        &self.ends
+    }
+
+    /// What this rank holds of an array at the nodes.
+    pub fn node_view(&self) -> View {
+        View::irregular(self.nodes.clone(), Some(self.owned as u64), Some(0))
+    }
+
+    /// What this rank holds of an array at the edges.
+    pub fn edge_view(&self) -> View {
+        View::irregular(self.edges.clone(), Some(self.owned_edges as u64), Some(0))
+    }
+
+    /// How it came about.
+    pub fn source(&self) -> PartitionSource {
+        self.source
+    }
+
+    /// What it is the partition of.
+    pub fn key(&self) -> PartitionKey {
+        self.key
+    }
+}
+
+/// Collective: this rank's part of the mesh of all ranks' `edges`.
+///
+/// Errors: `Invalid` with rank, position and value for an entry of the vector that names no rank, an end that names
+/// no node, shares whose lengths do not sum to the number of nodes; `Conflict` where arguments differ; whatever the
+/// source of a rank reports. All ranks raise the same.
+pub fn partition(
+    team: &Team,
+    edges: &mut dyn EdgeSource,
+    vector: &Vector<'_>,
+    settings: &PartitionSettings,
+) -> Result<Partition> {
+    let PartitionSettings { nodes, base, method, buffer } = *settings;
+    agree_arguments(team, vector, settings)?;
+    let starts = Starts::new(team, edges.count())?;
+    let vector = NodeRanks::new(team, vector, nodes)?;
+    let owned = vector.owned(team, buffer)?;
+    let numbering = Numbering { start: starts.of(team.rank()).start, nodes: vector.nodes, base };
+    let shares = Shares { source: edges, starts: &starts, numbering };
+    match narrow(vector.nodes) {
+        true => finish::<u32>(team, shares, &vector, owned, (method, buffer)),
+        false => finish::<u64>(team, shares, &vector, owned, (method, buffer)),
+    }
+}
+
+/// The edges of all ranks, as this one sees them.
+struct Shares<'a> {
+    source: &'a mut dyn EdgeSource,
+    starts: &'a Starts,
+    numbering: Numbering,
+}
+
+fn finish<W: words::Word>(
+    team: &Team,
+    shares: Shares<'_>,
+    vector: &NodeRanks,
+    owned: NumberSet,
+    (method, buffer): (PartitionMethod, u64),
+) -> Result<Partition> {
+    let edges = shares.starts.total();
+    let (picked, sum) = match method {
+        PartitionMethod::Direct => direct::distribute::<W>(team, shares, vector, buffer)?,
+        PartitionMethod::Ring => ring::distribute::<W>(team, shares, &owned, buffer)?,
+    };
+    let mesh = checksum::total(team, STEP, sum, [vector.nodes, edges])?;
+    let key =
+        PartitionKey { mesh, vector: vector.sum, nodes: vector.nodes, edges, ranks: vector.ranks as u32 };
+    let local = team.agree(STEP, picked.assemble::<W>(owned, vector.nodes))?;
+    let ghost_ranks = vector.of_set(team, Ok(&local.ghosts))?;
+    Ok(Partition::new((key, PartitionSource::Computed), local, ghost_ranks))
+}
+
+/// Collective: ranks have to give the same settings and the same kind of vector.
+fn agree_arguments(team: &Team, vector: &Vector<'_>, settings: &PartitionSettings) -> Result<()> {
+    let PartitionSettings { nodes, base, method, buffer } = *settings;
+    let nodes_text = nodes.map_or("not said".to_owned(), |nodes| nodes.to_string());
+    let text = format!(
+        "{}, nodes {nodes_text}, base {base}, method {}, buffer {buffer}",
+        vector.word(),
+        method.word()
+    );
+    let checked = match (base, nodes) {
+        (2.., _) => {
+            Err(Code::Option.error(format!("edges count nodes from {base}")).with_hint("give base 0 or 1"))
+        }
+        (_, Some(nodes)) if nodes >= 1 << 62 => {
+            Err(Code::TooLarge.error(format!("{nodes} nodes")).with_hint("a mesh has fewer than 2^62 nodes"))
+        }
+        _ => Ok(()),
+    };
+    let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
+    let agreed = team.max(STEP, checked.map(|()| vec![hash, !hash]))?;
+    if agreed[0] == !agreed[1] {
+        return Ok(());
+    }
+    let all = team.allgather(STEP, Ok(text.into_bytes()))?;
+    let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
+    let text = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
+    Err::<(), Error>(
+        Code::CollectiveMismatch
+            .error(format!("rank 0 partitions by {}; rank {other} by {}", text(0), text(other)))
+            .with_hint("the kind of vector and the settings are equal on all ranks"),
+    )
+}
+
+/// Collective: the checksum of a mesh by itself, in one pass over each rank's share.
+///
+/// Errors: as of [`partition`].
+pub fn mesh_checksum(team: &Team, edges: &mut dyn EdgeSource, nodes: u64, base: u64) -> Result<ContentSum> {
+    let starts = Starts::new(team, edges.count())?;
+    let numbering = Numbering { start: starts.of(team.rank()).start, nodes, base };
+    let mut sum_share = || -> Result<u128> {
+        let (count, mut sum) = (starts.of(team.rank()).count() as u64, 0u128);
+        let (mut at, mut piece) = (0, source::Piece::default());
+        while at < count {
+            let some = (count - at).min(1 << 16);
+            piece = piece.read(edges, at, some as usize, numbering)?;
+            sum = sum.wrapping_add(piece.sum());
+            at += some;
+        }
+        Ok(sum)
+    };
+    let sum = team.agree(STEP, sum_share())?;
+    checksum::total(team, STEP, sum, [nodes, starts.total()])
+}

@@ -1,0 +1,164 @@
+//! Sets of node or edge numbers in which each number has a place: its index in ascending order.
+//!
+//! A set that fills much of its range is a bit a number, and the place of one is the count of bits before it; a
+//! sparse one is a sorted list. So numbers are put in order without being compared, and memory follows what a rank
+//! holds, and not the mesh.
+//!
+//! Invariants: numbers are below the limit; [`index`](NumberSet::index) counts from 0 in ascending order.
+
+/// A bit a number is taken where there are at most so many bits to a number that is expected: 6 bytes each.
+const SPARSEST: u64 = 32;
+/// Below this many bits there is no need to be sparse.
+const SMALL: u64 = 1 << 15;
+
+/// Takes numbers in any order, each any number of times.
+#[derive(Debug)]
+pub(super) enum NumberCollector {
+    Bits(Vec<u64>),
+    /// The numbers, and at which length repeated ones are thrown out.
+    List(Vec<u64>, usize),
+}
+
+impl NumberCollector {
+    /// For numbers below `limit`, of which about `expected` will come.
+    pub fn new(limit: u64, expected: u64) -> NumberCollector {
+        match limit <= expected.saturating_mul(SPARSEST).max(SMALL) && u32::try_from(limit).is_ok() {
+            true => NumberCollector::Bits(vec![0; limit.div_ceil(64) as usize]),
+            false => NumberCollector::List(Vec::new(), 1 << 12),
+        }
+    }
+
+    /// Takes one in.
+    #[inline]
+    pub fn insert(&mut self, number: u64) {
+        match self {
+            NumberCollector::Bits(words) => words[(number >> 6) as usize] |= 1 << (number & 63),
+            NumberCollector::List(list, compact_at) => {
+                list.push(number);
+                if list.len() >= *compact_at {
+                    list.sort_unstable();
+                    list.dedup();
+                    *compact_at = (list.len() * 2).max(1 << 12);
+                }
+            }
+        }
+    }
+
+    /// The set of what came.
+    pub fn finish(self) -> NumberSet {
+        match self {
+            NumberCollector::Bits(words) => {
+                let (mut count, mut before) = (0u32, Vec::with_capacity(words.len()));
+                for word in &words {
+                    before.push(count);
+                    count += word.count_ones();
+                }
+                NumberSet(Kind::Bits { words, before, count })
+            }
+            NumberCollector::List(mut list, _) => {
+                list.sort_unstable();
+                list.dedup();
+                NumberSet(Kind::List(list))
+            }
+        }
+    }
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct NumberSet(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Bits { words: Vec<u64>, before: Vec<u32>, count: u32 },
+    Range(std::ops::Range<u64>),
+    List(Vec<u64>),
+}
+
+impl NumberSet {
+    /// Numbers that follow one another.
+    pub fn range(range: std::ops::Range<u64>) -> NumberSet {
+        NumberSet(Kind::Range(range))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Kind::Bits { count, .. } => *count as usize,
+            Kind::Range(range) => range.end.saturating_sub(range.start) as usize,
+            Kind::List(list) => list.len(),
+        }
+    }
+
+    /// The place of a number that is in the set.
+    #[inline]
+    pub fn index(&self, number: u64) -> Option<usize> {
+        match &self.0 {
+            Kind::Bits { words, before, .. } => {
+                let (at, bit) = ((number >> 6) as usize, 1u64 << (number & 63));
+                let word = *words.get(at)?;
+                (word & bit != 0).then(|| before[at] as usize + (word & (bit - 1)).count_ones() as usize)
+            }
+            Kind::Range(range) => range.contains(&number).then(|| (number - range.start) as usize),
+            Kind::List(list) => list.binary_search(&number).ok(),
+        }
+    }
+
+    /// Whether a number is in the set.
+    #[inline]
+    pub fn contains(&self, number: u64) -> bool {
+        match &self.0 {
+            Kind::Bits { words, .. } => {
+                words.get((number >> 6) as usize).is_some_and(|word| word >> (number & 63) & 1 != 0)
+            }
+            Kind::Range(range) => range.contains(&number),
+            Kind::List(list) => list.binary_search(&number).is_ok(),
+        }
+    }
+
+    /// The numbers, ascending.
+    pub fn for_each(&self, mut act: impl FnMut(u64)) {
+        match &self.0 {
+            Kind::Bits { words, .. } => {
+                for (at, word) in words.iter().enumerate() {
+                    let mut word = *word;
+                    while word != 0 {
+                        act(at as u64 * 64 + u64::from(word.trailing_zeros()));
+                        word &= word - 1;
+                    }
+                }
+            }
+            Kind::Range(range) => range.clone().for_each(act),
+            Kind::List(list) => list.iter().copied().for_each(act),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_either_kind_knows_the_places_of_its_numbers() {
+        for (limit, step) in [(1000, 3), (40_000, 7), (1 << 40, 1 << 31), (70_000, 20_000)] {
+            let numbers: Vec<u64> = (0..limit).step_by(step).collect();
+            for expected in [0, numbers.len() as u64, limit] {
+                if expected > 1 << 20 {
+                    continue;
+                }
+                let mut collector = NumberCollector::new(limit, expected);
+                numbers.iter().rev().chain(&numbers).for_each(|number| collector.insert(*number));
+                let set = collector.finish();
+                let mut back = Vec::new();
+                set.for_each(|number| back.push(number));
+                assert!(back == numbers && set.len() == numbers.len());
+                for (index, number) in numbers.iter().enumerate() {
+                    assert_eq!(set.index(*number), Some(index));
+                    assert!(set.index(number + 1).is_none() && !set.contains(number + 1));
+                }
+            }
+        }
+        let set = NumberSet::range(5..9);
+        assert_eq!((set.len(), set.index(5), set.index(8), set.index(9)), (4, Some(0), Some(3), None));
+    }
+}

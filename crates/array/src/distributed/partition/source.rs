@@ -1,0 +1,166 @@
+//! Where edges come from: arrays of the ranks, or something that reads them, such as an import.
+//!
+//! Each rank has a contiguous share of the edges; the shares, one behind the other in rank order, are the list that
+//! numbers the edges. A share is read once, from its beginning to its end, in pieces.
+
+use std::fmt;
+
+use fieldstone_core::{Code, Result};
+
+use super::checksum;
+
+/// This rank's share of the edges.
+pub trait EdgeSource {
+    /// How many edges this rank has.
+    ///
+    /// Errors: where the share is not well formed; all ranks then fail.
+    fn count(&self) -> Result<u64>;
+
+    /// The ends of the edges from the share's `at`-th on, as the outside numbers nodes. Both parts are of one
+    /// length. Called once for each edge, in ascending order.
+    fn read(&mut self, at: u64, first: &mut [i64], second: &mut [i64]) -> Result<()>;
+}
+
+/// An integer by which a caller numbers nodes or ranks.
+pub trait CallerNumber: Copy + fmt::Debug {
+    /// The number; `i64::MAX` for what is beyond, which names no node.
+    fn number(self) -> i64;
+}
+
+macro_rules! caller_numbers {
+    ($($kind:ty),*) => { $(impl CallerNumber for $kind {
+        #[inline]
+        fn number(self) -> i64 {
+            i64::try_from(self).unwrap_or(i64::MAX)
+        }
+    })* };
+}
+caller_numbers!(i32, i64, u32, u64);
+
+/// Edges in memory: the first end of each, and the second.
+#[derive(Debug, Clone, Copy)]
+pub struct EdgeArrays<'a, N> {
+    /// First ends.
+    pub first: &'a [N],
+    /// Second ends.
+    pub second: &'a [N],
+}
+
+impl<N: CallerNumber> EdgeSource for EdgeArrays<'_, N> {
+    fn count(&self) -> Result<u64> {
+        match self.first.len() == self.second.len() {
+            true => Ok(self.first.len() as u64),
+            false => Err(Code::ShapeMismatch
+                .error(format!(
+                    "{} first ends of edges, but {} second ones",
+                    self.first.len(),
+                    self.second.len()
+                ))
+                .with_hint("give each edge both ends")),
+        }
+    }
+
+    fn read(&mut self, at: u64, first: &mut [i64], second: &mut [i64]) -> Result<()> {
+        let from = at as usize;
+        let copy = |numbers: &[N], out: &mut [i64]| {
+            let numbers = &numbers[from..from + out.len()];
+            out.iter_mut().zip(numbers).for_each(|(out, number)| *out = number.number());
+        };
+        copy(self.first, first);
+        copy(self.second, second);
+        Ok(())
+    }
+}
+
+/// Edges that a closure reads: `read(at, first ends, second ends)`.
+pub struct EdgeReader<F> {
+    /// How many edges this rank has.
+    pub count: u64,
+    /// See [`EdgeSource::read`].
+    pub read: F,
+}
+
+impl<F> fmt::Debug for EdgeReader<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a reader of {} edges", self.count)
+    }
+}
+
+impl<F: FnMut(u64, &mut [i64], &mut [i64]) -> Result<()>> EdgeSource for EdgeReader<F> {
+    fn count(&self) -> Result<u64> {
+        Ok(self.count)
+    }
+
+    fn read(&mut self, at: u64, first: &mut [i64], second: &mut [i64]) -> Result<()> {
+        (self.read)(at, first, second)
+    }
+}
+
+/// Edges of a share, read and checked: both ends are nodes, counted from 0.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// Global number of the first edge.
+    pub begin: u64,
+    pub first: Vec<i64>,
+    pub second: Vec<i64>,
+}
+
+/// Where shares begin, and how the outside counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbering {
+    /// Global number of this rank's first edge.
+    pub start: u64,
+    /// How many nodes there are.
+    pub nodes: u64,
+    /// The outside's number of node 0.
+    pub base: u64,
+}
+
+impl Piece {
+    /// Reads `count` edges from the share's `at`-th on into the memory of the piece before.
+    pub fn read(mut self, source: &mut dyn EdgeSource, at: u64, count: usize, n: Numbering) -> Result<Piece> {
+        self.begin = n.start + at;
+        self.first.resize(count, 0);
+        self.second.resize(count, 0);
+        if count > 0 {
+            source.read(at, &mut self.first, &mut self.second)?;
+        }
+        let base = n.base as i64;
+        for (list, which) in [(&mut self.first, "first"), (&mut self.second, "second")] {
+            let mut largest = 0;
+            for end in list.iter_mut() {
+                *end = end.wrapping_sub(base);
+                largest = largest.max(*end as u64);
+            }
+            let outside = |end: &i64| *end as u64 >= n.nodes;
+            // The pass above needs no branch; what is wrong is looked for only where something is.
+            let wrong = (largest >= n.nodes).then(|| list.iter().position(outside)).flatten();
+            if let Some(at) = wrong {
+                return Err(no_node(self.begin + at as u64, which, list[at].wrapping_add(base), n));
+            }
+        }
+        Ok(self)
+    }
+
+    /// What its edges add to the checksum of the mesh.
+    pub fn sum(&self) -> u128 {
+        let edge = |(number, (first, second)): (u64, (u64, u64))| checksum::edge(number, first, second);
+        (self.begin..).zip(self.ends()).map(edge).fold(0, u128::wrapping_add)
+    }
+
+    /// The ends of each edge.
+    pub fn ends(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.first.iter().zip(&self.second).map(|(first, second)| (*first as u64, *second as u64))
+    }
+}
+
+fn no_node(edge: u64, which: &str, value: i64, n: Numbering) -> fieldstone_core::Error {
+    let Numbering { nodes, base, .. } = n;
+    let range = match nodes {
+        0 => "there are no nodes".to_owned(),
+        _ => format!("nodes are {base} to {}", nodes - 1 + base),
+    };
+    Code::Value
+        .error(format!("the {which} end of edge {edge} is {value}, but {range}"))
+        .with_hint("correct the edge, or say with `base` from what nodes are counted")
+}

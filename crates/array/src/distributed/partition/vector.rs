@@ -1,0 +1,420 @@
+//! Partitioning vectors: which rank each node belongs to.
+//!
+//! However it was given, a vector ends up in one of three forms: whole on each rank, a formula, or in contiguous
+//! shares. Shares stay where they are: a rank asks their holders for the nodes that it needs, so that the memory of a
+//! rank falls with their number.
+//!
+//! Invariants: every entry names a rank of the team; shares in rank order cover the nodes.
+
+use std::path::Path;
+
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::partition::ContentSum;
+
+use super::hilbert::{self, Coordinates};
+use super::number_set::{NumberCollector, NumberSet};
+use super::source::CallerNumber;
+use super::words::{narrow, put_words, words};
+use super::{FEWEST, STEP, checksum, metis};
+
+/// What a caller gives as partitioning vector.
+#[derive(Debug, Clone, Copy)]
+pub enum Vector<'a> {
+    /// The rank of every node, equal on all ranks.
+    Replicated(RankNumbers<'a>),
+    /// The ranks of this rank's contiguous share of the nodes.
+    Shares(RankNumbers<'a>),
+    /// Contiguous ranges that differ by one node at most, as numpy's `array_split` cuts them.
+    Block,
+    /// Equal shares along a Hilbert curve through the nodes.
+    Hilbert(Coordinates<'a>),
+    /// A file of METIS: a line for each node with the rank's number.
+    File(&'a Path),
+}
+
+/// Ranks of nodes in a caller's memory.
+#[derive(Debug, Clone, Copy)]
+pub enum RankNumbers<'a> {
+    /// Numbers of four bytes.
+    I32(&'a [i32]),
+    /// Numbers of eight bytes.
+    I64(&'a [i64]),
+}
+
+impl<'a> From<&'a [i32]> for RankNumbers<'a> {
+    fn from(list: &'a [i32]) -> Self {
+        RankNumbers::I32(list)
+    }
+}
+
+impl<'a> From<&'a [i64]> for RankNumbers<'a> {
+    fn from(list: &'a [i64]) -> Self {
+        RankNumbers::I64(list)
+    }
+}
+
+impl RankNumbers<'_> {
+    fn len(&self) -> usize {
+        match self {
+            RankNumbers::I32(list) => list.len(),
+            RankNumbers::I64(list) => list.len(),
+        }
+    }
+
+    /// The entries as ranks; `before` nodes come before the first.
+    fn check(&self, before: u64, ranks: usize) -> Result<Vec<u32>> {
+        fn each<N: CallerNumber>(list: &[N], before: u64, ranks: usize) -> Result<Vec<u32>> {
+            let check = |(at, entry): (usize, &N)| match u32::try_from(entry.number()) {
+                Ok(rank) if (rank as usize) < ranks => Ok(rank),
+                _ => Err(no_rank(before + at as u64, entry.number(), ranks)),
+            };
+            list.iter().enumerate().map(check).collect()
+        }
+        match self {
+            RankNumbers::I32(list) => each(list, before, ranks),
+            RankNumbers::I64(list) => each(list, before, ranks),
+        }
+    }
+}
+
+/// What is said of an entry that names no rank.
+pub(super) fn no_rank(node: u64, value: impl std::fmt::Display, ranks: usize) -> Error {
+    Code::Value
+        .error(format!("the vector's entry of node {node} is {value}, but ranks are 0 to {}", ranks - 1))
+        .with_hint("partition the mesh into as many parts as there are ranks")
+}
+
+impl Vector<'_> {
+    /// The word for what was given; equal on all ranks.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Vector::Replicated(_) => "a vector on every rank",
+            Vector::Shares(_) => "shares of a vector",
+            Vector::Block => "block",
+            Vector::Hilbert(_) => "hilbert",
+            Vector::File(_) => "a METIS file",
+        }
+    }
+}
+
+/// Where contiguous shares begin, in rank order, and the end of the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Starts(Vec<u64>);
+
+impl Starts {
+    /// Collective: from the lengths of the ranks' shares.
+    pub fn new(team: &Team, own: Result<u64>) -> Result<Starts> {
+        let lengths = team.allgather(STEP, own.map(|own| own.to_le_bytes().to_vec()))?;
+        let mut starts = vec![0u64];
+        for length in &lengths {
+            let length = length.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let last = starts.last().copied().unwrap_or(0);
+            starts.push(last.saturating_add(length));
+        }
+        // The same sum on every rank, so that all fail alike.
+        match starts.last() {
+            Some(total) if *total < 1 << 62 => Ok(Starts(starts)),
+            _ => Err(Code::TooLarge.error("shares have 2^62 elements or more in all")),
+        }
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    /// Numbers of a rank's share.
+    pub fn of(&self, rank: usize) -> std::ops::Range<u64> {
+        self.0[rank]..self.0[rank + 1]
+    }
+
+    /// How many the largest share has.
+    pub fn largest(&self) -> u64 {
+        self.0.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+    }
+}
+
+/// A vector that was checked. See the module's text.
+#[derive(Debug)]
+pub(super) struct NodeRanks {
+    pub nodes: u64,
+    pub ranks: usize,
+    pub sum: ContentSum,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Everywhere(Vec<u32>),
+    Block,
+    Shares { starts: Starts, own: Vec<u32> },
+}
+
+/// The nodes of a rank under the cut of `array_split`.
+pub(super) fn block_range(nodes: u64, ranks: usize, rank: usize) -> std::ops::Range<u64> {
+    let (ranks, rank) = (ranks as u64, rank as u64);
+    let start = |rank: u64| nodes / ranks * rank + rank.min(nodes % ranks);
+    start(rank)..start(rank + 1)
+}
+
+fn block_rank(nodes: u64, ranks: usize, node: u64) -> u32 {
+    let (each, longer) = (nodes / ranks as u64, nodes % ranks as u64);
+    match node < longer * (each + 1) {
+        true => (node / (each + 1)) as u32,
+        false => (longer + (node - longer * (each + 1)) / each.max(1)) as u32,
+    }
+}
+
+impl NodeRanks {
+    /// Collective: checks a vector for `nodes` nodes, where that many are asked for.
+    pub fn new(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<NodeRanks> {
+        let (rank, ranks) = (team.rank(), team.size());
+        let count = |given: u64| match nodes {
+            Some(nodes) if nodes != given => Err(wrong_count(vector.word(), given, nodes)),
+            _ => Ok(given),
+        };
+        let (nodes, form) = match vector {
+            Vector::Replicated(list) => {
+                let nodes = count(list.len() as u64);
+                let own = nodes.and_then(|_| list.check(0, ranks));
+                let hash = own.as_ref().map_err(Error::replicate).map(|own| {
+                    let hash =
+                        own.iter().fold(0u32, |sum, rank| crc32c::crc32c_append(sum, &rank.to_le_bytes()));
+                    vec![u64::from(hash), !u64::from(hash), own.len() as u64, !(own.len() as u64)]
+                });
+                let agreed = team.max(STEP, hash)?;
+                let own = own?;
+                if agreed[0] != !agreed[1] || agreed[2] != !agreed[3] {
+                    return Err(differing_vectors(team, &own)?);
+                }
+                (own.len() as u64, Form::Everywhere(own))
+            }
+            Vector::Shares(list) => {
+                let starts = Starts::new(team, Ok(list.len() as u64))?;
+                let own = count(starts.total()).and_then(|_| list.check(starts.of(rank).start, ranks));
+                (starts.total(), Form::Shares { own: team.agree(STEP, own)?, starts })
+            }
+            Vector::Block => {
+                let nodes = nodes.ok_or_else(|| {
+                    Code::Option
+                        .error("`block` does not say how many nodes there are")
+                        .with_hint("give `nodes`, or a mesh")
+                });
+                (team.agree(STEP, nodes)?, Form::Block)
+            }
+            Vector::Hilbert(coordinates) => {
+                let starts = Starts::new(team, coordinates.count())?;
+                team.agree(STEP, count(starts.total()))?;
+                let (own, sum) = hilbert::split(team, coordinates, &starts)?;
+                let (nodes, form) = (starts.total(), Form::Shares { starts, own });
+                return Ok(NodeRanks { nodes, ranks, sum, form });
+            }
+            Vector::File(path) => {
+                let own = metis::read(team, path)?;
+                let starts = Starts::new(team, Ok(own.len() as u64))?;
+                team.agree(STEP, count(starts.total()))?;
+                (starts.total(), Form::Shares { starts, own })
+            }
+        };
+        let mut found = NodeRanks { nodes, ranks, sum: ContentSum::default(), form };
+        found.sum = checksum::total(team, STEP, found.own_sum(rank), [nodes, ranks as u64])?;
+        Ok(found)
+    }
+
+    /// The terms of this rank's share of the nodes.
+    fn own_sum(&self, rank: usize) -> u128 {
+        let add = |sum: u128, (node, rank): (u64, u32)| sum.wrapping_add(checksum::node_rank(node, rank));
+        match &self.form {
+            Form::Everywhere(list) => {
+                let range = block_range(self.nodes, self.ranks, rank);
+                range.map(|node| (node, list[node as usize])).fold(0, add)
+            }
+            Form::Block => block_range(self.nodes, self.ranks, rank)
+                .map(|node| (node, block_rank(self.nodes, self.ranks, node)))
+                .fold(0, add),
+            Form::Shares { starts, own } => {
+                starts.of(rank).zip(own).map(|(node, rank)| (node, *rank)).fold(0, add)
+            }
+        }
+    }
+
+    /// Collective: the nodes of this rank. Of shares they are sent once, in rounds of about `buffer` bytes.
+    pub fn owned(&self, team: &Team, buffer: u64) -> Result<NumberSet> {
+        let rank = team.rank();
+        match &self.form {
+            Form::Everywhere(list) => {
+                let own = |entry: &&u32| **entry as usize == rank;
+                let mut collector = NumberCollector::new(self.nodes, list.iter().filter(own).count() as u64);
+                (0u64..)
+                    .zip(list)
+                    .filter(|(_, entry)| own(entry))
+                    .for_each(|(node, _)| collector.insert(node));
+                Ok(collector.finish())
+            }
+            Form::Block => Ok(NumberSet::range(block_range(self.nodes, self.ranks, rank))),
+            Form::Shares { starts, own } => {
+                let mut collector =
+                    NumberCollector::new(self.nodes, self.nodes.div_ceil(self.ranks.max(1) as u64));
+                let each = (buffer / 16).clamp(FEWEST, 1 << 31);
+                for round in 0..starts.largest().div_ceil(each) {
+                    let mine = own.len() as u64;
+                    let (from, to) = ((round * each).min(mine), ((round + 1) * each).min(mine));
+                    let mut parts = vec![Vec::new(); self.ranks];
+                    for (at, to) in (0u32..).zip(&own[from as usize..to as usize]) {
+                        parts[*to as usize].extend_from_slice(&at.to_le_bytes());
+                    }
+                    for (source, part) in team.alltoallv(STEP, Ok(parts))?.iter().enumerate() {
+                        let begin = starts.of(source).start + round * each;
+                        words::<u32>(part).for_each(|at| collector.insert(begin + at));
+                    }
+                }
+                Ok(collector.finish())
+            }
+        }
+    }
+
+    /// Whether ranks of nodes are known without asking others.
+    pub fn is_local(&self) -> bool {
+        !matches!(self.form, Form::Shares { .. })
+    }
+
+    /// The ranks of a set's nodes, in its order. Collective where ranks are not [local](NodeRanks::is_local); what
+    /// failed before is raised then.
+    pub fn of_set(&self, team: &Team, set: Result<&NumberSet>) -> Result<Vec<u32>> {
+        let Form::Shares { starts, own } = &self.form else {
+            let set = set?;
+            let mut found = Vec::with_capacity(set.len());
+            match &self.form {
+                Form::Everywhere(list) => set.for_each(|node| found.push(list[node as usize])),
+                _ => set.for_each(|node| found.push(block_rank(self.nodes, self.ranks, node))),
+            }
+            return Ok(found);
+        };
+        // Numbers within a share, narrow where the largest allows it; answers as narrow as ranks allow.
+        let is_narrow = narrow(starts.largest());
+        let asked = set.as_ref().map_err(|error| error.replicate()).map(|set| {
+            let mut parts = vec![Vec::new(); self.ranks];
+            let mut holder = 0;
+            set.for_each(|node| {
+                while node >= starts.of(holder).end {
+                    holder += 1;
+                }
+                put_words(&mut parts[holder], [node - starts.of(holder).start], is_narrow);
+            });
+            parts
+        });
+        let counts: Vec<usize> = match &asked {
+            Ok(parts) => parts.iter().map(|part| part.len() / if is_narrow { 4 } else { 8 }).collect(),
+            Err(_) => Vec::new(),
+        };
+        let asked = team.alltoallv(STEP, asked)?;
+        let set = set?;
+        let answer = |part: &Vec<u8>| match is_narrow {
+            true => answer(words::<u32>(part), own, self.ranks),
+            false => answer(words::<u64>(part), own, self.ranks),
+        };
+        let answers = asked.iter().map(answer).collect::<Result<Vec<_>>>();
+        let answers = team.alltoallv(STEP, answers)?;
+        let mut found = Vec::with_capacity(set.len());
+        for (part, count) in answers.iter().zip(counts) {
+            let width = answer_width(self.ranks);
+            if part.len() != count * width {
+                return Err(Error::internal("an answer of the vector's holder has another length"));
+            }
+            found.extend(
+                part.chunks_exact(width)
+                    .map(|bytes| bytes.iter().rev().fold(0u32, |value, byte| value << 8 | u32::from(*byte))),
+            );
+        }
+        Ok(found)
+    }
+
+    /// Calls `act` with what gives the rank of a node, where ranks are local.
+    pub fn with_local<T>(&self, act: impl LocalRanks<T>) -> Option<T> {
+        match &self.form {
+            Form::Everywhere(list) => Some(act.call(|node| list[node as usize])),
+            Form::Block => {
+                let (nodes, ranks) = (self.nodes, self.ranks);
+                Some(act.call(move |node| block_rank(nodes, ranks, node)))
+            }
+            Form::Shares { .. } => None,
+        }
+    }
+}
+
+/// What is compiled for each way to know ranks.
+pub(super) trait LocalRanks<T> {
+    fn call(self, rank_of: impl Fn(u64) -> u32) -> T;
+}
+
+/// Bytes of a rank in an answer.
+fn answer_width(ranks: usize) -> usize {
+    match ranks {
+        0..=0x100 => 1,
+        0x101..=0x1_0000 => 2,
+        _ => 4,
+    }
+}
+
+fn answer(asked: impl Iterator<Item = u64>, own: &[u32], ranks: usize) -> Result<Vec<u8>> {
+    let width = answer_width(ranks);
+    let mut answer = Vec::new();
+    for at in asked {
+        let rank = usize::try_from(at).ok().and_then(|at| own.get(at));
+        let rank = rank.ok_or_else(|| Error::internal("a rank asks for a node of another share"))?;
+        answer.extend_from_slice(&rank.to_le_bytes()[..width]);
+    }
+    Ok(answer)
+}
+
+fn wrong_count(what: &str, given: u64, nodes: u64) -> Error {
+    Code::ShapeMismatch
+        .error(format!("{what} has {given} entries, but there are {nodes} nodes"))
+        .with_hint("give a rank for each node; lengths of shares sum to the number of nodes")
+}
+
+/// Collective: vectors that are to be equal on all ranks are not. Says where.
+fn differing_vectors(team: &Team, own: &[u32]) -> Result<Error> {
+    let lengths = Starts::new(team, Ok(own.len() as u64))?;
+    let of = |rank: usize| lengths.of(rank).end - lengths.of(rank).start;
+    if let Some(other) = (0..team.size()).find(|rank| of(*rank) != of(0)) {
+        return Ok(Code::Value
+            .error(format!("the vector of rank 0 has {} entries, that of rank {other} {}", of(0), of(other)))
+            .with_hint("a vector that is on every rank is the same there; shares are given as shares"));
+    }
+    let bytes = own.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+    let first = team.broadcast(STEP, 0, Ok(bytes))?;
+    let at = words::<u32>(&first).zip(own).position(|(first, own)| first != u64::from(*own));
+    let size = team.size() as u64;
+    let mine = at.map_or(0, |_| size - team.rank() as u64);
+    // The lowest rank that differs says where.
+    let lowest = (size - team.max(STEP, Ok(vec![mine]))?[0]) as usize;
+    let text = at.map_or(String::new(), |at| {
+        format!("the vector's entry of node {at} is {} on rank {lowest}, but {} on rank 0", own[at], {
+            words::<u32>(&first).nth(at).unwrap_or(0)
+        })
+    });
+    let text = team.broadcast(STEP, lowest.min(team.size() - 1), Ok(text.into_bytes()))?;
+    Ok(Code::Value
+        .error(String::from_utf8_lossy(&text))
+        .with_hint("a vector that is on every rank is the same there; shares are given as shares"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rank_of_a_node_under_block_is_that_of_the_range_it_is_in() {
+        for (nodes, ranks) in [(0, 3), (1, 4), (10, 3), (12, 4), (1000, 7)] {
+            let mut at = 0;
+            for rank in 0..ranks {
+                let range = block_range(nodes, ranks, rank);
+                assert_eq!(range.start, at);
+                at = range.end;
+                assert!(range.into_iter().all(|node| block_rank(nodes, ranks, node) == rank as u32));
+            }
+            assert_eq!(at, nodes);
+        }
+    }
+}

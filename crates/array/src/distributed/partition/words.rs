@@ -1,0 +1,55 @@
+//! Lists of numbers as bytes, four or eight each, in which they are sent and kept.
+
+/// A number on its way.
+pub(super) trait Word: Copy + 'static {
+    /// Bytes of it.
+    const WIDTH: usize;
+    /// Of bytes in little-endian order; 0 where they are too few.
+    fn of(bytes: &[u8]) -> u64;
+    /// Puts the low bytes of a number into `bytes`, which are as many.
+    fn put(number: u64, bytes: &mut [u8]);
+}
+
+impl Word for u32 {
+    const WIDTH: usize = 4;
+    #[inline]
+    fn of(bytes: &[u8]) -> u64 {
+        bytes.first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
+    }
+    #[inline]
+    fn put(number: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&(number as u32).to_le_bytes());
+    }
+}
+
+impl Word for u64 {
+    const WIDTH: usize = 8;
+    #[inline]
+    fn of(bytes: &[u8]) -> u64 {
+        bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+    #[inline]
+    fn put(number: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Whether numbers below `limit` fit four bytes.
+pub(super) fn narrow(limit: u64) -> bool {
+    limit <= 1 << 32
+}
+
+/// The numbers that stand in some bytes.
+pub(super) fn words<W: Word>(bytes: &[u8]) -> impl Iterator<Item = u64> + Clone + '_ {
+    bytes.chunks_exact(W::WIDTH).map(W::of)
+}
+
+/// Appends numbers.
+pub(super) fn put_words(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>, is_narrow: bool) {
+    for number in numbers {
+        match is_narrow {
+            true => out.extend_from_slice(&(number as u32).to_le_bytes()),
+            false => out.extend_from_slice(&number.to_le_bytes()),
+        }
+    }
+}
