@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_array::distributed::buffer::{BufferMut, Element};
-use fieldstone_array::distributed::partition::source::{EdgeArrays, EdgeReader};
-use fieldstone_array::distributed::partition::vector::Vector;
+use fieldstone_array::distributed::partition::source::{EdgeArrays, EdgeReader, EdgeSource};
+use fieldstone_array::distributed::partition::vector::{NodeRanks, Vector};
 use fieldstone_array::distributed::partition::{
-    Coordinates, Partition, PartitionMethod, PartitionSettings, PartitionSource, mesh_checksum, partition,
+    Coordinates, Partition, PartitionMethod, PartitionSettings, PartitionSource, mesh_checksum,
 };
 use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::threads::{self, Faults};
@@ -39,15 +39,27 @@ fn disk_with(text: &str) -> Arc<dyn Disk> {
     disk
 }
 
-fn settings(mesh: &Mesh, random: &mut Random) -> PartitionSettings {
+/// How a test partitions: how many nodes it says that there are, and the settings.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    nodes: Option<u64>,
+    settings: PartitionSettings,
+}
+
+fn partition(team: &Team, edges: &mut dyn EdgeSource, vector: &Vector<'_>, how: &How) -> Result<Partition> {
+    let vector = NodeRanks::new(team, vector, how.nodes)?;
+    fieldstone_array::distributed::partition::partition(team, edges, &vector, &how.settings)
+}
+
+fn how(mesh: &Mesh, random: &mut Random) -> How {
     let method = [PartitionMethod::Direct, PartitionMethod::Ring][random.below(2) as usize];
     let buffer = [1, 10_000, 1 << 20][random.below(3) as usize];
     let nodes = (random.below(2) == 0).then_some(mesh.nodes);
-    PartitionSettings { nodes, base: mesh.base, method, buffer }
+    How { nodes, settings: PartitionSettings { base: mesh.base, method, buffer } }
 }
 
 /// A rank's partition of the mesh by its vector, given in some form.
-fn part(team: &Team, mesh: &Mesh, form: Form, settings: &PartitionSettings) -> Result<Partition> {
+fn part(team: &Team, mesh: &Mesh, form: Form, how: &How) -> Result<Partition> {
     let rank = team.rank();
     let narrow: Vec<i32> = mesh.vector.iter().map(|rank| *rank as i32).collect();
     let vector = match form {
@@ -58,7 +70,7 @@ fn part(team: &Team, mesh: &Mesh, form: Form, settings: &PartitionSettings) -> R
     };
     let edges = mesh.edges_of(rank);
     let mut edges = EdgeArrays { first: &mesh.first[edges.clone()], second: &mesh.second[edges] };
-    partition(team, &mut edges, &vector, settings)
+    partition(team, &mut edges, &vector, how)
 }
 
 fn on_ranks<T: Send>(ranks: usize, disk: &Arc<dyn Disk>, body: impl Fn(&Team) -> Result<T> + Sync) -> Vec<T> {
@@ -73,15 +85,15 @@ fn parts_equal_those_found_edge_by_edge() {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
         let form = [Form::Replicated, Form::Narrow, Form::Shares, Form::File][random.below(4) as usize];
-        let mut settings = settings(&mesh, &mut random);
+        let mut how = how(&mesh, &mut random);
         let ends = ["\n", "\r\n", "  \n"][random.below(3) as usize];
         let lines: Vec<String> = mesh.vector.iter().map(|rank| rank.to_string()).collect();
         let disk = disk_with(&(lines.join(ends) + ["", "\n"][random.below(2) as usize]));
         let mut keys = Vec::new();
         for method in [PartitionMethod::Direct, PartitionMethod::Ring] {
-            settings.method = method;
+            how.settings.method = method;
             let parts = on_ranks(mesh.ranks, &disk, |team| {
-                let part = part(team, &mesh, form, &settings)?;
+                let part = part(team, &mesh, form, &how)?;
                 assert_eq!(part.source(), PartitionSource::Computed);
                 let view = part.node_view().resolve(&[mesh.nodes, 3], team.rank(), team.size())?;
                 assert_eq!(view.local_shape(), [part.nodes().len() as u64, 3]);
@@ -106,8 +118,8 @@ fn block_and_hilbert_need_no_vector() {
     for seed in seeds(40) {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
-        let mut settings = settings(&mesh, &mut random);
-        settings.nodes = Some(mesh.nodes);
+        let mut how = how(&mesh, &mut random);
+        how.nodes = Some(mesh.nodes);
         let dims = 2 + random.below(2) as usize;
         // Few values, so that many nodes are at one place, or many.
         let values = [3, 1 << 40][random.below(2) as usize];
@@ -124,7 +136,7 @@ fn block_and_hilbert_need_no_vector() {
             })
             .collect();
         let blocks = on_ranks(mesh.ranks, &disk, |team| {
-            let part = partition(team, &mut edges(team.rank()), &Vector::Block, &settings)?;
+            let part = partition(team, &mut edges(team.rank()), &Vector::Block, &how)?;
             Ok((PartModel::of(&part), part.key()))
         });
         let vector: Vec<i64> =
@@ -134,7 +146,7 @@ fn block_and_hilbert_need_no_vector() {
         }
         let explicit = on_ranks(mesh.ranks, &disk, |team| {
             let vector = Vector::Replicated(vector[..].into());
-            Ok(partition(team, &mut edges(team.rank()), &vector, &settings)?.key())
+            Ok(partition(team, &mut edges(team.rank()), &vector, &how)?.key())
         });
         assert_eq!(explicit[0], blocks[0].1, "block is the vector that says the same");
 
@@ -149,7 +161,7 @@ fn block_and_hilbert_need_no_vector() {
                     _ => Coordinates::Arrays(&arrays),
                 };
                 let vector = Vector::Hilbert(coordinates);
-                let part = partition(team, &mut edges(team.rank()), &vector, &settings)?;
+                let part = partition(team, &mut edges(team.rank()), &vector, &how)?;
                 Ok((PartModel::of(&part), part.key()))
             })
         };
@@ -179,7 +191,14 @@ fn shares_along_the_curve_are_compact() {
         let own = team.rank() * points.len() / ranks..(team.rank() + 1) * points.len() / ranks;
         let vector = Vector::Hilbert(Coordinates::Points { values: &points[own], dims: 2 });
         let mut edges = EdgeArrays::<i32> { first: &[], second: &[] };
-        Ok(partition(team, &mut edges, &vector, &PartitionSettings::default())?.nodes().to_vec())
+        Ok(partition(
+            team,
+            &mut edges,
+            &vector,
+            &How { nodes: None, settings: PartitionSettings::default() },
+        )?
+        .nodes()
+        .to_vec())
     });
     for nodes in parts {
         for of in [|at: i64| at % 64, |at: i64| at / 64] {
@@ -194,10 +213,10 @@ fn ghosts_get_their_owners_values() {
     for seed in seeds(40) {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
-        let settings = settings(&mesh, &mut random);
+        let how = how(&mesh, &mut random);
         let buffer = [1, 500, 1 << 20][random.below(3) as usize];
         on_ranks(mesh.ranks, &SimWorld::memory().disk, |team| {
-            let part = part(team, &mesh, Form::Shares, &settings)?;
+            let part = part(team, &mesh, Form::Shares, &how)?;
             let nodes = part.nodes();
             let value = |node: i64, component: i64| node * 10 + component;
             let words = |value: &dyn Fn(i64, i64) -> i64, components: i64| -> Vec<u8> {
@@ -277,12 +296,13 @@ fn small(base: u64) -> Mesh {
 fn bad_input_names_rank_position_and_value() {
     for base in [0, 1] {
         for method in [PartitionMethod::Direct, PartitionMethod::Ring] {
-            let settings = PartitionSettings { nodes: Some(12), base, method, buffer: 1 << 20 };
+            let settings = PartitionSettings { base, method, buffer: 1 << 20 };
+            let how = How { nodes: Some(12), settings };
             let disk = SimWorld::memory().disk;
             let check = |form: Form, change: &dyn Fn(&mut Mesh), kind: ErrorKind, parts: &[&str]| {
                 let mut mesh = small(base);
                 change(&mut mesh);
-                let error = error(4, &disk, |team| part(team, &mesh, form, &settings));
+                let error = error(4, &disk, |team| part(team, &mesh, form, &how));
                 assert_eq!(error.kind(), kind, "{error}");
                 assert!(parts.iter().all(|part| error.message().contains(part)), "{error}: {parts:?}");
                 assert!(error.hint().is_some(), "{error}");
@@ -312,30 +332,35 @@ fn bad_input_names_rank_position_and_value() {
                 if team.rank() == 2 {
                     mesh.vector[5] = 3;
                 }
-                part(team, &mesh, Form::Replicated, &settings)
+                part(team, &mesh, Form::Replicated, &how)
             };
             let found = error(4, &disk, |team| differing(&small(base), team));
             assert!(found.kind() == Invalid && found.message().contains("node 5 is 3 on rank 2"), "{found}");
             let found = error(4, &disk, |team| {
                 let mut mesh = small(base);
                 mesh.vector.truncate(12 - team.rank() / 3);
-                part(team, &mesh, Form::Replicated, &PartitionSettings { nodes: None, ..settings })
+                part(team, &mesh, Form::Replicated, &How { nodes: None, ..how })
             });
             assert!(found.message().contains("rank 3 11"), "{found}");
             let found = error(4, &disk, |team| {
                 let buffer = if team.rank() == 1 { 77 } else { 88 };
-                part(team, &small(base), Form::Replicated, &PartitionSettings { buffer, ..settings })
+                part(
+                    team,
+                    &small(base),
+                    Form::Replicated,
+                    &How { settings: PartitionSettings { buffer, ..settings }, ..how },
+                )
             });
             assert!(found.kind() == Conflict && found.message().contains("buffer 77"), "{found}");
             let found = error(4, &disk, |team| {
                 let form = if team.rank() == 1 { Form::Shares } else { Form::Replicated };
-                part(team, &small(base), form, &settings)
+                part(team, &small(base), form, &how)
             });
             assert!(found.kind() == Conflict && found.message().contains("shares of a vector"), "{found}");
             let found = error(4, &disk, |team| {
                 let second = if team.rank() == 3 { &[1, 2][..] } else { &[1] };
                 let mut edges = EdgeArrays { first: &[1], second };
-                partition(team, &mut edges, &Vector::Block, &settings)
+                partition(team, &mut edges, &Vector::Block, &how)
             });
             assert!(found.message().contains("rank 3") && found.message().contains("2 second"), "{found}");
             let found = error(4, &disk, |team| {
@@ -350,29 +375,29 @@ fn bad_input_names_rank_position_and_value() {
                         }
                     },
                 };
-                let settings = PartitionSettings { buffer: 1, ..settings };
-                partition(team, &mut edges, &Vector::Block, &settings)
+                let how = How { settings: PartitionSettings { buffer: 1, ..settings }, ..how };
+                partition(team, &mut edges, &Vector::Block, &how)
             });
             assert!(found.kind() == ErrorKind::Corrupt && found.message().contains("rank 1"), "{found}");
         }
     }
     let no_edges = || EdgeArrays::<i64> { first: &[], second: &[] };
-    let settings = PartitionSettings::default();
+    let how = How { nodes: None, settings: PartitionSettings::default() };
     for (text, entry) in [("0\n1\n9\n", "node 2 is `9`"), ("0\n1 1\n", "node 1 is `1 1`"), ("x", "`x`")] {
         let disk = disk_with(text);
         for ranks in [2, 5] {
             let vector = Vector::File(Path::new(PATH));
-            let found = error(ranks, &disk, |team| partition(team, &mut no_edges(), &vector, &settings));
+            let found = error(ranks, &disk, |team| partition(team, &mut no_edges(), &vector, &how));
             assert!(found.message().contains(entry) && found.message().contains(PATH), "{found}");
         }
     }
     let disk = SimWorld::memory().disk;
-    let found = error(2, &disk, |team| partition(team, &mut no_edges(), &Vector::Block, &settings));
+    let found = error(2, &disk, |team| partition(team, &mut no_edges(), &Vector::Block, &how));
     assert!(found.kind() == ErrorKind::Invalid && found.message().contains("how many nodes"), "{found}");
     let found = error(2, &disk, |team| {
         let y = if team.rank() == 1 { f64::NAN } else { 1.0 };
         let vector = Vector::Hilbert(Coordinates::Points { values: &[1.0, 2.0, 3.0, y], dims: 2 });
-        partition(team, &mut no_edges(), &vector, &settings)
+        partition(team, &mut no_edges(), &vector, &how)
     });
     assert!(
         found.message().contains("rank 1") && found.message().contains("coordinate 1 of node 3"),
@@ -380,7 +405,7 @@ fn bad_input_names_rank_position_and_value() {
     );
     let found = error(2, &disk, |team| {
         let vector = Vector::Hilbert(Coordinates::Points { values: &[1.0; 6], dims: 2 + team.rank() });
-        partition(team, &mut no_edges(), &vector, &settings)
+        partition(team, &mut no_edges(), &vector, &how)
     });
     assert!(found.message().contains("of 3 dimensions"), "{found}");
 }
@@ -390,14 +415,15 @@ fn a_failure_of_one_rank_at_any_step_reaches_all() {
     let (mesh, disk) = (small(1), disk_with(&"0\n1\n2\n3\n".repeat(3)));
     for method in [PartitionMethod::Direct, PartitionMethod::Ring] {
         for form in [Form::Replicated, Form::Shares, Form::File] {
-            let settings = PartitionSettings { nodes: None, base: 1, method, buffer: 1 };
+            let settings = PartitionSettings { base: 1, method, buffer: 1 };
+            let how = How { nodes: None, settings };
             let mut tried = 0;
             for nth in 1.. {
                 let faults = Faults::step(1, nth);
                 let outcomes = threads::run(4, None, disk.clone(), faults.clone(), |comm| {
                     let team = Team::new(comm);
-                    let first = part(&team, &mesh, form, &settings);
-                    let again = part(&team, &mesh, form, &settings)?;
+                    let first = part(&team, &mesh, form, &how);
+                    let again = part(&team, &mesh, form, &how)?;
                     assert!(PartModel::of(&again) == mesh.part(&mesh.vector, team.rank()));
                     Ok(first.err().map(|error| error.to_string()))
                 });
@@ -417,7 +443,7 @@ fn a_failure_of_one_rank_at_any_step_reaches_all() {
             for nth in (1..60).step_by(7) {
                 for faults in [Faults::call(2, nth), Faults::death(2, nth)] {
                     let outcomes = threads::run(4, None, disk.clone(), faults.clone(), |comm| {
-                        part(&Team::new(comm), &mesh, form, &settings).map(drop)
+                        part(&Team::new(comm), &mesh, form, &how).map(drop)
                     });
                     // Who was done before the others' failure has its part.
                     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
@@ -454,7 +480,12 @@ fn edges_are_sent_once_and_read_once() {
                 },
             };
             let vector = Vector::Replicated(vector[..].into());
-            partition(team, &mut edges, &vector, &PartitionSettings::default())?;
+            partition(
+                team,
+                &mut edges,
+                &vector,
+                &How { nodes: None, settings: PartitionSettings::default() },
+            )?;
             assert_eq!(reads, each);
             Ok((team.counters().sent, needed))
         });

@@ -10,8 +10,8 @@ use super::number_set::NumberCollector;
 use super::picked::{Picked, sort_out};
 use super::source::Piece;
 use super::vector::{LocalRanks, NodeRanks};
-use super::words::Word;
 use super::{FEWEST, STEP, Shares};
+use fieldstone_format::partition::words::Word;
 
 /// Bytes of the buffer that an edge takes on its way: as read, its ranks, and twice as sent.
 const EDGE: u64 = 64;
@@ -20,7 +20,7 @@ const EDGE: u64 = 64;
 pub(super) fn distribute<W: Word>(
     team: &Team,
     shares: Shares<'_>,
-    vector: &NodeRanks,
+    vector: &NodeRanks<'_>,
     buffer: u64,
 ) -> Result<(Picked, u128)> {
     let Shares { source, starts, numbering } = shares;
@@ -48,7 +48,7 @@ pub(super) fn distribute<W: Word>(
 /// then, else it comes back as the inner result.
 fn parts<W: Word>(
     team: &Team,
-    vector: &NodeRanks,
+    vector: &NodeRanks<'_>,
     piece: std::result::Result<&Piece, &Error>,
 ) -> Result<Result<Vec<Vec<u8>>>> {
     if vector.is_local() {

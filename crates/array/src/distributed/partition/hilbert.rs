@@ -81,47 +81,52 @@ fn of_ordered(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits })
 }
 
-/// Collective: the rank of each node of this rank's share, and the checksum of the coordinates.
-pub(super) fn split(
-    team: &Team,
-    coordinates: &Coordinates<'_>,
-    starts: &Starts,
-) -> Result<(Vec<u32>, ContentSum)> {
-    let (nodes, begin) = (starts.total(), starts.of(team.rank()).start);
-    let dims = coordinates.dims();
-    let count = starts.of(team.rank()).count();
-    let (mut bounds, mut sum) = ([0u64; 6], 0u128);
+/// Collective: checks coordinates, and gives their checksum with the number of ranks.
+pub(super) fn checksum(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts) -> Result<ContentSum> {
+    let (begin, dims) = (starts.of(team.rank()).start, coordinates.dims());
+    let mut sum = 0u128;
     let mut scan = || -> Result<Vec<u64>> {
-        for node in 0..count {
+        for node in 0..starts.of(team.rank()).count() {
             let mut bits = [0; 3];
-            for dim in 0..dims {
+            for (dim, bits) in bits.iter_mut().enumerate().take(dims) {
                 let value = coordinates.get(node, dim);
                 if !value.is_finite() {
                     return Err(Code::Value
                         .error(format!("coordinate {dim} of node {} is {value}", begin + node as u64))
                         .with_hint("coordinates are finite numbers"));
                 }
-                // One zero: -0 stands where 0 does.
-                let value = value + 0.0;
-                bits[dim] = value.to_bits();
-                bounds[dim] = bounds[dim].max(ordered(value));
-                bounds[3 + dim] = bounds[3 + dim].max(!ordered(value));
+                *bits = value.to_bits();
             }
             sum = sum.wrapping_add(checksum::coordinates(begin + node as u64, bits));
         }
-        Ok(bounds.iter().copied().chain([dims as u64, !(dims as u64)]).collect())
+        Ok(vec![dims as u64, !(dims as u64)])
     };
     let scanned = scan();
-    let bounds = team.max(STEP, scanned)?;
-    if bounds[6] != !bounds[7] {
+    let agreed = team.max(STEP, scanned)?;
+    if agreed[0] != !agreed[1] {
         return Err(Code::Shape
             .error(format!(
                 "coordinates of {} dimensions on one rank, of {} on another",
-                bounds[6], !bounds[7]
+                agreed[0], !agreed[1]
             ))
             .with_hint("give all nodes the same number of coordinates"));
     }
-    let sum = checksum::total(team, STEP, sum, [nodes, u64::MAX - dims as u64])?;
+    // A sum of coordinates is none of ranks: its second count is beyond any number of these.
+    checksum::total(team, STEP, sum, [starts.total(), u64::MAX - team.size() as u64])
+}
+
+/// Collective: the rank of each node of this rank's share; coordinates were checked.
+pub(super) fn split(team: &Team, coordinates: &Coordinates<'_>, starts: &Starts) -> Result<Vec<u32>> {
+    let (nodes, dims, mut bounds) = (starts.total(), coordinates.dims(), vec![0u64; 6]);
+    let count = starts.of(team.rank()).count();
+    for node in 0..count {
+        for dim in 0..dims {
+            let value = ordered(coordinates.get(node, dim));
+            bounds[dim] = bounds[dim].max(value);
+            bounds[3 + dim] = bounds[3 + dim].max(!value);
+        }
+    }
+    let bounds = team.max(STEP, Ok(bounds))?;
     let low: Vec<f64> = (0..dims).map(|dim| of_ordered(!bounds[3 + dim])).collect();
     let widest = (0..dims).map(|dim| of_ordered(bounds[dim]) / 2.0 - low[dim] / 2.0).fold(0.0, f64::max);
     let bits = if dims == 2 { 32 } else { 21 };
@@ -155,7 +160,7 @@ pub(super) fn split(
         }
         own[*node as usize] = rank as u32;
     }
-    Ok((own, sum))
+    Ok(own)
 }
 
 fn too_many(count: usize) -> Error {

@@ -21,7 +21,7 @@
 //!
 //! ```
 //! use fieldstone_array::distributed::partition::source::EdgeArrays;
-//! use fieldstone_array::distributed::partition::vector::Vector;
+//! use fieldstone_array::distributed::partition::vector::{NodeRanks, Vector};
 //! use fieldstone_array::distributed::partition::{PartitionSettings, partition};
 //! use fieldstone_core::env::comm::{Team, single::SingleComm};
 //! use std::sync::Arc;
@@ -30,8 +30,9 @@
 //! let team = Team::new(Arc::new(SingleComm::new(disk)));
 //! // A triangle of nodes 1, 2 and 3.
 //! let mut edges = EdgeArrays { first: &[1, 2, 3], second: &[2, 3, 1] };
-//! let settings = PartitionSettings { nodes: Some(3), base: 1, ..PartitionSettings::default() };
-//! let part = partition(&team, &mut edges, &Vector::Block, &settings)?;
+//! let vector = NodeRanks::new(&team, &Vector::Block, Some(3))?;
+//! let settings = PartitionSettings { base: 1, ..PartitionSettings::default() };
+//! let part = partition(&team, &mut edges, &vector, &settings)?;
 //! assert_eq!((part.nodes(), part.ends()), (&[0, 1, 2][..], &[[0, 1], [1, 2], [2, 0]][..]));
 //! # Ok(()) }
 //! ```
@@ -51,7 +52,6 @@ mod ring;
 pub mod source;
 mod update;
 pub mod vector;
-mod words;
 
 pub use hilbert::Coordinates;
 
@@ -60,9 +60,9 @@ use self::number_set::NumberSet;
 use self::picked::LocalMesh;
 use self::source::{EdgeSource, Numbering};
 use self::update::UpdatePlan;
-use self::vector::{NodeRanks, Starts, Vector};
-use self::words::narrow;
+use self::vector::{NodeRanks, Starts};
 use super::view::View;
+use fieldstone_format::partition::words::{Word, narrow};
 
 /// The step of all collectives here.
 const STEP: &str = "partition";
@@ -105,8 +105,6 @@ impl PartitionMethod {
 /// How a partition is made; equal on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionSettings {
-    /// How many nodes there are; `None`: as many as the vector has entries.
-    pub nodes: Option<u64>,
     /// From what the edges count nodes: 0 or 1.
     pub base: u64,
     /// The way of the edges.
@@ -117,7 +115,7 @@ pub struct PartitionSettings {
 
 impl Default for PartitionSettings {
     fn default() -> PartitionSettings {
-        PartitionSettings { nodes: None, base: 0, method: PartitionMethod::Direct, buffer: 64 << 20 }
+        PartitionSettings { base: 0, method: PartitionMethod::Direct, buffer: 64 << 20 }
     }
 }
 
@@ -238,25 +236,27 @@ impl Partition {
 
 /// Collective: this rank's part of the mesh of all ranks' `edges`.
 ///
-/// Errors: `Invalid` with rank, position and value for an entry of the vector that names no rank, an end that names
-/// no node, shares whose lengths do not sum to the number of nodes; `Conflict` where arguments differ; whatever the
-/// source of a rank reports. All ranks raise the same.
+/// Errors: `Invalid` with rank, position and value for an end that names no node; `Conflict` where arguments differ;
+/// whatever the source of a rank reports. All ranks raise the same.
 pub fn partition(
     team: &Team,
     edges: &mut dyn EdgeSource,
-    vector: &Vector<'_>,
+    vector: &NodeRanks<'_>,
     settings: &PartitionSettings,
 ) -> Result<Partition> {
-    let PartitionSettings { nodes, base, method, buffer } = *settings;
-    agree_arguments(team, vector, settings)?;
+    let PartitionSettings { base, method, buffer } = *settings;
+    let checked = match base {
+        0 | 1 => Ok(format!("base {base}, method {}, buffer {buffer}", method.word())),
+        _ => Err(Code::Option.error(format!("edges count nodes from {base}")).with_hint("give base 0 or 1")),
+    };
+    agree_text(team, checked, "the settings of a partition are equal on all ranks")?;
     let starts = Starts::new(team, edges.count())?;
-    let vector = NodeRanks::new(team, vector, nodes)?;
     let owned = vector.owned(team, buffer)?;
     let numbering = Numbering { start: starts.of(team.rank()).start, nodes: vector.nodes, base };
     let shares = Shares { source: edges, starts: &starts, numbering };
     match narrow(vector.nodes) {
-        true => finish::<u32>(team, shares, &vector, owned, (method, buffer)),
-        false => finish::<u64>(team, shares, &vector, owned, (method, buffer)),
+        true => finish::<u32>(team, shares, vector, owned, (method, buffer)),
+        false => finish::<u64>(team, shares, vector, owned, (method, buffer)),
     }
 }
 
@@ -267,10 +267,10 @@ struct Shares<'a> {
     numbering: Numbering,
 }
 
-fn finish<W: words::Word>(
+fn finish<W: Word>(
     team: &Team,
     shares: Shares<'_>,
-    vector: &NodeRanks,
+    vector: &NodeRanks<'_>,
     owned: NumberSet,
     (method, buffer): (PartitionMethod, u64),
 ) -> Result<Partition> {
@@ -281,43 +281,28 @@ fn finish<W: words::Word>(
     };
     let mesh = checksum::total(team, STEP, sum, [vector.nodes, edges])?;
     let key =
-        PartitionKey { mesh, vector: vector.sum, nodes: vector.nodes, edges, ranks: vector.ranks as u32 };
+        PartitionKey { mesh, vector: vector.sum(), nodes: vector.nodes, edges, ranks: vector.ranks as u32 };
     let local = team.agree(STEP, picked.assemble::<W>(owned, vector.nodes))?;
     let ghost_ranks = vector.of_set(team, Ok(&local.ghosts))?;
     Ok(Partition::new((key, PartitionSource::Computed), local, ghost_ranks))
 }
 
-/// Collective: ranks have to give the same settings and the same kind of vector.
-fn agree_arguments(team: &Team, vector: &Vector<'_>, settings: &PartitionSettings) -> Result<()> {
-    let PartitionSettings { nodes, base, method, buffer } = *settings;
-    let nodes_text = nodes.map_or("not said".to_owned(), |nodes| nodes.to_string());
-    let text = format!(
-        "{}, nodes {nodes_text}, base {base}, method {}, buffer {buffer}",
-        vector.word(),
-        method.word()
-    );
-    let checked = match (base, nodes) {
-        (2.., _) => {
-            Err(Code::Option.error(format!("edges count nodes from {base}")).with_hint("give base 0 or 1"))
-        }
-        (_, Some(nodes)) if nodes >= 1 << 62 => {
-            Err(Code::TooLarge.error(format!("{nodes} nodes")).with_hint("a mesh has fewer than 2^62 nodes"))
-        }
-        _ => Ok(()),
-    };
-    let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
-    let agreed = team.max(STEP, checked.map(|()| vec![hash, !hash]))?;
+/// Collective: a text that has to be equal on all ranks.
+fn agree_text(team: &Team, text: Result<String>, hint: &str) -> Result<()> {
+    let heads = text.as_ref().map_err(Error::replicate).map(|text| {
+        let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
+        vec![hash, !hash]
+    });
+    let agreed = team.max(STEP, heads)?;
     if agreed[0] == !agreed[1] {
         return Ok(());
     }
-    let all = team.allgather(STEP, Ok(text.into_bytes()))?;
+    let all = team.allgather(STEP, text.map(String::into_bytes))?;
     let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
     let text = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
-    Err::<(), Error>(
-        Code::CollectiveMismatch
-            .error(format!("rank 0 partitions by {}; rank {other} by {}", text(0), text(other)))
-            .with_hint("the kind of vector and the settings are equal on all ranks"),
-    )
+    Err(Code::CollectiveMismatch
+        .error(format!("rank 0 says {}; rank {other} says {}", text(0), text(other)))
+        .with_hint(hint))
 }
 
 /// Collective: the checksum of a mesh by itself, in one pass over each rank's share.

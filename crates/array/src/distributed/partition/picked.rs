@@ -17,7 +17,7 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::number_set::{NumberCollector, NumberSet};
 use super::source::Piece;
-use super::words::{Word, words};
+use fieldstone_format::partition::words::{Word, words};
 
 /// Bytes behind the lists.
 const TAIL: usize = 12;

@@ -9,8 +9,8 @@ use fieldstone_core::env::comm::Team;
 use super::number_set::NumberSet;
 use super::picked::{Picked, pick};
 use super::source::Piece;
-use super::words::Word;
 use super::{FEWEST, STEP, Shares};
+use fieldstone_format::partition::words::Word;
 
 /// Bytes of the buffer that an edge takes: as read, as it goes on, as it comes.
 const EDGE: u64 = 48;

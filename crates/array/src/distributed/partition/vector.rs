@@ -7,6 +7,7 @@
 //! Invariants: every entry names a rank of the team; shares in rank order cover the nodes.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
@@ -15,8 +16,8 @@ use fieldstone_format::partition::ContentSum;
 use super::hilbert::{self, Coordinates};
 use super::number_set::{NumberCollector, NumberSet};
 use super::source::CallerNumber;
-use super::words::{narrow, put_words, words};
-use super::{FEWEST, STEP, checksum, metis};
+use super::{FEWEST, STEP, agree_text, checksum, metis};
+use fieldstone_format::partition::words::{narrow, put_words, words};
 
 /// What a caller gives as partitioning vector.
 #[derive(Debug, Clone, Copy)]
@@ -134,20 +135,22 @@ impl Starts {
     }
 }
 
-/// A vector that was checked. See the module's text.
+/// A vector that was checked, with its checksum. See the module's text.
 #[derive(Debug)]
-pub(super) struct NodeRanks {
-    pub nodes: u64,
-    pub ranks: usize,
-    pub sum: ContentSum,
-    form: Form,
+pub struct NodeRanks<'a> {
+    pub(super) nodes: u64,
+    pub(super) ranks: usize,
+    sum: ContentSum,
+    form: Form<'a>,
 }
 
 #[derive(Debug)]
-enum Form {
+enum Form<'a> {
     Everywhere(Vec<u32>),
     Block,
-    Shares { starts: Starts, own: Vec<u32> },
+    Shares(Starts, Vec<u32>),
+    /// Nodes along a curve: cut into shares when ranks are asked for.
+    Curve(Coordinates<'a>, Starts, OnceLock<Vec<u32>>),
 }
 
 /// The nodes of a rank under the cut of `array_split`.
@@ -165,9 +168,13 @@ fn block_rank(nodes: u64, ranks: usize, node: u64) -> u32 {
     }
 }
 
-impl NodeRanks {
-    /// Collective: checks a vector for `nodes` nodes, where that many are asked for.
-    pub fn new(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<NodeRanks> {
+impl<'a> NodeRanks<'a> {
+    /// Collective: checks a vector for the ranks of the team, and for `nodes` nodes where that many are asked for.
+    ///
+    /// Errors: `Invalid` with rank, position and value for an entry that names no rank, and where entries are not as
+    /// many as nodes; `Conflict` where ranks give vectors of different kinds. All ranks raise the same.
+    pub fn new(team: &Team, vector: &Vector<'a>, nodes: Option<u64>) -> Result<NodeRanks<'a>> {
+        agree_kind(team, vector, nodes)?;
         let (rank, ranks) = (team.rank(), team.size());
         let count = |given: u64| match nodes {
             Some(nodes) if nodes != given => Err(wrong_count(vector.word(), given, nodes)),
@@ -192,7 +199,7 @@ impl NodeRanks {
             Vector::Shares(list) => {
                 let starts = Starts::new(team, Ok(list.len() as u64))?;
                 let own = count(starts.total()).and_then(|_| list.check(starts.of(rank).start, ranks));
-                (starts.total(), Form::Shares { own: team.agree(STEP, own)?, starts })
+                (starts.total(), Form::Shares(starts, team.agree(STEP, own)?))
             }
             Vector::Block => {
                 let nodes = nodes.ok_or_else(|| {
@@ -205,15 +212,15 @@ impl NodeRanks {
             Vector::Hilbert(coordinates) => {
                 let starts = Starts::new(team, coordinates.count())?;
                 team.agree(STEP, count(starts.total()))?;
-                let (own, sum) = hilbert::split(team, coordinates, &starts)?;
-                let (nodes, form) = (starts.total(), Form::Shares { starts, own });
+                let sum = hilbert::checksum(team, coordinates, &starts)?;
+                let (nodes, form) = (starts.total(), Form::Curve(*coordinates, starts, OnceLock::new()));
                 return Ok(NodeRanks { nodes, ranks, sum, form });
             }
             Vector::File(path) => {
                 let own = metis::read(team, path)?;
                 let starts = Starts::new(team, Ok(own.len() as u64))?;
                 team.agree(STEP, count(starts.total()))?;
-                (starts.total(), Form::Shares { starts, own })
+                (starts.total(), Form::Shares(starts, own))
             }
         };
         let mut found = NodeRanks { nodes, ranks, sum: ContentSum::default(), form };
@@ -232,15 +239,43 @@ impl NodeRanks {
             Form::Block => block_range(self.nodes, self.ranks, rank)
                 .map(|node| (node, block_rank(self.nodes, self.ranks, node)))
                 .fold(0, add),
-            Form::Shares { starts, own } => {
+            Form::Curve(..) => 0,
+            Form::Shares(starts, own) => {
                 starts.of(rank).zip(own).map(|(node, rank)| (node, *rank)).fold(0, add)
             }
         }
     }
 
-    /// Collective: the nodes of this rank. Of shares they are sent once, in rounds of about `buffer` bytes.
-    pub fn owned(&self, team: &Team, buffer: u64) -> Result<NumberSet> {
+    /// How many nodes there are.
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// What the vector is known by: it depends on the rank of each node, and where these follow from coordinates, on the
+    /// coordinates and the number of ranks.
+    pub fn sum(&self) -> ContentSum {
+        self.sum
+    }
+
+    /// The shares, where the vector stands in shares.
+    fn shares(&self) -> Option<(&Starts, &[u32])> {
+        match &self.form {
+            Form::Shares(starts, own) => Some((starts, own)),
+            Form::Curve(_, starts, own) => Some((starts, own.get().map_or(&[], Vec::as_slice))),
+            _ => None,
+        }
+    }
+
+    /// Collective: the nodes of this rank. Of shares they are sent once, in rounds of about `buffer` bytes. To be
+    /// called before ranks of nodes are asked for.
+    pub(super) fn owned(&self, team: &Team, buffer: u64) -> Result<NumberSet> {
         let rank = team.rank();
+        if let Form::Curve(coordinates, starts, own) = &self.form
+            && own.get().is_none()
+        {
+            let shares = hilbert::split(team, coordinates, starts)?;
+            own.get_or_init(|| shares);
+        }
         match &self.form {
             Form::Everywhere(list) => {
                 let own = |entry: &&u32| **entry as usize == rank;
@@ -252,7 +287,8 @@ impl NodeRanks {
                 Ok(collector.finish())
             }
             Form::Block => Ok(NumberSet::range(block_range(self.nodes, self.ranks, rank))),
-            Form::Shares { starts, own } => {
+            Form::Shares(..) | Form::Curve(..) => {
+                let Some((starts, own)) = self.shares() else { return Ok(NumberSet::range(0..0)) };
                 let mut collector =
                     NumberCollector::new(self.nodes, self.nodes.div_ceil(self.ranks.max(1) as u64));
                 let each = (buffer / 16).clamp(FEWEST, 1 << 31);
@@ -274,14 +310,14 @@ impl NodeRanks {
     }
 
     /// Whether ranks of nodes are known without asking others.
-    pub fn is_local(&self) -> bool {
-        !matches!(self.form, Form::Shares { .. })
+    pub(super) fn is_local(&self) -> bool {
+        self.shares().is_none()
     }
 
     /// The ranks of a set's nodes, in its order. Collective where ranks are not [local](NodeRanks::is_local); what
     /// failed before is raised then.
-    pub fn of_set(&self, team: &Team, set: Result<&NumberSet>) -> Result<Vec<u32>> {
-        let Form::Shares { starts, own } = &self.form else {
+    pub(super) fn of_set(&self, team: &Team, set: Result<&NumberSet>) -> Result<Vec<u32>> {
+        let Some((starts, own)) = self.shares() else {
             let set = set?;
             let mut found = Vec::with_capacity(set.len());
             match &self.form {
@@ -330,14 +366,14 @@ impl NodeRanks {
     }
 
     /// Calls `act` with what gives the rank of a node, where ranks are local.
-    pub fn with_local<T>(&self, act: impl LocalRanks<T>) -> Option<T> {
+    pub(super) fn with_local<T>(&self, act: impl LocalRanks<T>) -> Option<T> {
         match &self.form {
             Form::Everywhere(list) => Some(act.call(|node| list[node as usize])),
             Form::Block => {
                 let (nodes, ranks) = (self.nodes, self.ranks);
                 Some(act.call(move |node| block_rank(nodes, ranks, node)))
             }
-            Form::Shares { .. } => None,
+            Form::Shares(..) | Form::Curve(..) => None,
         }
     }
 }
@@ -365,6 +401,18 @@ fn answer(asked: impl Iterator<Item = u64>, own: &[u32], ranks: usize) -> Result
         answer.extend_from_slice(&rank.to_le_bytes()[..width]);
     }
     Ok(answer)
+}
+
+/// Collective: ranks have to give the same kind of vector for the same number of nodes.
+fn agree_kind(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<()> {
+    let nodes_text = nodes.map_or("not said".to_owned(), |nodes| nodes.to_string());
+    let checked = match nodes {
+        Some(nodes) if nodes >= 1 << 62 => {
+            Err(Code::TooLarge.error(format!("{nodes} nodes")).with_hint("a mesh has fewer than 2^62 nodes"))
+        }
+        _ => Ok(format!("{}, nodes {nodes_text}", vector.word())),
+    };
+    agree_text(team, checked, "the kind of vector and the number of nodes are equal on all ranks")
 }
 
 fn wrong_count(what: &str, given: u64, nodes: u64) -> Error {

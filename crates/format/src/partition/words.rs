@@ -1,13 +1,24 @@
-//! Lists of numbers as bytes, four or eight each, in which they are sent and kept.
+//! Lists of numbers as bytes, four or eight each, in which partitions are sent and kept.
+//!
+//! ```
+//! use fieldstone_format::partition::words::{put_words, words};
+//! let mut bytes = Vec::new();
+//! put_words(&mut bytes, [1, 70_000], true);
+//! assert_eq!((bytes.len(), words::<u32>(&bytes).collect::<Vec<_>>()), (8, vec![1, 70_000]));
+//! ```
 
-/// A number on its way.
-pub(super) trait Word: Copy + 'static {
+/// A number of a list.
+pub trait Word: Copy + Send + Sync + 'static {
     /// Bytes of it.
     const WIDTH: usize;
     /// Of bytes in little-endian order; 0 where they are too few.
     fn of(bytes: &[u8]) -> u64;
     /// Puts the low bytes of a number into `bytes`, which are as many.
     fn put(number: u64, bytes: &mut [u8]);
+    /// The low bytes of a number.
+    fn low(number: u64) -> Self;
+    /// The number.
+    fn number(self) -> u64;
 }
 
 impl Word for u32 {
@@ -19,6 +30,14 @@ impl Word for u32 {
     #[inline]
     fn put(number: u64, bytes: &mut [u8]) {
         bytes.copy_from_slice(&(number as u32).to_le_bytes());
+    }
+    #[inline]
+    fn low(number: u64) -> u32 {
+        number as u32
+    }
+    #[inline]
+    fn number(self) -> u64 {
+        u64::from(self)
     }
 }
 
@@ -32,20 +51,29 @@ impl Word for u64 {
     fn put(number: u64, bytes: &mut [u8]) {
         bytes.copy_from_slice(&number.to_le_bytes());
     }
+    #[inline]
+    fn low(number: u64) -> u64 {
+        number
+    }
+    #[inline]
+    fn number(self) -> u64 {
+        self
+    }
 }
 
 /// Whether numbers below `limit` fit four bytes.
-pub(super) fn narrow(limit: u64) -> bool {
+pub fn narrow(limit: u64) -> bool {
     limit <= 1 << 32
 }
 
 /// The numbers that stand in some bytes.
-pub(super) fn words<W: Word>(bytes: &[u8]) -> impl Iterator<Item = u64> + Clone + '_ {
+#[inline]
+pub fn words<W: Word>(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
     bytes.chunks_exact(W::WIDTH).map(W::of)
 }
 
 /// Appends numbers.
-pub(super) fn put_words(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>, is_narrow: bool) {
+pub fn put_words(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>, is_narrow: bool) {
     for number in numbers {
         match is_narrow {
             true => out.extend_from_slice(&(number as u32).to_le_bytes()),
