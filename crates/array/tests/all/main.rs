@@ -39,4 +39,5 @@ mod distributed_mesh;
 mod distributed_model;
 mod distributed_order;
 mod partition;
+mod partition_history;
 mod partition_model;

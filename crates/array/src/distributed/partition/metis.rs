@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
-use super::STEP;
 use super::vector::no_rank;
+use super::{STEP, with_file};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -25,14 +25,7 @@ struct Lines {
 
 /// Collective: the ranks of this rank's share of the nodes.
 pub(super) fn read(team: &Team, path: &Path) -> Result<Vec<u32>> {
-    let file = team.open(STEP, path, FileMode::Read)?;
-    match own_entries(&file) {
-        Ok(entries) => file.close(STEP, Ok(())).map(|()| entries),
-        Err(error) => {
-            file.give_up();
-            Err(error.context(path.display()))
-        }
-    }
+    with_file(team, path, own_entries)
 }
 
 fn own_entries(file: &TeamFile) -> Result<Vec<u32>> {

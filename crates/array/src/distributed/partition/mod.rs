@@ -14,6 +14,7 @@
 //! | `number_set` | numbers of nodes or edges, each with its place |
 //! | `update` | values of ghosts from their owners |
 //! | [`checksum`] | checksums that do not depend on how shares are cut |
+//! | [`history`] | partitions kept in files |
 //!
 //! Invariants: the result depends on the edges, the vector and the number of ranks, and on nothing else: both
 //! methods, all forms of the vector and both kinds of history give equal ones. What fails on one rank fails on all, in
@@ -37,14 +38,16 @@
 //! # Ok(()) }
 //! ```
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
 pub mod checksum;
 mod direct;
 mod hilbert;
+pub mod history;
 mod metis;
 mod number_set;
 mod picked;
@@ -285,6 +288,18 @@ fn finish<W: Word>(
     let local = team.agree(STEP, picked.assemble::<W>(owned, vector.nodes))?;
     let ghost_ranks = vector.of_set(team, Ok(&local.ghosts))?;
     Ok(Partition::new((key, PartitionSource::Computed), local, ghost_ranks))
+}
+
+/// Collective: opens a file for reading, lets all ranks read, and closes it. `read` agrees upon what it returns.
+fn with_file<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result<T>) -> Result<T> {
+    let file = team.open(STEP, path, FileMode::Read)?;
+    match read(&file) {
+        Ok(found) => file.close(STEP, Ok(())).map(|()| found),
+        Err(error) => {
+            file.give_up();
+            Err(error.context(path.display()))
+        }
+    }
 }
 
 /// Collective: a text that has to be equal on all ranks.

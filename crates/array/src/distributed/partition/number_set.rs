@@ -116,6 +116,27 @@ impl NumberSet {
         }
     }
 
+    /// Whether a number between these two, both counted, is in the set.
+    pub fn any_within(&self, first: u64, last: u64) -> bool {
+        match &self.0 {
+            Kind::Bits { words, .. } => {
+                let (from, to) = ((first >> 6) as usize, (last >> 6) as usize);
+                (from..=to.min(words.len().saturating_sub(1))).any(|at| {
+                    let mut word = words.get(at).copied().unwrap_or(0);
+                    if at == from {
+                        word &= u64::MAX << (first & 63);
+                    }
+                    if at == to {
+                        word &= u64::MAX >> (63 - (last & 63));
+                    }
+                    word != 0
+                })
+            }
+            Kind::Range(range) => first < range.end && last >= range.start && range.start < range.end,
+            Kind::List(list) => list.get(list.partition_point(|n| *n < first)).is_some_and(|n| *n <= last),
+        }
+    }
+
     /// The numbers, ascending.
     pub fn for_each(&self, mut act: impl FnMut(u64)) {
         match &self.0 {
@@ -154,11 +175,16 @@ mod tests {
                 assert!(back == numbers && set.len() == numbers.len());
                 for (index, number) in numbers.iter().enumerate() {
                     assert_eq!(set.index(*number), Some(index));
+                    assert!(set.contains(*number) && set.any_within(*number, *number));
                     assert!(set.index(number + 1).is_none() && !set.contains(number + 1));
+                    assert!(!set.any_within(number + 1, number + step as u64 - 1));
+                    assert!(set.any_within(number.saturating_sub(1), number + 1));
                 }
             }
         }
         let set = NumberSet::range(5..9);
         assert_eq!((set.len(), set.index(5), set.index(8), set.index(9)), (4, Some(0), Some(3), None));
+        assert!(set.any_within(0, 5) && !set.any_within(0, 4) && !set.any_within(9, 99));
+        assert!(!NumberSet::range(5..5).any_within(0, 9));
     }
 }

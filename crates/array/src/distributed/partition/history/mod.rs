@@ -1,0 +1,79 @@
+//! Partitions kept in files, so that later runs need not make them again.
+//!
+//! | file | serves | what a rank reads |
+//! |---|---|---|
+//! | of edges ([`read_edges`]) | any vector and any number of ranks | the blocks of rows that may have its nodes |
+//! | of parts ([`read_parts`]) | one vector, one number of ranks | its part, in one piece |
+//!
+//! Reading exchanges nothing but agreement and, where the vector stands in shares, what it takes to ask for them. A
+//! file of another mesh or vector is a `Conflict`, a damaged one is `Corrupt`; the caller then partitions the edges.
+//! A file is written by a [`HistoryWriter`], whose middle part may run on any thread. The bytes are described in
+//! `spec/partition-history.md`.
+//!
+//! Invariants: what is read is checked, by checksums and by range, before it is used; a file gets its name when it is whole
+//! and durable.
+
+use std::path::Path;
+
+use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::partition::{ContentSum, ENTRY, HEADER, HistoryHeader, HistoryKind};
+
+mod edges;
+mod parts;
+mod writer;
+
+pub use edges::read_edges;
+pub use parts::read_parts;
+pub use writer::HistoryWriter;
+
+use super::with_file;
+
+/// Bytes that are read, or made ready for writing, at a time.
+const PIECE: usize = 1 << 20;
+
+/// Fills `bytes`; the file is known to have them.
+fn read_exactly(file: &TeamFile, bytes: &mut [u8], at: u64) -> Result<()> {
+    match file.read_at(bytes, at)? {
+        count if count == bytes.len() => Ok(()),
+        count => Err(Code::Truncated.error(format!("the file ends at byte {}", at + count as u64))),
+    }
+}
+
+/// Reads the header, and checks that it is of the mesh that is asked for.
+fn read_header(file: &TeamFile, kind: HistoryKind, mesh: ContentSum) -> Result<HistoryHeader> {
+    let length = file.len()?;
+    if length < HEADER as u64 {
+        return Err(
+            Code::Truncated.error(format!("the file has {length} bytes, which is less than a header"))
+        );
+    }
+    let mut bytes = [0; HEADER];
+    read_exactly(file, &mut bytes, 0)?;
+    let header = HistoryHeader::decode(kind, &bytes, length)?;
+    match header.mesh == mesh {
+        true => Ok(header),
+        false => Err(of_another("mesh", header.mesh, mesh)),
+    }
+}
+
+fn of_another(what: &str, given: impl std::fmt::Display, asked: impl std::fmt::Display) -> Error {
+    Code::Conflict
+        .error(format!("the file is of another {what}: {given}, not {asked}"))
+        .with_hint("partition the edges; then a file for them can be kept")
+}
+
+/// An entry's bytes.
+fn read_entry(file: &TeamFile, header: &HistoryHeader, number: u64) -> Result<[u8; ENTRY]> {
+    let mut bytes = [0; ENTRY];
+    read_exactly(file, &mut bytes, header.entry(number))?;
+    Ok(bytes)
+}
+
+/// Collective: what each rank reads from a file by itself. Errors name the file.
+fn read_alone<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result<T>) -> Result<T> {
+    with_file(team, path, |file| {
+        let own = read(file);
+        file.team().agree(super::STEP, own)
+    })
+}
