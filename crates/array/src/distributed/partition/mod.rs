@@ -172,6 +172,7 @@ pub struct Partition {
     owned_edges: usize,
     ends: Vec<[u32; 2]>,
     plan: OnceLock<UpdatePlan>,
+    read: u64,
 }
 
 impl Partition {
@@ -182,7 +183,7 @@ impl Partition {
     ) -> Partition {
         let LocalMesh { nodes, owned, edges, owned_edges, ends, .. } = mesh;
         let plan = OnceLock::new();
-        Partition { key, source, nodes, owned, ghost_ranks, edges, owned_edges, ends, plan }
+        Partition { key, source, nodes, owned, ghost_ranks, edges, owned_edges, ends, plan, read: 0 }
     }
 
     /// Global numbers of the nodes: own ones ascending, then ghosts ascending.
@@ -229,6 +230,11 @@ impl Partition {
     /// How it came about.
     pub fn source(&self) -> PartitionSource {
         self.source
+    }
+
+    /// Bytes that this rank read of a file in which it was kept.
+    pub fn bytes_read(&self) -> u64 {
+        self.read
     }
 
     /// What it is the partition of.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::partition::words::{Word, words};
 use fieldstone_format::partition::{BlockEntry, ContentSum, ENTRY, HistoryHeader, HistoryKind};
@@ -15,7 +15,7 @@ use super::super::number_set::{NumberCollector, NumberSet};
 use super::super::picked::{LocalMesh, LocalNumbers, zeros};
 use super::super::vector::NodeRanks;
 use super::super::{Partition, PartitionKey, PartitionSource};
-use super::{PIECE, of_another, read_alone, read_exactly, read_header};
+use super::{KeptFile, PIECE, of_another, read_alone};
 
 /// Collective: this rank's part of the mesh whose edges the file has. `buffer` bounds the bytes that are read at once
 /// and those of an exchange; it is equal on all ranks.
@@ -30,8 +30,8 @@ pub fn read_edges(
     buffer: u64,
 ) -> Result<Partition> {
     let owned = vector.owned(team, buffer)?;
-    let (local, edges) = read_alone(team, path, |file| {
-        let header = read_header(file, HistoryKind::Edges, mesh)?;
+    let (local, edges, read) = read_alone(team, path, |file| {
+        let header = file.header(HistoryKind::Edges, mesh)?;
         if header.nodes != vector.nodes {
             return Err(of_another("number of nodes", header.nodes, vector.nodes));
         }
@@ -41,16 +41,17 @@ pub fn read_edges(
             (false, true) => read::<u64, u32>(file, &header, owned, buffer),
             (false, false) => read::<u64, u64>(file, &header, owned, buffer),
         };
-        Ok((local?, header.edges))
+        Ok((local?, header.edges, file.read))
     })?;
     let ghost_ranks = vector.of_set(team, Ok(&local.ghosts))?;
     let ranks = vector.ranks as u32;
     let key = PartitionKey { mesh, vector: vector.sum(), nodes: vector.nodes, edges, ranks };
-    Ok(Partition::new((key, PartitionSource::Edges), local, ghost_ranks))
+    let part = Partition::new((key, PartitionSource::Edges), local, ghost_ranks);
+    Ok(Partition { read, ..part })
 }
 
 fn read<W: Word, E: Word>(
-    file: &TeamFile,
+    file: &mut KeptFile<'_>,
     header: &HistoryHeader,
     owned: NumberSet,
     buffer: u64,
@@ -70,7 +71,7 @@ fn read<W: Word, E: Word>(
             (end, count) = (longer, count + 1);
         }
         bytes.resize((end - first.offset) as usize, 0);
-        read_exactly(file, &mut bytes, first.offset)?;
+        file.read(&mut bytes, first.offset)?;
         let (now, later) = rest.split_at(count);
         for (number, block) in now {
             let at = (block.offset - first.offset) as usize;
@@ -88,13 +89,17 @@ fn read<W: Word, E: Word>(
 }
 
 /// The blocks that may have rows of own nodes, with their numbers.
-fn wanted(file: &TeamFile, header: &HistoryHeader, owned: &NumberSet) -> Result<Vec<(u64, BlockEntry)>> {
+fn wanted(
+    file: &mut KeptFile<'_>,
+    header: &HistoryHeader,
+    owned: &NumberSet,
+) -> Result<Vec<(u64, BlockEntry)>> {
     let (mut wanted, mut number) = (Vec::new(), 0);
     let mut bytes = Vec::new();
     while number < header.entries {
         let count = (header.entries - number).min((PIECE / ENTRY) as u64);
         bytes.resize(count as usize * ENTRY, 0);
-        read_exactly(file, &mut bytes, header.entry(number))?;
+        file.read(&mut bytes, header.entry(number))?;
         for (bytes, number) in bytes.as_chunks::<ENTRY>().0.iter().zip(number..) {
             let block = BlockEntry::decode(header, bytes, number)?;
             if owned.any_within(block.first, block.last) {

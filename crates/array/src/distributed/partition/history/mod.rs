@@ -17,7 +17,7 @@ use std::path::Path;
 
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::partition::{ContentSum, ENTRY, HEADER, HistoryHeader, HistoryKind};
+use fieldstone_format::partition::{ContentSum, HEADER, HistoryHeader, HistoryKind};
 
 mod edges;
 mod parts;
@@ -32,28 +32,36 @@ use super::with_file;
 /// Bytes that are read, or made ready for writing, at a time.
 const PIECE: usize = 1 << 20;
 
-/// Fills `bytes`; the file is known to have them.
-fn read_exactly(file: &TeamFile, bytes: &mut [u8], at: u64) -> Result<()> {
-    match file.read_at(bytes, at)? {
-        count if count == bytes.len() => Ok(()),
-        count => Err(Code::Truncated.error(format!("the file ends at byte {}", at + count as u64))),
-    }
+/// A file that a rank reads by itself, and how many bytes it has read.
+struct KeptFile<'a> {
+    file: &'a TeamFile,
+    read: u64,
 }
 
-/// Reads the header, and checks that it is of the mesh that is asked for.
-fn read_header(file: &TeamFile, kind: HistoryKind, mesh: ContentSum) -> Result<HistoryHeader> {
-    let length = file.len()?;
-    if length < HEADER as u64 {
-        return Err(
-            Code::Truncated.error(format!("the file has {length} bytes, which is less than a header"))
-        );
+impl KeptFile<'_> {
+    /// Fills `bytes`; the file is known to have them.
+    fn read(&mut self, bytes: &mut [u8], at: u64) -> Result<()> {
+        let count = self.file.read_at(bytes, at)?;
+        self.read += count as u64;
+        match count == bytes.len() {
+            true => Ok(()),
+            false => Err(Code::Truncated.error(format!("the file ends at byte {}", at + count as u64))),
+        }
     }
-    let mut bytes = [0; HEADER];
-    read_exactly(file, &mut bytes, 0)?;
-    let header = HistoryHeader::decode(kind, &bytes, length)?;
-    match header.mesh == mesh {
-        true => Ok(header),
-        false => Err(of_another("mesh", header.mesh, mesh)),
+
+    /// Reads the header, and checks that it is of the mesh that is asked for.
+    fn header(&mut self, kind: HistoryKind, mesh: ContentSum) -> Result<HistoryHeader> {
+        let length = self.file.len()?;
+        if length < HEADER as u64 {
+            return Err(Code::Truncated.error(format!("the file has {length} bytes, less than a header")));
+        }
+        let mut bytes = [0; HEADER];
+        self.read(&mut bytes, 0)?;
+        let header = HistoryHeader::decode(kind, &bytes, length)?;
+        match header.mesh == mesh {
+            true => Ok(header),
+            false => Err(of_another("mesh", header.mesh, mesh)),
+        }
     }
 }
 
@@ -63,17 +71,10 @@ fn of_another(what: &str, given: impl std::fmt::Display, asked: impl std::fmt::D
         .with_hint("partition the edges; then a file for them can be kept")
 }
 
-/// An entry's bytes.
-fn read_entry(file: &TeamFile, header: &HistoryHeader, number: u64) -> Result<[u8; ENTRY]> {
-    let mut bytes = [0; ENTRY];
-    read_exactly(file, &mut bytes, header.entry(number))?;
-    Ok(bytes)
-}
-
 /// Collective: what each rank reads from a file by itself. Errors name the file.
-fn read_alone<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result<T>) -> Result<T> {
+fn read_alone<T>(team: &Team, path: &Path, read: impl FnOnce(&mut KeptFile<'_>) -> Result<T>) -> Result<T> {
     with_file(team, path, |file| {
-        let own = read(file);
+        let own = read(&mut KeptFile { file, read: 0 });
         file.team().agree(super::STEP, own)
     })
 }

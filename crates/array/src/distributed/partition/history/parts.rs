@@ -3,33 +3,38 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::partition::words::words;
-use fieldstone_format::partition::{ContentSum, HistoryKind, PartEntry};
+use fieldstone_format::partition::{ContentSum, ENTRY, HistoryKind, PartEntry};
 
 use super::super::picked::zeros;
 use super::super::{Partition, PartitionKey, PartitionSource};
-use super::{PIECE, of_another, read_alone, read_entry, read_exactly, read_header};
+use super::{KeptFile, PIECE, of_another, read_alone};
 
 /// Collective: this rank's part, as it was finished by an earlier run of as many ranks.
 ///
 /// Errors: `NotFound` where there is no such file; `Conflict` for one of another mesh, vector or number of ranks;
 /// `Corrupt` for a damaged one. All ranks raise the same.
 pub fn read_parts(team: &Team, path: &Path, mesh: ContentSum, vector: ContentSum) -> Result<Partition> {
-    read_alone(team, path, |file| read(file, mesh, vector))
+    read_alone(team, path, |file| {
+        let part = read(file, team, (mesh, vector))?;
+        Ok(Partition { read: file.read, ..part })
+    })
 }
 
-fn read(file: &TeamFile, mesh: ContentSum, vector: ContentSum) -> Result<Partition> {
-    let (rank, ranks) = (file.team().rank() as u64, file.team().size());
-    let header = read_header(file, HistoryKind::Parts, mesh)?;
+fn read(file: &mut KeptFile<'_>, team: &Team, (mesh, vector): (ContentSum, ContentSum)) -> Result<Partition> {
+    let (rank, ranks) = (team.rank() as u64, team.size());
+    let header = file.header(HistoryKind::Parts, mesh)?;
     if header.parts as usize != ranks {
         return Err(of_another("number of ranks", header.parts, ranks));
     }
     if header.vector != vector {
         return Err(of_another("vector", header.vector, vector));
     }
-    let entry = PartEntry::decode(&header, &read_entry(file, &header, rank)?, rank)?;
+    let mut entry = [0; ENTRY];
+    file.read(&mut entry, header.entry(rank))?;
+    let entry = PartEntry::decode(&header, &entry, rank)?;
     let mut column = Column { file, at: entry.offset, sum: 0, bytes: Vec::new() };
     let (owned, ghosts) = (entry.owned as usize, entry.ghosts as usize);
     let (count, node_width, edge_width) = (owned + ghosts, header.node_width(), header.edge_width());
@@ -71,6 +76,7 @@ fn read(file: &TeamFile, mesh: ContentSum, vector: ContentSum) -> Result<Partiti
         owned_edges,
         ends,
         plan: Default::default(),
+        read: 0,
     })
 }
 
@@ -81,19 +87,19 @@ fn ascends(list: &[i64], limit: u64) -> bool {
 }
 
 /// Columns that follow one another, read in pieces and summed.
-struct Column<'a> {
-    file: &'a TeamFile,
+struct Column<'a, 'b> {
+    file: &'a mut KeptFile<'b>,
     at: u64,
     sum: u32,
     bytes: Vec<u8>,
 }
 
-impl Column<'_> {
+impl Column<'_, '_> {
     fn read(&mut self, count: usize, width: usize, mut act: impl FnMut(&[u8])) -> Result<()> {
         let mut left = count * width;
         while left > 0 {
             self.bytes.resize(left.min(PIECE), 0);
-            read_exactly(self.file, &mut self.bytes, self.at)?;
+            self.file.read(&mut self.bytes, self.at)?;
             self.sum = crc32c::crc32c_append(self.sum, &self.bytes);
             act(&self.bytes);
             self.at += self.bytes.len() as u64;
