@@ -391,8 +391,8 @@ class Store:
         return {text: fields[key] for key, text in found.items() if fields[key]}
 
     def blocks(self, e: Entry) -> Iterator[tuple[tuple, tuple, bytes]]:
-        """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry. In a file of
-        the store: first element in C order and number of elements."""
+        """Start, count and raw bytes, compared with their checksum, of each block (9) of an entry; in a file
+        of the store, which holds ranges in C order, the first element and the number of elements."""
         kind, *place = e.place
         if kind == 4:
             check(crc32c(place[0]) == place[1], "bytes in an entry are not as their checksum")

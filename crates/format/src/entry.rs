@@ -171,7 +171,8 @@ impl Entry {
 
     fn decode_location(&self, cursor: &mut Cursor<'_>) -> Result<Location> {
         let count = |size| self.layout(size).and_then(|layout| layout.count()).map_err(wrong);
-        Location::decode(cursor, self.array.is_some(), self.length, count)
+        let ranges = |size| Layout::Bytes { length: self.length, size }.count();
+        Location::decode(cursor, self.array.is_some(), count, ranges)
     }
 
     /// Whether from here on the key has no field.

@@ -40,11 +40,12 @@ use fieldstone_core::{Error, Result};
 
 use crate::block::{Block, INLINE_BLOCKS, put_blocks, read_blocks};
 use crate::bytes::{Cursor, Put};
-use crate::entry::Layout;
-use crate::{FIRST_VERSION, FORMAT_VERSION, Id};
+use crate::{FIRST_VERSION, Id};
 
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
+/// Version of the format from which on there are locations in files that grow.
+const GROWN_SINCE: u32 = 2;
 
 /// Where an entry's bytes are.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,7 +217,7 @@ impl Location {
     /// The oldest version of the format that has it.
     pub fn version(&self) -> u32 {
         match self {
-            Location::Grown(_) => FORMAT_VERSION,
+            Location::Grown(_) => GROWN_SINCE,
             _ => FIRST_VERSION,
         }
     }
@@ -333,13 +334,13 @@ impl Location {
         }
     }
 
-    /// Reads the location of `length` raw bytes. `count` says how many blocks there are of a size, where a
-    /// location does not cut them itself.
+    /// Reads a location. `count` says how many blocks there are of a size, and `ranges` how many where they
+    /// are ranges of the raw bytes.
     pub fn decode(
         cursor: &mut Cursor<'_>,
         arrays: bool,
-        length: u64,
         count: impl Fn(u64) -> Result<u64>,
+        ranges: impl Fn(u64) -> Result<u64>,
     ) -> Result<Location> {
         let file = |cursor: &mut Cursor<'_>| -> Result<u32> {
             u32::try_from(cursor.varint()?).map_err(|_| cursor.fail("a file number is too large"))
@@ -393,8 +394,7 @@ impl Location {
                     blocks: Blocks::Inline(Vec::new()),
                 };
                 grown.blocks = if tag == 7 {
-                    let blocks = Layout::Bytes { length, size: grown.size }.count()?;
-                    Blocks::Inline(read_blocks(cursor, blocks, arrays)?)
+                    Blocks::Inline(read_blocks(cursor, ranges(grown.size)?, arrays)?)
                 } else {
                     grown.file = file(cursor)?;
                     Blocks::table(cursor)?

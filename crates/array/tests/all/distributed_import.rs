@@ -377,7 +377,7 @@ fn calls_that_differ_between_ranks_are_conflicts() {
         let mut into = BufferMut::new(&mut bytes, element, view.local_shape())?;
         let error = import.read(name, Ok((&view, &mut into)), Settings::default()).err().unwrap();
         assert_eq!(error.code(), Code::CollectiveMismatch);
-        // A name that one rank has wrong is named on all; another type is told before anything is read.
+        // A name that one rank has wrong is named on all; another type is said before anything is read.
         let error = import.view(if team.rank() == 1 { "z" } else { "x" }, None).err().unwrap();
         assert_eq!(error.code(), Code::VariableNotFound);
         assert!(
@@ -389,6 +389,38 @@ fn calls_that_differ_between_ranks_are_conflicts() {
         // The ranks go on.
         read(&import, "x", None, Settings::default()).map(drop)
     }));
+}
+
+#[test]
+fn what_fails_on_one_rank_fails_on_all_and_a_later_import_works() {
+    let (file, ..) = netcdf_file(&mut seeded(3), Version::Cdf5, 3, false);
+    let disk = disk_with(&file);
+    let import = |comm: Arc<dyn Comm>| {
+        let team = Team::new(comm);
+        let import = Import::netcdf(&team, &*disk, Path::new(PATH), &["wind", "fixed"])?;
+        let bytes = read(&import, "wind", None, Settings::default())?;
+        import.checksum()?;
+        import.close()?;
+        Ok(bytes)
+    };
+    let mut nth = 1;
+    loop {
+        let faults = Faults::step(2, nth);
+        let results = threads::run(3, None, disk.clone(), faults.clone(), import);
+        if !faults.struck() {
+            all(results);
+            break;
+        }
+        for result in results {
+            let error = result.err().unwrap();
+            assert!(
+                error.kind() == ErrorKind::Unavailable && error.message().contains("rank 2: "),
+                "{error}"
+            );
+        }
+        nth += 1;
+    }
+    assert!(nth > 12, "{nth}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::MeshLocation;
 use fieldstone_format::netcdf::{Attrs, NcType, parse};
 use fieldstone_testkit::require::program;
+use fieldstone_testkit::samples::python_with;
 use fieldstone_testkit::seeded;
 
 const FOLDER: &str = "/meshes";
@@ -323,13 +324,6 @@ fn the_header_is_ugrids() {
     assert_eq!(
         header_of(&model),
         [
-            "wing() cf_role=mesh_topology; topology_dimension=[0, 0, 0, 3]; \
-             node_coordinates=wing_node_x wing_node_y wing_node_z; node_dimension=nwing_node; \
-             edge_dimension=nwing_edge; face_dimension=nwing_face; volume_dimension=nwing_volume; \
-             edge_node_connectivity=wing_edge_nodes; face_node_connectivity=wing_face_nodes; \
-             volume_node_connectivity=wing_volume_nodes; volume_shape_type=wing_volume_shapes; long_name=a wing",
-            "wing_volume_shapes(nwing_volume) cf_role=volume_shape_type; flag_values=[0, 1, 2, 3]; \
-             flag_meanings=tetrahedron pyramid wedge hexahedron",
             "wing_node_x(nwing_node) standard_name=longitude; units=degrees_east",
             "wing_node_y(nwing_node) standard_name=latitude; units=degrees_north",
             "wing_node_z(nwing_node) standard_name=height; units=m; mesh=wing; location=node",
@@ -342,6 +336,13 @@ fn the_header_is_ugrids() {
             &format!(
                 "wing_volume_nodes(nwing_volume,nwing_volume_nodes_max) cf_role=volume_node_connectivity; {start}"
             ),
+            "wing_volume_shapes(nwing_volume) cf_role=volume_shape_type; flag_values=[0, 1, 2, 3]; \
+             flag_meanings=tetrahedron pyramid wedge hexahedron",
+            "wing() cf_role=mesh_topology; topology_dimension=[0, 0, 0, 3]; \
+             node_coordinates=wing_node_x wing_node_y wing_node_z; node_dimension=nwing_node; \
+             edge_dimension=nwing_edge; face_dimension=nwing_face; volume_dimension=nwing_volume; \
+             edge_node_connectivity=wing_edge_nodes; face_node_connectivity=wing_face_nodes; \
+             volume_node_connectivity=wing_volume_nodes; volume_shape_type=wing_volume_shapes; long_name=a wing",
         ]
     );
     // Volumes of a kind without a name have no shapes; of a surface z is no coordinate, but a variable.
@@ -349,13 +350,15 @@ fn the_header_is_ugrids() {
     assert!(!header_of(&model).iter().any(|var| var.contains("shape")));
     model.rows[2].clear();
     assert!(
-        header_of(&model)[0]
+        header_of(&model)
+            .last()
+            .unwrap()
             .contains("topology_dimension=[0, 0, 0, 2]; node_coordinates=wing_node_x wing_node_y; ")
     );
     model.rows[1].clear();
-    assert!(header_of(&model)[0].contains("topology_dimension=[0, 0, 0, 1]; "));
+    assert!(header_of(&model).last().unwrap().contains("topology_dimension=[0, 0, 0, 1]; "));
     model.rows[0].clear();
-    assert!(header_of(&model)[0].contains("topology_dimension=[0, 0, 0, 0]; "));
+    assert!(header_of(&model).last().unwrap().contains("topology_dimension=[0, 0, 0, 0]; "));
 }
 
 /// Edges of a mesh of all ranks, in order; the shares have to say where they stand.
@@ -476,14 +479,14 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         ),
     ] {
         let message = message.to_owned();
-        let told = refused(faces(nodes), Code::Value);
-        assert!(told == message || told.contains("[0, 3] is 3, but faces[0, 2] is missing"), "{told}");
+        let said = refused(faces(nodes), Code::Value);
+        assert!(said == message || said.contains("[0, 3] is 3, but faces[0, 2] is missing"), "{said}");
     }
-    let told = refused(faces(&[0, 1, -1, 3]), Code::Value);
-    assert_eq!(told, "rank 1: faces[0, 3] is 3, but faces[0, 2] is missing");
-    let told = refused(faces(&[0, 1, 2]), Code::Shape);
-    assert_eq!(told, "rank 1: 3 entries of faces for rows of 4");
-    let told = refused(
+    let said = refused(faces(&[0, 1, -1, 3]), Code::Value);
+    assert_eq!(said, "rank 1: faces[0, 3] is 3, but faces[0, 2] is missing");
+    let said = refused(faces(&[0, 1, 2]), Code::Shape);
+    assert_eq!(said, "rank 1: 3 entries of faces for rows of 4");
+    let said = refused(
         |rank, content| {
             content.base = 1;
             if rank == 0 {
@@ -492,16 +495,16 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         },
         Code::Value,
     );
-    assert_eq!(told, "rank 0: edges[1, 0] is 0, but nodes are 1 to 6");
-    let told =
+    assert_eq!(said, "rank 0: edges[1, 0] is 0, but nodes are 1 to 6");
+    let said =
         refused(|_, content| content.edges = Some(MeshRows { width: 3, nodes: &[1, 2, 3] }), Code::Value);
-    assert_eq!(told, "rank 0: row 0 of edges has 3 nodes; edges have at most 2");
-    let told =
+    assert_eq!(said, "rank 0: row 0 of edges has 3 nodes; edges have at most 2");
+    let said =
         refused(|_, content| content.volumes = Some(MeshRows { width: 3, nodes: &[1, 2, 3] }), Code::Value);
-    assert_eq!(told, "rank 0: row 0 of volumes has 3 nodes; volumes have at least 4");
-    let told = refused(|_, content| content.volumes = Some(MeshRows { width: 0, nodes: &[1] }), Code::Shape);
-    assert_eq!(told, "rank 0: 1 entries of volumes for rows of 0");
-    let told = refused(
+    assert_eq!(said, "rank 0: row 0 of volumes has 3 nodes; volumes have at least 4");
+    let said = refused(|_, content| content.volumes = Some(MeshRows { width: 0, nodes: &[1] }), Code::Shape);
+    assert_eq!(said, "rank 0: 1 entries of volumes for rows of 0");
+    let said = refused(
         |rank, content| {
             if rank == 1 {
                 content.coordinates[1].values = &[1.0];
@@ -509,29 +512,29 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         },
         Code::ShapeMismatch,
     );
-    assert_eq!(told, "rank 1: 3 nodes have an x, and 1 a y");
-    let told = refused(|_, content| content.coordinates.truncate(1), Code::Shape);
-    assert_eq!(told, "rank 0: 1 coordinates of nodes");
-    let told = refused(
+    assert_eq!(said, "rank 1: 3 nodes have an x, and 1 a y");
+    let said = refused(|_, content| content.coordinates.truncate(1), Code::Shape);
+    assert_eq!(said, "rank 0: 1 coordinates of nodes");
+    let said = refused(
         |_, content| {
             content.coordinates.iter_mut().for_each(|one| one.values = &[]);
             content.faces = None;
         },
         Code::Shape,
     );
-    assert_eq!(told, "rank 0: a mesh without nodes");
-    let told = refused(|_, content| content.base = 2, Code::Option);
-    assert_eq!(told, "rank 0: base is 2");
+    assert_eq!(said, "rank 0: a mesh without nodes");
+    let said = refused(|_, content| content.base = 2, Code::Option);
+    assert_eq!(said, "rank 0: base is 2");
     for (name, message) in [("a/b", "name `a/b`"), ("a b", "has a blank"), ("", "at least one character")] {
-        let told = refused(|_, content| content.name = name, Code::Name);
-        assert!(told.contains(message), "{told}");
+        let said = refused(|_, content| content.name = name, Code::Name);
+        assert!(said.contains(message), "{said}");
     }
-    let told = refused(|rank, content| content.base = rank as i64, Code::CollectiveMismatch);
+    let said = refused(|rank, content| content.base = rank as i64, Code::CollectiveMismatch);
     assert!(
-        told.contains("base 0") && told.contains("rank 1 the mesh `m`") && told.contains("base 1"),
-        "{told}"
+        said.contains("base 0") && said.contains("rank 1 the mesh `m`") && said.contains("base 1"),
+        "{said}"
     );
-    let told = refused(
+    let said = refused(
         |rank, content| {
             if rank == 1 {
                 content.coordinates[0].attrs = attrs(&[("units", "m")]);
@@ -539,7 +542,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         },
         Code::CollectiveMismatch,
     );
-    assert!(told.contains("units=m"), "{told}");
+    assert!(said.contains("units=m"), "{said}");
     // Rows of other widths, and none at all, are one mesh.
     let (_, env) = world();
     all(on_ranks(3, &env, |team| {
@@ -583,7 +586,7 @@ fn a_damaged_file_is_found() {
         })
     };
     all(verify());
-    for var in header.vars.iter().skip(1).filter(|var| !var.name().contains("shapes")) {
+    for var in header.vars.iter().filter(|var| var.name().contains("_node")) {
         for (offset, mask) in [(var.begin(), 1), (var.begin() + 7, 0x80), (var.begin() + 3, 0xff)] {
             world.flip(&path, offset, mask).unwrap();
             for result in verify() {
@@ -624,6 +627,38 @@ fn a_damaged_file_is_found() {
     other[at] = b'M';
     world.overwrite(&path, &other).unwrap();
     assert!(error_of(cut(), Code::FileFormat).message().contains("no mesh of a store"));
+}
+
+#[test]
+fn a_damaged_header_is_an_error_or_the_same_mesh() {
+    let mut model = Model::random(&mut seeded(4));
+    model.rows[1].push(vec![0, 1, 2, 3]);
+    let (world, env) = world();
+    let (path, _) = create(&env, &model, Spelling::PLAIN);
+    let bytes = read_file(&env, &path);
+    let len = parse::header(&bytes).unwrap().1.header_len;
+    let (random, mut refused) = (&mut *seeded(9), 0);
+    for _ in 0..3000 {
+        let mut damaged = bytes.clone();
+        let at = random.below(len) as usize;
+        damaged[at] = match random.below(3) {
+            0 => damaged[at] ^ (1 << random.below(8)),
+            1 => damaged[at].wrapping_add(1),
+            _ => random.next_u64() as u8,
+        };
+        world.overwrite(&path, &damaged).unwrap();
+        let outcome = all(on_ranks(1, &env, |team| {
+            let read = || {
+                let mesh = Mesh::open(&team, &*env.disk, &path)?;
+                let _ = mesh.edges();
+                mesh.verify()
+            };
+            Ok(read().map_err(|error| error.kind()))
+        }));
+        assert!(!outcome.contains(&Err(ErrorKind::Internal)), "byte {at} is {}", damaged[at]);
+        refused += u32::from(outcome[0].is_err());
+    }
+    assert!((500..2900).contains(&refused), "{refused}");
 }
 
 #[test]
@@ -679,6 +714,52 @@ fn ncvalidator_takes_a_mesh() {
         let done = std::process::Command::new("ncvalidator").arg("-q").arg(&file).output().unwrap();
         assert!(done.status.success(), "{done:?}");
     }
+}
+
+/// What xarray and uxarray find in files: name of the format, counts, whether they agree, the checksum.
+const UXARRAY: &str = r#"
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, uxarray, xarray
+for path in sys.argv[1:]:
+    data = xarray.open_dataset(path, mask_and_scale=False)
+    grid = uxarray.open_grid(path)
+    theirs = grid.face_node_connectivity.values
+    theirs = np.where(theirs < 0, -1, theirs)
+    same = np.array_equal(theirs, data["wing_face_nodes"].values)
+    lon = np.allclose((grid.node_lon.values - data["wing_node_x"].values) % 360, 0)
+    lat = np.array_equal(grid.node_lat.values, data["wing_node_y"].values)
+    print(grid.source_grid_spec, grid.n_node, grid.n_face, same, lon, lat, data.attrs["mesh_checksum"])
+"#;
+
+#[test]
+fn uxarray_opens_a_mesh_and_finds_its_faces() {
+    let Some(python) = python_with("mesh", "uxarray, netCDF4") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (mut files, mut expected) = (Vec::new(), String::new());
+    // With two coordinates, and with a third one that UGRID does not have for surfaces; with and without edges.
+    for seed in [1, 3] {
+        let mut model = Model::random(&mut seeded(seed));
+        model.coordinates[1].iter_mut().for_each(|lat| *lat = (*lat / 2.0).rem_euclid(90.0));
+        model.coordinates.resize(if seed == 1 { 3 } else { 2 }, model.coordinates[0].clone());
+        model.rows[1].push(vec![0, 1, 2]);
+        model.rows[1].push(vec![5, 4, 3, 2]);
+        model.rows[2].clear();
+        if seed == 1 {
+            model.rows[0].clear();
+        }
+        let (_, env) = world();
+        let (path, _) = create(&env, &model, Spelling { ranks: 3, ..Spelling::PLAIN });
+        let file = folder.path().join(path.file_name().unwrap());
+        std::fs::write(&file, read_file(&env, &path)).unwrap();
+        let [nodes, _, faces, _] = model.counts();
+        let checksum = file.file_stem().unwrap().to_string_lossy();
+        expected += &format!("UGRID {nodes} {faces} True True True {checksum}\n");
+        files.push(file);
+    }
+    let done = std::process::Command::new(&python).args(["-P", "-c", UXARRAY]).args(&files).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(said, expected, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_fields};
 use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
-    ListOptions, OpenOptions, ReadOptions, Request, Result, Value, open_in,
+    ListOptions, OpenOptions, ReadOptions, Request, Result, StoredArraySpec, Value, open_in,
 };
 use fieldstone_testkit::errors::error;
 use fieldstone_testkit::fields::pattern;
@@ -121,6 +121,64 @@ fn of_all_kinds(world: &SimWorld) -> Store {
     store.archive_external(&[("run", "a"), ("variable", "outside")], &spec, &plain).unwrap();
     store.flush(None).unwrap();
     store
+}
+
+/// Archives an array of 10 by 30 elements that stands in a file of the store.
+fn put_stored(world: &SimWorld, store: &Store, step: u64, holes: u64) -> Vec<u8> {
+    let disk = world.process("a").disk;
+    let folder = Path::new(HOT).join("arrays/a");
+    disk.create_dir_all(&folder).unwrap();
+    let raw = pattern(1200, step);
+    let file = disk.create_new(&folder.join(format!("{step}.nc"))).unwrap();
+    file.write_at(&raw, 0).unwrap();
+    file.sync_data().unwrap();
+    let sums: Vec<u32> = raw.chunks(500).map(fieldstone_format::crc).collect();
+    let path = format!("arrays/a/{step}.nc");
+    let dtype = DType::parse(">f4").unwrap();
+    let spec = StoredArraySpec {
+        path: &path,
+        offset: 0,
+        dtype,
+        shape: &[10, 30],
+        fill: None,
+        block: 500,
+        sums: &sums,
+        holes,
+    };
+    let key = key("stored", step);
+    let pairs: Vec<(&str, &str)> = key.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    store.archive_stored(&pairs, &spec, &ArchiveOptions::default()).unwrap();
+    store.flush(None).unwrap();
+    raw
+}
+
+#[test]
+fn an_array_in_a_file_of_the_store_is_copied_and_one_with_holes_is_refused() {
+    let world = world();
+    let (hot, cold) = (open(&world, HOT), open(&world, COLD));
+    let raw = put_stored(&world, &hot, 0, 0);
+    assert!(field(&hot, "stored", 0).unwrap().stored_array().unwrap().is_some());
+    copied(&hot, "", &cold).unwrap();
+    let copy = field(&cold, "stored", 0).unwrap();
+    assert!(copy.read().unwrap() == raw && copy.stored_array().unwrap().is_none());
+    put_stored(&world, &hot, 1, 3);
+    let refused = error(copied(&hot, "step=1", &cold), ErrorKind::NotFound);
+    assert!(refused.message().contains("3 elements") && refused.message().contains("step=1"), "{refused}");
+    assert_eq!(listed(&cold).len(), 1);
+    let memory = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
+    let spec = StoredArraySpec {
+        path: "arrays/x",
+        offset: 0,
+        dtype: DType::F8,
+        shape: &[1],
+        fill: None,
+        block: 8,
+        sums: &[1],
+        holes: 0,
+    };
+    let key = [("run", "a"), ("variable", "t"), ("step", "0")];
+    let refused = error(memory.archive_stored(&key, &spec, &ArchiveOptions::default()), ErrorKind::Invalid);
+    assert!(refused.message().contains("no folder"), "{refused}");
 }
 
 /// All that can be told of a field.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::is_catalog;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::log::{self, CommitRecord, Decision};
 use fieldstone_format::segment::CommitInfo;
+use fieldstone_format::{FIRST_VERSION, Id};
 
 use super::Writer;
 use super::batch::Batch;
@@ -131,9 +131,11 @@ impl Writer {
     /// Begins the commit of a session's batch; with `decides` one without a batch, outside of sessions.
     pub fn begin(&mut self, session: Option<Id>, decides: bool) -> Result<Flight> {
         self.log()?;
-        if !decides {
-            self.raise(session)?;
-        }
+        let version = match self.sessions.get(&session) {
+            Some(own) if !decides => own.batch.version(),
+            _ => FIRST_VERSION,
+        };
+        self.raise(session, version)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
         let session = session.filter(|_| !decides);

@@ -370,21 +370,20 @@ impl Writer {
         Ok(Log::new(&self.env, &*self.medium, identity, (id, version), &self.sealed))
     }
 
-    /// Sees that the log can say what a session's batch holds, while no commit is under way. A log has one
+    /// Sees that the log can say what a session's commit of a version holds, while none is under way. A log has one
     /// version (J-30): where it is too old, this writer goes on in a new one, and what waits in any session and
     /// names bytes of the old files is copied. After an error nothing has changed, but for
     /// what a failed data log lost, of which everybody learns.
-    fn raise(&mut self, session: Option<Id>) -> Result<()> {
-        let needed = self.sessions.get(&session).map_or(FIRST_VERSION, |own| own.batch.version());
+    fn raise(&mut self, session: Option<Id>, needed: u32) -> Result<()> {
         let old = match &self.log {
-            Some(log) if log.version() < needed => (log.writer(), log.is_unmade()),
+            // Nothing of it is on disk: what its data log holds stays where it is.
+            Some(log) if log.is_unmade() && log.version() != needed => {
+                self.log = Some(self.new_log(log.writer(), needed)?);
+                return Ok(());
+            }
+            Some(log) if log.version() < needed => log.writer(),
             _ => return Ok(()),
         };
-        if let (id, true) = old {
-            // Nothing of it is on disk: what its data log holds stays where it is.
-            self.log = Some(self.new_log(id, needed)?);
-            return Ok(());
-        }
         let new = random_id(&self.env);
         let bound = self.sessions.iter().filter(|(_, own)| own.batch.is_bound());
         let bound: Vec<Option<Id>> = bound.map(|(id, _)| *id).collect();
@@ -395,7 +394,7 @@ impl Writer {
                 return Err(self.fail(Failed::Flush(session), e));
             }
             let mut to = self.medium.data_log(new, 1)?;
-            let read = |file, at, length| self.medium.read_vec(old.0, file, at, length);
+            let read = |file, at, length| self.medium.read_vec(old, file, at, length);
             for id in bound {
                 if let Some(own) = self.sessions.get(&id) {
                     copied.push((id, own.batch.copy_bound(read, &mut *to)?));

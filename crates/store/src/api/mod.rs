@@ -62,11 +62,10 @@ pub use listing::{FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
 pub use transactions::Transactions;
-pub use values::{
-    ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArray, StoredArraySpec, Value,
-};
+pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
 
 use crate::field::Field;
+pub use crate::field::StoredArray;
 
 /// A store of fields: all calls together. Whatever has them is one.
 pub trait FieldStore: FieldAccess + Transactions + Admin {}

@@ -8,14 +8,12 @@
 //! # let _ = value;
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fieldstone_core::dtype::DType;
 
 #[cfg(doc)]
 use super::FieldAccess;
-#[cfg(doc)]
-use crate::Field;
 
 /// Keyword → value pairs in any order.
 pub type Pairs<'a> = [(&'a str, &'a str)];
@@ -121,25 +119,6 @@ pub struct StoredArraySpec<'a> {
     pub block: u64,
     /// CRC-32C of each block.
     pub sums: &'a [u32],
-    /// How many elements nobody wrote.
-    pub holes: u64,
-}
-
-/// Where a field's array stands, if it is whole and in a file of the store ([`Field::stored_array`]).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredArray {
-    /// The file; absolute.
-    pub path: PathBuf,
-    /// Where the array begins.
-    pub offset: u64,
-    /// Element type, with the byte order that the file has.
-    pub dtype: DType,
-    /// Extents.
-    pub shape: Vec<u64>,
-    /// Raw bytes of all blocks but the last.
-    pub block: u64,
-    /// CRC-32C of each block.
-    pub sums: Vec<u32>,
     /// How many elements nobody wrote.
     pub holes: u64,
 }

@@ -100,6 +100,7 @@ pub fn stored_arrays_read_like_others(harness: &dyn Harness) -> Result<()> {
                 found.stored_array()?.map(|at| (at.path, at.offset, at.block, at.sums.len(), at.holes));
             assert_eq!(stands, path.clone().map(|path| (path, 4, 20, 5, 0)));
             let entries = lines(store)?;
+            assert_eq!((entries[0].chunks.as_deref(), found.chunks()), (Some(&[1, 5][..]), Some(vec![1, 5])));
             assert_eq!(entries[0].place.as_ref().map(ToString::to_string), Some(format!("{FILE}:4")));
             assert!(
                 entries[0].complete

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 
-use fieldstone_core::dtype::DType;
 use fieldstone_core::env::{Disk, DiskFile};
-use fieldstone_core::geometry::{ChunkGrid, Summary, element_count, summarize};
+use fieldstone_core::geometry::{Summary, element_count, summarize};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, INLINE_BLOCKS, put_blocks};
@@ -20,7 +19,7 @@ use fieldstone_journal::writer::Encoded;
 
 use super::blocks::new_entry;
 use crate::api::{ExternalContent, ExternalSpec, FileState};
-use crate::read::Outside;
+use crate::read::{Outside, slab};
 
 /// Raw length of a block of bytes outside.
 const BLOCK: u64 = 1 << 20;
@@ -47,7 +46,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
         ExternalContent::Array { dtype, shape } => {
             let length = element_count(shape)?.checked_mul(dtype.size() as u64);
             let length = length.ok_or_else(|| Code::Shape.error("the array exceeds 64 bits"))?;
-            let chunk = slab(shape, dtype);
+            let chunk = slab(shape, dtype, BLOCK);
             (
                 length,
                 Some(ArrayInfo {
@@ -140,21 +139,4 @@ fn changed(spec: &ExternalSpec<'_>) -> Error {
     Code::FileChanged
         .error(format!("{} was changed while it was being taken", spec.path.display()))
         .with_hint("take it again when nobody writes to it any more")
-}
-
-/// Chunk extents whose chunks are byte ranges of at most [`BLOCK`] bytes: ones, then a part of a
-/// dimension, then whole dimensions. `None` for a single chunk.
-fn slab(shape: &[u64], dtype: DType) -> Option<Vec<u64>> {
-    let mut inner = dtype.size() as u64;
-    let mut chunk = vec![1; shape.len()];
-    for (extent, own) in shape.iter().zip(&mut chunk).rev() {
-        let whole = inner.saturating_mul((*extent).max(1));
-        if whole > BLOCK {
-            *own = (BLOCK / inner).max(1);
-            return ChunkGrid::new(shape.to_vec(), chunk.clone()).is_ok().then_some(chunk);
-        }
-        *own = (*extent).max(1);
-        inner = whole;
-    }
-    None
 }

@@ -85,9 +85,8 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::{KeyDecoder, key_text};
 
-use crate::api::StoredArray;
 pub use fields::Fields;
-pub use source::{FieldId, FieldSource, FieldsSource, Outline};
+pub use source::{FieldId, FieldSource, FieldsSource, Outline, StoredArray};
 pub use stream::FieldsReader;
 
 /// More boxes than any field has holes.

@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::PathBuf;
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -18,7 +19,6 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 
 use super::Field;
-use crate::api::StoredArray;
 
 /// Which version of which field of which store. Two that are equal have the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +42,25 @@ pub struct Outline {
     pub fill: Option<Vec<u8>>,
     /// Extents of the chunks, where anybody chose them.
     pub chunks: Option<Vec<u64>>,
+}
+
+/// Where a field's array stands, if it is whole and in a file of the store ([`Field::stored_array`](super::Field::stored_array)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredArray {
+    /// The file; absolute.
+    pub path: PathBuf,
+    /// Where the array begins.
+    pub offset: u64,
+    /// Element type, with the byte order that the file has.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// Raw bytes of all blocks but the last.
+    pub block: u64,
+    /// CRC-32C of each block.
+    pub sums: Vec<u32>,
+    /// How many elements nobody wrote.
+    pub holes: u64,
 }
 
 /// One field, as whoever keeps it gives it out.

@@ -15,9 +15,9 @@ use fieldstone_format::crc;
 use fieldstone_format::entry::{Blocks, Entry, Grown, Layout, Location};
 
 use super::outside::Outside;
-use super::runs::Runs;
+use super::ranges::ByteRanges;
 use super::versions::Part;
-use crate::api::StoredArray;
+use crate::field::StoredArray;
 use crate::files::Files;
 use fieldstone_format::keys::key_text;
 use fieldstone_journal::medium::posix::FileMedium;
@@ -173,7 +173,7 @@ impl<'a> Source<'a> {
         }
         let places = self.places()?;
         let Layout::Chunks(grid, item) = &places.layout else {
-            return self.read_runs(&places, (&own, &wanted), out, out_box);
+            return self.read_ranges(&places, (&own, &wanted), out, out_box);
         };
         let local = wanted.relative_to(&own)?;
         let touched: Vec<u64> = grid.overlapping(&local)?.collect();
@@ -193,7 +193,7 @@ impl<'a> Source<'a> {
     }
 
     /// A box of an array whose blocks are ranges of its bytes.
-    fn read_runs(
+    fn read_ranges(
         &self,
         places: &Places<'_>,
         (own, wanted): (&IndexBox, &IndexBox),
@@ -204,30 +204,30 @@ impl<'a> Source<'a> {
             return Err(Error::internal("opaque bytes have no boxes"));
         };
         let size = if *size == 0 { *length } else { *size };
-        let mut runs = Runs::new(own, wanted, out_box, array.dtype.size() as u64);
+        let mut ranges = ByteRanges::new(own, wanted, out_box, array.dtype.size() as u64);
         // Neighbouring blocks that hold any of it, as ranges: first and last.
         let mut touched: Vec<(u64, u64)> = Vec::new();
-        for run in runs.clone() {
-            let (first, last) = (run.from / size, (run.end() - 1) / size);
+        for range in ranges.clone() {
+            let (first, last) = (range.from / size, (range.end() - 1) / size);
             match touched.last_mut() {
                 Some(before) if first <= before.1 + 1 => before.1 = last,
                 _ => touched.push((first, last)),
             }
         }
-        let mut current = runs.next();
+        let mut current = ranges.next();
         for (first, last) in touched {
             self.each_block(places, first..=last, |index, raw| {
                 let begins = index * size;
                 let ends = begins + raw.len() as u64;
-                while let Some(run) = current.filter(|run| run.from < ends) {
-                    let (from, to) = (run.from.max(begins), run.end().min(ends));
-                    let at = (run.to + from - run.from) as usize;
+                while let Some(range) = current.filter(|range| range.from < ends) {
+                    let (from, to) = (range.from.max(begins), range.end().min(ends));
+                    let at = (range.to + from - range.from) as usize;
                     let bytes = &raw[(from - begins) as usize..(to - begins) as usize];
                     out[at..at + bytes.len()].copy_from_slice(bytes);
-                    if run.end() > ends {
+                    if range.end() > ends {
                         break;
                     }
-                    current = runs.next();
+                    current = ranges.next();
                 }
                 Ok(())
             })?;

@@ -13,8 +13,7 @@ use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
 use super::versions::{Part, Versions};
-use crate::api::StoredArray;
-use crate::field::{Field, FieldId, FieldSource, Outline};
+use crate::field::{Field, FieldId, FieldSource, Outline, StoredArray};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
 
@@ -232,8 +231,9 @@ impl FieldSource for LocalField {
     }
 
     fn chunks(&self) -> Option<Vec<u64>> {
-        let array = self.versions.newest().entry.array.as_ref()?;
-        Some(array.chunk.clone().unwrap_or_else(|| match &array.piece {
+        let newest = self.versions.newest();
+        let array = newest.entry.array.as_ref()?;
+        Some(newest.chunk().unwrap_or_else(|| match &array.piece {
             Some(piece) => piece.count().to_vec(),
             None => array.shape.clone(),
         }))

@@ -126,7 +126,7 @@ impl ListStream {
 fn chunks_of(versions: &Versions) -> Option<Arc<[u64]>> {
     let newest = versions.newest().entry.array.as_ref()?;
     if newest.piece.is_none() {
-        return newest.chunk.as_deref().map(Arc::from);
+        return versions.newest().chunk().map(Arc::from);
     }
     let arrays = || versions.live().iter().filter_map(|part| part.entry.array.as_ref());
     let whole = arrays().find(|array| array.piece.is_none()).and_then(|array| array.chunk.as_deref());

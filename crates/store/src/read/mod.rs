@@ -5,7 +5,7 @@
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks,
-//!   `outside` the files that the store does not own, `runs` says which bytes of an array a box is;
+//!   `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
 //! * `list` and `axes` answer their calls.
 
 mod axes;
@@ -16,7 +16,7 @@ mod lookup;
 mod matcher;
 mod outside;
 mod plan;
-mod runs;
+mod ranges;
 mod scan;
 mod versions;
 
@@ -28,5 +28,6 @@ pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;
 pub use plan::retrieve;
+pub use ranges::slab;
 pub use scan::Scan;
 pub use versions::Part;

@@ -8,6 +8,7 @@ use fieldstone_format::entry::{Entry, EntryId, Location};
 use fieldstone_format::keys::key_text;
 use fieldstone_format::segment::CommitInfo;
 
+use super::ranges::slab;
 use crate::snapshot::{Order, Snapshot};
 
 /// Most missing boxes that a message names.
@@ -44,6 +45,16 @@ impl Part {
             return Err(Error::corrupt("an index entry is newer than its segment's version"));
         }
         Ok(Part { segment: segment as u32, place, writer, commit, order: (commit.stamp, writer), entry })
+    }
+
+    /// Extents of the chunks that an array is cut by; of one whose blocks are ranges of its bytes, boxes that
+    /// touch few of them. `None` for a single chunk.
+    pub fn chunk(&self) -> Option<Vec<u64>> {
+        let array = self.entry.array.as_ref()?;
+        match &self.entry.location {
+            Location::Grown(grown) if grown.size > 0 => slab(&array.shape, array.dtype, grown.size),
+            _ => array.chunk.clone(),
+        }
     }
 
     /// Whether every element of its box was written.

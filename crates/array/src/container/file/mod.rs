@@ -81,7 +81,6 @@ use crate::distributed::plan::Planner;
 
 use data::DataMode;
 pub use options::{CreateOptions, Mode};
-pub(crate) use source::FileSource;
 use state::{DefineMode, State};
 
 /// A dimension, by the number that its definition gave on this rank.

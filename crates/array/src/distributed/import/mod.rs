@@ -52,7 +52,7 @@ use super::view::{LocalView, View};
 mod netcdf;
 
 const STEP: &str = "import";
-/// What ranks that give different arguments are told.
+/// The next step where ranks give different arguments.
 const ALIKE: &str = "all ranks import the same variables of the same file";
 
 /// A variable of an import.
@@ -107,14 +107,22 @@ impl ImportedArray {
     }
 }
 
+/// What a file was when it was opened.
+#[derive(Debug, Clone)]
+struct FileFacts {
+    size: u64,
+    mtime: i64,
+    /// Its absolute path, on rank 0's host.
+    source: String,
+}
+
 /// A file from outside that all ranks have open. See the module's text.
 #[derive(Debug)]
 pub struct Import {
     file: TeamFile,
     path: PathBuf,
     format: ImportFormat,
-    size: u64,
-    mtime: i64,
+    facts: FileFacts,
     arrays: Vec<ImportedArray>,
     planner: Planner,
 }
@@ -133,13 +141,13 @@ impl Import {
         let said = variables.iter().map(|v| format!("`{}` {} {} {:?}", v.name, v.dtype, v.offset, v.shape));
         let said = said.collect::<Vec<_>>().join(", ");
         let names: Vec<&str> = variables.iter().map(|variable| &*variable.name).collect();
-        let (file, size, mtime) = open(team, disk, path, &names, &said)?;
+        let (file, facts) = open(team, disk, path, &names, &said)?;
         let array = |variable: ImportedVariable| {
             let array = FileArray::dense(variable.offset, variable.dtype.size() as u64);
             ImportedArray { variable, array }
         };
         let arrays = variables.into_iter().map(array).collect();
-        Import::checked(file, path, ImportFormat::Raw, (size, mtime), Ok(arrays))
+        Import::checked(file, path, ImportFormat::Raw, facts, Ok(arrays))
     }
 
     /// Collective: variables of a netCDF classic file, by their names; without names all variables. One rank reads the
@@ -161,7 +169,7 @@ impl Import {
         (names, said): (&[&str], &str),
         select: impl FnOnce(&Header) -> Result<(Vec<String>, T)>,
     ) -> Result<(Import, T)> {
-        let (file, size, mtime) = open(team, disk, path, names, said)?;
+        let (file, facts) = open(team, disk, path, names, said)?;
         let header = match team.rank() {
             0 => netcdf::read_header(&file).map_err(|error| error.context(path.display())),
             _ => Ok(Vec::new()),
@@ -173,15 +181,15 @@ impl Import {
                 return Err(error);
             }
         };
-        let found = netcdf::ImportedHeader::parse(header, size).and_then(|header| {
+        let found = netcdf::ImportedHeader::parse(header, facts.size).and_then(|header| {
             let (names, more) = select(&header.header)?;
-            Ok((header.arrays(size, &names)?, more))
+            Ok((header.arrays(facts.size, &names)?, more))
         });
         let (arrays, more) = match found.map_err(|error| error.context(path.display())) {
             Ok((arrays, more)) => (Ok(arrays), Ok(more)),
             Err(error) => (Err(error.replicate()), Err(error)),
         };
-        let import = Import::checked(file, path, ImportFormat::NetCdf, (size, mtime), arrays)?;
+        let import = Import::checked(file, path, ImportFormat::NetCdf, facts, arrays)?;
         Ok((import, more?))
     }
 
@@ -189,11 +197,11 @@ impl Import {
         file: TeamFile,
         path: &Path,
         format: ImportFormat,
-        (size, mtime): (u64, i64),
+        facts: FileFacts,
         arrays: Result<Vec<ImportedArray>>,
     ) -> Result<Import> {
         let arrays = arrays.and_then(|arrays| {
-            arrays.iter().try_for_each(|array| array.check(path, size))?;
+            arrays.iter().try_for_each(|array| array.check(path, facts.size))?;
             Ok(arrays)
         });
         // Where it fails it fails on all ranks, and the file is closed by all.
@@ -204,7 +212,7 @@ impl Import {
                 return Err(error);
             }
         };
-        Ok(Import { file, path: path.to_owned(), format, size, mtime, arrays, planner: Planner::new() })
+        Ok(Import { file, path: path.to_owned(), format, facts, arrays, planner: Planner::new() })
     }
 
     /// The file's path.
@@ -318,15 +326,15 @@ impl Import {
         })
     }
 
-    /// What the catalog records of it under a name: size and time are those of when it was opened; `checksum` is one
+    /// What the catalog records of it under a name: its absolute path, size and time of when it was opened; `checksum` is one
     /// that was [taken](Self::checksum).
     pub fn describe(&self, name: &str, checksum: Option<[u8; BYTES]>) -> ImportDecl {
         ImportDecl {
             name: name.to_owned(),
-            source: self.path.display().to_string(),
+            source: self.facts.source.clone(),
             format: self.format,
-            size: self.size,
-            mtime: self.mtime,
+            size: self.facts.size,
+            mtime: self.facts.mtime,
             checksum: checksum.map(|sum| sum.to_vec()),
             variables: self.arrays.iter().map(|array| array.variable.clone()).collect(),
         }
@@ -338,14 +346,14 @@ impl Import {
     }
 }
 
-/// Collective: checks that all ranks ask for the same, and opens the file; its size and the time of its last change.
+/// Collective: checks that all ranks ask for the same, and opens the file.
 fn open(
     team: &Team,
     disk: &dyn Disk,
     path: &Path,
     names: &[&str],
     said: &str,
-) -> Result<(TeamFile, u64, i64)> {
+) -> Result<(TeamFile, FileFacts)> {
     let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
     let asked = match twice {
         Some((_, name)) => Err(Code::Name.error(format!("two variables are called `{name}`"))),
@@ -353,17 +361,18 @@ fn open(
     };
     alike(team, STEP, asked, ALIKE)?;
     let facts = match team.rank() {
-        0 => match disk.stat_with_time(path) {
-            Ok((stat, mtime)) => Ok([stat.len.to_le_bytes(), mtime.to_le_bytes()].concat()),
-            Err(cause) => Err(Error::io("import", path, cause)),
-        },
+        0 => disk.stat_with_time(path).and_then(|(stat, mtime)| {
+            let source = disk.absolute(path)?.display().to_string();
+            Ok([&stat.len.to_le_bytes()[..], &mtime.to_le_bytes(), source.as_bytes()].concat())
+        }),
         _ => Ok(Vec::new()),
     };
-    let facts = team.broadcast(STEP, 0, facts)?;
-    let word =
-        |i: usize| facts.get(i * 8..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
-    let (size, mtime) = (u64::from_le_bytes(word(0)), i64::from_le_bytes(word(1)));
-    Ok((team.open(STEP, path, FileMode::Read)?, size, mtime))
+    let facts = team.broadcast(STEP, 0, facts.map_err(|cause| Error::io("import", path, cause)))?;
+    let (size, rest) = facts.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    let (mtime, source) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    let (size, mtime) = (u64::from_le_bytes(*size), i64::from_le_bytes(*mtime));
+    let facts = FileFacts { size, mtime, source: String::from_utf8_lossy(source).into_owned() };
+    Ok((team.open(STEP, path, FileMode::Read)?, facts))
 }
 
 /// A balanced cut of the first dimension; without dimensions all.

@@ -9,7 +9,6 @@ use fieldstone_format::netcdf::parse::Source;
 use fieldstone_format::netcdf::{Header, Var, parse, paths};
 
 use super::{ImportedArray, absent};
-use crate::container::file::FileSource;
 use crate::distributed::plan::FileArray;
 
 /// How an HDF5 file begins.
@@ -23,11 +22,23 @@ pub(super) fn read_header(file: &TeamFile) -> Result<Vec<u8>> {
             .error("this is a netCDF-4 file, that is HDF5; netCDF classic files (CDF-1, CDF-2, CDF-5) are imported")
             .with_hint("convert it: nccopy -k cdf5 IN OUT"));
     }
-    let (_, places) = parse::header(&FileSource(file.clone()))?;
+    let (_, places) = parse::header(&HeaderFile(file))?;
     let mut bytes = vec![0; places.header_len as usize];
     match file.read_at(&mut bytes, 0)? == bytes.len() {
         true => Ok(bytes),
         false => Err(Error::corrupt("the file ends within its header, which was whole a moment ago")),
+    }
+}
+
+/// A file whose header is looked at.
+struct HeaderFile<'a>(&'a TeamFile);
+
+impl Source for HeaderFile<'_> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+    fn len(&self) -> Result<u64> {
+        self.0.len()
     }
 }
 

@@ -112,6 +112,8 @@ fn write_share(
 ) -> Result<()> {
     if file.team().rank() == 0 {
         file.write_at(&image.header(), 0)?;
+        // The topology's value means nothing; its attributes do.
+        file.write_at(&0i32.to_be_bytes(), image.topology)?;
     }
     for (array, coordinate) in
         [MeshArray::X, MeshArray::Y, MeshArray::Z].into_iter().zip(&content.coordinates)

@@ -13,6 +13,9 @@ use super::{Mesh, MeshArray, STEP};
 /// Bytes of rows that are read at a time.
 const PIECE: u64 = 1 << 20;
 
+/// Edges that are gathered before those that came twice are dropped.
+const SORTED: usize = 1 << 20;
+
 /// This rank's edges; those of lower ranks stand before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeShare {
@@ -69,10 +72,15 @@ impl Mesh {
     }
 
     fn derived(&self) -> Result<Vec<[i64; 2]>> {
-        let mut ends: Vec<[i64; 2]> = Vec::new();
+        let (mut ends, mut room) = (Vec::new(), SORTED);
         let mut push = |a: i64, b: i64| {
             if a != b {
                 ends.push([a.min(b), a.max(b)]);
+            }
+            // Before memory grows beyond twice of what stays.
+            if ends.len() >= room {
+                sort_once(&mut ends);
+                room = (2 * ends.len()).max(SORTED);
             }
         };
         let faces = self.for_each_row(MeshArray::Faces, |_, row| {

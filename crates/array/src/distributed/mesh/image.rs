@@ -98,30 +98,30 @@ impl MeshHead {
             place.map_or(0, |place| header.dims.lens[place])
         };
         let counts = LOCATIONS.map(|(location, _)| dim(dimension(&name, location)));
-        let shape_of = |array: MeshArray| {
+        // Type and shape of a variable.
+        let form_of = |array: MeshArray| {
             let wanted = variable_name(&name, array);
             let var = header.vars.iter().find(|var| var.name() == wanted)?;
-            Some(
-                var.dims()
-                    .iter()
-                    .map(|dim| header.dims.lens.get(*dim as usize).copied().unwrap_or(0))
-                    .collect(),
-            )
+            let len = |dim: &u32| header.dims.lens.get(*dim as usize).copied().unwrap_or(0);
+            Some((var.ty(), var.dims().iter().map(len).collect::<Vec<u64>>()))
         };
-        let has_z = shape_of(MeshArray::Z).is_some();
+        let has_z = form_of(MeshArray::Z).is_some();
+        let index = index_type(counts[0]);
         let mut widths = [0; 3];
         for (place, array) in [MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes].into_iter().enumerate()
         {
-            let shape: Option<Vec<u64>> = shape_of(array);
-            widths[place] = match (counts[place + 1], shape.as_deref()) {
-                (0, None) => 0,
-                (count, Some([rows, width])) if count == *rows && *rows > 0 => *width,
-                _ => return Err(damaged(&format!("has {} that fit no dimension", array.word()))),
+            let count = counts[place + 1];
+            widths[place] = match form_of(array) {
+                None if count == 0 => 0,
+                Some((ty, shape)) if ty == index && shape.first() == Some(&count) && shape.len() == 2 => {
+                    shape[1]
+                }
+                _ => return Err(damaged(&format!("has {} that are none of {count}", array.word()))),
             };
         }
         for array in [MeshArray::X, MeshArray::Y, MeshArray::Z] {
-            let shape: Option<Vec<u64>> = shape_of(array);
-            if shape.as_deref() != Some(&[counts[0]]) && (array != MeshArray::Z || has_z) {
+            let is_right = form_of(array) == Some((NcType::Double, vec![counts[0]]));
+            if !is_right && (array != MeshArray::Z || has_z) {
                 return Err(damaged(&format!("has no {} for each of {} nodes", array.word(), counts[0])));
             }
         }
@@ -153,6 +153,7 @@ pub(super) struct MeshImage {
     /// Where the variables begin that have data: the arrays, and `volume_shape_type`.
     pub begins: Vec<(MeshArray, u64)>,
     pub shapes: Option<u64>,
+    pub topology: u64,
 }
 
 impl MeshImage {
@@ -178,21 +179,6 @@ impl MeshImage {
                 width_dims[place] = header.dims.push(&dim, head.widths[place]);
             }
         }
-        header.vars.push(name, NcType::Int, &[]);
-        for attr in topology_attrs(head, has_shapes).iter().chain(attrs.iter()) {
-            header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
-        }
-        // Before the arrays, whose elements need no padding behind the last.
-        let shapes = has_shapes.then(|| {
-            let dims: Vec<u32> = dims[3].into_iter().collect();
-            let shapes = header.vars.push(&format!("{name}_volume_shapes"), NcType::Byte, &dims);
-            let numbers: Vec<u8> = (0..SHAPES.len() as u8).collect();
-            let words: Vec<&str> = SHAPES.iter().map(|(_, word)| *word).collect();
-            header.vars.attrs_of_last("cf_role", NcType::Char, b"volume_shape_type");
-            header.vars.attrs_of_last("flag_values", NcType::Byte, &numbers);
-            header.vars.attrs_of_last("flag_meanings", NcType::Char, words.join(" ").as_bytes());
-            shapes as usize
-        });
         let index = index_type(head.counts[0]);
         let mut places = Vec::new();
         for (array, variable) in head.variables() {
@@ -218,12 +204,28 @@ impl MeshImage {
                 header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
             }
         }
+        let shapes = has_shapes.then(|| {
+            let dims: Vec<u32> = dims[3].into_iter().collect();
+            let shapes = header.vars.push(&format!("{name}_volume_shapes"), NcType::Byte, &dims);
+            let numbers: Vec<u8> = (0..SHAPES.len() as u8).collect();
+            let words: Vec<&str> = SHAPES.iter().map(|(_, word)| *word).collect();
+            header.vars.attrs_of_last("cf_role", NcType::Char, b"volume_shape_type");
+            header.vars.attrs_of_last("flag_values", NcType::Byte, &numbers);
+            header.vars.attrs_of_last("flag_meanings", NcType::Char, words.join(" ").as_bytes());
+            shapes as usize
+        });
+        // Last, so that the first coordinate begins at a block, and a file's end needs no padding.
+        let topology = header.vars.push(name, NcType::Int, &[]) as usize;
+        for attr in topology_attrs(head, has_shapes).iter().chain(attrs.iter()) {
+            header.vars.attrs_of_last(attr.name, attr.ty, attr.value);
+        }
         let alignment = Alignment { v_align: ALIGN, r_align: ALIGN, ..Alignment::default() };
         lay_out(&mut header, &alignment, false, None)?;
         let begin = |var: usize| header.vars.get(var).begin();
         Ok(MeshImage {
             begins: places.into_iter().map(|(array, var)| (array, begin(var))).collect(),
             shapes: shapes.map(begin),
+            topology: begin(topology),
             header,
         })
     }
@@ -302,4 +304,35 @@ fn coordinate_attrs(mesh: &str, array: MeshArray, given: Attrs) -> Attrs {
         }
     }
     attrs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_says_is_read_again_with_wide_numbers_where_nodes_need_them() {
+        for (nodes, ty) in
+            [(i32::MAX as u64, NcType::Int), (1 << 31, NcType::Int64), (1 << 40, NcType::Int64)]
+        {
+            let head = MeshHead {
+                name: "m".into(),
+                counts: [nodes, 0, 7, 0],
+                widths: [0, 3, 0],
+                has_z: nodes.is_multiple_of(2),
+                checksum: [7; BYTES],
+            };
+            let image = MeshImage::new(&head, &[], &Attrs::default(), false).unwrap();
+            assert_eq!(MeshHead::parse(&image.header).unwrap(), head);
+            let faces = image.header.vars.iter().find(|var| var.name() == "m_face_nodes").unwrap();
+            let fill = faces.attrs().find(|attr| attr.name == "_FillValue").unwrap();
+            assert_eq!((faces.ty(), fill.ty, fill.value), (ty, ty, &vec![0xff; ty.size()][..]));
+            assert_eq!(image.begin(MeshArray::Faces).unwrap(), faces.begin());
+            assert!(image.begin(MeshArray::Edges).is_err());
+            let x = image.header.vars.iter().find(|var| var.name() == "m_node_x").unwrap();
+            let attrs: Vec<_> =
+                x.attrs().map(|attr| String::from_utf8_lossy(attr.value).into_owned()).collect();
+            assert_eq!((x.begin() % ALIGN, attrs), (0, vec!["projection_x_coordinate".into(), "X".into()]));
+        }
+    }
 }

@@ -94,7 +94,9 @@ impl Mesh {
         let (import, head) =
             Import::of_header((team, disk), path, (&[], "the arrays of a mesh"), |header| {
                 let head = MeshHead::parse(header)?;
-                Ok((head.variables().map(|(_, name)| name).collect(), head))
+                // With the topology, which is the last in the file: what was cut off is missed.
+                let names = head.variables().map(|(_, name)| name).chain([head.name.clone()]);
+                Ok((names.collect(), head))
             })?;
         Ok(Mesh { team: team.clone(), import, head, is_new: false })
     }

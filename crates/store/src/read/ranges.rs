@@ -1,13 +1,14 @@
 //! Which ranges of an array's raw bytes a box of it is.
 //!
-//! An array whose blocks are ranges of its bytes in C order is read range by range: the *runs* of a box are
+//! An array whose blocks are ranges of its bytes in C order is read range by range: the *ranges* of a box are
 //! its bytes that follow one another both there and in the buffer that they go to, in ascending order.
 
-use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::{ChunkGrid, IndexBox};
 
 /// Bytes that follow one another on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct ByteRange {
     /// Where they begin in the array.
     pub from: u64,
     /// Where they begin in the buffer.
@@ -16,29 +17,29 @@ pub struct Run {
     pub length: u64,
 }
 
-impl Run {
+impl ByteRange {
     /// Where they end in the array.
     pub fn end(&self) -> u64 {
         self.from + self.length
     }
 }
 
-/// The runs of a box, which lies in both others and is not empty.
+/// The ranges of a box, which lies in both others and is not empty.
 #[derive(Debug, Clone)]
-pub struct Runs {
-    /// Extent, and bytes from one to the next on both sides, of the dimensions that a run does not span; the
+pub struct ByteRanges {
+    /// Extent, and bytes from one to the next on both sides, of the dimensions that a range does not span; the
     /// fastest first.
     axes: Vec<(u64, u64, u64)>,
-    /// Where the next run is along each.
+    /// Where the next range is along each.
     at: Vec<u64>,
-    next: Option<Run>,
+    next: Option<ByteRange>,
 }
 
-impl Runs {
-    /// The runs of `wanted` in an array that covers `own`, of elements of `item` bytes, into a buffer that
+impl ByteRanges {
+    /// The ranges of `wanted` in an array that covers `own`, of elements of `item` bytes, into a buffer that
     /// covers `out`.
-    pub fn new(own: &IndexBox, wanted: &IndexBox, out: &IndexBox, item: u64) -> Runs {
-        let mut first = Run { from: 0, to: 0, length: item };
+    pub fn new(own: &IndexBox, wanted: &IndexBox, out: &IndexBox, item: u64) -> ByteRanges {
+        let mut first = ByteRange { from: 0, to: 0, length: item };
         let (mut own_step, mut out_step) = (item, item);
         let (mut axes, mut spans) = (Vec::new(), true);
         for d in (0..wanted.rank()).rev() {
@@ -49,34 +50,51 @@ impl Runs {
                 true => first.length *= count,
                 false => axes.push((count, own_step, out_step)),
             }
-            // What is behind the end of a dimension on either side ends the run.
+            // What is behind the end of a dimension on either side ends the range.
             spans &= count == own.count()[d] && count == out.count()[d];
             own_step *= own.count()[d];
             out_step *= out.count()[d];
         }
-        Runs { at: vec![0; axes.len()], axes, next: Some(first) }
+        ByteRanges { at: vec![0; axes.len()], axes, next: Some(first) }
     }
 }
 
-impl Iterator for Runs {
-    type Item = Run;
+impl Iterator for ByteRanges {
+    type Item = ByteRange;
 
-    fn next(&mut self) -> Option<Run> {
-        let run = self.next?;
-        let mut after = run;
+    fn next(&mut self) -> Option<ByteRange> {
+        let range = self.next?;
+        let mut after = range;
         self.next = None;
         for ((count, own, out), at) in self.axes.iter().zip(&mut self.at) {
             if *at + 1 < *count {
                 *at += 1;
-                self.next = Some(Run { from: after.from + own, to: after.to + out, ..run });
+                self.next = Some(ByteRange { from: after.from + own, to: after.to + out, ..range });
                 break;
             }
             after.from -= *at * own;
             after.to -= *at * out;
             *at = 0;
         }
-        Some(run)
+        Some(range)
     }
+}
+
+/// Chunk extents whose chunks are byte ranges of at most so many bytes: ones, then a part of a
+/// dimension, then whole dimensions. `None` for a single chunk.
+pub fn slab(shape: &[u64], dtype: DType, most: u64) -> Option<Vec<u64>> {
+    let mut inner = dtype.size() as u64;
+    let mut chunk = vec![1; shape.len()];
+    for (extent, own) in shape.iter().zip(&mut chunk).rev() {
+        let whole = inner.saturating_mul((*extent).max(1));
+        if whole > most {
+            *own = (most / inner).max(1);
+            return ChunkGrid::new(shape.to_vec(), chunk.clone()).is_ok().then_some(chunk);
+        }
+        *own = (*extent).max(1);
+        inner = whole;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -88,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_copy_what_a_box_copies() {
+    fn ranges_copy_what_a_box_copies() {
         let shapes: [&[u64]; 6] = [&[], &[7], &[3, 5], &[2, 3, 4], &[1, 4, 1, 3], &[4, 1, 5]];
         for shape in shapes {
             let own = IndexBox::whole(shape).unwrap();
@@ -102,11 +120,11 @@ mod tests {
                     let mut out = expected.clone();
                     copy_box(&source, &own, &mut expected, out_box, &wanted, 2).unwrap();
                     let mut behind = 0;
-                    for run in Runs::new(&own, &wanted, out_box, 2) {
-                        assert!(run.from >= behind && run.length > 0, "{shape:?} [{wanted}]");
-                        behind = run.end();
-                        let bytes = &source[run.from as usize..run.end() as usize];
-                        out[run.to as usize..][..bytes.len()].copy_from_slice(bytes);
+                    for range in ByteRanges::new(&own, &wanted, out_box, 2) {
+                        assert!(range.from >= behind && range.length > 0, "{shape:?} [{wanted}]");
+                        behind = range.end();
+                        let bytes = &source[range.from as usize..range.end() as usize];
+                        out[range.to as usize..][..bytes.len()].copy_from_slice(bytes);
                     }
                     assert_eq!(out, expected, "{shape:?} [{wanted}] into [{out_box}]");
                 }
@@ -115,11 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn whole_dimensions_are_one_run() {
+    fn whole_dimensions_are_one_range() {
         let own = IndexBox::whole(&[4, 5, 6]).unwrap();
         let of = |start: [u64; 3], count: [u64; 3]| {
             let wanted = IndexBox::unbounded(start.to_vec(), count.to_vec()).unwrap();
-            Runs::new(&own, &wanted, &wanted, 8).map(|run| (run.from, run.length)).collect::<Vec<_>>()
+            ByteRanges::new(&own, &wanted, &wanted, 8)
+                .map(|range| (range.from, range.length))
+                .collect::<Vec<_>>()
         };
         assert_eq!(of([0, 0, 0], [4, 5, 6]), [(0, 960)]);
         assert_eq!(of([1, 0, 0], [2, 5, 6]), [(240, 480)]);
