@@ -16,7 +16,16 @@ ranges. Errors are ``fieldstone.Error`` with a kind and a hint.
 from collections.abc import Mapping as _Mapping
 
 from . import _exit
-from ._array_files import ArrayTable, ArrayTables, History, Import, ImportedVariable, JobMesh, Mesh
+from ._array_files import (
+    ArrayTable,
+    ArrayTables,
+    History,
+    Import,
+    ImportedVariable,
+    JobMesh,
+    Mesh,
+    Partition,
+)
 from ._arrays import ArrayGroup, ArrayJob, JobReport, SetInfo
 from ._checkpoint import checkpoint_interval, checkpoint_overhead
 from ._execution import Execution, execution
@@ -132,6 +141,7 @@ __all__ = [
     "Mesh",
     "Moved",
     "NotFound",
+    "Partition",
     "Partitions",
     "Path",
     "RebuildReport",

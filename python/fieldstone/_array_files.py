@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
 
-    from ._native import View, _JobImport, _JobMesh
+    from ._native import View, _JobImport, _JobMesh, _Partition
     from ._store import Store
 
 _LOCATIONS = ("node", "edge", "face", "volume")
@@ -113,6 +113,61 @@ class JobMesh:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {word}s" for word, count in self.counts.items() if count)
         return f"<fieldstone.JobMesh {self.name!r}: {counts}>"
+
+
+class Partition:
+    """One rank's part of an unstructured mesh: made by ``job.partition``."""
+
+    def __init__(self, native: _Partition) -> None:
+        self._native = native
+        self.nodes: np.ndarray[Any, Any] = native.nodes()
+        """Global numbers of nodes from 0: own ones ascending, then ghosts ascending. int64."""
+        self.edges: np.ndarray[Any, Any] = native.edges()
+        """Global numbers of all edges with an own end: those whose first end is own, ascending, then the
+        others, ascending. int64."""
+        self.ends: np.ndarray[Any, Any] = native.ends()
+        """Both ends of each edge, as places in ``nodes``: shape (edges, 2), int64."""
+
+    @property
+    def owned(self) -> int:
+        """How many nodes are this rank's own: the first ones."""
+        return self._native.owned
+
+    @property
+    def owned_edges(self) -> int:
+        """How many edges have an own first end: the first ones."""
+        return self._native.owned_edges
+
+    @property
+    def source(self) -> str:
+        """"computed", "edges" (from edges that an earlier run kept) or "parts" (finished parts)."""
+        return self._native.source
+
+    @property
+    def ignored(self) -> list[str]:
+        """What was kept and could not be used: files, with the reason."""
+        return self._native.ignored
+
+    @property
+    def node_view(self) -> View:
+        """What this rank holds of an array at the nodes: own ones are written, ghosts are read."""
+        return self._native.node_view
+
+    @property
+    def edge_view(self) -> View:
+        """What this rank holds of an array at the edges."""
+        return self._native.edge_view
+
+    def update(self, *arrays: np.ndarray[Any, Any]) -> None:
+        """Gives ghosts their owners' values, in place, in arrays at the nodes: shape (nodes, ...).
+        Collective.
+        """
+        self._native.update(list(arrays))
+
+    def __repr__(self) -> str:
+        ghosts = len(self.nodes) - self.owned
+        return f"<fieldstone.Partition {self.source}: {self.owned} nodes, {ghosts} ghosts, {len(self.edges)}
+        edges>"
 
 
 class Mesh(NamedTuple):

@@ -18,7 +18,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from . import _native
-from ._array_files import ArrayTables, Import, JobMesh, mesh_rows, raw_row
+from ._array_files import (
+    ArrayTables,
+    Import,
+    ImportedVariable,
+    JobMesh,
+    Partition,
+    mesh_rows,
+    raw_row,
+)
 from .errors import Error, Invalid
 
 if TYPE_CHECKING:
@@ -185,9 +193,10 @@ class ArrayJob:
     come to.
     """
 
-    def __init__(self, store: Store, native: _ArrayJob, txn: str | None) -> None:
+    def __init__(self, store: Store, native: _ArrayJob, comm: Any, txn: str | None) -> None:
         self.store = store
         self._native = native
+        self._comm = comm
         self._txn = txn
 
     @property
@@ -326,6 +335,91 @@ class ArrayJob:
         own = None if attrs is None else dict(attrs)
         return JobMesh(self._native.create_mesh(str(name), parts, own, wrong))
 
+    def partition(
+        self,
+        edges: str | tuple[Any, Any],
+        vector: ArrayLike | str | os.PathLike[str],
+        *,
+        nodes: int | None = None,
+        base: int = 0,
+        history: bool = True,
+        method: Literal["direct", "ring"] = "direct",
+    ) -> Partition:
+        """This rank's part of an unstructured mesh: own nodes, ghosts, edges with an end of its own.
+
+        `edges` is the name of a mesh of the store (its edges, else those of its faces or volumes), or a pair:
+        two variables of an import, or two arrays, of which each rank gives its contiguous share. `vector`
+        says which rank a node belongs to: an array of all nodes, equal on all ranks, or each rank's
+        contiguous share of it; a METIS file; "block"; or, for a mesh, "hilbert". `base` is the number of the
+        first node in the edges.
+
+        With `history` a partition that an earlier run kept is used, before edges are read, and one that is
+        computed is kept: written by a thread, and declared by the next flush. ``part.source`` says which it
+        was; files that could not be used are in ``part.ignored``. `method` "ring" is the paper's. Invalid,
+        with rank, position and value, for a vector or an edge that names what is not there.
+        """
+        import os
+
+        import numpy as np
+
+        given: tuple[Any, Any, Any] = (None, None, None)
+        how: tuple[str, Any, Any] = ("block", None, None)
+        mesh, wrong = None, None
+        try:
+            given, mesh = self._edges_of(edges)
+            if isinstance(vector, str) and vector in ("block", "hilbert"):
+                how = (vector, None, None)
+            elif isinstance(vector, (str, os.PathLike)):
+                how = ("file", None, os.path.abspath(os.fspath(vector)))
+            else:
+                ranks = np.asarray(vector)
+                if ranks.ndim != 1 or (ranks.size and ranks.dtype.kind not in "iu"):
+                    raise Invalid(
+                        f"a vector of dtype {ranks.dtype} and shape {ranks.shape}",
+                        "give a rank for each node",
+                        "argument",
+                    )
+                how = ("replicated", np.ascontiguousarray(ranks, "i8"), None)
+        except Exception as error:  # told to the ranks that are in the call already
+            wrong = error
+        if how[0] == "replicated" and self._shared(how[1], nodes, mesh):
+            how = ("shares", how[1], None)
+        native = self._native.partition(given, how, nodes, base, history, str(method), wrong)
+        return Partition(native)
+
+    def _edges_of(self, edges: Any) -> tuple[tuple[Any, Any, Any], JobMesh | None]:
+        import numpy as np
+
+        if isinstance(edges, str):
+            mesh = self.mesh(edges)
+            return (None, None, mesh._native), mesh
+        first, second = edges
+        if isinstance(first, ImportedVariable) and isinstance(second, ImportedVariable):
+            if first._owner is not second._owner:
+                raise Invalid("edges of two imports", "import both ends from one file", "argument")
+            return (None, (first._owner._native, first.name, second.name), None), None
+        rows = []
+        for ends in (first, second):
+            row = np.asarray(ends)
+            if row.ndim != 1 or (row.size and row.dtype.kind not in "iu"):
+                raise Invalid(
+                    f"edges of dtype {row.dtype} and shape {row.shape}",
+                    "give two rows of node numbers",
+                    "argument",
+                )
+            rows.append(np.ascontiguousarray(row, "i8"))
+        return ((rows[0], rows[1]), None, None), None
+
+    def _shared(self, ranks: Any, nodes: int | None, mesh: JobMesh | None) -> bool:
+        """Whether ranks have given shares of a vector, and not all of it. Collective."""
+        if self.size == 1:
+            return False
+        total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
+        lengths = self._comm.allgather((len(ranks), hash(ranks.tobytes())))
+        if total is not None:
+            return not all(length == total for length, _ in lengths)
+        return any(one != lengths[0] for one in lengths)
+
     def mesh(self, name: str) -> JobMesh:
         """A mesh that the store keeps, opened by all ranks. NotFound where there is none of the name."""
         return JobMesh(self._native.mesh(str(name)))
@@ -377,7 +471,7 @@ def open_job(
 ) -> ArrayJob:
     """Opens a job; see ``Store.arrays``."""
     native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, txn)
-    return ArrayJob(store, native, txn)
+    return ArrayJob(store, native, comm, txn)
 
 
 def _step(step: Any) -> int:

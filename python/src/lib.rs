@@ -53,7 +53,8 @@ mod native {
 
     #[pymodule_export]
     use super::arrays::{
-        PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, array_table, histories, meshes, open_arrays,
+        PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, PyPartition, array_table, histories, meshes,
+        open_arrays,
     };
     #[pymodule_export]
     use super::catalog::{

@@ -84,7 +84,7 @@ impl PyJobImport {
         PyJobImport { import: Mutex::new(Some(import)) }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&JobImport) -> Result<T>) -> Result<T> {
+    pub fn with<T>(&self, act: impl FnOnce(&JobImport) -> Result<T>) -> Result<T> {
         let import = self.import.lock().unwrap_or_else(PoisonError::into_inner);
         act(import.as_ref().ok_or_else(|| Error::invalid("the import is closed"))?)
     }
@@ -133,7 +133,7 @@ pub struct OwnedMesh {
 }
 
 /// The elements of a dense array of 8 bytes each.
-fn words<T>(array: &Strided<'_>, word: impl Fn([u8; 8]) -> T) -> Vec<T> {
+pub fn words<T>(array: &Strided<'_>, word: impl Fn([u8; 8]) -> T) -> Vec<T> {
     let (bytes, strides, shape) = (array.bytes(), &array.strides, &array.shape);
     let total: u64 = shape.iter().product();
     let place = |mut n: u64| {
@@ -208,7 +208,7 @@ impl PyJobMesh {
         PyJobMesh { mesh: Mutex::new(Some(mesh)) }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&JobMesh) -> Result<T>) -> Result<T> {
+    pub fn with<T>(&self, act: impl FnOnce(&JobMesh) -> Result<T>) -> Result<T> {
         let mesh = self.mesh.lock().unwrap_or_else(PoisonError::into_inner);
         act(mesh.as_ref().ok_or_else(|| Error::invalid("the mesh is closed"))?)
     }

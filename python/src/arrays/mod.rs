@@ -4,6 +4,7 @@
 
 mod files;
 mod group;
+mod partition;
 
 use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions};
 use fieldstone::catalog::{MeshLocation, StorageOrder};
@@ -15,6 +16,7 @@ use pyo3::types::PyDict;
 
 pub use files::{PyJobImport, PyJobMesh, array_table, histories, meshes};
 pub use group::PyArrayGroup;
+pub use partition::PyPartition;
 
 use crate::catalog::values;
 use crate::comm::comm_from_python;
@@ -46,6 +48,12 @@ fn local<T>(py: Python<'_>, found: PyResult<T>) -> Result<T> {
 #[pyclass(frozen, name = "_ArrayJob", module = "fieldstone._native")]
 pub struct PyArrayJob {
     job: ArrayJob,
+}
+
+impl PyArrayJob {
+    fn job(&self) -> &ArrayJob {
+        &self.job
+    }
 }
 
 /// Opens a job of a store. `comm` is mpi4py's communicator, or None for this process alone.

@@ -20,6 +20,11 @@ pub struct PyView {
 }
 
 impl PyView {
+    /// A view and how it is shown.
+    pub fn of(view: View, text: String) -> PyView {
+        PyView { view, text }
+    }
+
     /// The view.
     pub fn view(&self) -> &View {
         &self.view

@@ -244,27 +244,9 @@ impl ArrayGroup {
     /// Collective: as [`read`](Self::read), into new dense memory in C order and this machine's byte order.
     pub fn read_dense(&self, name: &str, step: i64, view: Option<&View>) -> Result<Vec<u8>> {
         let request = self.begin_read(name, step, view)?;
-        let dtype = request.dtype().to_native();
-        let shape = request.local_shape().to_vec();
-        let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, len| bytes.checked_mul(*len));
-        let room = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let room = room.ok_or_else(|| Code::OutOfMemory.error("not enough memory for this rank's part"));
-        let mut out = Vec::new();
-        let memory = room.and_then(|room| {
-            out.try_reserve_exact(room).map_err(|_| Code::OutOfMemory.error("not enough memory"))?;
-            out.resize(room, 0);
-            Ok(())
-        });
-        let strides = dense_strides(dtype, &shape);
-        let memory = memory.map(|()| MemoryMut {
-            bytes: &mut out,
-            dtype,
-            shape: &shape,
-            strides: &strides,
-            origin: 0,
-        });
-        self.read(&request, memory)?;
-        Ok(out)
+        dense(request.dtype().to_native(), request.local_shape(), |memory| {
+            self.read(&request, memory).map(drop)
+        })
     }
 
     /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
@@ -304,6 +286,26 @@ impl ArrayGroup {
         let found = self.job.team.broadcast("steps", 0, found)?;
         Ok(found.as_chunks().0.iter().map(|step| i64::from_le_bytes(*step)).collect())
     }
+}
+
+/// New dense memory in C order and this machine's byte order, filled by a collective read.
+pub(super) fn dense(
+    dtype: DType,
+    shape: &[u64],
+    read: impl FnOnce(Result<MemoryMut<'_>>) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, len| bytes.checked_mul(*len));
+    let room = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let mut out = Vec::new();
+    let memory = room.is_some_and(|room| out.try_reserve_exact(room).is_ok());
+    let strides = dense_strides(dtype, shape);
+    if !memory {
+        read(Err(Code::OutOfMemory.error("not enough memory for this rank's part")))?;
+        return Err(Error::internal("a failed read went on"));
+    }
+    out.resize(room.unwrap_or(0), 0);
+    read(Ok(MemoryMut { bytes: &mut out, dtype, shape, strides: &strides, origin: 0 }))?;
+    Ok(out)
 }
 
 /// Steps at which all of these variables of a run have whole fields.

@@ -8,8 +8,8 @@ use fieldstone_array::distributed::group::MemoryMut;
 use fieldstone_array::distributed::import::{Import, ImportedArray};
 use fieldstone_array::distributed::plan::{MoveReport, Settings};
 use fieldstone_array::distributed::view::{LocalView, View};
-use fieldstone_core::dtype::DType;
 use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
 use fieldstone_format::catalog::ImportedVariable;
 
 use super::job::{ArrayJob, JobInner};
@@ -18,8 +18,8 @@ use super::report::Phase;
 /// A file from outside that all ranks have open.
 #[derive(Debug)]
 pub struct JobImport {
-    job: Arc<JobInner>,
-    import: Import,
+    pub(super) job: Arc<JobInner>,
+    pub(super) import: Import,
 }
 
 /// A read of a file's variable that all ranks have begun.

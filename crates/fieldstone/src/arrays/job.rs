@@ -15,12 +15,15 @@ use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, BasicPattern, Record, RunName};
+use fieldstone_format::catalog::{
+    ArrayGroup as GroupRecord, ArrayLayout, BasicPattern, HistoryDecl, Record, RunName,
+};
 use fieldstone_format::netcdf::paths;
 use fieldstone_store::api::{ArchiveOptions, StoredArraySpec, Value};
 
 use super::group::ArrayGroup;
 use super::level;
+use super::partitions::PendingHistory;
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use super::spec::{self, GroupOptions, LevelChoice};
@@ -90,6 +93,8 @@ pub(super) struct JobInner {
     folder: Option<(PathBuf, String)>,
     writable: bool,
     state: Mutex<JobState>,
+    /// Partitions that threads write.
+    pending: Mutex<Vec<PendingHistory>>,
 }
 
 /// A job: the ranks of a communicator, which write and read groups of one run. Clones are the same job.
@@ -128,8 +133,17 @@ impl ArrayJob {
         let folder = (!folder.is_empty()).then(|| (PathBuf::from(folder), within));
         let run = RunName { project: options.project.clone(), name };
         let (options, writable) = (options.clone(), writes == "w");
-        let inner =
-            JobInner { store: store.clone(), team, run, options, folder, writable, state: Mutex::default() };
+        let pending = Mutex::default();
+        let inner = JobInner {
+            pending,
+            store: store.clone(),
+            team,
+            run,
+            options,
+            folder,
+            writable,
+            state: Mutex::default(),
+        };
         if inner.team.rank() == 0 {
             inner.state().report.connections = 1;
         }
@@ -266,6 +280,17 @@ impl JobState {
 impl JobInner {
     pub fn state(&self) -> MutexGuard<'_, JobState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Partitions that threads write, until the next flush.
+    pub fn pending(&self) -> MutexGuard<'_, Vec<PendingHistory>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What no other job's files are called.
+    pub fn attempt(&self) -> Result<&str> {
+        let (_, within) = self.folder()?;
+        Ok(within.rsplit('/').next().unwrap_or(within))
     }
 
     pub fn env(&self) -> &Env {
@@ -473,12 +498,13 @@ impl JobInner {
             Ok(durable)
         });
         let outcome = prepared.and_then(|durable| {
-            if durable.is_empty() && self.writable.eq(&false) {
+            let histories = self.timed(state, Phase::Sync, |_| self.finish_histories())?;
+            if !self.writable {
                 return Ok(());
             }
             self.timed(state, Phase::Commit, |state| {
                 let committed = match self.team.rank() {
-                    0 => self.commit(state, &durable),
+                    0 => self.commit(state, &durable, histories),
                     _ => Ok(()),
                 };
                 self.team.agree("flush", committed)
@@ -498,8 +524,23 @@ impl JobInner {
     }
 
     /// On rank 0: gives the store what was made durable, and flushes it.
-    fn commit(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
-        let taken = self.archive(state, durable);
+    fn commit(
+        &self,
+        state: &mut JobState,
+        durable: &[(usize, Vec<DurableArray>)],
+        histories: Vec<HistoryDecl>,
+    ) -> Result<()> {
+        let taken = self.archive(state, durable).and_then(|()| {
+            // One that another job has kept meanwhile stands.
+            let catalog = self.store.catalog();
+            let known = if histories.is_empty() {
+                Vec::new()
+            } else {
+                catalog.histories(self.options.transaction)?
+            };
+            let fresh = histories.into_iter().filter(|own| !known.iter().any(|other| other.path == own.path));
+            catalog.create_histories(fresh.collect(), self.options.transaction)
+        });
         if let Err(error) = taken {
             // What was taken of this flush names files that are about to go.
             self.store.discard(self.options.transaction)?;

@@ -3,7 +3,7 @@
 //! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; its flush is one commit by rank 0;
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
-//! * `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
+//! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
 //! * `level`: which level of file organisation pays;
 //! * `source`: where what was flushed stands; `logged`: arrays in the store's logs, read as a file.
 //!
@@ -37,6 +37,7 @@ mod job;
 mod level;
 mod logged;
 mod meshes;
+mod partitions;
 mod report;
 mod source;
 mod spec;
@@ -44,11 +45,13 @@ mod spec;
 pub use attributes::netcdf_attrs;
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, dense_strides};
 pub use fieldstone_array::distributed::mesh::{EdgeShare, MeshArray, MeshContent, MeshCoordinate, MeshRows};
+pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, PartitionSource};
 pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};
 pub use group::{ArrayGroup, ReadRequest};
 pub use imports::{FileRead, JobImport};
 pub use job::{ArrayJob, JobOptions};
 pub use meshes::JobMesh;
+pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};

@@ -1,0 +1,385 @@
+//! Parts of unstructured meshes for the ranks of a job, found again in what earlier runs kept.
+//!
+//! A partition is looked for before edges are read: finished parts of the same vector and number of ranks, else edges by
+//! node, which serve any. What was computed is written by a thread while the run goes on, and declared by the next flush.
+//!
+//! Edges have a name by which what was kept of them is found: a mesh its checksum, a file from outside its path, size and
+//! time, arrays the checksum of their content.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use fieldstone_array::distributed::buffer::{BufferMut, Element};
+use fieldstone_array::distributed::group::MemoryMut;
+use fieldstone_array::distributed::mesh::MeshArray;
+use fieldstone_array::distributed::partition::checksum::ContentSum;
+use fieldstone_array::distributed::partition::history::{HistoryWriter, read_edges, read_parts};
+use fieldstone_array::distributed::partition::source::EdgeArrays;
+use fieldstone_array::distributed::partition::vector::{NodeRanks, RankNumbers, Vector};
+use fieldstone_array::distributed::partition::{
+    Coordinates, Partition, PartitionMethod, PartitionSettings, mesh_checksum, partition,
+};
+use fieldstone_core::dtype::DType;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{HistoryContent, HistoryDecl, RankSizes};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::group::dense;
+use super::imports::JobImport;
+use super::job::{ArrayJob, JobInner};
+use super::meshes::JobMesh;
+
+/// The folder of kept partitions within a store's.
+const FOLDER: &str = "histories";
+
+/// Where the edges come from.
+#[derive(Debug, Clone, Copy)]
+pub enum MeshEdges<'a> {
+    /// Both ends of each edge of this rank's contiguous share.
+    Arrays(&'a [i64], &'a [i64]),
+    /// Two variables of an import: first and second ends. Each rank reads its share of a balanced cut.
+    Import(&'a JobImport, &'a str, &'a str),
+    /// A mesh of the store: its edges, else those of its faces or volumes.
+    Mesh(&'a JobMesh),
+}
+
+/// Which rank a node belongs to.
+#[derive(Debug, Clone)]
+pub enum MeshVector<'a> {
+    /// The rank of every node, equal on all ranks.
+    Replicated(&'a [i64]),
+    /// The ranks of this rank's contiguous share of the nodes.
+    Shares(&'a [i64]),
+    /// Contiguous ranges of nodes.
+    Block,
+    /// Equal shares along a Hilbert curve through the nodes of a mesh.
+    Hilbert,
+    /// A file of METIS: a line for each node with the rank's number.
+    File(PathBuf),
+}
+
+/// How a partition is made; equal on all ranks.
+#[derive(Debug, Clone)]
+pub struct PartitionOptions {
+    /// How many nodes there are; as many as the vector has, or the mesh, where absent.
+    pub nodes: Option<u64>,
+    /// The number of the first node: 0 or 1.
+    pub base: u64,
+    /// Whether what earlier runs kept is used, and this one is kept.
+    pub history: bool,
+    /// How edges come to the ranks of their ends.
+    pub method: PartitionMethod,
+}
+
+impl Default for PartitionOptions {
+    fn default() -> PartitionOptions {
+        PartitionOptions { nodes: None, base: 0, history: true, method: PartitionMethod::Direct }
+    }
+}
+
+/// One rank's part of a mesh.
+#[derive(Debug)]
+pub struct JobPartition {
+    job: Arc<JobInner>,
+    part: Arc<Partition>,
+    ignored: Vec<String>,
+}
+
+impl Deref for JobPartition {
+    type Target = Partition;
+
+    fn deref(&self) -> &Partition {
+        &self.part
+    }
+}
+
+impl JobPartition {
+    /// What was kept and not used: files with the reason.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// Collective: gives ghosts their owners' values, in arrays at the nodes. A rank that failed before passes its error.
+    ///
+    /// Errors: `Invalid` for an array of another length; `Conflict` where ranks give arrays of other sizes.
+    pub fn update(&self, arrays: Result<Vec<MemoryMut<'_>>>) -> Result<()> {
+        let buffers = arrays.and_then(|arrays| arrays.into_iter().map(memory).collect::<Result<Vec<_>>>());
+        let mut buffers = self.job.team.agree("update", buffers)?;
+        self.part.update(&self.job.team, &mut buffers, self.job.options.buffer as u64)
+    }
+}
+
+fn memory(memory: MemoryMut<'_>) -> Result<BufferMut<'_>> {
+    let element = Element::of(memory.dtype, memory.dtype.byte_order())?;
+    BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
+}
+
+/// A file that a thread writes, and what the catalog is to say of it once it is whole.
+#[derive(Debug)]
+pub(super) struct PendingHistory {
+    writer: Arc<HistoryWriter>,
+    thread: JoinHandle<Result<u64>>,
+    decl: HistoryDecl,
+}
+
+/// The edges of this rank.
+struct OwnEdges {
+    first: Vec<i64>,
+    second: Vec<i64>,
+}
+
+impl ArrayJob {
+    /// Collective: this rank's part of a mesh: the nodes that `vector` gives it, ghosts, edges with an end of its own. A rank
+    /// that failed before passes its error.
+    ///
+    /// Errors: `Invalid` with rank, position and value for a vector or an edge that names what is not there; `Conflict`
+    /// where ranks say otherwise.
+    pub fn partition(
+        &self,
+        given: Result<(MeshEdges<'_>, MeshVector<'_>)>,
+        options: &PartitionOptions,
+    ) -> Result<JobPartition> {
+        let job = self.inner.clone();
+        let (edges, vector) = job.team.agree("partition", given)?;
+        let PartitionOptions { base, history, method, .. } = *options;
+        let nodes = options.nodes.or_else(|| match &edges {
+            MeshEdges::Mesh(mesh) => Some(mesh.counts()[0]),
+            _ => None,
+        });
+        let coordinates = match (&vector, &edges) {
+            (MeshVector::Hilbert, MeshEdges::Mesh(mesh)) => Ok(coordinates(mesh)?),
+            (MeshVector::Hilbert, _) => Err(Code::Option
+                .error("a Hilbert curve needs the coordinates of the nodes")
+                .with_hint("give the name of a mesh, or another vector")),
+            _ => Ok(Vec::new()),
+        };
+        let coordinates = job.team.agree("partition", coordinates)?;
+        let columns: Vec<&[f64]> = coordinates.iter().map(Vec::as_slice).collect();
+        let given = match &vector {
+            MeshVector::Replicated(ranks) => Vector::Replicated(RankNumbers::I64(ranks)),
+            MeshVector::Shares(ranks) => Vector::Shares(RankNumbers::I64(ranks)),
+            MeshVector::Block => Vector::Block,
+            MeshVector::Hilbert => Vector::Hilbert(Coordinates::Arrays(&columns)),
+            MeshVector::File(path) => Vector::File(path),
+        };
+        let ranks = NodeRanks::new(&job.team, &given, nodes)?;
+        let mut own = None;
+        let name = match &edges {
+            MeshEdges::Mesh(mesh) => hex(&mesh.checksum()),
+            MeshEdges::Import(import, first, second) => import.identity(first, second, base),
+            MeshEdges::Arrays(..) => {
+                let read = read(&edges)?;
+                let mut arrays = EdgeArrays { first: &read.first, second: &read.second };
+                let sum = mesh_checksum(&job.team, &mut arrays, ranks.nodes(), base)?;
+                own = Some(read);
+                sum.to_string()
+            }
+        };
+        let mut ignored = Vec::new();
+        let folder = job.store_folder().ok().map(|root| root.join(FOLDER));
+        let keeps = history && folder.is_some();
+        if let (true, Some(folder)) = (keeps, &folder) {
+            if let Some(part) = job.kept(&name, folder, &ranks, &mut ignored)? {
+                return Ok(JobPartition { job, part: Arc::new(part), ignored });
+            }
+        }
+        let own = match own {
+            Some(own) => own,
+            None => read(&edges)?,
+        };
+        let base = if matches!(edges, MeshEdges::Mesh(_)) { 0 } else { base };
+        let settings = PartitionSettings { base, method, buffer: job.options.buffer as u64 };
+        let mut arrays = EdgeArrays { first: &own.first, second: &own.second };
+        let part = Arc::new(partition(&job.team, &mut arrays, &ranks, &settings)?);
+        if keeps && job.writable().is_ok() {
+            job.keep(&name, &part)?;
+        }
+        Ok(JobPartition { job, part, ignored })
+    }
+}
+
+/// Collective: this rank's share of the edges.
+fn read(edges: &MeshEdges<'_>) -> Result<OwnEdges> {
+    let (first, second) = match edges {
+        MeshEdges::Arrays(first, second) => (first.to_vec(), second.to_vec()),
+        MeshEdges::Import(import, first, second) => (import.integers(first)?, import.integers(second)?),
+        MeshEdges::Mesh(mesh) => mesh.edges()?.ends.iter().map(|[first, second]| (*first, *second)).unzip(),
+    };
+    Ok(OwnEdges { first, second })
+}
+
+/// Collective: this rank's share of the coordinates of a mesh.
+fn coordinates(mesh: &JobMesh) -> Result<Vec<Vec<f64>>> {
+    let axes = [MeshArray::X, MeshArray::Y, MeshArray::Z];
+    let known = mesh.arrays();
+    let mut columns = Vec::new();
+    for axis in axes.into_iter().filter(|axis| known.contains(axis)) {
+        let begun = mesh.begin_read(axis, None)?;
+        let bytes =
+            dense(begun.dtype(), begun.local_shape(), |memory| mesh.read(axis, &begun, memory).map(drop))?;
+        columns.push(bytes.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word)).collect());
+    }
+    Ok(columns)
+}
+
+impl JobImport {
+    /// Collective: a variable of whole numbers, this rank's share.
+    fn integers(&self, name: &str) -> Result<Vec<i64>> {
+        let begun = self.begin_read(name, None)?;
+        let dtype = begun.dtype();
+        let whole = [DType::I4, DType::I8].contains(&dtype) && begun.local_shape().len() == 1;
+        let checked = match whole {
+            true => Ok(()),
+            false => Err(Code::Dtype
+                .error(format!("variable `{name}` is no row of whole numbers of 4 or 8 bytes"))
+                .with_hint("edges are two rows of node numbers")),
+        };
+        self.job.team.agree("partition", checked)?;
+        let bytes = dense(dtype, begun.local_shape(), |memory| self.read(&begun, memory).map(drop))?;
+        Ok(match dtype.size() {
+            4 => bytes.as_chunks().0.iter().map(|word| i64::from(i32::from_ne_bytes(*word))).collect(),
+            _ => bytes.as_chunks().0.iter().map(|word| i64::from_ne_bytes(*word)).collect(),
+        })
+    }
+
+    /// The name by which what is kept of two variables is found: file, size, time, and where they lie.
+    fn identity(&self, first: &str, second: &str, base: u64) -> String {
+        let mut decl = self.import.describe("", None);
+        decl.variables.retain(|variable| variable.name == first || variable.name == second);
+        let text = format!("{decl:?} {first} {second} {base}");
+        format!("{:032x}", xxh3_128(text.as_bytes()))
+    }
+}
+
+impl JobInner {
+    /// Collective: a partition that an earlier run kept. One that cannot be used is named with the reason.
+    fn kept(
+        &self,
+        name: &str,
+        folder: &std::path::Path,
+        ranks: &NodeRanks<'_>,
+        ignored: &mut Vec<String>,
+    ) -> Result<Option<Partition>> {
+        let (parts, edges) = (parts_file(name, ranks.sum(), self.team.size()), edges_file(name));
+        let known = match self.team.rank() {
+            0 => self.store.catalog().histories(self.options.transaction).map(|all| {
+                let sum = |file: &str| {
+                    let path = format!("{FOLDER}/{file}");
+                    let found = all.iter().find(|decl| decl.path == path);
+                    found.map_or(String::new(), |decl| hex(&decl.mesh))
+                };
+                format!("{} {}", sum(&parts), sum(&edges)).into_bytes()
+            }),
+            _ => Ok(Vec::new()),
+        };
+        let known = self.team.broadcast("partition", 0, known)?;
+        let known = String::from_utf8_lossy(&known).into_owned();
+        let mut sums = known.split(' ').map(ContentSum::parse);
+        if let Some(mesh) = sums.next().flatten() {
+            let path = folder.join(&parts);
+            match read_parts(&self.team, &path, mesh, ranks.sum()) {
+                Ok(part) => return Ok(Some(part)),
+                Err(error) => note(ignored, &path, &error),
+            }
+        }
+        if let Some(mesh) = sums.next().flatten() {
+            let path = folder.join(&edges);
+            match read_edges(&self.team, &path, mesh, ranks, self.options.buffer as u64) {
+                Ok(part) => return Ok(Some(part)),
+                Err(error) => note(ignored, &path, &error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Collective: has threads write what was computed; the next flush declares it.
+    fn keep(&self, name: &str, part: &Arc<Partition>) -> Result<()> {
+        let folder = self.store_folder()?.join(FOLDER);
+        let disk = self.env().disk.clone();
+        let made = match self.team.rank() {
+            0 => disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e)),
+            _ => Ok(()),
+        };
+        self.team.agree("partition", made)?;
+        let sizes = RankSizes {
+            nodes: part.owned() as u64,
+            ghosts: (part.nodes().len() - part.owned()) as u64,
+            edges: part.edges().len() as u64,
+        };
+        let own = [sizes.nodes, sizes.ghosts, sizes.edges];
+        let own = own.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let all = self.team.gather("partition", 0, Ok(own))?;
+        let word = |bytes: &[u8], n: usize| {
+            bytes.get(8 * n..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        let ranks: Vec<RankSizes> = all
+            .iter()
+            .map(|bytes| RankSizes { nodes: word(bytes, 0), ghosts: word(bytes, 1), edges: word(bytes, 2) })
+            .collect();
+        let key = part.key();
+        let vector = key.vector.0.to_be_bytes().to_vec();
+        let files = [
+            (parts_file(name, key.vector, self.team.size()), HistoryContent::Parts { vector, ranks }),
+            (edges_file(name), HistoryContent::Edges),
+        ];
+        for (file, content) in files {
+            let (path, attempt) = (folder.join(&file), self.attempt()?);
+            let temporary = folder.join(format!("{file}.{attempt}.part"));
+            let begin = match content {
+                HistoryContent::Edges => HistoryWriter::edges,
+                HistoryContent::Parts { .. } => HistoryWriter::parts,
+            };
+            let writer = Arc::new(begin(&self.team, &*disk, (&path, &temporary), part)?);
+            let (thread_disk, thread_writer) = (disk.clone(), writer.clone());
+            let thread = std::thread::spawn(move || thread_writer.write(&*thread_disk));
+            let decl = HistoryDecl {
+                path: format!("{FOLDER}/{file}"),
+                mesh: key.mesh.0.to_be_bytes().to_vec(),
+                nodes: key.nodes,
+                edges: key.edges,
+                content,
+            };
+            self.pending().push(PendingHistory { writer, thread, decl });
+        }
+        Ok(())
+    }
+
+    /// Collective: waits for files that threads write, and gives them their names. Gives what the catalog is to say of them;
+    /// one that failed is dropped: a partition can be made again.
+    pub(super) fn finish_histories(&self) -> Result<Vec<HistoryDecl>> {
+        let pending = std::mem::take(&mut *self.pending());
+        let mut whole = Vec::new();
+        for PendingHistory { writer, thread, decl } in pending {
+            let written =
+                thread.join().unwrap_or_else(|_| Err(Error::internal("the writer of a history panicked")));
+            let writer = Arc::into_inner(writer);
+            let writer =
+                writer.ok_or_else(|| Error::internal("a thread holds a history that it has written"));
+            let writer = self.team.agree("flush", writer)?;
+            match writer.finish(&self.team, &*self.env().disk, written) {
+                Ok(()) => whole.push(decl),
+                Err(error) => tracing::warn!(path = decl.path, %error, "a partition is not kept"),
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn note(ignored: &mut Vec<String>, path: &std::path::Path, error: &Error) {
+    tracing::warn!(path = %path.display(), %error, "a kept partition is not used");
+    ignored.push(error.message().to_owned());
+}
+
+fn parts_file(name: &str, vector: ContentSum, ranks: usize) -> String {
+    format!("{name}-{vector}-{ranks}.parts")
+}
+
+fn edges_file(name: &str) -> String {
+    format!("{name}.edges")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
