@@ -140,7 +140,7 @@ class Partition:
 
     @property
     def source(self) -> str:
-        """"computed", "edges" (from edges that an earlier run kept) or "parts" (finished parts)."""
+        """ "computed", "edges" (from edges that an earlier run kept) or "parts" (finished parts)."""
         return self._native.source
 
     @property
@@ -165,9 +165,8 @@ class Partition:
         self._native.update(list(arrays))
 
     def __repr__(self) -> str:
-        ghosts = len(self.nodes) - self.owned
-        return f"<fieldstone.Partition {self.source}: {self.owned} nodes, {ghosts} ghosts, {len(self.edges)}
-        edges>"
+        ghosts, edges = len(self.nodes) - self.owned, len(self.edges)
+        return f"<fieldstone.Partition {self.source}: {self.owned} nodes, {ghosts} ghosts, {edges} edges>"
 
 
 class Mesh(NamedTuple):

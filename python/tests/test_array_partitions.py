@@ -1,4 +1,4 @@
-"""Partitions of meshes by ranks under mpiexec: equal brute force, found again, and restarted on other ranks."""
+"""Partitions of meshes by ranks under mpiexec: equal to brute force, found again, restarted on others."""
 
 from __future__ import annotations
 
@@ -73,13 +73,12 @@ with store.arrays("r", comm=comm) as job:
     other = job.partition((imp["a"], imp["b"]), vector)
     assert other.source == "edges", other.source
     check(other, vector)
+    a, b = mine(edges[0]), mine(edges[1])
     for wrong, words in [
-        (lambda: job.partition((mine(edges[0]) + NODES * (comm.rank == 1), mine(edges[1])), vector, history=False),
-         "rank 1"),
-        (lambda: job.partition((mine(edges[0]), mine(edges[1])), np.where(np.arange(NODES) == 7, 99, vector)),
-         "node 7 is 99"),
-        (lambda: job.partition((mine(edges[0]), mine(edges[1])), "hilbert", nodes=NODES), "Hilbert"),
-        (lambda: job.partition((mine(edges[0]), 3 if comm.rank == 2 else mine(edges[1])), vector), "rank 2"),
+        (lambda: job.partition((a + NODES * (comm.rank == 1), b), vector, history=False), "rank 1"),
+        (lambda: job.partition((a, b), np.where(np.arange(NODES) == 7, 99, vector)), "node 7 is 99"),
+        (lambda: job.partition((a, b), "hilbert", nodes=NODES), "Hilbert"),
+        (lambda: job.partition((a, 3 if comm.rank == 2 else b), vector), "rank 2"),
     ]:
         try:
             wrong()
