@@ -300,3 +300,107 @@ fn a_failure_at_any_step_reaches_all_and_leaves_no_file_half_written() {
         assert!(disk.stat(Path::new(path)).is_err(), "{path} is gone");
     }
 }
+
+/// Reads files of narrow numbers by `spec/partition-history.md` alone.
+struct SpecReader(Vec<u8>);
+
+impl SpecReader {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+    fn u64(&self, at: usize) -> usize {
+        u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap()) as usize
+    }
+    fn u128(&self, at: usize) -> u128 {
+        u128::from_le_bytes(self.0[at..at + 16].try_into().unwrap())
+    }
+    fn list(&self, at: &mut usize, count: usize) -> Vec<u32> {
+        let list = (0..count).map(|n| self.u32(*at + 4 * n)).collect();
+        *at += 4 * count;
+        list
+    }
+    /// Checks the header; gives how many entries there are.
+    fn header(&self, magic: &[u8; 4], mesh: &Mesh, sums: [u128; 2]) -> usize {
+        assert_eq!((&self.0[..4], &self.0[4..8]), (&magic[..], &[1, 0, 4, 4][..]));
+        assert_eq!([self.u128(8), self.u128(24)], sums);
+        assert_eq!((self.u64(40), self.u64(48)), (mesh.nodes as usize, mesh.first.len()));
+        assert_eq!((self.u32(56), self.u32(60), self.u64(72)), (mesh.ranks as u32, 0, self.0.len()));
+        assert!(self.0[80..124].iter().all(|byte| *byte == 0));
+        assert_eq!(self.u32(124), crc32c::crc32c(&self.0[..124]));
+        self.u64(64)
+    }
+    /// Checks an entry and its data of `length` bytes; gives where they begin.
+    fn entry(&self, number: usize, length: usize) -> usize {
+        let at = 128 + 48 * number;
+        let sum = crc32c::crc32c(&(number as u64).to_le_bytes());
+        assert_eq!(self.u32(at + 44), crc32c::crc32c_append(sum, &self.0[at..at + 44]));
+        let begin = self.u64(at);
+        assert_eq!(self.u32(at + 40), crc32c::crc32c(&self.0[begin..begin + length]));
+        begin
+    }
+}
+
+#[test]
+fn the_files_are_as_the_specification_says() {
+    let (mesh, disk) = (star(), SimWorld::memory().disk);
+    on_ranks(2, &disk, |team| {
+        let part = computed(team, &mesh)?;
+        keep(team, &disk, &part)
+    });
+    let hash = |words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        xxhash_rust::xxh3::xxh3_128(&bytes)
+    };
+    let (nodes, count) = (mesh.nodes, mesh.first.len());
+    let edges = (0..count).map(|n| hash(&[n as u64, mesh.first[n] as u64, mesh.second[n] as u64]));
+    let mesh_sum = edges.fold(hash(&[u64::MAX, nodes, count as u64]), u128::wrapping_add);
+    let ranks = mesh.vector.iter().enumerate().map(|(node, rank)| hash(&[node as u64, *rank as u64]));
+    let vector_sum = ranks.fold(hash(&[u64::MAX, nodes, 2]), u128::wrapping_add);
+
+    let file = SpecReader(contents(&disk, PARTS.0));
+    assert_eq!(file.header(b"FSPP", &mesh, [mesh_sum, vector_sum]), 2);
+    for rank in 0..2 {
+        let at = 128 + 48 * rank;
+        let (o, g, m, f) = (file.u64(at + 8), file.u64(at + 16), file.u64(at + 24), file.u64(at + 32));
+        let mut at = file.entry(rank, 4 * (o + g) + 4 * g + 12 * m);
+        let wide = |list: Vec<u32>| list.into_iter().map(i64::from).collect();
+        let part = PartModel {
+            nodes: wide(file.list(&mut at, o + g)),
+            owned: o,
+            ghost_ranks: file.list(&mut at, g),
+            edges: wide(file.list(&mut at, m)),
+            owned_edges: f,
+            ends: file.list(&mut at, 2 * m).chunks(2).map(|ends| [ends[0], ends[1]]).collect(),
+        };
+        assert!(part == mesh.part(&mesh.vector, rank));
+    }
+
+    let file = SpecReader(contents(&disk, EDGES.0));
+    let blocks = file.header(b"FSPE", &mesh, [mesh_sum, 0]);
+    assert!(blocks > 3);
+    let mut found = Vec::new();
+    for block in 0..blocks {
+        let at = 128 + 48 * block;
+        let (r, n) = (file.u32(at + 8) as usize, file.u32(at + 12) as usize);
+        assert!(n <= 16_384 && file.u64(at + 32) == 0);
+        let mut begin = file.entry(block, 8 * r + 8 * n);
+        let (nodes, counts) = (file.list(&mut begin, r), file.list(&mut begin, r));
+        let (numbers, others) = (file.list(&mut begin, n), file.list(&mut begin, n));
+        assert_eq!((nodes[0] as usize, nodes[r - 1] as usize), (file.u64(at + 16), file.u64(at + 24)));
+        assert!(nodes.is_sorted_by(|a, b| a < b));
+        let rows = nodes.iter().zip(counts).flat_map(|(node, count)| vec![*node; count as usize]);
+        for ((node, number), other) in rows.zip(numbers).zip(others) {
+            let (is_second, other) = (other >> 31 == 1, other & (u32::MAX >> 1));
+            let ends = if is_second { (other, node) } else { (node, other) };
+            found.push((number, is_second, ends));
+        }
+    }
+    found.sort_unstable();
+    let mut expected = Vec::new();
+    for edge in 0..count {
+        let (first, second) = mesh.ends(edge);
+        let rows = if first == second { vec![false] } else { vec![false, true] };
+        expected.extend(rows.into_iter().map(|row| (edge as u32, row, (first as u32, second as u32))));
+    }
+    assert!(found == expected);
+}

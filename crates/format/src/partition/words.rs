@@ -74,10 +74,9 @@ pub fn words<W: Word>(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + Clon
 
 /// Appends numbers.
 pub fn put_words(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>, is_narrow: bool) {
-    for number in numbers {
-        match is_narrow {
-            true => out.extend_from_slice(&(number as u32).to_le_bytes()),
-            false => out.extend_from_slice(&number.to_le_bytes()),
-        }
+    let numbers = numbers.into_iter();
+    match is_narrow {
+        true => numbers.for_each(|number| out.extend_from_slice(&(number as u32).to_le_bytes())),
+        false => numbers.for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
     }
 }

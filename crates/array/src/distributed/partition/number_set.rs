@@ -6,24 +6,33 @@
 //!
 //! Invariants: numbers are below the limit; [`index`](NumberSet::index) counts from 0 in ascending order.
 
-/// A bit a number is taken where there are at most so many bits to a number that is expected: 6 bytes each.
+/// A bit a number is taken where there are at most so many bits to a number that is expected: 8 bytes each.
 const SPARSEST: u64 = 32;
 /// Below this many bits there is no need to be sparse.
 const SMALL: u64 = 1 << 15;
+/// Bits beyond which a list is taken in any case.
+const LARGEST: u64 = 1 << 40;
 
 /// Takes numbers in any order, each any number of times.
 #[derive(Debug)]
 pub(super) enum NumberCollector {
-    Bits(Vec<u64>),
+    Bits(Vec<BitWord>),
     /// The numbers, and at which length repeated ones are thrown out.
     List(Vec<u64>, usize),
+}
+
+/// 64 bits of a set, and how many there are before them: side by side, so that a look-up is one access to memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BitWord {
+    bits: u64,
+    before: u64,
 }
 
 impl NumberCollector {
     /// For numbers below `limit`, of which about `expected` will come.
     pub fn new(limit: u64, expected: u64) -> NumberCollector {
-        match limit <= expected.saturating_mul(SPARSEST).max(SMALL) && u32::try_from(limit).is_ok() {
-            true => NumberCollector::Bits(vec![0; limit.div_ceil(64) as usize]),
+        match limit <= expected.saturating_mul(SPARSEST).clamp(SMALL, LARGEST) {
+            true => NumberCollector::Bits(vec![BitWord::default(); limit.div_ceil(64) as usize]),
             false => NumberCollector::List(Vec::new(), 1 << 12),
         }
     }
@@ -32,7 +41,7 @@ impl NumberCollector {
     #[inline]
     pub fn insert(&mut self, number: u64) {
         match self {
-            NumberCollector::Bits(words) => words[(number >> 6) as usize] |= 1 << (number & 63),
+            NumberCollector::Bits(words) => words[(number >> 6) as usize].bits |= 1 << (number & 63),
             NumberCollector::List(list, compact_at) => {
                 list.push(number);
                 if list.len() >= *compact_at {
@@ -47,13 +56,13 @@ impl NumberCollector {
     /// The set of what came.
     pub fn finish(self) -> NumberSet {
         match self {
-            NumberCollector::Bits(words) => {
-                let (mut count, mut before) = (0u32, Vec::with_capacity(words.len()));
-                for word in &words {
-                    before.push(count);
-                    count += word.count_ones();
+            NumberCollector::Bits(mut words) => {
+                let mut count = 0;
+                for word in &mut words {
+                    word.before = count;
+                    count += u64::from(word.bits.count_ones());
                 }
-                NumberSet(Kind::Bits { words, before, count })
+                NumberSet(Kind::Bits(words, count as usize))
             }
             NumberCollector::List(mut list, _) => {
                 list.sort_unstable();
@@ -70,7 +79,8 @@ pub(super) struct NumberSet(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Bits { words: Vec<u64>, before: Vec<u32>, count: u32 },
+    /// Bits, and how many numbers there are.
+    Bits(Vec<BitWord>, usize),
     Range(std::ops::Range<u64>),
     List(Vec<u64>),
 }
@@ -84,7 +94,7 @@ impl NumberSet {
     /// How many there are.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kind::Bits { count, .. } => *count as usize,
+            Kind::Bits(_, count) => *count,
             Kind::Range(range) => range.end.saturating_sub(range.start) as usize,
             Kind::List(list) => list.len(),
         }
@@ -94,10 +104,10 @@ impl NumberSet {
     #[inline]
     pub fn index(&self, number: u64) -> Option<usize> {
         match &self.0 {
-            Kind::Bits { words, before, .. } => {
-                let (at, bit) = ((number >> 6) as usize, 1u64 << (number & 63));
-                let word = *words.get(at)?;
-                (word & bit != 0).then(|| before[at] as usize + (word & (bit - 1)).count_ones() as usize)
+            Kind::Bits(words, _) => {
+                let (word, bit) = (words.get((number >> 6) as usize)?, 1u64 << (number & 63));
+                let before = word.before as usize + (word.bits & (bit - 1)).count_ones() as usize;
+                (word.bits & bit != 0).then_some(before)
             }
             Kind::Range(range) => range.contains(&number).then(|| (number - range.start) as usize),
             Kind::List(list) => list.binary_search(&number).ok(),
@@ -108,8 +118,8 @@ impl NumberSet {
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         match &self.0 {
-            Kind::Bits { words, .. } => {
-                words.get((number >> 6) as usize).is_some_and(|word| word >> (number & 63) & 1 != 0)
+            Kind::Bits(words, _) => {
+                words.get((number >> 6) as usize).is_some_and(|word| word.bits >> (number & 63) & 1 != 0)
             }
             Kind::Range(range) => range.contains(&number),
             Kind::List(list) => list.binary_search(&number).is_ok(),
@@ -119,18 +129,15 @@ impl NumberSet {
     /// Whether a number between these two, both counted, is in the set.
     pub fn any_within(&self, first: u64, last: u64) -> bool {
         match &self.0 {
-            Kind::Bits { words, .. } => {
-                let (from, to) = ((first >> 6) as usize, (last >> 6) as usize);
-                (from..=to.min(words.len().saturating_sub(1))).any(|at| {
-                    let mut word = words.get(at).copied().unwrap_or(0);
-                    if at == from {
-                        word &= u64::MAX << (first & 63);
+            Kind::Bits(words, count) => {
+                // How many there are below a number.
+                let below = |number: u64| match words.get((number >> 6) as usize) {
+                    Some(word) => {
+                        word.before + u64::from((word.bits & ((1 << (number & 63)) - 1)).count_ones())
                     }
-                    if at == to {
-                        word &= u64::MAX >> (63 - (last & 63));
-                    }
-                    word != 0
-                })
+                    None => *count as u64,
+                };
+                below(first) < below(last.saturating_add(1))
             }
             Kind::Range(range) => first < range.end && last >= range.start && range.start < range.end,
             Kind::List(list) => list.get(list.partition_point(|n| *n < first)).is_some_and(|n| *n <= last),
@@ -140,12 +147,12 @@ impl NumberSet {
     /// The numbers, ascending.
     pub fn for_each(&self, mut act: impl FnMut(u64)) {
         match &self.0 {
-            Kind::Bits { words, .. } => {
+            Kind::Bits(words, _) => {
                 for (at, word) in words.iter().enumerate() {
-                    let mut word = *word;
-                    while word != 0 {
-                        act(at as u64 * 64 + u64::from(word.trailing_zeros()));
-                        word &= word - 1;
+                    let mut bits = word.bits;
+                    while bits != 0 {
+                        act(at as u64 * 64 + u64::from(bits.trailing_zeros()));
+                        bits &= bits - 1;
                     }
                 }
             }

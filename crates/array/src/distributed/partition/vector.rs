@@ -66,11 +66,11 @@ impl RankNumbers<'_> {
     /// The entries as ranks; `before` nodes come before the first.
     fn check(&self, before: u64, ranks: usize) -> Result<Vec<u32>> {
         fn each<N: CallerNumber>(list: &[N], before: u64, ranks: usize) -> Result<Vec<u32>> {
-            let check = |(at, entry): (usize, &N)| match u32::try_from(entry.number()) {
-                Ok(rank) if (rank as usize) < ranks => Ok(rank),
-                _ => Err(no_rank(before + at as u64, entry.number(), ranks)),
-            };
-            list.iter().enumerate().map(check).collect()
+            let wrong = |entry: &N| !(0..ranks as i64).contains(&entry.number());
+            match list.iter().position(wrong) {
+                Some(at) => Err(no_rank(before + at as u64, list[at].number(), ranks)),
+                None => Ok(list.iter().map(|entry| entry.number() as u32).collect()),
+            }
         }
         match self {
             RankNumbers::I32(list) => each(list, before, ranks),
@@ -185,8 +185,10 @@ impl<'a> NodeRanks<'a> {
                 let nodes = count(list.len() as u64);
                 let own = nodes.and_then(|_| list.check(0, ranks));
                 let hash = own.as_ref().map_err(Error::replicate).map(|own| {
-                    let hash =
-                        own.iter().fold(0u32, |sum, rank| crc32c::crc32c_append(sum, &rank.to_le_bytes()));
+                    let hash = own.chunks(1 << 12).fold(0, |sum, ranks| {
+                        let bytes: Vec<u8> = ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+                        crc32c::crc32c_append(sum, &bytes)
+                    });
                     vec![u64::from(hash), !u64::from(hash), own.len() as u64, !(own.len() as u64)]
                 });
                 let agreed = team.max(STEP, hash)?;

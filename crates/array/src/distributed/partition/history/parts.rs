@@ -109,10 +109,18 @@ impl Column<'_, '_> {
     }
 
     fn numbers(&mut self, count: usize, width: u64, into: &mut [i64]) -> Result<()> {
-        let mut into = into.iter_mut();
-        self.read(count, width as usize, |bytes| match width {
-            4 => into.by_ref().zip(words::<u32>(bytes)).for_each(|(into, number)| *into = number as i64),
-            _ => into.by_ref().zip(words::<u64>(bytes)).for_each(|(into, number)| *into = number as i64),
+        let mut at = 0;
+        self.read(count, width as usize, |bytes| {
+            let into = &mut into[at..][..bytes.len() / width as usize];
+            at += into.len();
+            match width {
+                4 => {
+                    into.iter_mut().zip(words::<u32>(bytes)).for_each(|(into, number)| *into = number as i64)
+                }
+                _ => {
+                    into.iter_mut().zip(words::<u64>(bytes)).for_each(|(into, number)| *into = number as i64)
+                }
+            }
         })
     }
 }

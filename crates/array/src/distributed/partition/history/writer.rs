@@ -19,7 +19,8 @@ use fieldstone_format::partition::{
 use super::super::{Partition, STEP};
 use super::PIECE;
 
-/// One rank's share in the writing of a file. See the module's text.
+/// One rank's share in the writing of a file. See the module's text. One that is not [finished](HistoryWriter::finish)
+/// leaves the temporary file behind.
 #[derive(Debug)]
 pub struct HistoryWriter {
     part: Arc<Partition>,
