@@ -13,8 +13,8 @@ use super::{Mesh, MeshArray, STEP};
 /// Bytes of rows that are read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Edges that are gathered before those that came twice are dropped.
-const SORTED: usize = 1 << 20;
+/// Edges that are gathered at least before those that came twice are dropped.
+const GATHERED: usize = 1 << 20;
 
 /// This rank's edges; those of lower ranks stand before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,19 +72,16 @@ impl Mesh {
     }
 
     fn derived(&self) -> Result<Vec<[i64; 2]>> {
-        let (mut ends, mut room) = (Vec::new(), SORTED);
-        let mut push = |a: i64, b: i64| {
-            if a != b {
-                ends.push([a.min(b), a.max(b)]);
-            }
-            // Before memory grows beyond twice of what stays.
-            if ends.len() >= room {
-                sort_once(&mut ends);
-                room = (2 * ends.len()).max(SORTED);
-            }
-        };
+        match u32::try_from(self.head.counts[0]) {
+            Ok(_) => self.derived_as::<u64>(),
+            Err(_) => self.derived_as::<u128>(),
+        }
+    }
+
+    fn derived_as<K: EdgeKey>(&self) -> Result<Vec<[i64; 2]>> {
+        let mut gathered = GatheredEdges::<K>::default();
         let faces = self.for_each_row(MeshArray::Faces, |_, row| {
-            (0..row.len()).for_each(|place| push(row[place], row[(place + 1) % row.len()]));
+            (0..row.len()).for_each(|place| gathered.push(row[place], row[(place + 1) % row.len()]));
             Ok(())
         });
         let volumes = faces.and_then(|()| {
@@ -94,32 +91,32 @@ impl Mesh {
                         .error(format!("volume {number} has {} nodes, which do not say its edges", row.len()))
                         .with_hint("make the mesh with edges"));
                 };
-                edges.iter().for_each(|[a, b]| push(row[*a], row[*b]));
+                edges.iter().for_each(|[a, b]| gathered.push(row[*a], row[*b]));
                 Ok(())
             })
         });
         self.team.agree(STEP, volumes)?;
-        sort_once(&mut ends);
+        let keys = gathered.finish();
         let (nodes, size) = (self.head.counts[0], self.team.size());
         // Ranks have nodes that follow one another.
         let begin = |rank: usize| (u128::from(nodes) * rank as u128 / size as u128) as i64;
         let mut parts = Vec::with_capacity(size);
         for rank in 0..size {
-            let from = ends.partition_point(|edge| edge[0] < begin(rank));
-            let to = ends.partition_point(|edge| edge[0] < begin(rank + 1));
-            parts.push(ends[from..to].iter().flatten().flat_map(|node| node.to_le_bytes()).collect());
+            let from = keys.partition_point(|key| key.ends()[0] < begin(rank));
+            let to = keys.partition_point(|key| key.ends()[0] < begin(rank + 1));
+            let mut part = Vec::with_capacity((to - from) * K::BYTES);
+            keys[from..to].iter().for_each(|key| key.put(&mut part));
+            parts.push(part);
         }
-        drop(ends);
+        drop(keys);
         let parts = self.team.alltoallv(STEP, Ok(parts))?;
-        let words = parts.iter().flat_map(|part| part.as_chunks::<16>().0);
-        let mut ends: Vec<[i64; 2]> = words
-            .map(|edge| {
-                let (nodes, _) = edge.as_chunks::<8>();
-                [i64::from_le_bytes(nodes[0]), i64::from_le_bytes(nodes[1])]
-            })
-            .collect();
-        sort_once(&mut ends);
-        Ok(ends)
+        let mut keys: Vec<K> =
+            parts.iter().flat_map(|part| part.chunks_exact(K::BYTES).map(K::read)).collect();
+        drop(parts);
+        // Each part is sorted, which this sort makes use of.
+        keys.sort();
+        keys.dedup();
+        Ok(keys.into_iter().map(K::ends).collect())
     }
 
     /// Calls `act` with the number and the nodes of each row of this rank's share of an array, which is empty where there
@@ -184,7 +181,127 @@ fn big_endian(bytes: &[u8]) -> i64 {
     }
 }
 
-fn sort_once(ends: &mut Vec<[i64; 2]>) {
-    ends.sort_unstable();
-    ends.dedup();
+/// An edge as a number: the lower node, then the higher one.
+trait EdgeKey: Copy + Ord {
+    /// Bytes of one.
+    const BYTES: usize;
+    fn of(low: i64, high: i64) -> Self;
+    fn ends(self) -> [i64; 2];
+    fn put(self, out: &mut Vec<u8>);
+    fn read(bytes: &[u8]) -> Self;
+}
+
+impl EdgeKey for u64 {
+    const BYTES: usize = 8;
+    fn of(low: i64, high: i64) -> u64 {
+        (low as u64) << 32 | high as u64
+    }
+    fn ends(self) -> [i64; 2] {
+        [(self >> 32) as i64, i64::from(self as u32)]
+    }
+    fn put(self, out: &mut Vec<u8>) {
+        out.extend(self.to_le_bytes());
+    }
+    fn read(bytes: &[u8]) -> u64 {
+        bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+impl EdgeKey for u128 {
+    const BYTES: usize = 16;
+    fn of(low: i64, high: i64) -> u128 {
+        (low as u128) << 64 | high as u128
+    }
+    fn ends(self) -> [i64; 2] {
+        [(self >> 64) as i64, self as u64 as i64]
+    }
+    fn put(self, out: &mut Vec<u8>) {
+        out.extend(self.to_le_bytes());
+    }
+    fn read(bytes: &[u8]) -> u128 {
+        bytes.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
+    }
+}
+
+/// Edges of which each is kept once, in memory of about twice of what stays.
+struct GatheredEdges<K> {
+    /// Sorted, each once.
+    sorted: Vec<K>,
+    fresh: Vec<K>,
+}
+
+impl<K> Default for GatheredEdges<K> {
+    fn default() -> GatheredEdges<K> {
+        GatheredEdges { sorted: Vec::new(), fresh: Vec::new() }
+    }
+}
+
+impl<K: EdgeKey> GatheredEdges<K> {
+    fn push(&mut self, a: i64, b: i64) {
+        if a != b {
+            self.fresh.push(K::of(a.min(b), a.max(b)));
+            if self.fresh.len() >= GATHERED.max(self.sorted.len() / 2) {
+                self.merge();
+            }
+        }
+    }
+
+    fn merge(&mut self) {
+        self.fresh.sort_unstable();
+        self.fresh.dedup();
+        let mut merged = Vec::with_capacity(self.sorted.len() + self.fresh.len());
+        let (mut old, mut new) = (self.sorted.iter().copied().peekable(), self.fresh.drain(..).peekable());
+        while let (Some(a), Some(b)) = (old.peek().copied(), new.peek().copied()) {
+            merged.push(a.min(b));
+            old.next_if(|key| *key <= b);
+            new.next_if(|key| *key <= a);
+        }
+        merged.extend(old);
+        merged.extend(new);
+        self.sorted = merged;
+    }
+
+    fn finish(mut self) -> Vec<K> {
+        self.merge();
+        self.sorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fieldstone_core::env::sim::Random;
+
+    use super::*;
+
+    fn gathered<K: EdgeKey>(edges: &[[i64; 2]], every: usize) -> Vec<[i64; 2]> {
+        let mut gathered = GatheredEdges::<K>::default();
+        for (n, [a, b]) in edges.iter().enumerate() {
+            gathered.push(*a, *b);
+            if n % every == 0 {
+                gathered.merge();
+            }
+        }
+        let mut bytes = Vec::new();
+        gathered.finish().into_iter().for_each(|key| key.put(&mut bytes));
+        bytes.chunks(K::BYTES).map(|bytes| K::read(bytes).ends()).collect()
+    }
+
+    #[test]
+    fn gathered_edges_are_sorted_and_each_there_once_whatever_merges_when() {
+        let random = &mut Random::new(3);
+        for every in [1, 7, 1000] {
+            for top in [9, u64::from(u32::MAX)] {
+                let mut edge = || [0, 1].map(|_| (top - random.below(9)) as i64);
+                let edges: Vec<[i64; 2]> = (0..300).map(|_| edge()).collect();
+                let proper = edges.iter().filter(|[a, b]| a != b).map(|[a, b]| [*a.min(b), *a.max(b)]);
+                let expected: Vec<_> = proper.collect::<BTreeSet<_>>().into_iter().collect();
+                assert_eq!(gathered::<u64>(&edges, every), expected);
+                assert_eq!(gathered::<u128>(&edges, every), expected);
+            }
+        }
+        let far = [[1i64 << 40, 5], [5, 1 << 40], [(1 << 40) + 1, 1 << 40]];
+        assert_eq!(gathered::<u128>(&far, 1), [[5, 1 << 40], [1 << 40, (1 << 40) + 1]]);
+    }
 }
