@@ -701,6 +701,53 @@ fn a_mesh_that_is_not_made_leaves_nothing_and_one_that_is_survives_a_power_cut()
 }
 
 #[test]
+fn a_full_disk_or_a_rank_that_dies_leaves_no_mesh_that_is_not_whole() {
+    let mut model = Model::random(&mut seeded(6));
+    model.rows[2].push(vec![0, 1, 2, 3]);
+    let spelling = Spelling { ranks: 3, seed: 1, ..Spelling::PLAIN };
+    let (world_of_one, env) = world();
+    let (path, _) = create(&env, &model, spelling);
+    let len = read_file(&env, &path).len() as u64;
+    drop(world_of_one);
+    for capacity in [100, 4096, len / 2, len - 1] {
+        let (world, env) = world();
+        world.set_capacity(Some(capacity));
+        let make = || on_ranks(3, &env, |team| create_with(&team, &env, (&model, spelling), |_| Ok(())));
+        for result in make() {
+            assert_eq!(result.err().unwrap().code(), Code::DiskFull, "{capacity}");
+        }
+        assert_eq!(names(&env), [""; 0]);
+        world.set_capacity(None);
+        all(make());
+    }
+    // Rank 0, who would have removed what is not finished.
+    let (mut nth, mut parts) = (1, 0);
+    loop {
+        let (_, env) = world();
+        let faults = Faults::death(0, nth);
+        let results = threads::run(3, None, env.disk.clone(), faults.clone(), |comm| {
+            create_with(&Team::new(comm), &env, (&model, spelling), |mesh| mesh.close())
+        });
+        if !faults.struck() {
+            all(results);
+            break;
+        }
+        for name in names(&env) {
+            parts += u32::from(name.ends_with(".part"));
+            if !name.ends_with(".part") {
+                all(on_ranks(1, &env, |team| {
+                    Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name))?.verify()
+                }));
+            }
+        }
+        // Who comes after makes it, or finds it.
+        assert_eq!(create(&env, &model, spelling).0, path);
+        nth += 1;
+    }
+    assert!(nth > 10 && parts > 0, "{nth} {parts}");
+}
+
+#[test]
 fn ncvalidator_takes_a_mesh() {
     if !program("ncvalidator") {
         return;
