@@ -9,6 +9,9 @@
  *     fs_container_close(container);
  *     fs_mpi_comm_free(&comm);
  *
+ * fs_mpi_comm_info gives the hints of an MPI_Info to every file that is opened over the communicator; the number
+ * cb_nodes among them is also how many ranks write for the others where elements are exchanged.
+ *
  * The communicator is duplicated, so that messages of yours and of Fieldstone never meet. Fieldstone calls MPI
  * only within its own calls, in the thread that made them.
  */
@@ -44,6 +47,12 @@ static inline int fs_mpi_errno(int code) {
     if (strstr(said, strerror(in_text[i])) != NULL) return in_text[i];
   return EIO;
 }
+
+/* What a struct fs_comm leads to. The communicator is first, so that this may be read as one. */
+struct fs_mpi_context {
+  MPI_Comm comm;
+  MPI_Info info;
+};
 
 static inline int fs_mpi_barrier(void *context) { return fs_mpi_errno(MPI_Barrier(*(MPI_Comm *)context)); }
 
@@ -91,28 +100,91 @@ static inline int fs_mpi_any(MPI_Comm comm, int failed) {
   return code == MPI_SUCCESS ? most : fs_mpi_errno(code);
 }
 
-static inline int fs_mpi_open(void *context, const char *path, int mode, void **file) {
+/* The hints of the communicator and `count` more. */
+static inline int fs_mpi_info(const struct fs_mpi_context *context, int count, const char *const *keys,
+                              const char *const *values, MPI_Info *info) {
+  int failed = 0, n;
+  *info = MPI_INFO_NULL;
+  if (context->info != MPI_INFO_NULL)
+    failed = fs_mpi_errno(MPI_Info_dup(context->info, info));
+  else if (count > 0)
+    failed = fs_mpi_errno(MPI_Info_create(info));
+  /* MPI takes texts that it does not change, in some versions as not constant. */
+  for (n = 0; n < count && !failed; n++)
+    failed = fs_mpi_errno(MPI_Info_set(*info, (char *)keys[n], (char *)values[n]));
+  return failed;
+}
+
+static inline int fs_mpi_open_with(void *context, const char *path, int mode, int count, const char *const *keys,
+                                   const char *const *values, void **file) {
   static const int modes[3] = {MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_MODE_RDONLY, MPI_MODE_RDWR};
   MPI_Comm comm = *(MPI_Comm *)context;
   struct fs_mpi_file *opened = (struct fs_mpi_file *)malloc(sizeof(struct fs_mpi_file));
   int again = modes[mode] & ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+  MPI_Info info = MPI_INFO_NULL;
+  int failed = fs_mpi_info((struct fs_mpi_context *)context, count, keys, values, &info);
   /* Agreed upon before each opening, which waits for all ranks. */
-  int failed = fs_mpi_any(comm, opened == NULL ? ENOMEM : 0);
+  failed = fs_mpi_any(comm, opened == NULL ? ENOMEM : failed);
   if (!failed) {
-    failed = fs_mpi_errno(MPI_File_open(comm, path, modes[mode], MPI_INFO_NULL, &opened->plain));
+    failed = fs_mpi_errno(MPI_File_open(comm, (char *)path, modes[mode], info, &opened->plain));
     failed = fs_mpi_any(comm, failed);
   }
   if (!failed) {
-    failed = fs_mpi_errno(MPI_File_open(comm, path, again, MPI_INFO_NULL, &opened->viewed));
+    failed = fs_mpi_errno(MPI_File_open(comm, (char *)path, again, info, &opened->viewed));
     failed = fs_mpi_any(comm, failed);
     if (failed) MPI_File_close(&opened->plain);
   }
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   if (failed) {
     free(opened);
     return failed;
   }
   opened->has_viewed = 0;
   *file = opened;
+  return 0;
+}
+
+static inline int fs_mpi_open(void *context, const char *path, int mode, void **file) {
+  return fs_mpi_open_with(context, path, mode, 0, NULL, NULL, file);
+}
+
+/* Appends a text and its zero byte, where there is room; counts it in any case. */
+static inline void fs_mpi_append(const char *from, int room, char *text, int *length) {
+  int bytes = (int)strlen(from) + 1;
+  if (bytes <= room - *length) memcpy(text + *length, from, (size_t)bytes);
+  *length += bytes;
+}
+
+/* The hints in force: keys and values in turn. */
+static inline int fs_mpi_hints(void *file, int room, char *text, int *length) {
+  char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+  MPI_Info info;
+  int failed = fs_mpi_errno(MPI_File_get_info(((struct fs_mpi_file *)file)->plain, &info));
+  int count = 0, there = 0, n;
+  *length = 0;
+  if (failed) return failed;
+  if (info == MPI_INFO_NULL) return 0;
+  failed = fs_mpi_errno(MPI_Info_get_nkeys(info, &count));
+  for (n = 0; n < count && !failed; n++) {
+    failed = fs_mpi_errno(MPI_Info_get_nthkey(info, n, key));
+    if (!failed) failed = fs_mpi_errno(MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there));
+    if (failed || !there) continue;
+    fs_mpi_append(key, room, text, length);
+    fs_mpi_append(value, room, text, length);
+  }
+  MPI_Info_free(&info);
+  return failed;
+}
+
+static inline int fs_mpi_host(void *context, int room, char *name) {
+  char host[MPI_MAX_PROCESSOR_NAME + 1];
+  int length = 0;
+  int failed = fs_mpi_errno(MPI_Get_processor_name(host, &length));
+  (void)context;
+  if (failed) return failed;
+  if (length >= room) length = room - 1;
+  memcpy(name, host, (size_t)length);
+  name[length] = 0;
   return 0;
 }
 
@@ -211,17 +283,24 @@ static inline int fs_mpi_close(void *file) {
   return failed ? failed : viewed;
 }
 
-/* Fills `comm` from a communicator. Collective. FS_OK or FS_UNAVAILABLE. */
-static inline int fs_mpi_comm(MPI_Comm from, struct fs_comm *comm) {
-  MPI_Comm *own = (MPI_Comm *)malloc(sizeof(MPI_Comm));
-  if (own == NULL || MPI_Comm_dup(from, own) != MPI_SUCCESS) {
+/* Fills `comm` from a communicator, whose files are all opened with the hints of `info` (MPI_INFO_NULL for none),
+ * which is copied. Collective. FS_OK or FS_UNAVAILABLE. */
+static inline int fs_mpi_comm_info(MPI_Comm from, MPI_Info info, struct fs_comm *comm) {
+  struct fs_mpi_context *own = (struct fs_mpi_context *)malloc(sizeof(struct fs_mpi_context));
+  if (own == NULL || MPI_Comm_dup(from, &own->comm) != MPI_SUCCESS) {
     free(own);
     return FS_UNAVAILABLE;
   }
-  MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+  own->info = MPI_INFO_NULL;
+  if (info != MPI_INFO_NULL && MPI_Info_dup(info, &own->info) != MPI_SUCCESS) {
+    MPI_Comm_free(&own->comm);
+    free(own);
+    return FS_UNAVAILABLE;
+  }
+  MPI_Comm_set_errhandler(own->comm, MPI_ERRORS_RETURN);
   comm->context = own;
-  MPI_Comm_rank(*own, &comm->rank);
-  MPI_Comm_size(*own, &comm->size);
+  MPI_Comm_rank(own->comm, &comm->rank);
+  MPI_Comm_size(own->comm, &comm->size);
   comm->barrier = fs_mpi_barrier;
   comm->broadcast = fs_mpi_broadcast;
   comm->gather = fs_mpi_gather;
@@ -237,13 +316,23 @@ static inline int fs_mpi_comm(MPI_Comm from, struct fs_comm *comm) {
   comm->file_set_length = fs_mpi_set_length;
   comm->file_sync = fs_mpi_sync;
   comm->file_close = fs_mpi_close;
+  comm->file_open_with = fs_mpi_open_with;
+  comm->file_hints = fs_mpi_hints;
+  comm->host = fs_mpi_host;
   return FS_OK;
+}
+
+/* Fills `comm` from a communicator. Collective. FS_OK or FS_UNAVAILABLE. */
+static inline int fs_mpi_comm(MPI_Comm from, struct fs_comm *comm) {
+  return fs_mpi_comm_info(from, MPI_INFO_NULL, comm);
 }
 
 /* Gives the duplicate back. Collective; after the last container that used it was closed. */
 static inline void fs_mpi_comm_free(struct fs_comm *comm) {
-  MPI_Comm_free((MPI_Comm *)comm->context);
-  free(comm->context);
+  struct fs_mpi_context *own = (struct fs_mpi_context *)comm->context;
+  MPI_Comm_free(&own->comm);
+  if (own->info != MPI_INFO_NULL) MPI_Info_free(&own->info);
+  free(own);
   comm->context = NULL;
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce};
 use fieldstone::{Code, Env, Error, Result};
 
 use crate::arguments::{result, text};
@@ -25,6 +25,9 @@ const ROUND: usize = 1 << 30;
 /// The most bytes and parts that one collective call of a file moves from or to one rank.
 const FILE_ROUND: usize = 64 << 20;
 const FILE_PARTS: usize = 1 << 16;
+
+/// The longest name of a host, with its zero byte.
+const HOST: usize = 1 << 10;
 
 /// The ranks of a job: what include/fieldstone_mpi.h makes of an MPI communicator. Lists of bytes stand one
 /// after another, in the order of ranks. Every function returns 0 or a number of errno.h.
@@ -127,6 +130,26 @@ pub struct fs_comm {
     pub file_sync: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
     /// Collective: closes the file, which no call names after it.
     pub file_close: Option<unsafe extern "C" fn(file: *mut c_void) -> c_int>,
+    /// As `file_open`, with `count` hints by key and value, the same on all ranks. May be null: hints are ignored then.
+    pub file_open_with: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            path: *const c_char,
+            mode: c_int,
+            count: c_int,
+            keys: *const *const c_char,
+            values: *const *const c_char,
+            file: *mut *mut c_void,
+        ) -> c_int,
+    >,
+    /// Writes the hints in force into `text`, which has room for `room` bytes: keys and values in turn, each with a zero byte
+    /// behind it. Sets how many bytes all take; where that is more than there is room for, some are left out. May be null.
+    pub file_hints: Option<
+        unsafe extern "C" fn(file: *mut c_void, room: c_int, text: *mut c_char, length: *mut c_int) -> c_int,
+    >,
+    /// Writes the name of this rank's host into `name`, which has room for `room` bytes, with a zero byte behind it. May be
+    /// null; it is on all ranks or on none.
+    pub host: Option<unsafe extern "C" fn(context: *mut c_void, room: c_int, name: *mut c_char) -> c_int>,
 }
 
 // SAFETY: the caller promises that the table's functions may be called from any thread that calls us; the
@@ -369,6 +392,15 @@ impl Comm for TableComm {
         self.exchange(&parts, &incoming, most[0] as usize)
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        self.open_with(path, mode, &Hints::default())
+    }
+    fn host(&self) -> Option<String> {
+        let mut name = vec![0u8; HOST];
+        ask!(self.table, host(self.table.context, int(HOST), name.as_mut_ptr().cast())).ok()?;
+        let end = name.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&name[..end]).into_owned())
+    }
+    fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
         let (action, number) = match mode {
             FileMode::CreateNew => ("create", 0),
             FileMode::Read => ("open", 1),
@@ -380,7 +412,24 @@ impl Comm for TableComm {
         let name = CString::new(absolute.as_os_str().as_bytes())
             .map_err(|_| Code::Name.error(format!("{} holds a zero byte", path.display())))?;
         let mut file = std::ptr::null_mut();
-        ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file)).map_err(failed)?;
+        if hints.is_empty() || self.table.file_open_with.is_none() {
+            ask!(self.table, file_open(self.table.context, name.as_ptr(), number, &mut file))
+                .map_err(failed)?;
+        } else {
+            // Neither holds a zero byte: hints were checked.
+            let texts: Vec<(CString, CString)> = hints
+                .iter()
+                .filter_map(|(key, value)| Some((CString::new(key).ok()?, CString::new(value).ok()?)))
+                .collect();
+            let (keys, values): (Vec<_>, Vec<_>) =
+                texts.iter().map(|(key, value)| (key.as_ptr(), value.as_ptr())).unzip();
+            let (keys, values, count) = (keys.as_ptr(), values.as_ptr(), int(texts.len()));
+            ask!(
+                self.table,
+                file_open_with(self.table.context, name.as_ptr(), number, count, keys, values, &mut file)
+            )
+            .map_err(failed)?;
+        }
         let comm = TableComm { table: self.table, rank: self.rank, size: self.size };
         Ok(Arc::new(TableFile { comm, file: Address(file), path: path.to_owned(), open: RwLock::new(true) }))
     }
@@ -544,6 +593,29 @@ impl CommFile for TableFile {
         let handed = sync();
         let met = self.comm.barrier();
         handed.and(met).and(sync())
+    }
+
+    fn taken_hints(&self) -> Result<Hints> {
+        let _using = self.using()?;
+        let Some(function) = self.comm.table.file_hints else { return Ok(Hints::default()) };
+        let (mut text, mut length) = (vec![0u8; 1 << 12], 0);
+        loop {
+            // SAFETY: by the promise of `ranks`; `text` has as much room as is said, and both are ours for the call.
+            let number =
+                unsafe { function(self.file.0, int(text.len()), text.as_mut_ptr().cast(), &mut length) };
+            if number != 0 {
+                return Err(self.failed("ask for the hints of", io::Error::from_raw_os_error(number)));
+            }
+            let length = usize::try_from(length).unwrap_or(0);
+            if length <= text.len() {
+                text.truncate(length);
+                break;
+            }
+            text.resize(length, 0);
+        }
+        let texts: Vec<String> =
+            text.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+        Ok(Hints::given(texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()))))
     }
 
     fn close(&self) -> Result<()> {

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -199,16 +199,20 @@ class Communicator:
         self.comm.Allreduce(self.mpi.IN_PLACE, [bad, self.mpi.INT64_T], self.mpi.MAX)
         return not bad[0]
 
-    def _opened(self, path: str, amode: int) -> tuple[Any, BaseException | None, bool]:
+    def host(self) -> str:
+        """The name of the host that this rank runs on."""
+        return self.mpi.Get_processor_name()
+
+    def _opened(self, path: str, amode: int, info: Any) -> tuple[Any, BaseException | None, bool]:
         """A file or why there is none, and whether all ranks have it."""
         try:
-            file, failed = self.mpi.File.Open(self.comm, path, amode), None
+            file, failed = self.mpi.File.Open(self.comm, path, amode, info), None
         except (self.mpi.Exception, MemoryError) as error:
             file, failed = None, error
         return file, failed, self._all(failed is None)
 
-    def open(self, path: str, mode: str) -> File:
-        """Opens `path` on all ranks; `mode` is one of create, read, write.
+    def open(self, path: str, mode: str, hints: Sequence[tuple[str, str]] = ()) -> File:
+        """Opens `path` on all ranks; `mode` is one of create, read, write. `hints` become an MPI_Info.
 
         Twice: see `File`. Where a rank fails, the others get a file that is good for nothing, and are told by
         the agreement that follows every opening.
@@ -219,12 +223,22 @@ class Communicator:
             "read": mpi.MODE_RDONLY,
             "write": mpi.MODE_RDWR,
         }[mode]
-        file, failed, all_have = self._opened(path, amode)
-        viewed = None
-        if all_have:
-            viewed, failed, all_have = self._opened(path, amode & ~(mpi.MODE_CREATE | mpi.MODE_EXCL))
-            if not all_have:
-                file.Close()
+        info = mpi.INFO_NULL
+        if hints:
+            info = mpi.Info.Create()
+            for key, value in hints:
+                info.Set(key, value)
+        try:
+            file, failed, all_have = self._opened(path, amode, info)
+            viewed = None
+            if all_have:
+                again = amode & ~(mpi.MODE_CREATE | mpi.MODE_EXCL)
+                viewed, failed, all_have = self._opened(path, again, info)
+                if not all_have:
+                    file.Close()
+        finally:
+            if hints:
+                info.Free()
         if failed is not None:
             raise failed
         return File(self, file, viewed)
@@ -332,6 +346,17 @@ class File:
     def length(self) -> int:
         with self._using():
             return self.file.Get_size()
+
+    def hints(self) -> list[tuple[str, str]]:
+        """The hints in force."""
+        with self._using():
+            info = self.file.Get_info()
+        if info == self.mpi.INFO_NULL:
+            return []
+        try:
+            return list(info.items())
+        finally:
+            info.Free()
 
     def set_length(self, length: int) -> None:
         with self._using():

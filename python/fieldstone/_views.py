@@ -121,11 +121,11 @@ def joined(count: int) -> View:
 
 
 def pio_decomposition(path: str | os.PathLike[str], comm: Any = None) -> View:
-    """This rank's part by a decomposition file of ParallelIO (text or classic netCDF): a map over all
-    dimensions.
+    """This rank's part by a decomposition file of ParallelIO (text or classic netCDF).
 
-    With `comm` all its ranks call it. The file may be of another number of tasks: they are dealt out in
-    order, as ``numpy.array_split`` does. Raises Corrupt where the file is damaged, naming the place.
+    The view is a map over all dimensions. With `comm` all its ranks call it. The file may be of another
+    number of tasks: they are dealt out in order, as ``numpy.array_split`` does. Raises Corrupt where the file
+    is damaged, naming the place.
     """
     return _native._view_decomposition(os.fspath(path), comm)
 

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Reduce, Teams};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce, Teams};
 use fieldstone::{Code, Env, Error, Result};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyList, PyTuple};
 
-use crate::errors::Raise;
+use crate::errors::{Raise, Refuse, invalid};
 
 /// The most bytes that one call moves between a file and a rank.
 const ROUND: usize = 64 << 20;
@@ -47,6 +47,29 @@ pub(crate) fn comm_from_python(comm: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Comm
         }
     };
     Ok(Arc::new(PythonComm { ours: ours.unbind(), rank, size, teams }))
+}
+
+/// The hints of a mapping, of which values may be anything that has a text, or of None.
+pub(crate) fn hints_of(given: &Bound<'_, PyAny>) -> PyResult<Hints> {
+    if given.is_none() {
+        return Ok(Hints::default());
+    }
+    let wrong = || {
+        let shown = given.repr().map_or_else(|_| String::new(), |text| text.to_string());
+        invalid(format!("hints={shown}"), "give a mapping of MPI_Info's keys, such as {'cb_nodes': 2}")
+    };
+    let items = given.call_method0("items").or_refuse(given.py(), wrong)?;
+    let mut pairs = Vec::new();
+    for item in items.try_iter()? {
+        let (key, value): (String, Bound<'_, PyAny>) = item?.extract().or_refuse(given.py(), wrong)?;
+        // True and False are what ROMIO calls them.
+        let value = match value.cast::<PyBool>() {
+            Ok(is) => is.is_true().to_string(),
+            Err(_) => value.str()?.to_string(),
+        };
+        pairs.push((key, value));
+    }
+    Hints::new(pairs).or_raise()
 }
 
 /// What the containers of one communicator know of one another, kept with it.
@@ -191,7 +214,13 @@ impl Comm for PythonComm {
         self.call("move", |py| ((&from, &lengths), (&to, &incoming), longest).into_pyobject(py), |_| Ok(()))?;
         Ok(received)
     }
+    fn host(&self) -> Option<String> {
+        self.call("host", |py| Ok(PyTuple::empty(py)), |value| value.extract()).ok()
+    }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        self.open_with(path, mode, &Hints::default())
+    }
+    fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
         let (action, word) = match mode {
             FileMode::CreateNew => ("create", "create"),
             FileMode::Read => ("open", "read"),
@@ -199,7 +228,8 @@ impl Comm for PythonComm {
         };
         Python::attach(|py| {
             let absolute = py.import("fieldstone._mpi")?.getattr("absolute")?.call1((path,))?;
-            let file = self.ours.bind(py).getattr("open")?.call1((absolute, word))?.unbind();
+            let hints: Vec<(&str, &str)> = hints.iter().collect();
+            let file = self.ours.bind(py).getattr("open")?.call1((absolute, word, hints))?.unbind();
             let (ours, teams) = (self.ours.clone_ref(py), self.teams.clone());
             let comm = PythonComm { ours, rank: self.rank, size: self.size, teams };
             Ok(Arc::new(PythonFile { comm, file, path: path.to_owned() }) as Arc<dyn CommFile>)
@@ -319,6 +349,11 @@ impl CommFile for PythonFile {
 
     fn set_len(&self, len: u64) -> Result<()> {
         self.call("set the length of", "set_length", |py| (len,).into_pyobject(py), |_| Ok(()))
+    }
+
+    fn taken_hints(&self) -> Result<Hints> {
+        let pairs = |value: &Bound<'_, PyAny>| value.extract::<Vec<(String, String)>>();
+        self.call("ask for the hints of", "hints", |py| Ok(PyTuple::empty(py)), pairs).map(Hints::given)
     }
 
     fn sync(&self) -> Result<()> {

@@ -189,3 +189,80 @@ def test_what_is_no_communicator_is_refused(comm: object, tmp_path: Path) -> Non
 
 def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
     assert _native._check_comm(None, tmp_path / "f") == 45
+
+
+def test_hints_reach_mpi_and_choose_the_owners(tmp_path: Path) -> None:
+    done = mpirun(
+        3,
+        """
+        import sys
+        import numpy as np
+        import fieldstone as fst
+        from fieldstone import container
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        rank, size = world.rank, world.size
+        hints = {"cb_nodes": 1, "romio_ds_write": "disable", "nobody_knows_it": True}
+        with container.create(sys.argv[1], world, hints=hints) as f:
+            f.def_dim("x", 3000)
+            f.def_var("v", "f8", "x")
+            f.enddef()
+            assert f.hints["cb_nodes"] == "1" and f.hints["romio_ds_write"] == "disable", f.hints
+            mine = np.arange(rank, 3000, size)
+            moved = f["v"].put(mine.astype("f8"), view=fst.irregular(mine), method="exchange")
+            assert (moved.written > 0) == (rank == 0), moved
+        try:
+            container.open(sys.argv[1], "r", world, hints={"cb_nodes": 1 + rank})
+        except fst.Conflict as error:
+            assert "hints cb_nodes=" in str(error), error
+        else:
+            raise AssertionError("ranks differ in hints")
+        try:
+            container.open(sys.argv[1], "r", world, hints={"cb_nodes": 2} if rank == 1 else None)
+        except fst.Conflict as error:
+            assert "hints" in str(error), error
+        else:
+            raise AssertionError("one rank gives hints")
+        try:
+            container.open(sys.argv[1], "r", world, hints={"cb_nodes": 0} if rank == 1 else None)
+        except fst.Invalid as error:
+            assert "the hint cb_nodes" in str(error), error
+        else:
+            raise AssertionError("rank 1 gave no number of ranks")
+        with container.open(sys.argv[1], comm=world, hints={"romio_ds_read": "disable"}) as f:
+            assert f.hints["romio_ds_read"] == "disable"
+            mine = np.arange(1000 * rank, 1000 * rank + 1000)
+            assert (f["v"].get(view=fst.block(grid=(size,))) == mine).all()
+        """,
+        tmp_path / "hints.nc",
+    )
+    assert done.stderr == ""
+
+
+def test_each_rank_has_its_part_by_a_decomposition_of_other_ranks(tmp_path: Path) -> None:
+    text = tmp_path / "decomp.dat"
+    text.write_text("version 2001 npes 3 ndims 1 \n6 \n0 2\n6 5 \n1 1\n0 \n2 3\n1 2 3 \n")
+    mpirun(
+        2,
+        """
+        import sys
+        import fieldstone as fst
+        from fieldstone import container
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        view = fst.pio_decomposition(sys.argv[1], world)
+        with container.create(sys.argv[2], world) as f:
+            f.def_dim("x", 6)
+            f.def_var("v", "i4", "x")
+            f.enddef()
+            f["v"].put([[60, 50, 0], [10, 20, 30]][world.rank], view=view)
+        with container.open(sys.argv[2]) as f:
+            assert f["v"][:].tolist() == [10, 20, 30, 0, 50, 60]
+        try:
+            fst.pio_decomposition(sys.argv[2], world)
+        except fst.Corrupt as error:
+            assert "no variable `global_size`" in str(error), error
+        """,
+        text,
+        tmp_path / "v.nc",
+    )

@@ -21,12 +21,44 @@ static int bad;
     if (!(condition)) fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), bad++;     \
   } while (0)
 
+/* Whether a file has a hint. */
+static int has(const char *told, int length, const char *key, const char *value) {
+  int at = 0;
+  while (at < length) {
+    const char *next = told + at + strlen(told + at) + 1;
+    if (strcmp(told + at, key) == 0) return strcmp(next, value) == 0;
+    at = (int)(next + strlen(next) + 1 - told);
+  }
+  return 0;
+}
+
+/* Hints of a communicator and of one opening reach the file; those that MPI does not know do not harm. */
+static void hints(const char *path) {
+  static const char *const keys[2] = {"cb_nodes", "fs_unknown"}, *const values[2] = {"1", "x"};
+  struct fs_comm comm;
+  void *file = NULL;
+  char told[8192];
+  int length = 0;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "romio_ds_write", "disable");
+  CHECK(fs_mpi_comm_info(MPI_COMM_WORLD, info, &comm) == FS_OK);
+  MPI_Info_free(&info);
+  CHECK(comm.file_open_with(comm.context, path, 2, 2, keys, values, &file) == 0);
+  CHECK(comm.file_hints(file, (int)sizeof told, told, &length) == 0 && length <= (int)sizeof told);
+  CHECK(has(told, length, "cb_nodes", "1") && has(told, length, "romio_ds_write", "disable"));
+  /* Where there is no room the length is said nevertheless. */
+  CHECK(comm.file_hints(file, 0, told, &length) == 0 && length > 20);
+  CHECK(comm.file_close(file) == 0);
+  fs_mpi_comm_free(&comm);
+}
+
 int main(int argc, char **argv) {
   struct fs_comm comm;
   void *file = NULL;
   uint64_t offsets[2], length = 0;
   int lengths[2] = {2, 3}, done = 0, poor;
-  char out[5], in[5];
+  char out[5], in[5], told[256];
   MPI_Init(&argc, &argv);
   if (argc < 2 || fs_mpi_comm(MPI_COMM_WORLD, &comm) != FS_OK) return 1;
   poor = comm.rank == 1;
@@ -53,7 +85,9 @@ int main(int argc, char **argv) {
   CHECK(comm.file_sync(file) == 0);
   CHECK(comm.file_length(file, &length) == 0 && length == 1000);
   CHECK(comm.file_close(file) == 0);
+  CHECK(comm.host(comm.context, (int)sizeof told, told) == 0 && told[0] != 0);
   fs_mpi_comm_free(&comm);
+  hints(argv[1]);
   MPI_Finalize();
   return bad != 0;
 }

@@ -40,6 +40,7 @@ def create(
     r_align: int | None = None,
     h_minfree: int = 0,
     v_minfree: int = 0,
+    hints: Mapping[str, Any] | None = None,
 ) -> Container:
     """Creates a container, in define mode. Until it is complete, a file that was at `path` stays.
 
@@ -50,7 +51,9 @@ def create(
     says whether a name index follows the last byte: from 1,000 objects on, ``always`` or ``never``. With
     `fill` variables begin with their fill values. `v_align` and `r_align` are the boundaries, in bytes, on
     which fixed data and records begin, `h_minfree` and `v_minfree` the bytes that are left free after the
-    header and after fixed data.
+    header and after fixed data. `hints` are keys and values of MPI_Info, the same on all ranks: MPI follows
+    those that it knows (`Container.hints` says which), and ``cb_nodes`` is also how many ranks own a range
+    where elements go to owners.
     """
     options = {
         "format": format,
@@ -64,17 +67,23 @@ def create(
         "v_minfree": v_minfree,
     }
     path = os.fspath(path)
-    return Container(_native._container_create(path, comm, options), path, comm is None)
+    return Container(_native._container_create(path, comm, options, hints), path, comm is None)
 
 
-def open(path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", comm: Any = None) -> Container:
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["r", "a"] = "r",
+    comm: Any = None,
+    *,
+    hints: Mapping[str, Any] | None = None,
+) -> Container:
     """Opens a container: ``r`` reads, ``a`` also writes and, after `redef`, defines.
 
-    With `comm` all its ranks open it together. Raises NotFound where no file is, Corrupt with offset and rule
-    where its bytes are no header, and Invalid for a file that was never completed.
+    With `comm` all its ranks open it together, with `hints` as `create`. Raises NotFound where no file is,
+    Corrupt with offset and rule where its bytes are no header, and Invalid for a file that was never completed.
     """
     path = os.fspath(path)
-    return Container(_native._container_open(path, mode, comm), path, comm is None)
+    return Container(_native._container_open(path, mode, comm, hints), path, comm is None)
 
 
 class Container:
@@ -95,6 +104,11 @@ class Container:
     def path(self) -> str:
         """Where the file is."""
         return self._native.path
+
+    @property
+    def hints(self) -> dict[str, str]:
+        """The hints in force for the file, in data mode; none for a file that one process opened."""
+        return self._native.hints()
 
     @property
     def mode(self) -> str:

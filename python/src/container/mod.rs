@@ -8,16 +8,18 @@ mod transfers;
 mod variable;
 mod views;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone::container::{self, Attr, Attrs, Container, Format, Names, NcType, Report};
+use fieldstone::env::comm::hints::HintedComm;
 use fieldstone::{ErrorKind, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::comm::hints_of;
 use crate::errors::{Raise, code_of, invalid};
 use crate::log::Waiting as _;
 use crate::sequence::Several;
@@ -38,10 +40,12 @@ pub fn container_create(
     path: &Bound<'_, PyAny>,
     comm: &Bound<'_, PyAny>,
     given: &Bound<'_, PyDict>,
+    hints: &Bound<'_, PyAny>,
 ) -> PyResult<PyContainer> {
     let comm = options::comm(comm)?;
-    let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::create(given)?)));
-    let (path, options) = options::shared(py, comm.as_ref(), "create", given)?;
+    let given = || Ok((path.extract::<PathBuf>()?, options::create(given)?, hints_of(hints)?));
+    let (path, options, hints) = options::shared(py, comm.as_ref(), "create", given())?;
+    let comm = comm.map(|comm| HintedComm::over(comm, &hints));
     let file = py.waiting(|| container::create(&path, comm, &options)).or_raise()?;
     Ok(PyContainer::new(file, path, "w"))
 }
@@ -54,10 +58,12 @@ pub fn container_open(
     path: &Bound<'_, PyAny>,
     mode: &Bound<'_, PyAny>,
     comm: &Bound<'_, PyAny>,
+    hints: &Bound<'_, PyAny>,
 ) -> PyResult<PyContainer> {
     let comm = options::comm(comm)?;
-    let given = path.extract::<PathBuf>().and_then(|path| Ok((path, options::mode(mode.extract()?)?)));
-    let (path, (mode, how)) = options::shared(py, comm.as_ref(), "open", given)?;
+    let given = || Ok((path.extract::<PathBuf>()?, options::mode(mode.extract()?)?, hints_of(hints)?));
+    let (path, (mode, how), hints) = options::shared(py, comm.as_ref(), "open", given())?;
+    let comm = comm.map(|comm| HintedComm::over(comm, &hints));
     let file = py.waiting(|| container::open(&path, how, comm)).or_raise()?;
     Ok(PyContainer::new(file, path, mode))
 }
@@ -120,6 +126,12 @@ impl PyContainer {
     #[getter]
     fn format(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.call(py, Container::format).map(Format::word)
+    }
+
+    /// The hints in force.
+    fn hints(&self, py: Python<'_>) -> PyResult<BTreeMap<String, String>> {
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        self.call(py, |file| Ok(file.taken_hints()?.iter().map(owned).collect()))
     }
 
     /// Whether it is in define mode.

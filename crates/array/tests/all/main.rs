@@ -31,6 +31,7 @@ mod container_validate_partitioned;
 mod container_views;
 mod distributed;
 mod distributed_checked;
+mod distributed_counters;
 mod distributed_decomposition;
 mod distributed_deferred;
 mod distributed_files;

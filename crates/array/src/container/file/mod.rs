@@ -67,7 +67,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::env::comm::{Comm, Team, TeamFile};
+use fieldstone_core::env::comm::{Comm, Hints, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attr, Names, NcType};
@@ -415,6 +415,11 @@ impl Container {
     /// Number of records, as far as this rank knows: after `sync`, of all ranks.
     pub fn numrecs(&self) -> Result<u64> {
         self.data("numrecs")?.metadata.numrecs()
+    }
+
+    /// The hints in force for the file, in data mode: see [`CommFile::taken_hints`](fieldstone_core::env::comm::CommFile::taken_hints).
+    pub fn taken_hints(&self) -> Result<Hints> {
+        self.data("hints")?.file.taken_hints()
     }
 
     /// Where the parts of the file lie.

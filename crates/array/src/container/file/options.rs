@@ -92,6 +92,7 @@ pub(super) fn agree_on(
     let mut parts = Vec::new();
     let mut sent = given.map(|given| {
         parts = given;
+        parts.push(("hints", team.hints().to_string()));
         Vec::new()
     });
     if team.rank() == 0 {

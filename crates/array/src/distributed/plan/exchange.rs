@@ -116,7 +116,7 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
     let rounds = ranges.most_blocks().div_ceil(window);
     let sent = (0..rounds).map(|round| {
         let slots =
-            (0..ranges.owners).map(|owner| routes.slots(&ranges.window(owner, round, window)).len() as u64);
+            (0..ranges.owners()).map(|owner| routes.slots(&ranges.window(owner, round, window)).len() as u64);
         slots.sum()
     });
     let own = ranges.owner(rank).is_some();
@@ -128,7 +128,7 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
 fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), ranks: usize) -> Vec<Vec<u8>> {
     let unit = routes.unit as usize;
     let mut parts = vec![Vec::new(); ranks];
-    for owner in 0..routes.ranges.owners {
+    for owner in 0..routes.ranges.owners() {
         let slots = routes.slots(&routes.ranges.window(owner, round, window));
         let mut part = vec![0; slots.len() * unit * from.element().size()];
         match &routes.sent {
@@ -143,7 +143,7 @@ fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), ranks: 
 /// Puts what owners sent in a round to its places in memory.
 fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), mut parts: Vec<Vec<u8>>) {
     let unit = routes.unit as usize;
-    for owner in 0..routes.ranges.owners {
+    for owner in 0..routes.ranges.owners() {
         let slots = routes.slots(&routes.ranges.window(owner, round, window));
         let part = &mut parts[routes.ranges.rank(owner)];
         match &routes.sent {

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`file_array`] | where the elements of an array lie in a file |
 //! | `choose` | the costs of methods |
+//! | [`model`] | what an exchange sends, for any number of ranks |
 //! | `overlap` | whether boxes of ranks overlap |
 //! | `ranges` | the ranges of the file that owners have |
 //! | `routes` | which elements go to which owner, and where they belong there |
@@ -39,6 +40,7 @@ mod choose;
 mod direct;
 mod exchange;
 pub mod file_array;
+pub mod model;
 mod overlap;
 mod ranges;
 mod routes;
@@ -94,7 +96,7 @@ pub struct Settings {
     pub method: Method,
     /// Bytes that a rank may use for moving elements.
     pub buffer: usize,
-    /// How many ranks own a range of the file in an exchange; `None`: all.
+    /// How many ranks own a range of the file in an exchange; `None`: as the communicator's hint `cb_nodes` says, else all.
     pub owners: Option<usize>,
 }
 
@@ -321,7 +323,8 @@ impl Planner {
         footprint: Result<(&Footprint, u64)>,
         form: Option<&CallForm>,
     ) -> Result<(Arc<MovePlan>, bool)> {
-        let owners = form.and_then(|form| form.settings.owners).unwrap_or(team.size()).clamp(1, team.size());
+        let asked = form.and_then(|form| form.settings.owners).or_else(|| team.hints().owners());
+        let owners = asked.unwrap_or(team.size()).clamp(1, team.size());
         let slots: Vec<_> = self.plans().slots.clone();
         let serves = |plan: &MovePlan, footprint: &Footprint, deal: u64| {
             plan.owners == owners && (deal == 0 || plan.deal == deal) && plan.footprint == *footprint

@@ -1,9 +1,12 @@
 //! The ranges of an array that owners have.
 //!
 //! An array is cut into blocks, and the blocks into as many ranges as there are owners: contiguous, aligned to
-//! blocks, of equal numbers of blocks but for one. Owners are spread evenly over the ranks.
+//! blocks, of equal numbers of blocks but for one. Owners are spread evenly over the hosts, and over the ranks of each.
 //!
 //! Invariants: ranges ascend with the owners' ranks and cover the array; there are at most [`MOST_BLOCKS`] blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Elements of a block at least: a page of eight-byte elements.
 const BLOCK: u64 = 512;
@@ -11,7 +14,7 @@ const BLOCK: u64 = 512;
 const MOST_BLOCKS: u64 = 1 << 16;
 
 /// Who owns what. Counts are of units, which are groups of elements that always move together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ranges {
     /// Units of the whole array.
     pub units: u64,
@@ -19,37 +22,40 @@ pub(super) struct Ranges {
     pub shift: u32,
     /// How many blocks there are.
     pub blocks: u64,
-    /// How many ranks own a range.
-    pub owners: usize,
-    /// How many ranks there are.
-    pub ranks: usize,
+    /// The ranks that own a range, ascending.
+    ranks: Arc<[u32]>,
 }
 
 impl Ranges {
-    pub fn new(total: u64, unit: u64, owners: usize, ranks: usize) -> Ranges {
+    /// `hosts` are the hosts of all ranks, by number; `owners` is at most the number of ranks.
+    pub fn new(total: u64, unit: u64, owners: usize, hosts: &[u32]) -> Ranges {
         let units = total / unit.max(1);
         let mut shift = (BLOCK / unit.max(1)).max(1).ilog2();
         while units >> shift >= MOST_BLOCKS {
             shift += 1;
         }
-        Ranges { units, shift, blocks: units.div_ceil(1 << shift), owners, ranks }
+        Ranges { units, shift, blocks: units.div_ceil(1 << shift), ranks: spread(owners, hosts).into() }
+    }
+
+    /// How many ranks own a range.
+    pub fn owners(&self) -> usize {
+        self.ranks.len()
     }
 
     /// Blocks of one owner.
     pub fn of_owner(&self, owner: usize) -> std::ops::Range<u64> {
-        let cut = |owner: usize| (u128::from(self.blocks) * owner as u128 / self.owners as u128) as u64;
+        let cut = |owner: usize| (u128::from(self.blocks) * owner as u128 / self.ranks.len() as u128) as u64;
         cut(owner)..cut(owner + 1)
     }
 
     /// The rank of an owner.
     pub fn rank(&self, owner: usize) -> usize {
-        owner * self.ranks / self.owners
+        self.ranks[owner] as usize
     }
 
     /// The owner that a rank is.
     pub fn owner(&self, rank: usize) -> Option<usize> {
-        let owner = (rank * self.owners).div_ceil(self.ranks);
-        (owner < self.owners && self.rank(owner) == rank).then_some(owner)
+        self.ranks.binary_search_by(|owner| (*owner as usize).cmp(&rank)).ok()
     }
 
     /// First unit of a block, or the end of the array.
@@ -59,7 +65,7 @@ impl Ranges {
 
     /// The greatest number of blocks that an owner has.
     pub fn most_blocks(&self) -> u64 {
-        self.blocks.div_ceil(self.owners as u64)
+        self.blocks.div_ceil(self.ranks.len() as u64)
     }
 
     /// Blocks of the owner in round `round`, of rounds of `window` blocks.
@@ -70,9 +76,68 @@ impl Ranges {
     }
 }
 
+/// The ranks of so many owners: hosts have equal shares as far as they have ranks, and each host's are spread evenly over its
+/// ranks. Ascending.
+fn spread(owners: usize, hosts: &[u32]) -> Vec<u32> {
+    let mut of_host: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (rank, host) in (0..).zip(hosts) {
+        of_host.entry(*host).or_default().push(rank);
+    }
+    let owners = owners.min(hosts.len());
+    let filled = |level: usize| of_host.values().map(|ranks| ranks.len().min(level)).sum::<usize>();
+    let level = (0..=owners).rev().find(|level| filled(*level) <= owners).unwrap_or(0);
+    // What does not divide goes to hosts that are apart from one another.
+    let open = of_host.values().filter(|ranks| ranks.len() > level).count().max(1);
+    let odd = owners - filled(level);
+    let mut nth = 0;
+    let mut share = |ranks: usize| {
+        let extra = ranks > level && (nth + 1) * odd / open > nth * odd / open;
+        nth += usize::from(ranks > level);
+        ranks.min(level) + usize::from(extra)
+    };
+    let shares: Vec<(usize, &Vec<u32>)> = of_host.values().map(|ranks| (share(ranks.len()), ranks)).collect();
+    let mut spread: Vec<u32> = shares
+        .iter()
+        .flat_map(|(share, ranks)| (0..*share).map(move |n| ranks[n * ranks.len() / share]))
+        .collect();
+    spread.sort_unstable();
+    spread
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn owners_are_spread_over_hosts_and_over_the_ranks_of_each() {
+        let alike = [0; 8];
+        assert_eq!(spread(4, &alike), [0, 2, 4, 6]);
+        assert_eq!(spread(3, &alike), [0, 2, 5]);
+        // Two hosts of four ranks, in blocks and in turn.
+        assert_eq!(spread(2, &[0, 0, 0, 0, 1, 1, 1, 1]), [0, 4]);
+        assert_eq!(spread(4, &[0, 1, 0, 1, 0, 1, 0, 1]), [0, 1, 4, 5]);
+        // A host that has one rank has no more owners than that.
+        assert_eq!(spread(4, &[0, 1, 1, 1, 1, 1]), [0, 1, 2, 4]);
+        for ranks in 1..40 {
+            for hosts in 1..=ranks {
+                let of: Vec<u32> = (0..ranks).map(|rank| (rank * rank + rank / 3) % hosts).collect();
+                for owners in 1..=ranks as usize {
+                    let found = spread(owners, &of);
+                    assert!(found.len() == owners && found.is_sorted_by(|a, b| a < b), "{owners} {of:?}");
+                    let count = |list: &mut dyn Iterator<Item = u32>| {
+                        let mut counts = vec![0usize; hosts as usize];
+                        list.for_each(|host| counts[host as usize] += 1);
+                        counts
+                    };
+                    let share = count(&mut found.iter().map(|rank| of[*rank as usize]));
+                    let room = count(&mut of.iter().copied());
+                    let most = *share.iter().max().unwrap();
+                    let is_fair = |(share, room): (&usize, &usize)| *share == *room || *share + 1 >= most;
+                    assert!(share.iter().zip(&room).all(is_fair), "{owners} {of:?} {share:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn ranges_cover_an_array_and_are_equal_but_for_a_block() {
@@ -81,7 +146,7 @@ mod tests {
         {
             for ranks in [1, 2, 3, 7, 64] {
                 for owners in 1..=ranks {
-                    let ranges = Ranges::new(total, unit, owners, ranks);
+                    let ranges = Ranges::new(total, unit, owners, &vec![0; ranks]);
                     assert!(ranges.blocks <= MOST_BLOCKS);
                     let mut at = 0;
                     for owner in 0..owners {

@@ -94,7 +94,9 @@ impl Routes {
     /// Collective: sends the indices to the owners.
     pub fn new(team: &Team, step: &'static str, footprint: &Footprint, owners: usize) -> Result<Routes> {
         let unit = common_unit(team, step, footprint)?;
-        let ranges = Ranges::new(footprint.total(), unit, owners, team.size());
+        // Where all ranks are owners it does not matter where they run.
+        let hosts = if owners < team.size() { team.hosts(step)? } else { vec![0; team.size()].into() };
+        let ranges = Ranges::new(footprint.total(), unit, owners, &hosts);
         let blocks = ranges.blocks as usize;
         let mut starts = vec![0u64; blocks + 1];
         footprint.for_each_unit(unit, |at, _| starts[(at >> ranges.shift) as usize + 1] += 1);

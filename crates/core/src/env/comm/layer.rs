@@ -31,7 +31,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Comm, CommFile, FileMode, Reduce, Teams};
+use super::{Comm, CommFile, FileMode, Hints, Reduce, Teams};
 use crate::Result;
 
 /// A [`Comm`] that hands on what it does not change. Collectives are handed on unchanged: what all ranks do
@@ -50,6 +50,21 @@ pub trait CommLayer: Send + Sync + fmt::Debug {
     /// See [`Comm::open`].
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         self.below().open(path, mode)
+    }
+    /// See [`Comm::open_with`]. Without hints it is [`open`](CommLayer::open).
+    fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
+        match hints.is_empty() {
+            true => CommLayer::open(self, path, mode),
+            false => self.below().open_with(path, mode, hints),
+        }
+    }
+    /// See [`Comm::hints`].
+    fn hints(&self) -> Hints {
+        self.below().hints()
+    }
+    /// See [`Comm::host`].
+    fn host(&self) -> Option<String> {
+        self.below().host()
     }
 }
 
@@ -89,6 +104,15 @@ impl<L: CommLayer> Comm for L {
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         CommLayer::open(self, path, mode)
+    }
+    fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
+        CommLayer::open_with(self, path, mode, hints)
+    }
+    fn hints(&self) -> Hints {
+        CommLayer::hints(self)
+    }
+    fn host(&self) -> Option<String> {
+        CommLayer::host(self)
     }
 }
 
@@ -162,6 +186,9 @@ impl<L: FileLayer> CommFile for L {
     }
     fn is_concurrent(&self) -> bool {
         self.below().is_concurrent()
+    }
+    fn taken_hints(&self) -> Result<Hints> {
+        self.below().taken_hints()
     }
     fn close(&self) -> Result<()> {
         FileLayer::close(self)

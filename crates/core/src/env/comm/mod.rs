@@ -22,12 +22,14 @@ use std::sync::Arc;
 use crate::Result;
 
 pub mod check;
+pub mod hints;
 pub mod layer;
 pub mod rounds;
 pub mod single;
 mod team;
 pub mod threads;
 
+pub use hints::Hints;
 pub use team::{Counters, Sums, Team, TeamFile, Teams};
 
 /// How [`Comm::allreduce`] joins values.
@@ -83,6 +85,19 @@ pub trait Comm: Send + Sync + fmt::Debug {
     fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
     /// Opens a file on all ranks (collective). Under [`FileMode::CreateNew`] one rank creates it.
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>>;
+    /// As [`open`](Comm::open), with hints, which are equal on all ranks. A communicator that knows of none ignores them.
+    fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
+        let _ = hints;
+        self.open(path, mode)
+    }
+    /// The hints that every file of this communicator is opened with.
+    fn hints(&self) -> Hints {
+        Hints::default()
+    }
+    /// The host that this rank runs on, where the communicator can tell; all ranks can or none.
+    fn host(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A file that all ranks of a communicator have open. Offsets and lengths are bytes.
@@ -116,6 +131,10 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     /// [`write_at`](CommFile::write_at) at the same time.
     fn is_concurrent(&self) -> bool {
         false
+    }
+    /// The hints that are in force for this file, whoever gave them; none where the communicator knows of none.
+    fn taken_hints(&self) -> Result<Hints> {
+        Ok(Hints::default())
     }
     /// Collective: gives back what the file holds. No rank uses it afterwards. MPI closes a file on all ranks
     /// together, therefore dropping one does not; one that was never closed is closed with the process. Calls

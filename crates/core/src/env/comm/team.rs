@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing::trace_span;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{Comm, CommFile, FileMode, Reduce};
+use super::{Comm, CommFile, FileMode, Hints, Reduce};
 use crate::{Code, Error, ErrorKind, Result};
 
 /// Sums over ranks of each of some values.
@@ -110,6 +110,8 @@ pub struct Team {
     left: Arc<OnceLock<RankError>>,
     /// Whether the last step failed, and all ranks were in it.
     failed_together: Arc<AtomicBool>,
+    /// The host of each rank, once it was asked for.
+    hosts: Arc<OnceLock<Arc<[u32]>>>,
 }
 
 /// Beside the rank that failed: it takes part in nothing more.
@@ -126,7 +128,8 @@ impl Team {
     pub fn new(comm: Arc<dyn Comm>) -> Team {
         let (teams, counting) = (comm.teams(), Arc::default());
         let (number, left) = (Arc::default(), Arc::default());
-        let team = Team { comm, counting, teams, number, left, failed_together: Arc::default() };
+        let (failed_together, hosts) = (Arc::default(), Arc::default());
+        let team = Team { comm, counting, teams, number, left, failed_together, hosts };
         if team.size() == 1 {
             let next = team.teams.known().next;
             team.take_number(next);
@@ -384,7 +387,58 @@ impl Team {
     /// Opens a file on all ranks.
     pub fn open(&self, step: &'static str, path: &Path, mode: FileMode) -> Result<TeamFile> {
         self.agree(step, Ok(()))?;
-        let file = self.agree(step, self.comm.open(path, mode))?;
+        let file = self.comm.open(path, mode);
+        self.opened(step, file)
+    }
+
+    /// As [`open`](Team::open), with hints beside those of the communicator.
+    ///
+    /// Errors: also `Conflict` where ranks give different hints.
+    pub fn open_with(
+        &self,
+        step: &'static str,
+        path: &Path,
+        mode: FileMode,
+        local: Result<&Hints>,
+    ) -> Result<TeamFile> {
+        let (all, hints) = match local {
+            Ok(hints) => (Ok(self.hints().with(hints)), Some(hints)),
+            Err(error) => (Err(error), None),
+        };
+        self.compare_hints(step, all)?;
+        let file = self.comm.open_with(path, mode, hints.unwrap_or(&Hints::default()));
+        self.opened(step, file)
+    }
+
+    /// Collective: checks that the communicators of all ranks have the same hints.
+    ///
+    /// Errors: `Conflict` that names a rank and its hints.
+    pub fn agree_on_hints(&self, step: &'static str) -> Result<()> {
+        self.compare_hints(step, Ok(self.hints()))
+    }
+
+    fn compare_hints(&self, step: &'static str, own: Result<Hints>) -> Result<()> {
+        let own = own.map(|hints| hints.to_string());
+        let root = self.broadcast(
+            step,
+            0,
+            own.as_ref().map(|own| own.clone().into_bytes()).map_err(Error::replicate),
+        )?;
+        let own = own.unwrap_or_default();
+        let same = match root == own.as_bytes() {
+            true => Ok(()),
+            false => Err(Code::CollectiveMismatch
+                .error(format!(
+                    "this rank gives the hints `{own}`, rank 0 `{}`",
+                    String::from_utf8_lossy(&root)
+                ))
+                .with_hint("give the same hints on all ranks")),
+        };
+        self.agree(step, same)
+    }
+
+    fn opened(&self, step: &'static str, file: Result<Arc<dyn CommFile>>) -> Result<TeamFile> {
+        let file = self.agree(step, file)?;
         self.teams.known().files.entry(self.number()).or_default().push(file.clone());
         Ok(TeamFile { team: self.clone(), file })
     }
@@ -392,6 +446,27 @@ impl Team {
     /// What is read as a file is, and is none of the communicator's: nobody has to close it.
     pub fn pseudo_file(&self, file: Arc<dyn CommFile>) -> TeamFile {
         TeamFile { team: self.clone(), file }
+    }
+
+    /// The hints that the communicator opens every file with.
+    pub fn hints(&self) -> Hints {
+        self.comm.hints()
+    }
+
+    /// Collective in its first call: of each rank the number of its host, counted from 0 in the order of ranks; all 0 where
+    /// the communicator cannot tell.
+    pub fn hosts(&self, step: &'static str) -> Result<Arc<[u32]>> {
+        if let Some(hosts) = self.hosts.get() {
+            return Ok(hosts.clone());
+        }
+        let names = self.allgather(step, Ok(self.comm.host().unwrap_or_default().into_bytes()))?;
+        let mut known: BTreeMap<&[u8], u32> = BTreeMap::new();
+        let number = |name| {
+            let next = known.len() as u32;
+            *known.entry(name).or_insert(next)
+        };
+        let hosts: Arc<[u32]> = names.iter().map(Vec::as_slice).map(number).collect();
+        Ok(self.hosts.get_or_init(|| hosts).clone())
     }
 
     fn count(&self, messages: u64, sent: u64, received: u64) {
@@ -461,6 +536,11 @@ impl TeamFile {
     /// See [`CommFile::is_concurrent`].
     pub fn is_concurrent(&self) -> bool {
         self.file.is_concurrent()
+    }
+
+    /// See [`CommFile::taken_hints`].
+    pub fn taken_hints(&self) -> Result<Hints> {
+        self.file.taken_hints()
     }
 
     /// Collective: see [`CommFile::write_all`].

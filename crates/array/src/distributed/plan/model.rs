@@ -1,0 +1,163 @@
+//! What an exchange costs in messages and bytes, as a function of its sizes: for numbers of ranks that nobody has at hand.
+//!
+//! The model follows the code step by step. A test compares it with counters of 1 to 256 ranks, each element of whose maps
+//! goes to an owner that the map's order does not favour; the example `exchange_model` prints it for up to 4,096.
+//!
+//! ```
+//! use fieldstone_array::distributed::plan::model::ExchangeCase;
+//! let case = ExchangeCase { ranks: 1024, owners: 1024, elements: 1 << 30, size: 8, buffer: 64 << 20 };
+//! let (first, later) = (case.first_write(), case.later_write());
+//! // Each rank has 1 Mi elements of 8 bytes, and sends each index in 4 bytes, once.
+//! assert_eq!(later.sent >> 20, 7);
+//! assert_eq!((first.sent - later.sent) >> 20, 3);
+//! assert_eq!(later.rounds, 1);
+//! ```
+
+use super::ranges::Ranges;
+
+/// Bytes of an agreement, which begins every collective.
+const AGREE: u64 = 24;
+
+/// A map over all elements of an array, in which every rank has equally many, written by an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExchangeCase {
+    /// Ranks.
+    pub ranks: usize,
+    /// How many of them own a range.
+    pub owners: usize,
+    /// Elements of the array.
+    pub elements: u64,
+    /// Bytes of an element.
+    pub size: u64,
+    /// Bytes that a rank may use.
+    pub buffer: usize,
+}
+
+/// What the rank that sends most has to do for one write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExchangeCost {
+    /// Rounds.
+    pub rounds: u64,
+    /// Messages that it sends.
+    pub messages: u64,
+    /// Bytes that it sends.
+    pub sent: u64,
+    /// Bytes of elements among them.
+    pub elements: u64,
+}
+
+/// Messages and bytes so far.
+struct Account {
+    /// Messages of a tree over all ranks.
+    depth: u64,
+    pairs: u64,
+    cost: ExchangeCost,
+}
+
+impl Account {
+    fn tree(&mut self, bytes: u64) {
+        self.cost.messages += self.depth;
+        self.cost.sent += self.depth * bytes;
+    }
+
+    /// A reduction of so many numbers, agreed upon.
+    fn reduce(&mut self, numbers: u64) {
+        self.tree(AGREE);
+        self.tree(8 * numbers);
+    }
+
+    /// Sums over lower ranks and over all.
+    fn sums(&mut self, numbers: u64) {
+        self.reduce(numbers);
+        self.tree(8 * numbers);
+    }
+
+    fn all_to_all(&mut self, bytes: u64) {
+        self.tree(AGREE);
+        self.cost.messages += self.pairs;
+        self.cost.sent += bytes;
+    }
+}
+
+impl ExchangeCase {
+    fn ranges(&self) -> Ranges {
+        Ranges::new(self.elements, 1, self.owners.clamp(1, self.ranks), &vec![0; self.ranks])
+    }
+
+    fn account(&self) -> Account {
+        let depth = u64::from(self.ranks.next_power_of_two().trailing_zeros());
+        Account { depth, pairs: self.ranks as u64 - 1, cost: ExchangeCost::default() }
+    }
+
+    /// Elements that a rank sends to others: all but those of its own range.
+    fn sent_elements(&self) -> u64 {
+        let own = self.elements.div_ceil(self.ranks as u64);
+        // A rank that owns nothing keeps nothing.
+        let kept = if self.owners < self.ranks { 0 } else { own / self.owners as u64 };
+        own - kept
+    }
+
+    /// A write of a view that was not written before, by a planner that knows of no other.
+    pub fn first_write(&self) -> ExchangeCost {
+        let mut account = self.account();
+        if self.ranks == 1 {
+            return self.write(account, false);
+        }
+        // Whether a plan serves; amounts; whether boxes overlap; what moves together.
+        account.reduce(2);
+        account.sums(2);
+        account.reduce(2);
+        account.reduce(5);
+        account.reduce(1);
+        if self.owners < self.ranks {
+            // Names of hosts.
+            account.all_to_all(0);
+        }
+        let width =
+            if self.ranges().most_blocks() << self.ranges().shift <= u64::from(u32::MAX) { 4 } else { 8 };
+        account.all_to_all(self.sent_elements() * width);
+        account.tree(AGREE);
+        // Whether an element comes twice.
+        account.sums(2);
+        self.write(account, true)
+    }
+
+    /// A write of the same view once more.
+    pub fn later_write(&self) -> ExchangeCost {
+        let mut account = self.account();
+        if self.ranks > 1 {
+            // One plan is there.
+            account.reduce(3);
+        }
+        self.write(account, false)
+    }
+
+    fn write(&self, mut account: Account, is_first: bool) -> ExchangeCost {
+        let ranges = self.ranges();
+        let share = (self.buffer as u64 / 3).max(1);
+        let most = ranges.most_blocks().max(1);
+        let mut window = (share / (self.size << ranges.shift)).clamp(1, most);
+        // A rank sends to all owners in a round.
+        let in_round = |window: u64| {
+            let of_owners = (window << ranges.shift) * ranges.owners() as u64;
+            of_owners.min(self.elements).div_ceil(self.ranks as u64) * self.size
+        };
+        while window > 1 && in_round(window) > share {
+            window /= 2;
+        }
+        let rounds = ranges.most_blocks().div_ceil(window);
+        let elements = self.sent_elements() * self.size;
+        if self.ranks > 1 {
+            if is_first {
+                account.reduce(1);
+            }
+            for _ in 0..rounds {
+                account.all_to_all(0);
+            }
+            account.tree(AGREE);
+            account.cost.sent += elements;
+            account.cost.elements = elements;
+        }
+        ExchangeCost { rounds, ..account.cost }
+    }
+}
