@@ -80,7 +80,8 @@ def open(
     """Opens a container: ``r`` reads, ``a`` also writes and, after `redef`, defines.
 
     With `comm` all its ranks open it together, with `hints` as `create`. Raises NotFound where no file is,
-    Corrupt with offset and rule where its bytes are no header, and Invalid for a file that was never completed.
+    Corrupt with offset and rule where its bytes are no header, and Invalid for a file that was never
+    completed.
     """
     path = os.fspath(path)
     return Container(_native._container_open(path, mode, comm, hints), path, comm is None)

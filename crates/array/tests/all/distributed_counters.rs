@@ -18,12 +18,12 @@ const OWN: u64 = 4096;
 const SIZE: u64 = 8;
 
 /// What a rank sent for the first write of its view and for the next; bytes that it wrote.
-type Counted = (ExchangeCost, ExchangeCost, u64);
+type CountedWrites = (ExchangeCost, ExchangeCost, u64);
 
-fn counted(case: &ExchangeCase) -> Vec<Counted> {
+fn counted(case: &ExchangeCase) -> Vec<CountedWrites> {
     let disk = SimWorld::memory().disk;
     let ranks = case.ranks;
-    let run = |comm: Arc<dyn Comm>| -> Result<Counted> {
+    let run = |comm: Arc<dyn Comm>| -> Result<CountedWrites> {
         let team = Team::new(comm);
         let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
         let rank = team.rank();
@@ -74,7 +74,7 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
     ] {
         let case = ExchangeCase { ranks, owners, elements: ranks as u64 * OWN, size: SIZE, buffer };
         let all = counted(&case);
-        let most = |of: fn(&Counted) -> u64| all.iter().map(of).max().unwrap();
+        let most = |of: fn(&CountedWrites) -> u64| all.iter().map(of).max().unwrap();
         let (first, later) = (case.first_write(), case.later_write());
         for (what, found, expected) in [
             ("messages of the first", most(|c| c.0.messages), first.messages),

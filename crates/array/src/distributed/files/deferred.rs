@@ -61,13 +61,13 @@ struct WriterState {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WriterQueue {
     state: Mutex<WriterState>,
     moved: Condvar,
     buffer: usize,
 }
 
-impl Shared {
+impl WriterQueue {
     fn lock(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,14 +80,14 @@ impl Shared {
 /// The thread of a rank that writes, and its queue. It is started by the first write.
 #[derive(Debug)]
 pub struct DeferredWriter {
-    shared: Arc<Shared>,
+    shared: Arc<WriterQueue>,
 }
 
 impl DeferredWriter {
     /// A queue of `buffer` bytes, or of one write where that is more.
     pub fn new(buffer: usize) -> Arc<DeferredWriter> {
         let (state, moved) = (Mutex::default(), Condvar::new());
-        Arc::new(DeferredWriter { shared: Arc::new(Shared { state, moved, buffer: buffer.max(1) }) })
+        Arc::new(DeferredWriter { shared: Arc::new(WriterQueue { state, moved, buffer: buffer.max(1) }) })
     }
 
     /// Bytes that wait to be written, or are being written.
@@ -120,7 +120,7 @@ impl Drop for DeferredWriter {
 }
 
 /// Says that the thread has ended, however it did.
-struct Ending<'a>(&'a Shared);
+struct Ending<'a>(&'a WriterQueue);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
@@ -135,7 +135,7 @@ enum Task {
     Sync(u64, Arc<dyn DiskFile>),
 }
 
-fn run(shared: &Shared) {
+fn run(shared: &WriterQueue) {
     let _ending = Ending(shared);
     while let Some(task) = next(shared) {
         match task {
@@ -155,7 +155,7 @@ fn run(shared: &Shared) {
 }
 
 /// Waits for something to do; nothing once the writer is gone.
-fn next(shared: &Shared) -> Option<Task> {
+fn next(shared: &WriterQueue) -> Option<Task> {
     let mut state = shared.lock();
     loop {
         if state.closed {
@@ -183,7 +183,7 @@ fn next(shared: &Shared) -> Option<Task> {
     }
 }
 
-fn taken(shared: &Shared, state: &mut WriterState, file: u64, bytes: usize) {
+fn taken(shared: &WriterQueue, state: &mut WriterState, file: u64, bytes: usize) {
     state.bytes -= bytes;
     if let Some(file) = state.files.get_mut(&file) {
         file.pending -= 1;
@@ -192,7 +192,7 @@ fn taken(shared: &Shared, state: &mut WriterState, file: u64, bytes: usize) {
 }
 
 fn done(
-    shared: &Shared,
+    shared: &WriterQueue,
     number: u64,
     bytes: usize,
     outcome: std::result::Result<(), (&'static str, std::io::Error)>,
