@@ -145,6 +145,11 @@
 #define FS_GLOBAL UINT32_MAX
 
 /*
+ As the first extent of a set's shape: another one at each step, the sum of what the ranks hold.
+ */
+#define FS_VARYING UINT64_MAX
+
+/*
  How a call ended: the numbers of the program's exit codes.
  */
 typedef enum fs_status {
@@ -183,9 +188,19 @@ typedef enum fs_status {
 } fs_status;
 
 /*
+ A job: the ranks that write and read groups of arrays together.
+ */
+typedef struct fs_arrays fs_arrays;
+
+/*
  An open container.
  */
 typedef struct fs_container fs_container;
+
+/*
+ A group of a job.
+ */
+typedef struct fs_group fs_group;
 
 /*
  A key that is being put together.
@@ -234,7 +249,7 @@ typedef struct fs_field_info {
  */
 typedef struct fs_comm {
   /*
-   Given to each function; it must live until every container that uses it is closed.
+   Given to each function; it must live until every container and job that uses it is closed.
    */
   void *context;
   /*
@@ -329,6 +344,165 @@ typedef struct fs_comm {
    */
   int (*file_close)(void *file);
 } fs_comm;
+
+/*
+ How a job is opened; equal on all ranks. All zeros and nulls are what a null pointer is.
+ */
+typedef struct fs_arrays_options {
+  /*
+   The project within which the run's name is unique; null for none.
+   */
+  const char *project;
+  /*
+   How many ranks write in an exchange; 0: all.
+   */
+  size_t writers;
+  /*
+   How many ranks read in an exchange; 0: all.
+   */
+  size_t readers;
+  /*
+   Bytes that a rank may use for moving elements; 0: 64 MiB.
+   */
+  size_t buffer;
+} fs_arrays_options;
+
+/*
+ An attribute: `count` values of a type, or of type "S1" a text of as many bytes.
+ */
+typedef struct fs_attr {
+  /*
+   Its name.
+   */
+  const char *name;
+  /*
+   Type of its values.
+   */
+  const char *dtype;
+  /*
+   How many there are.
+   */
+  size_t count;
+  /*
+   The values.
+   */
+  const void *values;
+} fs_attr;
+
+/*
+ A set of a group: what is equal at all its steps.
+ */
+typedef struct fs_set {
+  /*
+   Its name: the variable of the run.
+   */
+  const char *name;
+  /*
+   Type of its elements.
+   */
+  const char *dtype;
+  /*
+   How many dimensions it has.
+   */
+  int ndim;
+  /*
+   Global extents; the first may be FS_VARYING.
+   */
+  const uint64_t *shape;
+  /*
+   Names of its dimensions; null where none has one, and so may each be.
+   */
+  const char *const *dims;
+  /*
+   One element: what stands where nobody writes; null for none.
+   */
+  const void *fill;
+  /*
+   How many attributes it has.
+   */
+  int nattrs;
+  /*
+   Its attributes.
+   */
+  const struct fs_attr *attrs;
+} fs_set;
+
+/*
+ What a group is declared with beside its sets. All zeros and nulls are what a null pointer is.
+ */
+typedef struct fs_group_options {
+  /*
+   1: a file per set and step; 2: per set; 3: per group; 0: by the measured cost of an open.
+   */
+  int level;
+  /*
+   How elements go to files: "direct", "exchange", "view"; "auto", or null, by the views.
+   */
+  const char *method;
+  /*
+   "C" (also where null): the last dimension varies fastest, in files and where no strides are given in memory;
+   "F": the first one does, and programs in C and Python that get the field see its dimensions in reverse.
+   */
+  const char *order;
+  /*
+   How many attributes it has.
+   */
+  int nattrs;
+  /*
+   Its attributes.
+   */
+  const struct fs_attr *attrs;
+} fs_group_options;
+
+/*
+ What this rank of a job has done since it began.
+ */
+typedef struct fs_arrays_counts {
+  /*
+   Bytes of elements and indices that it sent to others.
+   */
+  uint64_t exchanged;
+  /*
+   Bytes that it wrote to files.
+   */
+  uint64_t written;
+  /*
+   Bytes that it read from files.
+   */
+  uint64_t read;
+  /*
+   Files that were made or opened.
+   */
+  uint64_t opened;
+  /*
+   Exchanges that were planned.
+   */
+  uint64_t plans;
+  /*
+   Openings of the catalog's engine.
+   */
+  uint64_t connections;
+  /*
+   Seconds for declaring groups, choosing files and looking up places.
+   */
+  double plan_seconds;
+  /*
+   Seconds for exchanging and writing elements.
+   */
+  double write_seconds;
+  /*
+   Seconds for making them durable.
+   */
+  double sync_seconds;
+  /*
+   Seconds for the store's commits.
+   */
+  double commit_seconds;
+  /*
+   Seconds for reading elements.
+   */
+  double read_seconds;
+} fs_arrays_counts;
 
 #ifdef __cplusplus
 extern "C" {
@@ -656,6 +830,191 @@ int fs_container_sync(struct fs_container *container);
  Collective: finishes and closes. The handle is gone also where this fails. Null is nothing to close.
  */
 int fs_container_close(struct fs_container *container);
+
+/*
+ Opens a job of a store, which each rank has opened: the run of this name, made or continued; where the name is null
+ a new one. Collective over `comm` where that is not null. `options` may be null.
+ */
+int fs_arrays_open(struct fs_store *store,
+                   const char *name,
+                   const struct fs_comm *comm,
+                   const struct fs_arrays_options *options,
+                   struct fs_arrays **job);
+
+/*
+ The name of the run, as a text cut to `capacity` bytes with its zero byte; of this rank alone.
+ */
+int fs_arrays_run(struct fs_arrays *job, char *name, size_t capacity);
+
+/*
+ Collective: declares a group of `nsets` sets, or takes it where it is there and says the same. FS_CONFLICT where
+ ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+ */
+int fs_arrays_group(struct fs_arrays *job,
+                    const char *name,
+                    int nsets,
+                    const struct fs_set *sets,
+                    const struct fs_group_options *options,
+                    struct fs_group **group);
+
+/*
+ Collective: a group as it was declared; FS_NOT_FOUND where there is none of the name.
+ */
+int fs_arrays_declared_group(struct fs_arrays *job, const char *name, struct fs_group **group);
+
+/*
+ Collective: makes all writes since the last flush durable and visible, or none of them: one commit.
+ */
+int fs_arrays_flush(struct fs_arrays *job);
+
+/*
+ Collective: forgets all writes since the last flush.
+ */
+int fs_arrays_discard(struct fs_arrays *job);
+
+/*
+ Collective: flushes, and closes all files. The handles of the job and its groups are gone also where this fails.
+ Null is nothing to close. The store stays open.
+ */
+int fs_arrays_close(struct fs_arrays *job);
+
+/*
+ Ends the job on this rank for an error of its own, whatever the others do: in the call that they are in, or come to,
+ they fail with this message. What was not flushed is gone on all ranks; the handles are gone.
+ */
+int fs_arrays_abandon(struct fs_arrays *job,
+                      const char *message);
+
+/*
+ What this rank has done so far.
+ */
+int fs_arrays_report(struct fs_arrays *job, struct fs_arrays_counts *counts);
+
+/*
+ This rank holds the box of `count` indices from `start` on, of the `nsets` sets named, or of all where `nsets` is 0.
+ `halo` (null: none) has two numbers a dimension: how much wider memory is before and behind; it is not written, and a
+ read fills what of it lies within the array. `stride` (null: 1) is for reading: every so many indices. A rank may
+ hold nothing: a count of 0.
+ */
+int fs_group_view_block(struct fs_group *group,
+                        int nsets,
+                        const char *const *sets,
+                        int ndim,
+                        const uint64_t *start,
+                        const uint64_t *count,
+                        const uint64_t *halo,
+                        const uint64_t *stride);
+
+/*
+ This rank holds its part of a balanced cut in `grid` parts a dimension, as numpy's array_split cuts; ranks in C order
+ over the grid. `halo` as in fs_group_view_block.
+ */
+int fs_group_view_grid(struct fs_group *group,
+                       int nsets,
+                       const char *const *sets,
+                       int ndim,
+                       const uint64_t *grid,
+                       const uint64_t *halo);
+
+/*
+ This rank holds every so many of blocks of `blocks` indices, which are dealt out in turn in every dimension; ranks in
+ C order over the grid. In memory its blocks stand side by side.
+ */
+int fs_group_view_cyclic(struct fs_group *group,
+                         int nsets,
+                         const char *const *sets,
+                         int ndim,
+                         const uint64_t *grid,
+                         const uint64_t *blocks);
+
+/*
+ This rank holds the `length` global indices of `map` along dimension `dim`, other dimensions whole; with `dim` -1
+ single elements, by their number in the order in which files have them. An index of -1 stands for no element. The
+ first `owned` entries are written (-1: all), all are read. The map is copied.
+ */
+int fs_group_view_irregular(struct fs_group *group,
+                            int nsets,
+                            const char *const *sets,
+                            size_t length,
+                            const int64_t *map,
+                            int64_t owned,
+                            int dim);
+
+/*
+ This rank holds `count` indices of the first dimension, which is FS_VARYING, behind those of the lower ranks.
+ */
+int fs_group_view_joined(struct fs_group *group, int nsets, const char *const *sets, uint64_t count);
+
+/*
+ The shape of this rank's part of a set by its view, which memory has: the number of dimensions, and extents in
+ `shape`, which has room for FS_MAX_RANK. Of this rank alone.
+ */
+int fs_group_local_shape(struct fs_group *group,
+                         const char *set,
+                         int *ndim,
+                         uint64_t *shape);
+
+/*
+ Collective: writes a set at a step, each rank what it holds. `dtype` is the type of the data, in either byte order;
+ where null, the set's. `shape` is that of the data, to be compared with the view's; null: it is the view's.
+ `strides` are the bytes from one element to the next in each dimension, from `data`, the first one, on; null: the
+ elements stand close, in the group's order. `ndim` numbers each.
+
+ FS_CONFLICT where ranks write one element with different bytes. With `wait` 0 the call returns when the elements were
+ exchanged: the data may be changed, and a thread writes them; what fails then is an error of a later call.
+ */
+int fs_group_write(struct fs_group *group,
+                   const char *set,
+                   int64_t step,
+                   const char *dtype,
+                   int ndim,
+                   const uint64_t *shape,
+                   const int64_t *strides,
+                   const void *data,
+                   int wait);
+
+/*
+ Collective: reads what this rank holds of a set at a step into `data`; the arguments are those of fs_group_write.
+ What was written and not flushed is read, too. FS_NOT_FOUND for a set or step that is not there.
+ */
+int fs_group_read(struct fs_group *group,
+                  const char *set,
+                  int64_t step,
+                  const char *dtype,
+                  int ndim,
+                  const uint64_t *shape,
+                  const int64_t *strides,
+                  void *data);
+
+/*
+ Collective: steps at which a set was flushed and is whole, ascending. `count` becomes how many there are, also where
+ `steps` has room for fewer: of `capacity` numbers, the first ones are given.
+ */
+int fs_group_steps(struct fs_group *group,
+                   const char *set,
+                   int64_t *steps,
+                   size_t capacity,
+                   size_t *count);
+
+/*
+ Collective: the newest step at which all sets of the group were flushed and are whole. `found` becomes 0 where there
+ is none, else 1.
+ */
+int fs_group_last_step(struct fs_group *group,
+                       int64_t *step,
+                       int *found);
+
+/*
+ The level of the group: 1, 2 or 3. Of this rank alone.
+ */
+int fs_group_level(struct fs_group *group, int *level);
+
+/*
+ Why level and method are what they are, as a text cut to `capacity` bytes with its zero byte. Of this rank alone.
+ */
+int fs_group_why(struct fs_group *group,
+                 char *why,
+                 size_t capacity);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -100,6 +100,51 @@ pub unsafe fn numbers<'a>(pointer: *const u64, ndim: c_int, name: &str) -> Resul
     Ok(unsafe { std::slice::from_raw_parts(pointer, rank) })
 }
 
+/// Items of a list: numbers, or structures of numbers and pointers.
+///
+/// # Safety
+/// `pointer` is null or leads to `count` items that nobody changes during the call; any bytes are a `T`.
+pub unsafe fn items<'a, T>(pointer: *const T, count: usize, name: &str) -> Result<&'a [T]> {
+    check(pointer, count, name)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: not null, aligned, no longer than memory, and by the caller's promise as many are there, unchanged.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}
+
+/// A list of texts.
+///
+/// # Safety
+/// `pointer` is null or leads to `count` pointers, each as for [`text`].
+pub unsafe fn texts<'a>(pointer: *const *const c_char, count: usize, name: &str) -> Result<Vec<&'a str>> {
+    // SAFETY: the caller's promise is the same.
+    let pointers = unsafe { items(pointer, count, name) }?;
+    // SAFETY: as above, of each.
+    pointers.iter().map(|pointer| unsafe { text(*pointer, name) }).collect()
+}
+
+/// A count that C gives as an int.
+pub fn count(number: c_int, name: &str) -> Result<usize> {
+    usize::try_from(number).map_err(|_| Code::Argument.error(format!("{number} {name}")))
+}
+
+/// Copies a text to the caller's `capacity` bytes, cut before a character that does not fit, and a zero byte.
+///
+/// # Safety
+/// `to` is null or leads to `capacity` bytes that nobody else uses during the call.
+pub unsafe fn copy_text(from: &str, to: *mut c_char, capacity: usize) -> Result<()> {
+    // SAFETY: the caller's promise is the same.
+    let room = unsafe { buffer(to.cast(), capacity) }?;
+    let Some(most) = capacity.checked_sub(1) else {
+        return Err(Code::BufferSize.error("no room for a text and its zero byte"));
+    };
+    let cut = (0..=most.min(from.len())).rev().find(|at| from.is_char_boundary(*at)).unwrap_or(0);
+    room[..cut].copy_from_slice(&from.as_bytes()[..cut]);
+    room[cut] = 0;
+    Ok(())
+}
+
 /// What may be said of `length` elements at a pointer without following it.
 fn check<T>(pointer: *const T, length: usize, name: &str) -> Result<()> {
     if length == 0 {
@@ -176,6 +221,21 @@ mod tests {
             assert!(message(numbers(odd, 1, "shape").map(drop)).contains("not aligned"));
             assert!(message(result(std::ptr::null_mut::<u64>(), 0, "nbytes").map(drop)).contains("null"));
         }
+    }
+
+    #[test]
+    fn texts_are_cut_where_a_character_ends() {
+        let mut room = [7_i8; 4];
+        // SAFETY: four bytes of this frame; none at all is refused.
+        unsafe {
+            copy_text("aé€", room.as_mut_ptr().cast(), 4).unwrap();
+            assert_eq!(room, ["a".as_bytes()[0] as i8, 0xc3_u8 as i8, 0xa9_u8 as i8, 0]);
+            copy_text("aé€", room.as_mut_ptr().cast(), 3).unwrap();
+            assert_eq!(room[..2], [b'a' as i8, 0]);
+            assert!(copy_text("a", room.as_mut_ptr().cast(), 0).is_err());
+            assert!(texts([c"a".as_ptr(), std::ptr::null()].as_ptr(), 2, "name").is_err());
+        }
+        assert!(count(-1, "sets").unwrap_err().message().contains("-1 sets"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce, Team};
 use fieldstone::{Code, Env, Error, Result};
 
 use crate::arguments::{result, text};
@@ -34,7 +34,7 @@ const HOST: usize = 1 << 10;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct fs_comm {
-    /// Given to each function; it must live until every container that uses it is closed.
+    /// Given to each function; it must live until every container and job that uses it is closed.
     pub context: *mut c_void,
     /// This rank's number.
     pub rank: c_int,
@@ -203,6 +203,14 @@ pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
     match (rank, size) {
         (Ok(rank), Ok(size)) if rank < size => Ok(Some(Arc::new(TableComm { table, rank, size }))),
         _ => Err(Code::Argument.error(format!("rank {} of {} is no communicator", table.rank, table.size))),
+    }
+}
+
+/// What this rank refused before it had what a collective call makes: the other ranks, in the same step, learn of it.
+pub fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: &'static str, error: Error) -> Result<T> {
+    match comm {
+        None => Err(error),
+        Some(comm) => Team::new(comm.clone()).agree(step, Err(error)),
     }
 }
 

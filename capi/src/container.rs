@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone::container::{
-    self, Comm, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef,
+    self, Container, CreateOptions, Format, Mode, NcType, Selection, VarInfo, VarRef,
 };
-use fieldstone::env::comm::Team;
 use fieldstone::{Code, Error, Result, element_count};
 
 use crate::arguments::{FS_MAX_RANK, buffer, bytes, numbers, optional_text, result, text};
-use crate::comm::{fs_comm, ranks};
+use crate::comm::{fs_comm, ranks, refuse};
 use crate::handles::{find, fs_container, give, take};
 use crate::status::call;
 
@@ -309,14 +308,6 @@ pub extern "C" fn fs_container_close(container: *mut fs_container) -> c_int {
         // Nobody can name it any more: where it is still in define mode, all ranks give it up.
         container.close().inspect_err(|error| container.abort(Some(error.replicate())))
     })
-}
-
-/// What this rank refused before it had a container: the other ranks, in the same step, learn of it.
-fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: &'static str, error: Error) -> Result<T> {
-    match comm {
-        None => Err(error),
-        Some(comm) => Team::new(comm.clone()).agree(step, Err(error)),
-    }
 }
 
 /// What this rank refused: in a collective call all ranks learn of it, and the container goes on.

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use fieldstone::arrays::ArrayGroup;
 use fieldstone::container::Container;
 use fieldstone::{Code, Error, Result};
 
+use crate::arrays::OpenJob;
 use crate::key::KeyBuilder;
 use crate::list::OpenList;
 
@@ -31,6 +33,16 @@ pub struct fs_list {
 
 /// An open container.
 pub struct fs_container {
+    _opaque: [u8; 0],
+}
+
+/// A job: the ranks that write and read groups of arrays together.
+pub struct fs_arrays {
+    _opaque: [u8; 0],
+}
+
+/// A group of a job.
+pub struct fs_group {
     _opaque: [u8; 0],
 }
 
@@ -76,6 +88,24 @@ impl Handle for fs_container {
     const NAME: &str = "fs_container";
     fn table() -> &'static Table<Self::Target> {
         static TABLE: Table<Container> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_arrays {
+    type Target = OpenJob;
+    const NAME: &str = "fs_arrays";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<OpenJob> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_group {
+    type Target = ArrayGroup;
+    const NAME: &str = "fs_group";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<ArrayGroup> = Table::new();
         &TABLE
     }
 }

@@ -13,8 +13,11 @@
 
 mod archive;
 mod arguments;
+mod arrays;
 mod comm;
 mod container;
+mod elements;
+mod group;
 mod handles;
 mod key;
 mod list;
@@ -22,3 +25,4 @@ mod log;
 mod read;
 mod status;
 mod store;
+mod views;

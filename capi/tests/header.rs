@@ -10,8 +10,21 @@ use std::process::Command;
 use fieldstone_testkit::require::program;
 
 /// The files with something for the header, in the header's order.
-const SOURCES: [&str; 10] =
-    ["status", "arguments", "handles", "key", "store", "archive", "read", "list", "comm", "container"];
+const SOURCES: [&str; 13] = [
+    "status",
+    "arguments",
+    "handles",
+    "key",
+    "store",
+    "archive",
+    "read",
+    "list",
+    "comm",
+    "container",
+    "arrays",
+    "views",
+    "group",
+];
 
 fn generated() -> String {
     let mut config = cbindgen::Config::from_file(common::capi().join("cbindgen.toml")).unwrap();
@@ -72,5 +85,18 @@ fn a_strict_compiler_takes_the_header_alone() {
         let mut gcc = Command::new("gcc");
         gcc.args(["-fsyntax-only", "-x", "c", standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
         common::succeed(gcc.arg(&header));
+    }
+}
+
+#[test]
+fn a_strict_cpp_compiler_takes_it_too() {
+    if !program("g++") {
+        return;
+    }
+    let header = common::capi().join("include/fieldstone.h");
+    for standard in ["-std=c++11", "-std=c++20"] {
+        let mut gpp = Command::new("g++");
+        gpp.args(["-fsyntax-only", "-x", "c++", standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+        common::succeed(gpp.arg(&header));
     }
 }

@@ -12,7 +12,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::array_source::SourceMessage;
-use fieldstone_format::catalog::{ArraySet, RunName};
+use fieldstone_format::catalog::{ArraySet, RunName, StorageOrder};
 use fieldstone_store::api::ListOptions;
 
 use super::job::{JobInner, JobState, OpenGroup};
@@ -75,6 +75,11 @@ impl ArrayGroup {
     /// The method that was asked for.
     pub fn method(&self) -> String {
         self.job.state().groups[self.index].record.method.clone()
+    }
+
+    /// In which order the elements of an array stand in files; the shapes of its sets are said in that order.
+    pub fn order(&self) -> StorageOrder {
+        self.job.state().groups[self.index].record.order
     }
 
     /// Why level and method are what they are.
@@ -223,6 +228,15 @@ impl ArrayGroup {
             state.groups[self.index].method.clone_from(&moved.why);
             Ok(moved)
         })
+    }
+
+    /// Takes part as failed in the call that the other ranks make: `write`, `read` or `steps`. Gives the error, which they
+    /// have, too; the job goes on.
+    pub fn refuse(&self, call: &'static str, error: Error) -> Error {
+        match self.job.team.agree::<()>(call, Err(error)) {
+            Err(error) => error,
+            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
+        }
     }
 
     /// Collective: as [`write`](Self::write), from dense memory in C order and this machine's byte order.
