@@ -55,6 +55,20 @@ fn every_call_does_what_it_says() {
 }
 
 #[test]
+fn every_call_of_distributed_arrays_does_what_it_says() {
+    if !require::program("gcc") {
+        return;
+    }
+    let (folder, program) = program("tests/c/arrays.c");
+    succeed(Command::new(program).arg(folder.path().join("store")));
+    let store = open(&folder.path().join("store"));
+    let key = [("project", "C"), ("run", "all"), ("variable", "t"), ("step", "6")];
+    let field = store.get(&key, &Default::default()).unwrap();
+    assert_eq!((field.shape().unwrap(), field.is_complete().unwrap()), (Some(vec![3, 4]), true));
+    assert!(store.verify(&Request::new()).unwrap().ok());
+}
+
+#[test]
 fn mistakes_are_errors_and_never_crashes() {
     if !require::program("gcc") {
         return;
