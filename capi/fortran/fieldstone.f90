@@ -24,6 +24,7 @@ module fieldstone
   public :: fs_open, fs_close, fs_flush, fs_discard
   public :: fs_archive, fs_archive_bytes, fs_get, fs_get_alloc, fs_get_bytes, fs_size, fs_shape
   public :: fs_error_kind, fs_error_code, fs_error_is_retryable, fs_error_message, fs_error_hint, fs_version
+  public :: fs_store_handle, fs_finish
 
   !> How a call ended.
   integer, parameter, public :: FS_OK = 0, FS_INTERNAL = 1, FS_INVALID = 2, FS_NOT_FOUND = 3, &
@@ -351,9 +352,24 @@ contains
     text = fortran_text(c_version())
   end function
 
-  ! ---- within this module
+  ! ---- for the modules beside this one
+
+  !> The store as the C library knows it.
+  function fs_store_handle(store) result(handle)
+    type(fieldstone_store), intent(in) :: store
+    type(c_ptr) :: handle
+    handle = store%handle
+  end function
 
   !> Hands the status to the caller who asks for it, and stops at an error where nobody does.
+  subroutine fs_finish(status, ierr)
+    integer, intent(in) :: status
+    integer, intent(out), optional :: ierr
+    call finish(status, ierr)
+  end subroutine
+
+  ! ---- within this module
+
   subroutine finish(status, ierr)
     integer, intent(in) :: status
     integer, intent(out), optional :: ierr

@@ -1,0 +1,29 @@
+/*
+ * Communicators of Fortran: compiled by your mpicc, and linked with a Fortran program that uses the module
+ * fieldstone_mpi. It turns the integer that Fortran has for a communicator into what Fieldstone takes.
+ *
+ *     mpicc -I $FS/capi/include -c $FS/capi/fortran/fieldstone_mpi_f.c
+ */
+#include "fieldstone_mpi.h"
+
+/* A communicator of Fortran's as a new struct fs_comm. Collective. FS_OK or FS_UNAVAILABLE. */
+int fs_mpi_comm_from_fortran(int from, struct fs_comm **comm) {
+  struct fs_comm *made = (struct fs_comm *)calloc(1, sizeof(struct fs_comm));
+  MPI_Comm known = MPI_Comm_f2c((MPI_Fint)from);
+  int failed = fs_mpi_any(known, made == NULL ? ENOMEM : 0);
+  int status = failed ? FS_UNAVAILABLE : fs_mpi_comm(known, made);
+  *comm = NULL;
+  if (status != FS_OK) {
+    free(made);
+    return fs_fail(status, "the communicator cannot be duplicated", NULL);
+  }
+  *comm = made;
+  return FS_OK;
+}
+
+/* Gives it back. Collective. Null is nothing to give back. */
+void fs_mpi_comm_free_fortran(struct fs_comm *comm) {
+  if (comm == NULL) return;
+  fs_mpi_comm_free(comm);
+  free(comm);
+}
