@@ -7,8 +7,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, library, printed, succeed};
-use fieldstone_testkit::require::require;
+use common::{capi, library, open, printed, succeed};
+use fieldstone::{DType, Request};
+use fieldstone_testkit::require::{self, require};
 
 /// A program of MPI, resolved, so that it finds what stands beside it.
 fn program(name: &str) -> Option<PathBuf> {
@@ -83,6 +84,157 @@ fn what_one_rank_is_refused_fails_on_all_and_the_container_goes_on() {
         let file = folder.path().join(format!("{ranks}.nc"));
         succeed(&mut mpiexec(ranks, &built, &file));
     }
+}
+
+#[test]
+fn what_one_rank_is_refused_of_arrays_fails_on_all_and_the_job_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/arrays_refused.c", folder.path()) else { return };
+    for ranks in [2, 3] {
+        succeed(&mut mpiexec(ranks, &built, &folder.path().join(format!("{ranks}.store"))));
+    }
+}
+
+/// The values of a variable of a run at a step, as a program anywhere reads them.
+fn values<const N: usize>(
+    store: &Path,
+    run: &str,
+    variable: &str,
+    step: u64,
+    dtype: DType,
+) -> (Vec<u64>, Vec<[u8; N]>) {
+    let key = [("run", run), ("variable", variable), ("step", &step.to_string())];
+    let field = open(store).get(&key, &Default::default()).unwrap();
+    assert_eq!(field.dtype().unwrap().map(DType::to_native), Some(dtype));
+    let mut bytes = field.read().unwrap();
+    if field.dtype().unwrap() != Some(dtype) {
+        dtype.with_order(fieldstone::ByteOrder::Big).swap_bytes(&mut bytes);
+    }
+    (field.shape().unwrap().unwrap(), bytes.as_chunks().0.to_vec())
+}
+
+fn floats(found: (Vec<u64>, Vec<[u8; 8]>)) -> (Vec<u64>, Vec<f64>) {
+    (found.0, found.1.into_iter().map(f64::from_ne_bytes).collect())
+}
+
+/// What the examples of SDM's Figure 1 write: the cube of a restart set at a step, in C order of (z, y, x).
+fn check_astro3d(store: &Path, steps: u64) {
+    let fields = open(store);
+    let count = |variable: &str| {
+        let request = Request::parse(&format!("variable={variable}")).unwrap();
+        fields.list(&request, &Default::default()).unwrap().map(Result::unwrap).filter(|e| e.complete).count()
+    };
+    let steps = usize::try_from(steps).unwrap();
+    assert_eq!((count("a5"), count("r5"), count("p6")), (steps / 2, steps / 4, steps));
+    for step in (3..steps as u64).step_by(4) {
+        let (shape, found) = floats(values(store, "astro3d", "r2", step, DType::F8));
+        assert_eq!(shape, [16, 16, 16]);
+        let expected = |cell: usize| 2000.0 + 100.0 * step as f64 + cell as f64 / 64.0;
+        let wrong = found.iter().enumerate().find(|(cell, value)| **value != expected(*cell));
+        assert_eq!(wrong, None, "step {step}");
+    }
+    assert!(fields.verify(&Request::new()).unwrap().ok());
+}
+
+#[test]
+fn three_groups_are_written_at_their_own_frequencies_and_the_run_goes_on_with_fewer_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("astro3d.store");
+    let Some(built) = compile("examples/astro3d.c", folder.path()) else { return };
+    let said = printed(&mut mpiexec(4, &built, &store));
+    assert!(said.starts_with("level ") && said.ends_with(", pictures up to step 3\n"), "{said}");
+    check_astro3d(&store, 4);
+    let said = printed(&mut mpiexec(2, &built, &store));
+    assert!(said.starts_with("goes on after step 3\n") && said.ends_with("up to step 7\n"), "{said}");
+    check_astro3d(&store, 8);
+}
+
+/// What the C program of SDM's Figures 7 and 8 writes.
+#[test]
+fn regular_and_irregular_views_write_what_any_program_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("views.store");
+    let Some(built) = compile("examples/views.c", folder.path()) else { return };
+    assert_eq!(printed(&mut mpiexec(4, &built, &store)), "bytes of files by rank 0\n");
+    let (shape, matrix) = floats(values(&store, "views", "matrix", 0, DType::F8));
+    assert_eq!(shape, [12, 10]);
+    let expected: Vec<f64> = (0..12).flat_map(|y| (0..10).map(move |x| f64::from(y * 100 + x))).collect();
+    assert_eq!(matrix, expected);
+    let (shape, nodes) = floats(values(&store, "views", "displacement", 0, DType::F8));
+    assert_eq!(shape, [60, 3]);
+    let expected: Vec<f64> =
+        (0..60).flat_map(|n| (0..3).map(move |c| f64::from(n) + f64::from(c) / 10.0)).collect();
+    assert_eq!(nodes, expected);
+}
+
+/// Compiles a Fortran program as the guide says: the modules with gfortran, the C file with mpicc, which links.
+fn compile_fortran(source: &str, folder: &Path) -> Option<PathBuf> {
+    let mpicc = program("mpicc");
+    if !require("mpi", mpicc.is_some(), "no mpicc (pip install mpich)") || !require::program("gfortran") {
+        return None;
+    }
+    let mpicc = mpicc?;
+    // The wheel has no module `mpi`; another MPI has, and its mpif90 finds it.
+    let sources = [
+        "tests/fortran/mpi.f90",
+        "fortran/fieldstone.f90",
+        "fortran/fieldstone_arrays.f90",
+        "fortran/fieldstone_mpi.f90",
+        source,
+    ];
+    let mut gfortran = Command::new("gfortran");
+    gfortran.args(["-Wall", "-Wextra", "-Werror", "-std=f2018", "-O1", "-fcheck=all,no-array-temps", "-c"]);
+    gfortran.args(sources.map(|source| capi().join(source))).current_dir(folder);
+    succeed(&mut gfortran);
+    let mut converter = Command::new(&mpicc);
+    converter.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(capi().join("include"));
+    converter.arg("-c").arg(capi().join("fortran/fieldstone_mpi_f.c")).current_dir(folder);
+    succeed(&mut converter);
+    let object = |source: &str| Path::new(source).with_extension("o").file_name().map(PathBuf::from);
+    let built = folder.join("program");
+    let mut link = Command::new(&mpicc);
+    link.args(sources.iter().filter_map(|source| object(source))).arg("fieldstone_mpi_f.o");
+    link.arg("-o").arg(&built).arg("-L").arg(library()).arg("-lfieldstone").current_dir(folder);
+    link.arg(format!("-Wl,-rpath,{}", library().display())).args(["-lgfortran", "-lm"]);
+    succeed(&mut link);
+    Some(built)
+}
+
+#[test]
+fn fortran_writes_the_same_groups() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("astro3d.store");
+    let Some(built) = compile_fortran("examples/astro3d.f90", folder.path()) else { return };
+    let said = printed(&mut mpiexec(4, &built, &store));
+    assert!(said.starts_with("level ") && said.ends_with(", pictures up to step 3\n"), "{said}");
+    let said = printed(&mut mpiexec(2, &built, &store));
+    assert!(said.starts_with("goes on after step 3\n") && said.ends_with("up to step 7\n"), "{said}");
+    check_astro3d(&store, 8);
+}
+
+#[test]
+fn fortran_has_the_same_views() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("views.store");
+    let Some(built) = compile_fortran("examples/views.f90", folder.path()) else { return };
+    assert_eq!(printed(&mut mpiexec(4, &built, &store)), "three groups\n");
+    // Fortran's first dimension is the last one elsewhere.
+    let (shape, matrix) = floats(values(&store, "views", "matrix", 0, DType::F8));
+    assert_eq!(shape, [12, 10]);
+    let expected: Vec<f64> = (1..=12).flat_map(|x| (1..=10).map(move |y| f64::from(x * 100 + y))).collect();
+    assert_eq!(matrix, expected);
+    let (shape, nodes) = floats(values(&store, "views", "velocity", 0, DType::F8));
+    assert_eq!((shape, nodes.len()), (vec![60, 3], 180));
+    assert!(nodes.iter().enumerate().all(|(i, u)| {
+        let (node, component) = (i / 3 + 1, i % 3 + 1);
+        (u - (node as f64 + component as f64 / 10.0)).abs() < 1e-9
+    }));
+    // In a group of order C it is the first one elsewhere, too.
+    let (shape, x) = values::<4>(&store, "views", "x", 0, DType::F4);
+    assert_eq!(shape, [10, 3]);
+    let of_rank = |rank: usize| vec![rank as f32; 3 * (rank + 1)];
+    let x: Vec<f32> = x.into_iter().map(f32::from_ne_bytes).collect();
+    assert_eq!(x, (0..4).flat_map(of_rank).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,0 +1,99 @@
+/*
+ * One rank's wrong argument of a collective call on a job or a group is an error of that rank's kind on all ranks;
+ * the job goes on, and nothing of a write that failed is left. A rank that ends its job ends it on all.
+ */
+#include "check.h"
+
+#include "fieldstone_mpi.h"
+
+enum { LENGTH = 8, WRONG_WRITES = 6, WRONG_READS = 5 };
+
+static fs_arrays *job;
+static fs_group *group;
+static int rank, size;
+
+/* Row `rank` of `x`, by the call `wrong` or, where that is -1, as it should be. */
+static int write_row(int wrong, const double *row, int64_t step) {
+  const uint64_t other[2] = {2, LENGTH};
+  return fs_group_write(group, wrong == 0 ? "absent" : wrong == 1 ? NULL : "x", step, wrong == 2 ? "q9" : "f8",
+                        wrong == 3 ? -1 : 2, wrong == 3 || wrong == 4 ? other : NULL, NULL,
+                        wrong == 5 ? NULL : row, 1);
+}
+
+static int read_row(int wrong, double *row, int64_t step) {
+  const uint64_t other[2] = {2, LENGTH};
+  return fs_group_read(group, wrong == 0 ? NULL : "x", step, wrong == 1 ? "q9" : "f8", wrong == 2 ? -1 : 2,
+                       wrong == 2 || wrong == 3 ? other : NULL, NULL, wrong == 4 ? NULL : row);
+}
+
+/* All ranks have an error that names the rank at fault. */
+static void failed(int status, int expected, int bad) {
+  char named[32];
+  snprintf(named, sizeof named, "rank %d", bad);
+  CHECK(status == expected && fs_error_kind() == expected);
+  CHECK(strstr(fs_error_message(), named));
+}
+
+static void calls(void) {
+  double row[LENGTH], back[LENGTH];
+  int bad, wrong, i;
+  int64_t step = 0, steps[2];
+  size_t count;
+  for (bad = 0; bad < size; bad++) {
+    for (i = 0; i < LENGTH; i++) row[i] = rank * 100 + bad * 10 + i;
+    for (wrong = 0; wrong < WRONG_WRITES; wrong++) {
+      i = write_row(rank == bad ? wrong : -1, row, step);
+      /* Another name is another call: ranks contradict one another only where each may be right. */
+      failed(i, wrong == 0 ? FS_NOT_FOUND : FS_INVALID, bad);
+    }
+    CHECK(read_row(-1, back, step) == FS_NOT_FOUND);
+    OK(write_row(-1, row, step));
+    for (wrong = 0; wrong < WRONG_READS; wrong++) failed(read_row(rank == bad ? wrong : -1, back, step), FS_INVALID, bad);
+    OK(read_row(-1, back, step));
+    CHECK(memcmp(row, back, sizeof row) == 0);
+    failed(fs_group_steps(group, rank == bad ? NULL : "x", steps, 2, &count), FS_INVALID, bad);
+    OK(fs_arrays_flush(job));
+    step++;
+  }
+  /* Ranks at different steps, and two that write one element. */
+  CHECK(write_row(-1, row, 100 + rank) == FS_CONFLICT);
+  {
+    const int64_t map[1] = {0};
+    OK(fs_group_view_irregular(group, 0, NULL, 1, map, -1, 0));
+    CHECK(write_row(-1, row, 7) == FS_CONFLICT && strstr(fs_error_message(), "rank"));
+    OK(fs_arrays_discard(job));
+  }
+}
+
+static void declare(void) {
+  const uint64_t shape[2] = {(uint64_t)size, LENGTH}, grid[2] = {(uint64_t)size, 1};
+  const fs_set right = {"x", "f8", 2, shape, NULL, NULL, 0, NULL}, wrong = {"x", "q9", 2, shape, NULL, NULL, 0, NULL};
+  int bad;
+  for (bad = 0; bad < size; bad++)
+    failed(fs_arrays_group(job, "g", 1, rank == bad ? &wrong : &right, NULL, &group), FS_INVALID, bad);
+  OK(fs_arrays_group(job, "g", 1, &right, NULL, &group));
+  OK(fs_group_view_grid(group, 0, NULL, 2, grid, NULL));
+}
+
+int main(int argc, char **argv) {
+  struct fs_comm comm;
+  fs_store *store;
+  MPI_Init(&argc, &argv);
+  CHECK(argc == 2 && fs_mpi_comm(MPI_COMM_WORLD, &comm) == FS_OK);
+  rank = comm.rank, size = comm.size;
+  OK(fs_open(argv[1], "a", NULL, &store));
+  failed(fs_arrays_open(rank == 1 ? NULL : store, "r", &comm, NULL, &job), FS_INVALID, 1);
+  OK(fs_arrays_open(store, "r", &comm, NULL, &job));
+  declare();
+  calls();
+  if (rank == 0) {
+    OK(fs_arrays_abandon(job, "no more"));
+  } else {
+    CHECK(fs_arrays_flush(job) != FS_OK && strstr(fs_error_message(), "no more"));
+    OK(fs_arrays_abandon(job, "nor I"));
+  }
+  OK(fs_close(store));
+  fs_mpi_comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}
