@@ -21,18 +21,18 @@ use fieldstone_testkit::require::program;
 use fieldstone_testkit::samples::python_with;
 use fieldstone_testkit::seeded;
 
-const FOLDER: &str = "/meshes";
+pub const FOLDER: &str = "/meshes";
 
 /// A whole mesh, nodes counted from 0, rows without missing nodes.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Model {
+pub struct Model {
     coordinates: Vec<Vec<f64>>,
     /// Edges, faces, volumes.
-    rows: [Vec<Vec<i64>>; 3],
+    pub rows: [Vec<Vec<i64>>; 3],
 }
 
 impl Model {
-    fn random(random: &mut Random) -> Model {
+    pub fn random(random: &mut Random) -> Model {
         let nodes = 8 + random.below(60);
         let coordinates = (0..2 + random.below(2))
             .map(|_| (0..nodes).map(|_| random.below(2000) as f64 / 8.0 - 100.0).collect())
@@ -74,17 +74,17 @@ impl Model {
 
 /// How callers give a mesh: this changes nothing of its file.
 #[derive(Debug, Clone, Copy)]
-struct Spelling {
-    ranks: usize,
-    base: i64,
-    fill: Option<i64>,
+pub struct Spelling {
+    pub ranks: usize,
+    pub base: i64,
+    pub fill: Option<i64>,
     /// Entries of a row beyond those it needs.
-    wide: usize,
-    seed: u64,
+    pub wide: usize,
+    pub seed: u64,
 }
 
 impl Spelling {
-    const PLAIN: Spelling = Spelling { ranks: 1, base: 0, fill: None, wide: 0, seed: 0 };
+    pub const PLAIN: Spelling = Spelling { ranks: 1, base: 0, fill: None, wide: 0, seed: 0 };
 
     fn random(random: &mut Random) -> Spelling {
         Spelling {
@@ -112,7 +112,7 @@ fn attrs(list: &[(&str, &str)]) -> Attrs {
     attrs
 }
 
-fn create_with<T>(
+pub fn create_with<T>(
     team: &Team,
     env: &Env,
     (model, spelling): (&Model, Spelling),
@@ -153,24 +153,24 @@ fn create_with<T>(
     act(Mesh::create(team, env, Path::new(FOLDER), Ok(&content))?)
 }
 
-fn world() -> (SimWorld, Env) {
+pub fn world() -> (SimWorld, Env) {
     let world = SimWorld::new(1);
     let env = world.process("host");
     env.disk.create_dir_all(Path::new(FOLDER)).unwrap();
     (world, env)
 }
 
-fn on_ranks<T: Send>(ranks: usize, env: &Env, body: impl Fn(Team) -> Result<T> + Sync) -> Vec<Result<T>> {
+pub fn on_ranks<T: Send>(ranks: usize, env: &Env, body: impl Fn(Team) -> Result<T> + Sync) -> Vec<Result<T>> {
     let body = |comm: Arc<dyn Comm>| body(Team::new(comm));
     threads::run(ranks, None, env.disk.clone(), Faults::none(), body)
 }
 
-fn all<T>(results: Vec<Result<T>>) -> Vec<T> {
+pub fn all<T>(results: Vec<Result<T>>) -> Vec<T> {
     results.into_iter().map(Result::unwrap).collect()
 }
 
 /// Makes a mesh; gives its path and whether it was new.
-fn create(env: &Env, model: &Model, spelling: Spelling) -> (PathBuf, bool) {
+pub fn create(env: &Env, model: &Model, spelling: Spelling) -> (PathBuf, bool) {
     let made = on_ranks(spelling.ranks, env, |team| {
         create_with(&team, env, (model, spelling), |mesh| {
             let made = (mesh.path().to_owned(), mesh.is_new());
@@ -181,14 +181,14 @@ fn create(env: &Env, model: &Model, spelling: Spelling) -> (PathBuf, bool) {
     all(made).remove(0)
 }
 
-fn read_file(env: &Env, path: &Path) -> Vec<u8> {
+pub fn read_file(env: &Env, path: &Path) -> Vec<u8> {
     let file = env.disk.open_plain(path, false).unwrap();
     let mut bytes = vec![0; file.stat().unwrap().len as usize];
     assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
     bytes
 }
 
-fn names(env: &Env) -> Vec<String> {
+pub fn names(env: &Env) -> Vec<String> {
     let list = env.disk.list_dir(Path::new(FOLDER)).unwrap();
     list.into_iter().map(|(name, _)| name).collect()
 }
@@ -428,7 +428,7 @@ fn edges_are_those_given_else_those_of_faces_and_volumes_each_once() {
 }
 
 /// The error that all ranks have alike.
-fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
+pub fn error_of<T>(results: Vec<Result<T>>, code: Code) -> Error {
     let mut errors: Vec<Error> = results.into_iter().map(|result| result.err().unwrap()).collect();
     let is_alike = |error: &Error| error.code() == code && error.message() == errors[0].message();
     assert!(errors.iter().all(is_alike), "{errors:?}");
@@ -567,184 +567,6 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         mesh.verify()
     }));
-}
-
-#[test]
-fn a_damaged_file_is_found() {
-    let mut model = Model::random(&mut seeded(4));
-    model.rows[1] = vec![vec![0, 1, 2, 3, 7], vec![4, 5, 6]];
-    let (world, env) = world();
-    let (path, _) = create(&env, &model, Spelling::PLAIN);
-    let bytes = read_file(&env, &path);
-    let (header, _) = parse::header(&bytes).unwrap();
-    let verify = || {
-        on_ranks(3, &env, |team| {
-            let mesh = Mesh::open(&team, &*env.disk, &path)?;
-            let outcome = mesh.verify();
-            mesh.close()?;
-            outcome
-        })
-    };
-    all(verify());
-    for var in header.vars.iter().filter(|var| var.name().contains("_node")) {
-        for (offset, mask) in [(var.begin(), 1), (var.begin() + 7, 0x80), (var.begin() + 3, 0xff)] {
-            world.flip(&path, offset, mask).unwrap();
-            for result in verify() {
-                assert_eq!(result.err().unwrap().kind(), ErrorKind::Corrupt, "{} {offset}", var.name());
-            }
-            world.flip(&path, offset, mask).unwrap();
-        }
-    }
-    // Behind a missing node.
-    let faces = header.vars.iter().find(|var| var.name() == "wing_face_nodes").unwrap().begin();
-    world
-        .overwrite(
-            &path,
-            &[&bytes[..faces as usize + 36], &[0, 0, 0, 0], &bytes[faces as usize + 40..]].concat(),
-        )
-        .unwrap();
-    let error = error_of(verify(), Code::Corrupt);
-    assert_eq!(
-        error.message().rsplit_once(": ").unwrap().1,
-        format!("faces[1, 4] of {} is 0", path.display())
-    );
-    world.overwrite(&path, &bytes[..bytes.len() - 1]).unwrap();
-    let cut = || on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path).map(drop));
-    assert!(error_of(cut(), Code::Truncated).message().contains("needs the bytes"));
-    let at = bytes.windows(13).position(|window| window == b"mesh_checksum").unwrap() + 28;
-    let mut other = bytes.clone();
-    other[at] = if other[at] == b'0' { b'1' } else { b'0' };
-    world.overwrite(&path, &other).unwrap();
-    assert!(error_of(verify(), Code::Checksum).message().contains("has the checksum"));
-    let again = on_ranks(2, &env, |team| {
-        create_with(&team, &env, (&model, Spelling { ranks: 2, ..Spelling::PLAIN }), |_| Ok(()))
-    });
-    assert!(error_of(again, Code::Corrupt).message().contains("says of its mesh what its name does not"));
-    other[at] = b'x';
-    world.overwrite(&path, &other).unwrap();
-    assert!(error_of(cut(), Code::Corrupt).message().contains("has a checksum that is none"));
-    let at = bytes.windows(13).position(|window| window == b"mesh_topology").unwrap();
-    other[at] = b'M';
-    world.overwrite(&path, &other).unwrap();
-    assert!(error_of(cut(), Code::FileFormat).message().contains("no mesh of a store"));
-}
-
-#[test]
-fn a_damaged_header_is_an_error_or_the_same_mesh() {
-    let mut model = Model::random(&mut seeded(4));
-    model.rows[1].push(vec![0, 1, 2, 3]);
-    let (world, env) = world();
-    let (path, _) = create(&env, &model, Spelling::PLAIN);
-    let bytes = read_file(&env, &path);
-    let len = parse::header(&bytes).unwrap().1.header_len;
-    let (random, mut refused) = (&mut *seeded(9), 0);
-    for _ in 0..3000 {
-        let mut damaged = bytes.clone();
-        let at = random.below(len) as usize;
-        damaged[at] = match random.below(3) {
-            0 => damaged[at] ^ (1 << random.below(8)),
-            1 => damaged[at].wrapping_add(1),
-            _ => random.next_u64() as u8,
-        };
-        world.overwrite(&path, &damaged).unwrap();
-        let outcome = all(on_ranks(1, &env, |team| {
-            let read = || {
-                let mesh = Mesh::open(&team, &*env.disk, &path)?;
-                let _ = mesh.edges();
-                mesh.verify()
-            };
-            Ok(read().map_err(|error| error.kind()))
-        }));
-        assert!(!outcome.contains(&Err(ErrorKind::Internal)), "byte {at} is {}", damaged[at]);
-        refused += u32::from(outcome[0].is_err());
-    }
-    assert!((500..2900).contains(&refused), "{refused}");
-}
-
-#[test]
-fn a_mesh_that_is_not_made_leaves_nothing_and_one_that_is_survives_a_power_cut() {
-    let model = Model::random(&mut seeded(6));
-    let spelling = Spelling { ranks: 3, seed: 1, ..Spelling::PLAIN };
-    let mut nth = 1;
-    loop {
-        let (_, env) = world();
-        let faults = Faults::step(1, nth);
-        let results = threads::run(3, None, env.disk.clone(), faults.clone(), |comm| {
-            create_with(&Team::new(comm), &env, (&model, spelling), |mesh| mesh.close())
-        });
-        if !faults.struck() {
-            all(results);
-            break;
-        }
-        for result in results {
-            let error = result.err().unwrap();
-            assert!(error.message().starts_with("rank 1: "), "{error}");
-        }
-        // Where it was renamed already it is whole.
-        let left = names(&env);
-        assert!(left.iter().all(|name| name.ends_with(".nc")), "{nth}: {left:?}");
-        for name in left {
-            all(on_ranks(1, &env, |team| {
-                Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name))?.verify()
-            }));
-        }
-        nth += 1;
-    }
-    assert!(nth > 10, "{nth}");
-    for seed in 0..20 {
-        let (world, env) = world();
-        env.disk.sync_dir(Path::new("/")).unwrap();
-        let (path, _) = create(&env, &model, spelling);
-        let env = world.power_cut(seed).process("host");
-        all(on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path)?.verify()));
-    }
-}
-
-#[test]
-fn a_full_disk_or_a_rank_that_dies_leaves_no_mesh_that_is_not_whole() {
-    let mut model = Model::random(&mut seeded(6));
-    model.rows[2].push(vec![0, 1, 2, 3]);
-    let spelling = Spelling { ranks: 3, seed: 1, ..Spelling::PLAIN };
-    let (world_of_one, env) = world();
-    let (path, _) = create(&env, &model, spelling);
-    let len = read_file(&env, &path).len() as u64;
-    drop(world_of_one);
-    for capacity in [100, 4096, len / 2, len - 1] {
-        let (world, env) = world();
-        world.set_capacity(Some(capacity));
-        let make = || on_ranks(3, &env, |team| create_with(&team, &env, (&model, spelling), |_| Ok(())));
-        for result in make() {
-            assert_eq!(result.err().unwrap().code(), Code::DiskFull, "{capacity}");
-        }
-        assert_eq!(names(&env), [""; 0]);
-        world.set_capacity(None);
-        all(make());
-    }
-    // Rank 0, who would have removed what is not finished.
-    let (mut nth, mut parts) = (1, 0);
-    loop {
-        let (_, env) = world();
-        let faults = Faults::death(0, nth);
-        let results = threads::run(3, None, env.disk.clone(), faults.clone(), |comm| {
-            create_with(&Team::new(comm), &env, (&model, spelling), |mesh| mesh.close())
-        });
-        if !faults.struck() {
-            all(results);
-            break;
-        }
-        for name in names(&env) {
-            parts += u32::from(name.ends_with(".part"));
-            if !name.ends_with(".part") {
-                all(on_ranks(1, &env, |team| {
-                    Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name))?.verify()
-                }));
-            }
-        }
-        // Who comes after makes it, or finds it.
-        assert_eq!(create(&env, &model, spelling).0, path);
-        nth += 1;
-    }
-    assert!(nth > 10 && parts > 0, "{nth} {parts}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod distributed_deferred;
 mod distributed_files;
 mod distributed_import;
 mod distributed_mesh;
+mod distributed_mesh_faults;
 mod distributed_model;
 mod distributed_order;
 mod partition;
