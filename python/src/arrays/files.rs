@@ -73,6 +73,9 @@ fn fill<'py>(
     Ok(made.done())
 }
 
+/// Name, dtype and shape of a variable.
+type VariableShown = (String, Py<PyAny>, Vec<u64>);
+
 /// A file from outside.
 #[pyclass(frozen, name = "_JobImport", module = "fieldstone._native")]
 pub struct PyJobImport {
@@ -93,7 +96,7 @@ impl PyJobImport {
 #[pymethods]
 impl PyJobImport {
     /// Name, dtype and shape of each variable.
-    fn variables(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyAny>, Vec<u64>)>> {
+    fn variables(&self, py: Python<'_>) -> PyResult<Vec<VariableShown>> {
         let all = self.with(|import| Ok(import.variables())).or_raise()?;
         all.into_iter().map(|v| Ok((v.name, dtype_object(py, v.dtype)?, v.shape))).collect()
     }
@@ -125,9 +128,12 @@ pub type MeshParts<'py> = (
     i64,
 );
 
+/// Values of a coordinate, and its attributes.
+type OwnedCoordinate = (Vec<f64>, Vec<(String, Value)>);
+
 /// This rank's share of a mesh, in memory of ours.
 pub struct OwnedMesh {
-    coordinates: Vec<(Vec<f64>, Vec<(String, Value)>)>,
+    coordinates: Vec<OwnedCoordinate>,
     rows: [Option<(usize, Vec<i64>)>; 3],
     base: i64,
 }
@@ -178,7 +184,7 @@ impl OwnedMesh {
 
     /// As the facade takes it.
     pub fn content<'a>(&'a self, name: &'a str, attrs: &[(String, Value)]) -> Result<MeshContent<'a>> {
-        let coordinate = |(values, attrs): &'a (Vec<f64>, Vec<(String, Value)>)| {
+        let coordinate = |(values, attrs): &'a OwnedCoordinate| {
             Ok(MeshCoordinate { values, attrs: fieldstone::arrays::netcdf_attrs(attrs)? })
         };
         let rows =

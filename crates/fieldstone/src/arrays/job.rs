@@ -201,7 +201,7 @@ impl ArrayJob {
     pub fn discard(&self) -> Result<()> {
         let mut state = self.inner.state();
         agreement::same_call(&self.inner.team, "discard", "discards", Ok(0))?;
-        state.groups.iter_mut().fold(Ok(()), |outcome, open| outcome.and(open.group.discard()))
+        each(state.groups.iter_mut().map(|open| open.group.discard()))
     }
 
     /// Collective: flushes, and closes all files. Again it does nothing.
@@ -272,7 +272,7 @@ impl JobState {
 
     fn close(&mut self) -> Result<()> {
         self.closed = true;
-        let groups = self.groups.iter_mut().fold(Ok(()), |outcome, open| outcome.and(open.group.close()));
+        let groups = each(self.groups.iter_mut().map(|open| open.group.close()));
         groups.and(self.files.close())
     }
 }
@@ -518,9 +518,7 @@ impl JobInner {
             }
             return Err(error);
         }
-        self.timed(state, Phase::Commit, |state| {
-            state.groups.iter_mut().fold(Ok(()), |outcome, open| outcome.and(open.group.show()))
-        })
+        self.timed(state, Phase::Commit, |state| each(state.groups.iter_mut().map(|open| open.group.show())))
     }
 
     /// On rank 0: gives the store what was made durable, and flushes it.
@@ -618,6 +616,15 @@ impl JobInner {
     pub fn steps(&self, variables: &[String]) -> Result<BTreeSet<i64>> {
         super::group::common_steps(&self.store, &self.run, variables, self.options.transaction)
     }
+}
+
+/// The first error of calls that are all made, whatever came of the others: they are collective.
+pub(super) fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut first = Ok(());
+    for outcome in outcomes {
+        first = first.and(outcome);
+    }
+    first
 }
 
 /// The folder of a group of a job: names of groups need not be names of folders.

@@ -180,10 +180,12 @@ impl ArrayJob {
         let mut ignored = Vec::new();
         let folder = job.store_folder().ok().map(|root| root.join(FOLDER));
         let keeps = history && folder.is_some();
-        if let (true, Some(folder)) = (keeps, &folder) {
-            if let Some(part) = job.kept(&name, folder, &ranks, &mut ignored)? {
-                return Ok(JobPartition { job, part: Arc::new(part), ignored });
-            }
+        let kept = match &folder {
+            Some(folder) if keeps => job.kept(&name, folder, &ranks, &mut ignored)?,
+            _ => None,
+        };
+        if let Some(part) = kept {
+            return Ok(JobPartition { job, part: Arc::new(part), ignored });
         }
         let own = match own {
             Some(own) => own,

@@ -17,6 +17,7 @@ use fieldstone_format::array_source::{SourceMessage, StoredSlab};
 use fieldstone_store::Field;
 use fieldstone_store::api::ReadOptions;
 
+use super::job::each;
 use super::logged::LoggedArray;
 use crate::Store;
 
@@ -125,6 +126,6 @@ impl OpenFiles {
     /// Collective: closes all.
     pub fn close(&mut self) -> Result<()> {
         let files = std::mem::take(&mut self.files);
-        files.into_iter().fold(Ok(()), |outcome, (_, file)| outcome.and(file.close("close", Ok(()))))
+        each(files.into_iter().map(|(_, file)| file.close("close", Ok(()))))
     }
 }
