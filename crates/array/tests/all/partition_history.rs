@@ -301,6 +301,67 @@ fn a_failure_at_any_step_reaches_all_and_leaves_no_file_half_written() {
     }
 }
 
+#[test]
+fn rows_of_scattered_nodes_are_read_once_and_sent() {
+    let (mut mesh, disk) = (star(), SimWorld::memory().disk);
+    let edges = 240_000u64;
+    mesh.first = (0..edges).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64 % 500).collect();
+    mesh.second = (0..edges).map(|n| (n.wrapping_mul(0xc2b2_ae3d_27d4_eb4f) >> 40) as i64 % 500).collect();
+    mesh.edge_cuts = vec![0, 100_000, edges as usize];
+    let key = on_ranks(2, &disk, |team| {
+        let part = computed(team, &mesh)?;
+        keep(team, &disk, &part)?;
+        Ok(part.key())
+    })[0];
+    let vector: Vec<i64> = (0..500).map(|node| node * 7 % 3).collect();
+    let read = |shared: bool, faults: Faults| {
+        threads::run(3, None, disk.clone(), faults, |comm| {
+            let team = Team::new(comm);
+            let own = team.rank() * 500 / 3..(team.rank() + 1) * 500 / 3;
+            let given = match shared {
+                true => Vector::Shares(vector[own].into()),
+                false => Vector::Replicated(vector[..].into()),
+            };
+            let given = NodeRanks::new(&team, &given, None)?;
+            let part = read_edges(&team, Path::new(EDGES.0), key.mesh, &given, 1)?;
+            Ok((PartModel::of(&part), part.bytes_read(), team.counters().sent))
+        })
+    };
+    let length = contents(&disk, EDGES.0).len() as u64;
+    for shared in [false, true] {
+        let (mut all_read, mut all_sent) = (0, 0);
+        for (rank, part) in read(shared, Faults::none()).into_iter().enumerate() {
+            let (part, bytes, sent) = part.unwrap();
+            assert!(part == mesh.part(&vector, rank), "rank {rank}");
+            (all_read, all_sent) = (all_read + bytes, all_sent + sent);
+        }
+        assert!(all_read < length + length / 20, "{all_read} of {length}");
+        // Two thirds of the rows go elsewhere, 12 bytes an edge of a row.
+        assert!(all_sent < 2 * edges * 12 * 2 / 3 * 11 / 10, "{all_sent}");
+        for nth in 1.. {
+            let faults = Faults::step(2, nth);
+            let outcomes = read(shared, faults.clone());
+            if !faults.struck() {
+                assert!(nth > 10);
+                break;
+            }
+            assert!(outcomes.into_iter().all(|outcome| outcome.unwrap_err().message().contains("rank 2")));
+        }
+    }
+    let mut bytes = contents(&disk, EDGES.0);
+    *bytes.last_mut().unwrap() ^= 1;
+    put(&disk, EDGES.0, &bytes);
+    for shared in [false, true] {
+        for outcome in read(shared, Faults::none()) {
+            let error = outcome.unwrap_err();
+            assert!(
+                error.kind() == ErrorKind::Corrupt && error.message().contains("rank 2: block"),
+                "{error}"
+            );
+        }
+    }
+}
+
 /// Reads files of narrow numbers by `spec/partition-history.md` alone.
 struct SpecReader(Vec<u8>);
 

@@ -1,5 +1,8 @@
 //! Reading edges that are kept by node: a rank reads the blocks that may have rows of its nodes, and takes these rows.
 //!
+//! Where nodes are so scattered that the ranks would read the file more than twice, each reads a share of the blocks, and
+//! sends rows to the ranks of their nodes.
+//!
 //! Every edge stands in the rows of both its ends, so that a row is all that there is at a node. Numbers of edges are put in
 //! order by a set of them, without a comparison.
 
@@ -14,8 +17,15 @@ use fieldstone_format::partition::{BlockEntry, ContentSum, ENTRY, HistoryHeader,
 use super::super::number_set::{NumberCollector, NumberSet};
 use super::super::picked::{LocalMesh, LocalNumbers, zeros};
 use super::super::vector::NodeRanks;
-use super::super::{Partition, PartitionKey, PartitionSource};
-use super::{KeptFile, PIECE, of_another, read_alone};
+use super::super::{Partition, PartitionKey, PartitionSource, STEP, with_file};
+use super::{KeptFile, PIECE, of_another};
+
+mod scattered;
+
+/// How often all ranks together read the file's blocks, at most; beyond that each reads a share and sends rows.
+const MOST_READ: u64 = 2;
+/// Bytes that a rank may read in any case.
+const LITTLE: u64 = 1 << 20;
 
 /// Collective: this rank's part of the mesh whose edges the file has. `buffer` bounds the bytes that are read at once
 /// and those of an exchange; it is equal on all ranks.
@@ -30,16 +40,24 @@ pub fn read_edges(
     buffer: u64,
 ) -> Result<Partition> {
     let owned = vector.owned(team, buffer)?;
-    let (local, edges, read) = read_alone(team, path, |file| {
-        let header = file.header(HistoryKind::Edges, mesh)?;
-        if header.nodes != vector.nodes {
-            return Err(of_another("number of nodes", header.nodes, vector.nodes));
-        }
+    let (local, edges, read) = with_file(team, path, |file| {
+        let mut file = KeptFile { file, read: 0 };
+        let opened = open(&mut file, mesh, vector, &owned);
+        let own = opened
+            .as_ref()
+            .map_err(Error::replicate)
+            .map(|(header, wanted)| vec![wanted.iter().map(|(_, block)| block.length(header)).sum()]);
+        let wanted_by_all = team.sums(STEP, own)?.total[0];
+        let (header, wanted) = opened?;
+        let most = MOST_READ.saturating_mul(header.length - header.data());
+        let is_scattered = wanted_by_all > most.max(LITTLE.saturating_mul(team.size() as u64));
+        let mut kept = KeptEdges { file: &mut file, header, buffer, bytes: Vec::new() };
+        let wanted = (!is_scattered).then_some(&wanted[..]);
         let local = match (header.narrow_nodes(), header.narrow_edges()) {
-            (true, true) => read::<u32, u32>(file, &header, owned, buffer),
-            (true, false) => read::<u32, u64>(file, &header, owned, buffer),
-            (false, true) => read::<u64, u32>(file, &header, owned, buffer),
-            (false, false) => read::<u64, u64>(file, &header, owned, buffer),
+            (true, true) => read::<u32, u32>(&mut kept, team, vector, owned, wanted),
+            (true, false) => read::<u32, u64>(&mut kept, team, vector, owned, wanted),
+            (false, true) => read::<u64, u32>(&mut kept, team, vector, owned, wanted),
+            (false, false) => read::<u64, u64>(&mut kept, team, vector, owned, wanted),
         };
         Ok((local?, header.edges, file.read))
     })?;
@@ -50,65 +68,145 @@ pub fn read_edges(
     Ok(Partition { read, ..part })
 }
 
-fn read<W: Word, E: Word>(
+/// Blocks with their numbers.
+type Blocks = Vec<(u64, BlockEntry)>;
+
+/// The header, and the blocks that may have rows of own nodes.
+fn open(
+    file: &mut KeptFile<'_>,
+    mesh: ContentSum,
+    vector: &NodeRanks<'_>,
+    owned: &NumberSet,
+) -> Result<(HistoryHeader, Blocks)> {
+    let header = file.header(HistoryKind::Edges, mesh)?;
+    if header.nodes != vector.nodes {
+        return Err(of_another("number of nodes", header.nodes, vector.nodes));
+    }
+    let all = 0..header.entries;
+    Ok((header, blocks(file, &header, all, |block| owned.any_within(block.first, block.last))?))
+}
+
+/// The blocks of a range of numbers that `keep` says.
+fn blocks(
     file: &mut KeptFile<'_>,
     header: &HistoryHeader,
+    mut range: std::ops::Range<u64>,
+    keep: impl Fn(&BlockEntry) -> bool,
+) -> Result<Blocks> {
+    let (mut kept, mut bytes) = (Vec::new(), Vec::new());
+    while !range.is_empty() {
+        let count = (range.end - range.start).min((PIECE / ENTRY) as u64);
+        bytes.resize(count as usize * ENTRY, 0);
+        file.read(&mut bytes, header.entry(range.start))?;
+        for (bytes, number) in bytes.as_chunks::<ENTRY>().0.iter().zip(range.start..) {
+            let block = BlockEntry::decode(header, bytes, number)?;
+            if keep(&block) {
+                kept.push((number, block));
+            }
+        }
+        range.start += count;
+    }
+    Ok(kept)
+}
+
+/// Collective: the rows of own nodes, from the blocks that are `wanted`, or, without these, from those who read a share.
+fn read<W: Word, E: Word>(
+    kept: &mut KeptEdges<'_, '_>,
+    team: &Team,
+    vector: &NodeRanks<'_>,
     owned: NumberSet,
-    buffer: u64,
+    wanted: Option<&[(u64, BlockEntry)]>,
 ) -> Result<LocalMesh> {
-    let blocks = wanted(file, header, &owned)?;
     let mut rows = Rows::<W, E>::default();
-    let mut bytes = Vec::new();
-    let mut rest = &blocks[..];
-    while let Some((_, first)) = rest.first() {
-        // Blocks that stand side by side are read together.
+    let taken = match wanted {
+        Some(wanted) => rows.take_all(kept, wanted, &owned),
+        None => scattered::exchange::<W, E>(kept, team, vector, |edge| rows.put(edge, &owned))?,
+    };
+    let header = kept.header;
+    team.agree(STEP, taken.and_then(|()| rows.assemble(&header, owned)))
+}
+
+/// An edge as it stands in a row.
+#[derive(Debug, Clone, Copy)]
+struct RowEdge {
+    node: u64,
+    number: u64,
+    other: u64,
+    /// Whether the row's node is the second end.
+    is_second: bool,
+}
+
+/// A file of edges that is being read.
+struct KeptEdges<'a, 'b> {
+    file: &'a mut KeptFile<'b>,
+    header: HistoryHeader,
+    buffer: u64,
+    bytes: Vec<u8>,
+}
+
+impl KeptEdges<'_, '_> {
+    /// How many of the first blocks are read together: they stand side by side, and fit half of the buffer.
+    fn side_by_side(&self, blocks: &[(u64, BlockEntry)]) -> usize {
+        let Some((_, first)) = blocks.first() else { return 0 };
         let (mut end, mut count) = (first.offset, 0);
-        for (_, block) in rest {
-            let longer = block.offset + block.length(header);
-            if block.offset != end || count > 0 && longer - first.offset > (buffer / 2).max(PIECE as u64) {
+        for (_, block) in blocks {
+            let longer = block.offset + block.length(&self.header);
+            let is_full = longer - first.offset > (self.buffer / 4).max(PIECE as u64);
+            if block.offset != end || count > 0 && is_full {
                 break;
             }
             (end, count) = (longer, count + 1);
         }
-        bytes.resize((end - first.offset) as usize, 0);
-        file.read(&mut bytes, first.offset)?;
-        let (now, later) = rest.split_at(count);
-        for (number, block) in now {
+        count
+    }
+
+    /// Reads blocks that stand side by side; `act` gets each row, with its edges.
+    fn rows<W: Word, E: Word>(
+        &mut self,
+        blocks: &[(u64, BlockEntry)],
+        mut act: impl FnMut(u64, &mut dyn Iterator<Item = RowEdge>),
+    ) -> Result<()> {
+        let (Some((_, first)), Some((_, last))) = (blocks.first(), blocks.last()) else { return Ok(()) };
+        let header = self.header;
+        self.bytes.resize((last.offset + last.length(&header) - first.offset) as usize, 0);
+        self.file.read(&mut self.bytes, first.offset)?;
+        for (number, block) in blocks {
             let at = (block.offset - first.offset) as usize;
-            let bytes = &bytes[at..at + block.length(header) as usize];
+            let bytes = &self.bytes[at..at + block.length(&header) as usize];
             if crc32c::crc32c(bytes) != block.sum {
                 return Err(Code::Checksum.error(format!("block {number} does not match its checksum")));
             }
-            let taken = rows.take(header, block, bytes, &owned);
-            taken.ok_or_else(|| Error::corrupt(format!("block {number} contradicts itself")))?;
+            let rows = for_each_row::<W, E>(&header, block, bytes, &mut act);
+            rows.ok_or_else(|| Error::corrupt(format!("block {number} contradicts itself")))?;
         }
-        rest = later;
+        Ok(())
     }
-    drop(bytes);
-    rows.assemble(header, owned)
 }
 
-/// The blocks that may have rows of own nodes, with their numbers.
-fn wanted(
-    file: &mut KeptFile<'_>,
+/// Calls `act` for each row; `None` where the block is not well formed.
+fn for_each_row<W: Word, E: Word>(
     header: &HistoryHeader,
-    owned: &NumberSet,
-) -> Result<Vec<(u64, BlockEntry)>> {
-    let (mut wanted, mut number) = (Vec::new(), 0);
-    let mut bytes = Vec::new();
-    while number < header.entries {
-        let count = (header.entries - number).min((PIECE / ENTRY) as u64);
-        bytes.resize(count as usize * ENTRY, 0);
-        file.read(&mut bytes, header.entry(number))?;
-        for (bytes, number) in bytes.as_chunks::<ENTRY>().0.iter().zip(number..) {
-            let block = BlockEntry::decode(header, bytes, number)?;
-            if owned.any_within(block.first, block.last) {
-                wanted.push((number, block));
-            }
-        }
-        number += count;
+    block: &BlockEntry,
+    bytes: &[u8],
+    act: &mut impl FnMut(u64, &mut dyn Iterator<Item = RowEdge>),
+) -> Option<()> {
+    let columns = block.columns(header, bytes)?;
+    let highest = 1 << (8 * W::WIDTH - 1);
+    let (mut place, mut before, mut is_sound) = (0, None, true);
+    for (node, count) in words::<W>(columns.nodes).zip(words::<u32>(columns.counts)) {
+        let within = (block.first..=block.last).contains(&node) && before.is_none_or(|last| last < node);
+        let end = place + count as usize;
+        let numbers = columns.numbers.get(place * E::WIDTH..end * E::WIDTH).filter(|_| within)?;
+        let others = columns.others.get(place * W::WIDTH..end * W::WIDTH)?;
+        (place, before) = (end, Some(node));
+        let mut edges = words::<E>(numbers).zip(words::<W>(others)).map(|(number, other)| {
+            let (is_second, other) = (other & highest != 0, other & !highest);
+            is_sound &= number < header.edges && other < header.nodes;
+            RowEdge { node, number, other, is_second }
+        });
+        act(node, &mut edges);
     }
-    Ok(wanted)
+    (is_sound && place == block.edges as usize).then_some(())
 }
 
 /// Edges by list: those whose first end is own, and those of which only the second one is.
@@ -130,49 +228,39 @@ impl<W, E> Default for Rows<W, E> {
 }
 
 impl<W: Word, E: Word> Rows<W, E> {
-    /// Takes own rows of a block in; `None` where it is not well formed.
-    fn take(
+    /// Takes own rows of these blocks in.
+    fn take_all(
         &mut self,
-        header: &HistoryHeader,
-        block: &BlockEntry,
-        bytes: &[u8],
+        kept: &mut KeptEdges<'_, '_>,
+        mut blocks: &[(u64, BlockEntry)],
         owned: &NumberSet,
-    ) -> Option<()> {
-        let columns = block.columns(header, bytes)?;
-        let mut edges = words::<E>(columns.numbers).zip(words::<W>(columns.others));
-        let is_second = 1 << (8 * W::WIDTH - 1);
-        let mut before = None;
-        for (node, count) in words::<W>(columns.nodes).zip(words::<u32>(columns.counts)) {
-            let is_sound =
-                (block.first..=block.last).contains(&node) && before.is_none_or(|last| last < node);
-            if !is_sound || edges.len() < count as usize {
-                return None;
-            }
-            before = Some(node);
-            if !owned.contains(node) {
-                if let Some(last) = (count as usize).checked_sub(1) {
-                    edges.nth(last)?;
+    ) -> Result<()> {
+        while !blocks.is_empty() {
+            let (now, later) = blocks.split_at(kept.side_by_side(blocks));
+            kept.rows::<W, E>(now, |node, edges| {
+                if owned.contains(node) {
+                    edges.for_each(|edge| self.put(edge, owned));
                 }
-                continue;
-            }
-            for (number, other) in edges.by_ref().take(count as usize) {
-                let (is_first, other) = (other & is_second == 0, other & !is_second);
-                if number >= header.edges || other >= header.nodes {
-                    return None;
-                }
-                let (list, first, second) = match is_first {
-                    true => (0, node, other),
-                    // The row of the first end has it.
-                    false if owned.contains(other) => continue,
-                    false => (1, other, node),
-                };
-                let list = &mut self.0[list];
-                list.numbers.push(E::low(number));
-                list.first.push(W::low(first));
-                list.second.push(W::low(second));
-            }
+            })?;
+            blocks = later;
         }
-        (edges.len() == 0).then_some(())
+        Ok(())
+    }
+
+    /// Takes in an edge of an own row.
+    #[inline]
+    fn put(&mut self, edge: RowEdge, owned: &NumberSet) {
+        let RowEdge { node, number, other, is_second } = edge;
+        let (list, first, second) = match is_second {
+            false => (0, node, other),
+            // The row of the first end has it.
+            true if owned.contains(other) => return,
+            true => (1, other, node),
+        };
+        let list = &mut self.0[list];
+        list.numbers.push(E::low(number));
+        list.first.push(W::low(first));
+        list.second.push(W::low(second));
     }
 
     /// Puts edges in order and gives their ends local numbers.

@@ -5,7 +5,8 @@
 //! | of edges ([`read_edges`]) | any vector and any number of ranks | the blocks of rows that may have its nodes |
 //! | of parts ([`read_parts`]) | one vector, one number of ranks | its part, in one piece |
 //!
-//! Reading exchanges nothing but agreement and, where the vector stands in shares, what it takes to ask for them. A
+//! Reading exchanges nothing but agreement and, where the vector stands in shares, what it takes to ask for them; rows of
+//! a vector that scatters the nodes are exchanged. A
 //! file of another mesh or vector is a `Conflict`, a damaged one is `Corrupt`; the caller then partitions the edges.
 //! A file is written by a [`HistoryWriter`], whose middle part may run on any thread. The bytes are described in
 //! `spec/partition-history.md`.
