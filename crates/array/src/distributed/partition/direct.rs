@@ -8,7 +8,7 @@ use fieldstone_core::{Error, Result};
 
 use super::number_set::NumberCollector;
 use super::picked::{Picked, sort_out};
-use super::source::Piece;
+use super::source::EdgePiece;
 use super::vector::{LocalRanks, NodeRanks};
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
@@ -27,7 +27,7 @@ pub(super) fn distribute<W: Word>(
     let own = starts.of(team.rank()).count() as u64;
     let each = (buffer / EDGE).clamp(FEWEST, 1 << 31);
     let (mut picked, mut sum, mut outcome) = (Picked::new(team.size()), 0u128, Ok(()));
-    let mut memory = Piece::default();
+    let mut memory = EdgePiece::default();
     for round in 0..starts.largest().div_ceil(each) {
         let at = round.saturating_mul(each).min(own);
         let count = each.min(own - at) as usize;
@@ -49,7 +49,7 @@ pub(super) fn distribute<W: Word>(
 fn parts<W: Word>(
     team: &Team,
     vector: &NodeRanks<'_>,
-    piece: std::result::Result<&Piece, &Error>,
+    piece: std::result::Result<&EdgePiece, &Error>,
 ) -> Result<Result<Vec<Vec<u8>>>> {
     if vector.is_local() {
         return Ok(piece
@@ -73,13 +73,13 @@ fn parts<W: Word>(
 
 /// [`sort_out`] by ranks that are known here.
 struct SortOut<'a, W> {
-    piece: &'a Piece,
+    piece: &'a EdgePiece,
     ranks: usize,
     word: std::marker::PhantomData<W>,
 }
 
 impl<'a, W> SortOut<'a, W> {
-    fn new(piece: &'a Piece, ranks: usize) -> SortOut<'a, W> {
+    fn new(piece: &'a EdgePiece, ranks: usize) -> SortOut<'a, W> {
         SortOut { piece, ranks, word: std::marker::PhantomData }
     }
 }

@@ -14,7 +14,7 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::partition::ContentSum;
 
-use super::vector::{Starts, block_range};
+use super::shares::{Starts, block_range};
 use super::{STEP, checksum};
 
 /// Where the nodes of a rank's share are: an array a dimension, or one with the dimensions of a node side by side.

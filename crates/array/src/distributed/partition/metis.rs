@@ -8,7 +8,7 @@ use std::path::Path;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
-use super::vector::no_rank;
+use super::shares::no_rank;
 use super::{STEP, with_file};
 
 /// Bytes that are read at a time.

@@ -7,6 +7,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`source`] | where edges come from |
+//! | `shares` | contiguous shares of lists |
 //! | [`vector`] | vectors, whole, in shares or as a formula |
 //! | `hilbert`, `metis` | vectors that are made here, and those in files |
 //! | `direct`, `ring` | the two ways of edges to the ranks of their ends |
@@ -52,6 +53,7 @@ mod metis;
 mod number_set;
 mod picked;
 mod ring;
+mod shares;
 pub mod source;
 mod update;
 pub mod vector;
@@ -61,9 +63,10 @@ pub use hilbert::Coordinates;
 use self::checksum::ContentSum;
 use self::number_set::NumberSet;
 use self::picked::LocalMesh;
+use self::shares::Starts;
 use self::source::{EdgeSource, Numbering};
 use self::update::UpdatePlan;
-use self::vector::{NodeRanks, Starts};
+use self::vector::NodeRanks;
 use super::view::View;
 use fieldstone_format::partition::words::{Word, narrow};
 
@@ -334,7 +337,7 @@ pub fn mesh_checksum(team: &Team, edges: &mut dyn EdgeSource, nodes: u64, base: 
     let numbering = Numbering { start: starts.of(team.rank()).start, nodes, base };
     let mut sum_share = || -> Result<u128> {
         let (count, mut sum) = (starts.of(team.rank()).count() as u64, 0u128);
-        let (mut at, mut piece) = (0, source::Piece::default());
+        let (mut at, mut piece) = (0, source::EdgePiece::default());
         while at < count {
             let some = (count - at).min(1 << 16);
             piece = piece.read(edges, at, some as usize, numbering)?;

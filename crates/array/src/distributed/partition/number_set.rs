@@ -62,12 +62,12 @@ impl NumberCollector {
                     word.before = count;
                     count += u64::from(word.bits.count_ones());
                 }
-                NumberSet(Kind::Bits(words, count as usize))
+                NumberSet(SetKind::Bits(words, count as usize))
             }
             NumberCollector::List(mut list, _) => {
                 list.sort_unstable();
                 list.dedup();
-                NumberSet(Kind::List(list))
+                NumberSet(SetKind::List(list))
             }
         }
     }
@@ -75,10 +75,10 @@ impl NumberCollector {
 
 /// See the module's text.
 #[derive(Debug)]
-pub(super) struct NumberSet(Kind);
+pub(super) struct NumberSet(SetKind);
 
 #[derive(Debug)]
-enum Kind {
+enum SetKind {
     /// Bits, and how many numbers there are.
     Bits(Vec<BitWord>, usize),
     Range(std::ops::Range<u64>),
@@ -88,15 +88,15 @@ enum Kind {
 impl NumberSet {
     /// Numbers that follow one another.
     pub fn range(range: std::ops::Range<u64>) -> NumberSet {
-        NumberSet(Kind::Range(range))
+        NumberSet(SetKind::Range(range))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Kind::Bits(_, count) => *count,
-            Kind::Range(range) => range.end.saturating_sub(range.start) as usize,
-            Kind::List(list) => list.len(),
+            SetKind::Bits(_, count) => *count,
+            SetKind::Range(range) => range.end.saturating_sub(range.start) as usize,
+            SetKind::List(list) => list.len(),
         }
     }
 
@@ -104,13 +104,13 @@ impl NumberSet {
     #[inline]
     pub fn index(&self, number: u64) -> Option<usize> {
         match &self.0 {
-            Kind::Bits(words, _) => {
+            SetKind::Bits(words, _) => {
                 let (word, bit) = (words.get((number >> 6) as usize)?, 1u64 << (number & 63));
                 let before = word.before as usize + (word.bits & (bit - 1)).count_ones() as usize;
                 (word.bits & bit != 0).then_some(before)
             }
-            Kind::Range(range) => range.contains(&number).then(|| (number - range.start) as usize),
-            Kind::List(list) => list.binary_search(&number).ok(),
+            SetKind::Range(range) => range.contains(&number).then(|| (number - range.start) as usize),
+            SetKind::List(list) => list.binary_search(&number).ok(),
         }
     }
 
@@ -118,18 +118,18 @@ impl NumberSet {
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         match &self.0 {
-            Kind::Bits(words, _) => {
+            SetKind::Bits(words, _) => {
                 words.get((number >> 6) as usize).is_some_and(|word| word.bits >> (number & 63) & 1 != 0)
             }
-            Kind::Range(range) => range.contains(&number),
-            Kind::List(list) => list.binary_search(&number).is_ok(),
+            SetKind::Range(range) => range.contains(&number),
+            SetKind::List(list) => list.binary_search(&number).is_ok(),
         }
     }
 
     /// Whether a number between these two, both counted, is in the set.
     pub fn any_within(&self, first: u64, last: u64) -> bool {
         match &self.0 {
-            Kind::Bits(words, count) => {
+            SetKind::Bits(words, count) => {
                 // How many there are below a number.
                 let below = |number: u64| match words.get((number >> 6) as usize) {
                     Some(word) => {
@@ -139,15 +139,15 @@ impl NumberSet {
                 };
                 below(first) < below(last.saturating_add(1))
             }
-            Kind::Range(range) => first < range.end && last >= range.start && range.start < range.end,
-            Kind::List(list) => list.get(list.partition_point(|n| *n < first)).is_some_and(|n| *n <= last),
+            SetKind::Range(range) => first < range.end && last >= range.start && range.start < range.end,
+            SetKind::List(list) => list.get(list.partition_point(|n| *n < first)).is_some_and(|n| *n <= last),
         }
     }
 
     /// The numbers, ascending.
     pub fn for_each(&self, mut act: impl FnMut(u64)) {
         match &self.0 {
-            Kind::Bits(words, _) => {
+            SetKind::Bits(words, _) => {
                 for (at, word) in words.iter().enumerate() {
                     let mut bits = word.bits;
                     while bits != 0 {
@@ -156,8 +156,8 @@ impl NumberSet {
                     }
                 }
             }
-            Kind::Range(range) => range.clone().for_each(act),
-            Kind::List(list) => list.iter().copied().for_each(act),
+            SetKind::Range(range) => range.clone().for_each(act),
+            SetKind::List(list) => list.iter().copied().for_each(act),
         }
     }
 }

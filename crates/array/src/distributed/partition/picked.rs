@@ -16,7 +16,7 @@ use std::sync::Arc;
 use fieldstone_core::{Code, Error, Result};
 
 use super::number_set::{NumberCollector, NumberSet};
-use super::source::Piece;
+use super::source::EdgePiece;
 use fieldstone_format::partition::words::{Word, words};
 
 /// Bytes behind the lists.
@@ -24,14 +24,14 @@ const TAIL: usize = 12;
 
 /// Edges of one list of a part.
 #[derive(Debug, Clone, Copy)]
-struct Columns<'a> {
+struct SentColumns<'a> {
     begin: u64,
     numbers: &'a [u8],
     first: &'a [u8],
     second: &'a [u8],
 }
 
-impl<'a> Columns<'a> {
+impl<'a> SentColumns<'a> {
     fn ends<W: Word>(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
         words::<W>(self.first).zip(words::<W>(self.second))
     }
@@ -44,7 +44,7 @@ impl<'a> Columns<'a> {
 
 /// What is sent to each rank of a piece, given the ranks of an edge's ends.
 pub(super) fn sort_out<W: Word>(
-    piece: &Piece,
+    piece: &EdgePiece,
     ranks: usize,
     mut ranks_of: impl FnMut(u64, u64) -> (u32, u32),
 ) -> Vec<Vec<u8>> {
@@ -125,15 +125,15 @@ impl PartWriter {
 
 /// One part that came.
 #[derive(Debug)]
-struct Part {
+struct SentPart {
     begin: u64,
     /// How many edges have the first end here, and how many the second end only.
     counts: [usize; 2],
     bytes: Vec<u8>,
 }
 
-impl Part {
-    fn parse<W: Word>(mut bytes: Vec<u8>) -> Result<Part> {
+impl SentPart {
+    fn parse<W: Word>(mut bytes: Vec<u8>) -> Result<SentPart> {
         let wrong = || Error::internal("edges that came from another rank are not well formed");
         let (lists, tail) = bytes.split_last_chunk::<TAIL>().ok_or_else(wrong)?;
         let (begin, with_first) = (u64::of(tail), u32::of(&tail[8..]) as usize);
@@ -141,16 +141,16 @@ impl Part {
         let (count, length) = (lists.len() / each, lists.len());
         let with_second = count.checked_sub(with_first).filter(|_| length % each == 0).ok_or_else(wrong)?;
         bytes.truncate(length);
-        Ok(Part { begin, counts: [with_first, with_second], bytes })
+        Ok(SentPart { begin, counts: [with_first, with_second], bytes })
     }
 
-    fn columns<W: Word>(&self, list: usize) -> Columns<'_> {
+    fn columns<W: Word>(&self, list: usize) -> SentColumns<'_> {
         let each = 4 + 2 * W::WIDTH;
         let behind = each * self.counts[1];
         let bytes = if list == 0 { &self.bytes[behind..] } else { &self.bytes[..behind] };
         let (numbers, ends) = bytes.split_at(4 * self.counts[list]);
         let (first, second) = ends.split_at(W::WIDTH * self.counts[list]);
-        Columns { begin: self.begin, numbers, first, second }
+        SentColumns { begin: self.begin, numbers, first, second }
     }
 
     /// Gives back the memory of the edges with the first end here.
@@ -163,7 +163,7 @@ impl Part {
 /// All parts that came to a rank, by source.
 #[derive(Debug)]
 pub(super) struct Picked {
-    sources: Vec<Vec<Part>>,
+    sources: Vec<Vec<SentPart>>,
     counts: [usize; 2],
 }
 
@@ -243,13 +243,13 @@ impl Picked {
         if bytes.is_empty() {
             return Ok(());
         }
-        let part = Part::parse::<W>(bytes)?;
+        let part = SentPart::parse::<W>(bytes)?;
         self.counts.iter_mut().zip(part.counts).for_each(|(sum, count)| *sum += count);
         self.sources[source].push(part);
         Ok(())
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn parts(&self) -> impl Iterator<Item = &SentPart> {
         self.sources.iter().flatten()
     }
 

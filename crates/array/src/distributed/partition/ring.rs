@@ -8,7 +8,7 @@ use fieldstone_core::env::comm::Team;
 
 use super::number_set::NumberSet;
 use super::picked::{Picked, pick};
-use super::source::Piece;
+use super::source::EdgePiece;
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
 
@@ -27,7 +27,7 @@ pub(super) fn distribute<W: Word>(
     let own = starts.of(rank).count() as u64;
     let each = (buffer / EDGE).clamp(FEWEST, 1 << 31);
     let (mut picked, mut sum, mut outcome) = (Picked::new(ranks), 0u128, Ok(()));
-    let mut piece = Piece::default();
+    let mut piece = EdgePiece::default();
     for round in 0..starts.largest().div_ceil(each) {
         let at = round.saturating_mul(each);
         let count = each.min(own.saturating_sub(at)) as usize;

@@ -98,7 +98,7 @@ impl<F: FnMut(u64, &mut [i64], &mut [i64]) -> Result<()>> EdgeSource for EdgeRea
 
 /// Edges of a share, read and checked: both ends are nodes, counted from 0.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct EdgePiece {
     /// Global number of the first edge.
     pub begin: u64,
     pub first: Vec<i64>,
@@ -116,9 +116,15 @@ pub(super) struct Numbering {
     pub base: u64,
 }
 
-impl Piece {
+impl EdgePiece {
     /// Reads `count` edges from the share's `at`-th on into the memory of the piece before.
-    pub fn read(mut self, source: &mut dyn EdgeSource, at: u64, count: usize, n: Numbering) -> Result<Piece> {
+    pub fn read(
+        mut self,
+        source: &mut dyn EdgeSource,
+        at: u64,
+        count: usize,
+        n: Numbering,
+    ) -> Result<EdgePiece> {
         self.begin = n.start + at;
         self.first.resize(count, 0);
         self.second.resize(count, 0);

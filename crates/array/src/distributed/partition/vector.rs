@@ -15,6 +15,7 @@ use fieldstone_format::partition::ContentSum;
 
 use super::hilbert::{self, Coordinates};
 use super::number_set::{NumberCollector, NumberSet};
+use super::shares::{Starts, block_range, no_rank};
 use super::source::CallerNumber;
 use super::{FEWEST, STEP, agree_text, checksum, metis};
 use fieldstone_format::partition::words::{narrow, put_words, words};
@@ -79,13 +80,6 @@ impl RankNumbers<'_> {
     }
 }
 
-/// What is said of an entry that names no rank.
-pub(super) fn no_rank(node: u64, value: impl std::fmt::Display, ranks: usize) -> Error {
-    Code::Value
-        .error(format!("the vector's entry of node {node} is {value}, but ranks are 0 to {}", ranks - 1))
-        .with_hint("partition the mesh into as many parts as there are ranks")
-}
-
 impl Vector<'_> {
     /// The word for what was given; equal on all ranks.
     pub(super) fn word(&self) -> &'static str {
@@ -99,65 +93,22 @@ impl Vector<'_> {
     }
 }
 
-/// Where contiguous shares begin, in rank order, and the end of the last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Starts(Vec<u64>);
-
-impl Starts {
-    /// Collective: from the lengths of the ranks' shares.
-    pub fn new(team: &Team, own: Result<u64>) -> Result<Starts> {
-        let lengths = team.allgather(STEP, own.map(|own| own.to_le_bytes().to_vec()))?;
-        let mut starts = vec![0u64];
-        for length in &lengths {
-            let length = length.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            let last = starts.last().copied().unwrap_or(0);
-            starts.push(last.saturating_add(length));
-        }
-        // The same sum on every rank, so that all fail alike.
-        match starts.last() {
-            Some(total) if *total < 1 << 62 => Ok(Starts(starts)),
-            _ => Err(Code::TooLarge.error("shares have 2^62 elements or more in all")),
-        }
-    }
-
-    pub fn total(&self) -> u64 {
-        self.0.last().copied().unwrap_or(0)
-    }
-
-    /// Numbers of a rank's share.
-    pub fn of(&self, rank: usize) -> std::ops::Range<u64> {
-        self.0[rank]..self.0[rank + 1]
-    }
-
-    /// How many the largest share has.
-    pub fn largest(&self) -> u64 {
-        self.0.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
-    }
-}
-
 /// A vector that was checked, with its checksum. See the module's text.
 #[derive(Debug)]
 pub struct NodeRanks<'a> {
     pub(super) nodes: u64,
     pub(super) ranks: usize,
     sum: ContentSum,
-    form: Form<'a>,
+    form: VectorForm<'a>,
 }
 
 #[derive(Debug)]
-enum Form<'a> {
+enum VectorForm<'a> {
     Everywhere(Vec<u32>),
     Block,
     Shares(Starts, Vec<u32>),
     /// Nodes along a curve: cut into shares when ranks are asked for.
     Curve(Coordinates<'a>, Starts, OnceLock<Vec<u32>>),
-}
-
-/// The nodes of a rank under the cut of `array_split`.
-pub(super) fn block_range(nodes: u64, ranks: usize, rank: usize) -> std::ops::Range<u64> {
-    let (ranks, rank) = (ranks as u64, rank as u64);
-    let start = |rank: u64| nodes / ranks * rank + rank.min(nodes % ranks);
-    start(rank)..start(rank + 1)
 }
 
 fn block_rank(nodes: u64, ranks: usize, node: u64) -> u32 {
@@ -196,12 +147,12 @@ impl<'a> NodeRanks<'a> {
                 if agreed[0] != !agreed[1] || agreed[2] != !agreed[3] {
                     return Err(differing_vectors(team, &own)?);
                 }
-                (own.len() as u64, Form::Everywhere(own))
+                (own.len() as u64, VectorForm::Everywhere(own))
             }
             Vector::Shares(list) => {
                 let starts = Starts::new(team, Ok(list.len() as u64))?;
                 let own = count(starts.total()).and_then(|_| list.check(starts.of(rank).start, ranks));
-                (starts.total(), Form::Shares(starts, team.agree(STEP, own)?))
+                (starts.total(), VectorForm::Shares(starts, team.agree(STEP, own)?))
             }
             Vector::Block => {
                 let nodes = nodes.ok_or_else(|| {
@@ -209,20 +160,21 @@ impl<'a> NodeRanks<'a> {
                         .error("`block` does not say how many nodes there are")
                         .with_hint("give `nodes`, or a mesh")
                 });
-                (team.agree(STEP, nodes)?, Form::Block)
+                (team.agree(STEP, nodes)?, VectorForm::Block)
             }
             Vector::Hilbert(coordinates) => {
                 let starts = Starts::new(team, coordinates.count())?;
                 team.agree(STEP, count(starts.total()))?;
                 let sum = hilbert::checksum(team, coordinates, &starts)?;
-                let (nodes, form) = (starts.total(), Form::Curve(*coordinates, starts, OnceLock::new()));
+                let (nodes, form) =
+                    (starts.total(), VectorForm::Curve(*coordinates, starts, OnceLock::new()));
                 return Ok(NodeRanks { nodes, ranks, sum, form });
             }
             Vector::File(path) => {
                 let own = metis::read(team, path)?;
                 let starts = Starts::new(team, Ok(own.len() as u64))?;
                 team.agree(STEP, count(starts.total()))?;
-                (starts.total(), Form::Shares(starts, own))
+                (starts.total(), VectorForm::Shares(starts, own))
             }
         };
         let mut found = NodeRanks { nodes, ranks, sum: ContentSum::default(), form };
@@ -234,15 +186,15 @@ impl<'a> NodeRanks<'a> {
     fn own_sum(&self, rank: usize) -> u128 {
         let add = |sum: u128, (node, rank): (u64, u32)| sum.wrapping_add(checksum::node_rank(node, rank));
         match &self.form {
-            Form::Everywhere(list) => {
+            VectorForm::Everywhere(list) => {
                 let range = block_range(self.nodes, self.ranks, rank);
                 range.map(|node| (node, list[node as usize])).fold(0, add)
             }
-            Form::Block => block_range(self.nodes, self.ranks, rank)
+            VectorForm::Block => block_range(self.nodes, self.ranks, rank)
                 .map(|node| (node, block_rank(self.nodes, self.ranks, node)))
                 .fold(0, add),
-            Form::Curve(..) => 0,
-            Form::Shares(starts, own) => {
+            VectorForm::Curve(..) => 0,
+            VectorForm::Shares(starts, own) => {
                 starts.of(rank).zip(own).map(|(node, rank)| (node, *rank)).fold(0, add)
             }
         }
@@ -262,8 +214,8 @@ impl<'a> NodeRanks<'a> {
     /// The shares, where the vector stands in shares.
     fn shares(&self) -> Option<(&Starts, &[u32])> {
         match &self.form {
-            Form::Shares(starts, own) => Some((starts, own)),
-            Form::Curve(_, starts, own) => Some((starts, own.get().map_or(&[], Vec::as_slice))),
+            VectorForm::Shares(starts, own) => Some((starts, own)),
+            VectorForm::Curve(_, starts, own) => Some((starts, own.get().map_or(&[], Vec::as_slice))),
             _ => None,
         }
     }
@@ -272,14 +224,14 @@ impl<'a> NodeRanks<'a> {
     /// called before ranks of nodes are asked for.
     pub(super) fn owned(&self, team: &Team, buffer: u64) -> Result<NumberSet> {
         let rank = team.rank();
-        if let Form::Curve(coordinates, starts, own) = &self.form
+        if let VectorForm::Curve(coordinates, starts, own) = &self.form
             && own.get().is_none()
         {
             let shares = hilbert::split(team, coordinates, starts)?;
             own.get_or_init(|| shares);
         }
         match &self.form {
-            Form::Everywhere(list) => {
+            VectorForm::Everywhere(list) => {
                 let own = |entry: &&u32| **entry as usize == rank;
                 let mut collector = NumberCollector::new(self.nodes, list.iter().filter(own).count() as u64);
                 (0u64..)
@@ -288,8 +240,8 @@ impl<'a> NodeRanks<'a> {
                     .for_each(|(node, _)| collector.insert(node));
                 Ok(collector.finish())
             }
-            Form::Block => Ok(NumberSet::range(block_range(self.nodes, self.ranks, rank))),
-            Form::Shares(..) | Form::Curve(..) => {
+            VectorForm::Block => Ok(NumberSet::range(block_range(self.nodes, self.ranks, rank))),
+            VectorForm::Shares(..) | VectorForm::Curve(..) => {
                 let Some((starts, own)) = self.shares() else { return Ok(NumberSet::range(0..0)) };
                 let mut collector =
                     NumberCollector::new(self.nodes, self.nodes.div_ceil(self.ranks.max(1) as u64));
@@ -323,7 +275,7 @@ impl<'a> NodeRanks<'a> {
             let set = set?;
             let mut found = Vec::with_capacity(set.len());
             match &self.form {
-                Form::Everywhere(list) => set.for_each(|node| found.push(list[node as usize])),
+                VectorForm::Everywhere(list) => set.for_each(|node| found.push(list[node as usize])),
                 _ => set.for_each(|node| found.push(block_rank(self.nodes, self.ranks, node))),
             }
             return Ok(found);
@@ -370,12 +322,12 @@ impl<'a> NodeRanks<'a> {
     /// Calls `act` with what gives the rank of a node, where ranks are local.
     pub(super) fn with_local<T>(&self, act: impl LocalRanks<T>) -> Option<T> {
         match &self.form {
-            Form::Everywhere(list) => Some(act.call(|node| list[node as usize])),
-            Form::Block => {
+            VectorForm::Everywhere(list) => Some(act.call(|node| list[node as usize])),
+            VectorForm::Block => {
                 let (nodes, ranks) = (self.nodes, self.ranks);
                 Some(act.call(move |node| block_rank(nodes, ranks, node)))
             }
-            Form::Shares(..) | Form::Curve(..) => None,
+            VectorForm::Shares(..) | VectorForm::Curve(..) => None,
         }
     }
 }

@@ -69,7 +69,7 @@ pub fn read_edges(
 }
 
 /// Blocks with their numbers.
-type Blocks = Vec<(u64, BlockEntry)>;
+type NumberedBlocks = Vec<(u64, BlockEntry)>;
 
 /// The header, and the blocks that may have rows of own nodes.
 fn open(
@@ -77,7 +77,7 @@ fn open(
     mesh: ContentSum,
     vector: &NodeRanks<'_>,
     owned: &NumberSet,
-) -> Result<(HistoryHeader, Blocks)> {
+) -> Result<(HistoryHeader, NumberedBlocks)> {
     let header = file.header(HistoryKind::Edges, mesh)?;
     if header.nodes != vector.nodes {
         return Err(of_another("number of nodes", header.nodes, vector.nodes));
@@ -92,7 +92,7 @@ fn blocks(
     header: &HistoryHeader,
     mut range: std::ops::Range<u64>,
     keep: impl Fn(&BlockEntry) -> bool,
-) -> Result<Blocks> {
+) -> Result<NumberedBlocks> {
     let (mut kept, mut bytes) = (Vec::new(), Vec::new());
     while !range.is_empty() {
         let count = (range.end - range.start).min((PIECE / ENTRY) as u64);
@@ -117,7 +117,7 @@ fn read<W: Word, E: Word>(
     owned: NumberSet,
     wanted: Option<&[(u64, BlockEntry)]>,
 ) -> Result<LocalMesh> {
-    let mut rows = Rows::<W, E>::default();
+    let mut rows = EdgeRows::<W, E>::default();
     let taken = match wanted {
         Some(wanted) => rows.take_all(kept, wanted, &owned),
         None => scattered::exchange::<W, E>(kept, team, vector, |edge| rows.put(edge, &owned))?,
@@ -211,7 +211,7 @@ fn for_each_row<W: Word, E: Word>(
 
 /// Edges by list: those whose first end is own, and those of which only the second one is.
 #[derive(Debug)]
-struct Rows<W, E>([EdgeColumns<W, E>; 2]);
+struct EdgeRows<W, E>([EdgeColumns<W, E>; 2]);
 
 #[derive(Debug)]
 struct EdgeColumns<W, E> {
@@ -220,14 +220,14 @@ struct EdgeColumns<W, E> {
     second: Vec<W>,
 }
 
-impl<W, E> Default for Rows<W, E> {
+impl<W, E> Default for EdgeRows<W, E> {
     fn default() -> Self {
         let none = || EdgeColumns { numbers: Vec::new(), first: Vec::new(), second: Vec::new() };
-        Rows([none(), none()])
+        EdgeRows([none(), none()])
     }
 }
 
-impl<W: Word, E: Word> Rows<W, E> {
+impl<W: Word, E: Word> EdgeRows<W, E> {
     /// Takes own rows of these blocks in.
     fn take_all(
         &mut self,
@@ -265,7 +265,7 @@ impl<W: Word, E: Word> Rows<W, E> {
 
     /// Puts edges in order and gives their ends local numbers.
     fn assemble(self, header: &HistoryHeader, owned: NumberSet) -> Result<LocalMesh> {
-        let Rows([with_first, with_second]) = self;
+        let EdgeRows([with_first, with_second]) = self;
         let owned_edges = with_first.numbers.len();
         let count = owned_edges + with_second.numbers.len();
         let mut ghosts = NumberCollector::new(header.nodes, count as u64);

@@ -35,7 +35,7 @@ fn read(file: &mut KeptFile<'_>, team: &Team, (mesh, vector): (ContentSum, Conte
     let mut entry = [0; ENTRY];
     file.read(&mut entry, header.entry(rank))?;
     let entry = PartEntry::decode(&header, &entry, rank)?;
-    let mut column = Column { file, at: entry.offset, sum: 0, bytes: Vec::new() };
+    let mut column = KeptColumn { file, at: entry.offset, sum: 0, bytes: Vec::new() };
     let (owned, ghosts) = (entry.owned as usize, entry.ghosts as usize);
     let (count, node_width, edge_width) = (owned + ghosts, header.node_width(), header.edge_width());
     let mut is_sound = true;
@@ -87,14 +87,14 @@ fn ascends(list: &[i64], limit: u64) -> bool {
 }
 
 /// Columns that follow one another, read in pieces and summed.
-struct Column<'a, 'b> {
+struct KeptColumn<'a, 'b> {
     file: &'a mut KeptFile<'b>,
     at: u64,
     sum: u32,
     bytes: Vec<u8>,
 }
 
-impl Column<'_, '_> {
+impl KeptColumn<'_, '_> {
     fn read(&mut self, count: usize, width: usize, mut act: impl FnMut(&[u8])) -> Result<()> {
         let mut left = count * width;
         while left > 0 {

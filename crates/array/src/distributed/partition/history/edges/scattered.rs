@@ -11,8 +11,9 @@ use fieldstone_format::partition::words::put_words;
 
 use super::super::super::STEP;
 use super::super::super::number_set::NumberCollector;
-use super::super::super::vector::{NodeRanks, block_range};
-use super::{Blocks, KeptEdges, RowEdge, blocks};
+use super::super::super::shares::block_range;
+use super::super::super::vector::NodeRanks;
+use super::{KeptEdges, NumberedBlocks, RowEdge, blocks};
 use fieldstone_format::partition::words::Word;
 
 /// Collective: gives `put` the edges of all rows of this rank's nodes. The inner result is this rank's own.
@@ -39,7 +40,7 @@ pub(super) fn exchange<W: Word, E: Word>(
     Ok(outcome)
 }
 
-fn count_groups(kept: &KeptEdges<'_, '_>, own: &Blocks) -> u64 {
+fn count_groups(kept: &KeptEdges<'_, '_>, own: &NumberedBlocks) -> u64 {
     let (mut rest, mut count) = (&own[..], 0);
     while !rest.is_empty() {
         rest = &rest[kept.side_by_side(rest)..];
