@@ -81,7 +81,7 @@ fn on_ranks<T: Send>(ranks: usize, disk: &Arc<dyn Disk>, body: impl Fn(&Team) ->
 
 #[test]
 fn parts_equal_those_found_edge_by_edge() {
-    for seed in seeds(120) {
+    for seed in seeds(80) {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
         let form = [Form::Replicated, Form::Narrow, Form::Shares, Form::File][random.below(4) as usize];
@@ -115,7 +115,7 @@ fn parts_equal_those_found_edge_by_edge() {
 
 #[test]
 fn block_and_hilbert_need_no_vector() {
-    for seed in seeds(40) {
+    for seed in seeds(24) {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
         let mut how = how(&mesh, &mut random);
@@ -210,7 +210,7 @@ fn shares_along_the_curve_are_compact() {
 
 #[test]
 fn ghosts_get_their_owners_values() {
-    for seed in seeds(40) {
+    for seed in seeds(24) {
         let mut random = seeded(seed);
         let mesh = Mesh::random(&mut random);
         let how = how(&mesh, &mut random);

@@ -70,7 +70,7 @@ use self::vector::NodeRanks;
 use super::view::View;
 use fieldstone_format::partition::words::{Word, narrow};
 
-/// The step of all collectives here.
+/// The step of collectives here, but for those of updates and of kept partitions.
 const STEP: &str = "partition";
 /// Fewest edges or nodes of a rank that are moved in a round, also where the buffer is less.
 const FEWEST: u64 = 256;

@@ -6,8 +6,10 @@
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
 
-use super::{FEWEST, Partition, STEP};
+use super::{FEWEST, Partition};
 use crate::distributed::buffer::BufferMut;
+
+const STEP: &str = "update";
 
 /// Which nodes' values go to whom, by place in memory.
 #[derive(Debug)]

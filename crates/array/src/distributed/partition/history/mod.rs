@@ -30,6 +30,8 @@ pub use writer::HistoryWriter;
 
 use super::with_file;
 
+/// The step of collectives here. Ranks of which some read and others write, or partition, learn so.
+const STEP: &str = "read partition";
 /// Bytes that are read, or made ready for writing, at a time.
 const PIECE: usize = 1 << 20;
 
@@ -76,6 +78,6 @@ fn of_another(what: &str, given: impl std::fmt::Display, asked: impl std::fmt::D
 fn read_alone<T>(team: &Team, path: &Path, read: impl FnOnce(&mut KeptFile<'_>) -> Result<T>) -> Result<T> {
     with_file(team, path, |file| {
         let own = read(&mut KeptFile { file, read: 0 });
-        file.team().agree(super::STEP, own)
+        file.team().agree(STEP, own)
     })
 }

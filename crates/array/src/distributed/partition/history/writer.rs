@@ -16,8 +16,10 @@ use fieldstone_format::partition::{
     BLOCK_EDGES, BlockEntry, ContentSum, HistoryHeader, HistoryKind, PartEntry,
 };
 
-use super::super::{Partition, STEP};
+use super::super::Partition;
 use super::PIECE;
+
+const STEP: &str = "write partition";
 
 /// One rank's share in the writing of a file. See the module's text. One that is not [finished](HistoryWriter::finish)
 /// leaves the temporary file behind.

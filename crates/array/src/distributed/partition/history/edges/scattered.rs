@@ -9,10 +9,10 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::partition::BlockEntry;
 use fieldstone_format::partition::words::put_words;
 
-use super::super::super::STEP;
 use super::super::super::number_set::NumberCollector;
 use super::super::super::shares::block_range;
 use super::super::super::vector::NodeRanks;
+use super::super::STEP;
 use super::{KeptEdges, NumberedBlocks, RowEdge, blocks};
 use fieldstone_format::partition::words::Word;
 
