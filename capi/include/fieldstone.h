@@ -343,6 +343,26 @@ typedef struct fs_comm {
    Collective: closes the file, which no call names after it.
    */
   int (*file_close)(void *file);
+  /*
+   As `file_open`, with `count` hints by key and value, the same on all ranks. May be null: hints are ignored then.
+   */
+  int (*file_open_with)(void *context,
+                        const char *path,
+                        int mode,
+                        int count,
+                        const char *const *keys,
+                        const char *const *values,
+                        void **file);
+  /*
+   Writes the hints in force into `text`, which has room for `room` bytes: keys and values in turn, each with a zero byte
+   behind it. Sets how many bytes all take; where that is more than there is room for, some are left out. May be null.
+   */
+  int (*file_hints)(void *file, int room, char *text, int *length);
+  /*
+   Writes the name of this rank's host into `name`, which has room for `room` bytes, with a zero byte behind it. May be
+   null; it is on all ranks or on none.
+   */
+  int (*host)(void *context, int room, char *name);
 } fs_comm;
 
 /*
