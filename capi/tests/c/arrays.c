@@ -168,6 +168,14 @@ int main(int argc, char **argv) {
   FAILS(fs_group_why(again, name, sizeof name), FS_INVALID, "no open fs_group handle");
   OK(fs_arrays_close(NULL));
 
+  /* The run goes on: what was declared is declared again, also where an extent varies. */
+  OK(fs_close(store));
+  OK(fs_open(argv[1], "a", NULL, &store));
+  OK(fs_arrays_open(store, "all", NULL, &options, &job));
+  declare(job, &flow, &particles);
+  by_map(flow, particles);
+  OK(fs_arrays_close(job));
+
   /* A new run gets a name; what is abandoned is gone. */
   OK(fs_arrays_open(store, NULL, NULL, NULL, &job));
   OK(fs_arrays_run(job, name, sizeof name));

@@ -402,8 +402,7 @@ impl JobInner {
                 });
                 let record = self.team.agree("group", record)?;
                 let declared = match self.team.rank() {
-                    0 => spec::variables_of(&record)
-                        .and_then(|variables| self.catalog_run().create_variables(variables)),
+                    0 => self.declare_variables(&record),
                     _ => Ok(()),
                 };
                 self.team.agree("group", declared)?;
@@ -602,9 +601,20 @@ impl JobInner {
                 }
             }
         }
+        self.declare_variables(&open.record)?;
+        self.catalog_run().create_array_group(open.record.clone())
+    }
+
+    /// Declares the variables of a group to the catalog. A set whose extents vary, which has fields, is there with the
+    /// shape of one of them: what was compared is the group's record.
+    fn declare_variables(&self, record: &GroupRecord) -> Result<()> {
         let run = self.catalog_run();
-        run.create_variables(spec::variables_of(&open.record)?)?;
-        run.create_array_group(open.record.clone())
+        let known = self.declared(&record.name)?.map_or_else(Vec::new, |known| known.sets);
+        let mut variables = spec::variables_of(record)?;
+        variables.retain(|decl| {
+            decl.shape.is_some() || known.iter().all(|set| set.variable.name != decl.variable.name)
+        });
+        run.create_variables(variables)
     }
 
     /// The key of a variable at a step.
