@@ -9,12 +9,14 @@ use std::process::Command;
 use common::{capi, check_heat, open, printed, shared, succeed};
 use fieldstone_testkit::require::program;
 
-/// Compiles the module and a program of `capi/` into `folder`, warnings being errors.
+/// Compiles the modules that need no MPI and a program of `capi/` into `folder`, warnings being errors.
 fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let mut gfortran = Command::new("gfortran");
     gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-J").arg(folder);
-    gfortran.arg(capi().join("fortran/fieldstone.f90")).arg(capi().join(source)).arg("-o").arg(&program);
+    gfortran
+        .args(["fortran/fieldstone.f90", "fortran/fieldstone_arrays.f90", source].map(|f| capi().join(f)));
+    gfortran.arg("-o").arg(&program);
     gfortran.arg("-L").arg(common::library()).args(shared());
     succeed(&mut gfortran);
     program
@@ -57,5 +59,26 @@ fn every_procedure_does_what_it_says() {
     assert_eq!(field.shape().unwrap(), Some(vec![4, 3]), "the order of dimensions is turned round");
     let numbers: Vec<u8> = (1..=12).flat_map(i32::to_ne_bytes).collect();
     assert_eq!(field.read().unwrap(), numbers, "and the memory is as it was");
+    assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
+}
+
+#[test]
+fn distributed_arrays_of_every_kind_come_back() {
+    if !program("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-cpp", "-g", "-fcheck=all,no-array-temps", "-Wno-compare-reals"];
+    let program = compile("tests/fortran/arrays.f90", folder.path(), &flags);
+    succeed(Command::new(program).arg(folder.path()));
+
+    let store = open(&folder.path().join("store"));
+    let key = [("project", "p"), ("run", "f"), ("variable", "r8"), ("step", "0")];
+    let field = store.get(&key, &Default::default()).unwrap();
+    assert_eq!(field.shape().unwrap(), Some(vec![3, 2]), "the order of dimensions is turned round");
+    let numbers: Vec<u8> = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].into_iter().flat_map(f64::to_be_bytes).collect();
+    assert_eq!(field.read().unwrap(), numbers);
+    let key = [("project", "p"), ("run", "f"), ("variable", "i4"), ("step", "6")];
+    assert!(store.get(&key, &Default::default()).is_err(), "it was discarded");
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
 }

@@ -44,6 +44,22 @@ fn mpiexec(ranks: usize, built: &Path, argument: &Path) -> Command {
 }
 
 #[test]
+fn both_headers_are_valid_as_cpp() {
+    let mpicxx = program("mpicxx");
+    if !require("mpi", mpicxx.is_some(), "no mpicxx (pip install mpich)") || !require::program("g++") {
+        return;
+    }
+    let Some(mpicxx) = mpicxx else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("headers.cpp");
+    std::fs::write(&source, "#include \"fieldstone_mpi.h\"\n").unwrap();
+    let mut mpicxx = Command::new(mpicxx);
+    mpicxx.args(["-fsyntax-only", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-I"]);
+    mpicxx.arg(capi().join("include")).arg(&source);
+    succeed(&mut mpicxx);
+}
+
+#[test]
 fn the_check_passes_and_each_rank_that_fails_at_any_step_is_named_on_all() {
     let folder = tempfile::tempdir().unwrap();
     let Some(built) = compile("tests/c/comm.c", folder.path()) else { return };
