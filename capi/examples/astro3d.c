@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
   static double restart[RESTART][N * N * N];
   static float analysis[N * N * N];
   static unsigned char pixels[N * N * N];
-  struct fs_comm comm;
+  fs_comm comm;
   fs_store *store;
   fs_arrays *job;
   fs_group *a, *r, *p;

@@ -68,7 +68,7 @@ static void irregular(fs_arrays *job, int rank, int size) {
 }
 
 int main(int argc, char **argv) {
-  struct fs_comm comm;
+  fs_comm comm;
   fs_store *store;
   fs_arrays *job;
   fs_arrays_counts counts;

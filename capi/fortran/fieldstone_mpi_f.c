@@ -8,7 +8,7 @@
 
 /* A communicator of Fortran's as a new struct fs_comm. Collective. FS_OK or FS_UNAVAILABLE. */
 int fs_mpi_comm_from_fortran(int from, struct fs_comm **comm) {
-  struct fs_comm *made = (struct fs_comm *)calloc(1, sizeof(struct fs_comm));
+  fs_comm *made = (fs_comm *)calloc(1, sizeof(fs_comm));
   MPI_Comm known = MPI_Comm_f2c((MPI_Fint)from);
   int failed = fs_mpi_any(known, made == NULL ? ENOMEM : 0);
   int status = failed ? FS_UNAVAILABLE : fs_mpi_comm(known, made);

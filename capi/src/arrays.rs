@@ -20,6 +20,7 @@ use crate::arguments::{
 };
 use crate::comm::{fs_comm, ranks, refuse};
 use crate::handles::{find, fs_arrays, fs_group, fs_store, give, lock, take};
+use crate::job::OpenJob;
 use crate::status::call;
 
 /// As the first extent of a set's shape: another one at each step, the sum of what the ranks hold.
@@ -116,23 +117,16 @@ pub struct fs_arrays_counts {
     pub read_seconds: f64,
 }
 
-/// A job, and the handles of its groups, which end with it.
-pub struct OpenJob {
-    job: ArrayJob,
-    groups: Mutex<Vec<usize>>,
+/// A handle of a group, which ends with its job.
+fn give_group(job: &OpenJob, group: ArrayGroup) -> *mut fs_group {
+    let handle: *mut fs_group = give(Arc::new(group));
+    lock(&job.groups).push(handle.addr());
+    handle
 }
 
-impl OpenJob {
-    fn give(&self, group: ArrayGroup) -> *mut fs_group {
-        let handle: *mut fs_group = give(Arc::new(group));
-        lock(&self.groups).push(handle.addr());
-        handle
-    }
-
-    fn end_groups(&self) {
-        for group in std::mem::take(&mut *lock(&self.groups)) {
-            let _ = take(std::ptr::without_provenance::<fs_group>(group));
-        }
+fn end_groups(job: &OpenJob) {
+    for group in std::mem::take(&mut *lock(&job.groups)) {
+        let _ = take(std::ptr::without_provenance::<fs_group>(group));
     }
 }
 
@@ -195,7 +189,7 @@ pub unsafe extern "C" fn fs_arrays_group(
             Ok((group, unsafe { (text(name, "name of a group")?, declared(nsets, sets, options)?) }))
         };
         match given() {
-            Ok((group, (name, options))) => *group = job.give(job.job.group(name, &options)?),
+            Ok((group, (name, options))) => *group = give_group(&job, job.job.group(name, &options)?),
             Err(error) => drop(job.job.group_of("", Err(error))?),
         }
         Ok(())
@@ -215,7 +209,7 @@ pub unsafe extern "C" fn fs_arrays_declared_group(
         let group = unsafe { result(group, std::ptr::null_mut(), "place for the group") };
         // SAFETY: the caller gives a text that ends in a zero byte, or null.
         match group.and_then(|group| Ok((group, unsafe { text(name, "name of a group") }?))) {
-            Ok((group, name)) => *group = job.give(job.job.declared_group(name)?),
+            Ok((group, name)) => *group = give_group(&job, job.job.declared_group(name)?),
             Err(error) => drop(job.job.group_of("", Err(error))?),
         }
         Ok(())
@@ -243,7 +237,7 @@ pub extern "C" fn fs_arrays_close(job: *mut fs_arrays) -> c_int {
             return Ok(());
         }
         let job = take(job)?;
-        job.end_groups();
+        end_groups(&job);
         job.job.close()
     })
 }
@@ -256,7 +250,7 @@ pub unsafe extern "C" fn fs_arrays_abandon(job: *mut fs_arrays, message: *const 
         // SAFETY: the caller gives a text that ends in a zero byte, or null.
         let message = unsafe { text(message, "message") }?;
         let job = take(job)?;
-        job.end_groups();
+        end_groups(&job);
         job.job.abandon(Code::RankFailed.error(message));
         Ok(())
     })

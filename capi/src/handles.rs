@@ -12,7 +12,7 @@ use fieldstone::arrays::ArrayGroup;
 use fieldstone::container::Container;
 use fieldstone::{Code, Error, Result};
 
-use crate::arrays::OpenJob;
+use crate::job::OpenJob;
 use crate::key::KeyBuilder;
 use crate::list::OpenList;
 

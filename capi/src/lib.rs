@@ -19,6 +19,7 @@ mod container;
 mod elements;
 mod group;
 mod handles;
+mod job;
 mod key;
 mod list;
 mod log;
