@@ -13,6 +13,7 @@ fails on one rank raises the same kind on all, naming the rank, and the job goes
 from __future__ import annotations
 
 import operator
+import zlib
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -415,7 +416,7 @@ class ArrayJob:
         if self.size == 1:
             return False
         total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
-        lengths = self._comm.allgather((len(ranks), hash(ranks.tobytes())))
+        lengths = self._comm.allgather((len(ranks), zlib.crc32(ranks.tobytes())))
         if total is not None:
             return not all(length == total for length, _ in lengths)
         return any(one != lengths[0] for one in lengths)

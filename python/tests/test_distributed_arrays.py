@@ -291,7 +291,7 @@ try:
             raise ZeroDivisionError("mine")
         job.flush()
 except fst.Error as error:
-    assert comm.rank != 1 and "rank 1: mine" in str(error), str(error)
+    assert comm.rank != 1 and "rank 1: ZeroDivisionError: mine" in str(error), str(error)
 except ZeroDivisionError:
     assert comm.rank == 1
 assert "9" not in fst.open(sys.argv[1], "r").axes("run=r")["step"]

@@ -1,4 +1,4 @@
-//! Where an array stands, as the rank that looked it up tells the others of its job.
+//! Where an array stands, as the rank that looked it up says to the others of its job.
 //!
 //! ```text
 //! array source = 0 path: text offset: varint size: varint n: varint n x crc: u32 array      in a file

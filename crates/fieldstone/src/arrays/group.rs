@@ -1,6 +1,5 @@
 //! A group of a job: what each rank holds of its sets, writes and reads.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,17 +7,15 @@ use fieldstone_array::distributed::group::{ArraySource, Memory, MemoryMut, dense
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::dtype::DType;
-use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::array_source::SourceMessage;
-use fieldstone_format::catalog::{ArraySet, RunName, StorageOrder};
-use fieldstone_store::api::ListOptions;
+use fieldstone_format::catalog::{ArraySet, StorageOrder};
 
-use super::job::{JobInner, JobState, OpenGroup};
+use super::inner::{JobInner, JobState, OpenGroup};
+use super::memory::dense;
 use super::report::Phase;
 use super::source::locate;
-use crate::Store;
+use super::steps::common_steps;
 
 /// A group of a job. Clones are the same group.
 #[derive(Debug, Clone)]
@@ -292,66 +289,11 @@ impl ArrayGroup {
 
     fn common(&self, names: &[String]) -> Result<Vec<i64>> {
         let found = match self.job.team.rank() {
-            0 => {
-                self.job.steps(names).map(|steps| steps.iter().flat_map(|step| step.to_le_bytes()).collect())
-            }
+            0 => common_steps(&self.job.store, &self.job.run, names, self.job.options.transaction)
+                .map(|steps| steps.iter().flat_map(|step| step.to_le_bytes()).collect()),
             _ => Ok(Vec::new()),
         };
         let found = self.job.team.broadcast("steps", 0, found)?;
         Ok(found.as_chunks().0.iter().map(|step| i64::from_le_bytes(*step)).collect())
     }
-}
-
-/// New dense memory in C order and this machine's byte order, filled by a collective read.
-pub(super) fn dense(
-    dtype: DType,
-    shape: &[u64],
-    read: impl FnOnce(Result<MemoryMut<'_>>) -> Result<()>,
-) -> Result<Vec<u8>> {
-    let bytes = shape.iter().try_fold(dtype.size() as u64, |bytes, len| bytes.checked_mul(*len));
-    let room = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    let mut out = Vec::new();
-    let memory = room.is_some_and(|room| out.try_reserve_exact(room).is_ok());
-    let strides = dense_strides(dtype, shape);
-    if !memory {
-        read(Err(Code::OutOfMemory.error("not enough memory for this rank's part")))?;
-        return Err(Error::internal("a failed read went on"));
-    }
-    out.resize(room.unwrap_or(0), 0);
-    read(Ok(MemoryMut { bytes: &mut out, dtype, shape, strides: &strides, origin: 0 }))?;
-    Ok(out)
-}
-
-/// Steps at which all of these variables of a run have whole fields.
-pub(super) fn common_steps(
-    store: &Store,
-    run: &RunName,
-    variables: &[String],
-    transaction: Option<Id>,
-) -> Result<BTreeSet<i64>> {
-    let mut common: Option<BTreeSet<i64>> = None;
-    let catalog = store.catalog();
-    for variable in variables {
-        let with = catalog.key_of(run, Some(variable), Some(0))?;
-        let without: BTreeSet<String> =
-            catalog.key_of(run, Some(variable), None)?.into_iter().map(|(keyword, _)| keyword).collect();
-        let Some((keyword, _)) = with.iter().find(|(keyword, _)| !without.contains(keyword)) else {
-            return Err(Error::internal("the schema has no keyword for steps"));
-        };
-        let pairs = with.iter().filter(|(other, _)| other != keyword);
-        let pairs: Vec<(&str, &str)> = pairs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let request: Request = fieldstone_store::api::key_request(&pairs);
-        let options = ListOptions { transaction, ..ListOptions::default() };
-        let mut steps = BTreeSet::new();
-        for entry in store.list(&request, &options)? {
-            let entry = entry?;
-            let step = entry.key.get(keyword).and_then(|value| value.to_string().parse::<i64>().ok());
-            steps.extend(step.filter(|_| entry.complete));
-        }
-        common = Some(match common {
-            Some(known) => known.intersection(&steps).copied().collect(),
-            None => steps,
-        });
-    }
-    Ok(common.unwrap_or_default())
 }

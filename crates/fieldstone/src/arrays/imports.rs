@@ -12,7 +12,8 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_format::catalog::ImportedVariable;
 
-use super::job::{ArrayJob, JobInner};
+use super::inner::JobInner;
+use super::job::ArrayJob;
 use super::report::Phase;
 
 /// A file from outside that all ranks have open.

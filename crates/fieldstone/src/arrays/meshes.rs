@@ -12,7 +12,8 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 
 use super::imports::{FileRead, buffer};
-use super::job::{ArrayJob, JobInner};
+use super::inner::JobInner;
+use super::job::ArrayJob;
 use super::spec::GroupOptions;
 
 /// The folder of meshes within a store's.

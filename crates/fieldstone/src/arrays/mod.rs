@@ -1,6 +1,7 @@
 //! Distributed arrays of a store: the ranks of a job write and read groups of sets, each rank what it holds (SDM, 2001).
 //!
-//! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; its flush is one commit by rank 0;
+//! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; `inner`: what it is on a rank; `declare`, `flush`: its
+//!   groups, and its flushes, which are one commit by rank 0;
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
@@ -31,16 +32,22 @@
 //! ```
 
 mod attributes;
+mod declare;
+mod flush;
 mod group;
 mod imports;
+mod inner;
 mod job;
 mod level;
 mod logged;
+mod memory;
 mod meshes;
 mod partitions;
+mod pending;
 mod report;
 mod source;
 mod spec;
+mod steps;
 
 pub use attributes::netcdf_attrs;
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, dense_strides};
@@ -50,8 +57,20 @@ pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};
 pub use group::{ArrayGroup, ReadRequest};
 pub use imports::{FileRead, JobImport};
-pub use job::{ArrayJob, JobOptions};
+pub use inner::JobOptions;
+pub use job::ArrayJob;
 pub use meshes::JobMesh;
 pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
+
+use fieldstone_core::Result;
+
+/// The first error of calls that are all made, whatever came of the others: they are collective.
+fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut first = Ok(());
+    for outcome in outcomes {
+        first = first.and(outcome);
+    }
+    first
+}

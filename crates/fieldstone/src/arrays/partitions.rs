@@ -9,7 +9,6 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use fieldstone_array::distributed::buffer::{BufferMut, Element};
 use fieldstone_array::distributed::group::MemoryMut;
@@ -26,10 +25,12 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{HistoryContent, HistoryDecl, RankSizes};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::group::dense;
 use super::imports::JobImport;
-use super::job::{ArrayJob, JobInner};
+use super::inner::JobInner;
+use super::job::ArrayJob;
+use super::memory::dense;
 use super::meshes::JobMesh;
+use super::pending::PendingHistory;
 
 /// The folder of kept partitions within a store's.
 const FOLDER: &str = "histories";
@@ -114,14 +115,6 @@ impl JobPartition {
 fn memory(memory: MemoryMut<'_>) -> Result<BufferMut<'_>> {
     let element = Element::of(memory.dtype, memory.dtype.byte_order())?;
     BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
-}
-
-/// A file that a thread writes, and what the catalog is to say of it once it is whole.
-#[derive(Debug)]
-pub(super) struct PendingHistory {
-    writer: Arc<HistoryWriter>,
-    thread: JoinHandle<Result<u64>>,
-    decl: HistoryDecl,
 }
 
 /// The edges of this rank.

@@ -1,6 +1,6 @@
 //! Where an array that was flushed stands, and the file from which ranks read it.
 //!
-//! Rank 0 looks it up and tells the others. A slab of a file is read through its checksums; an array in the store's logs by
+//! Rank 0 looks it up and says so to the others. A slab of a file is read through its checksums; an array in the store's logs by
 //! each rank on its own. Files stay open for the next read, the last ones.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use fieldstone_format::array_source::{SourceMessage, StoredSlab};
 use fieldstone_store::Field;
 use fieldstone_store::api::ReadOptions;
 
-use super::job::each;
+use super::each;
 use super::logged::LoggedArray;
 use crate::Store;
 

@@ -130,7 +130,7 @@ enum Act {
 }
 
 #[derive(Debug, Clone)]
-struct RandomRun {
+struct WriteScript {
     ranks: usize,
     level: u64,
     method: Method,
@@ -141,8 +141,8 @@ struct RandomRun {
     acts: Vec<Act>,
 }
 
-impl RandomRun {
-    fn new(seed: u64) -> RandomRun {
+impl WriteScript {
+    fn new(seed: u64) -> WriteScript {
         let dice = &mut *seeded(seed);
         let shape = vec![1 + dice.below(9), 1 + dice.below(7), 1 + dice.below(5)];
         let method = [Method::Auto, Method::Direct, Method::Exchange, Method::View][dice.below(4) as usize];
@@ -156,7 +156,7 @@ impl RandomRun {
         let acts = (0..count).map(act).collect();
         let maps = [dice.below(2), dice.below(2)].map(|irregular| (irregular == 1).then_some(seed));
         let (ranks, level) = (1 + dice.below(5) as usize, dice.below(4));
-        RandomRun { ranks, level, method, order, shape, maps, acts }
+        WriteScript { ranks, level, method, order, shape, maps, acts }
     }
 
     fn total(&self) -> u64 {
@@ -263,7 +263,7 @@ impl RandomRun {
 #[test]
 fn random_runs_leave_what_the_model_says() {
     for seed in 0..40 {
-        let run = RandomRun::new(seed);
+        let run = WriteScript::new(seed);
         let folder = tempfile::tempdir().unwrap();
         whole(ranks(folder.path(), run.ranks, |job| run.perform(&job)));
         let store = open(folder.path());

@@ -1,0 +1,167 @@
+//! What a job is on one rank: its run, its team, its groups and open files.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fieldstone_array::distributed::files::deferred::DeferredWriter;
+use fieldstone_array::distributed::group::Group;
+use fieldstone_array::distributed::plan::Settings;
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{ArrayGroup as GroupRecord, RunName};
+
+use super::each;
+use super::pending::PendingHistory;
+use super::report::{JobReport, Phase};
+use super::source::OpenFiles;
+use crate::Store;
+use crate::run::Run;
+
+/// How a job is opened; equal on all ranks.
+#[derive(Debug, Clone)]
+pub struct JobOptions {
+    /// The project within which the run's name is unique; empty for none.
+    pub project: String,
+    /// How many ranks write in an exchange; `None`: all.
+    pub writers: Option<usize>,
+    /// How many ranks read in an exchange; `None`: all.
+    pub readers: Option<usize>,
+    /// Bytes that a rank may use for moving elements.
+    pub buffer: usize,
+    /// The transaction that all writes belong to.
+    pub transaction: Option<Id>,
+}
+
+impl Default for JobOptions {
+    fn default() -> JobOptions {
+        JobOptions {
+            project: String::new(),
+            writers: None,
+            readers: None,
+            buffer: Settings::BUFFER,
+            transaction: None,
+        }
+    }
+}
+
+/// A group of the job on this rank.
+#[derive(Debug)]
+pub struct OpenGroup {
+    pub record: GroupRecord,
+    pub group: Group,
+    /// Whether the catalog has it.
+    pub declared: bool,
+    /// Why its level is what it is.
+    pub level: String,
+    /// Why its elements went as they did last.
+    pub method: String,
+}
+
+#[derive(Debug, Default)]
+pub struct JobState {
+    pub groups: Vec<OpenGroup>,
+    pub files: OpenFiles,
+    pub report: JobReport,
+    /// Writes for those who do not wait; made by the first of them.
+    pub writer: Option<Arc<DeferredWriter>>,
+    pub closed: bool,
+}
+
+#[derive(Debug)]
+pub struct JobInner {
+    pub store: Store,
+    pub team: Team,
+    pub run: RunName,
+    pub options: JobOptions,
+    /// The folder of this job's files, and its path within the store's; none where the store is not in a folder.
+    pub folder: Option<(PathBuf, String)>,
+    pub writable: bool,
+    pub state: Mutex<JobState>,
+    /// Partitions that threads write.
+    pub pending: Mutex<Vec<PendingHistory>>,
+}
+
+impl JobState {
+    pub fn check_open(&self) -> Result<()> {
+        match self.closed {
+            false => Ok(()),
+            true => Err(Code::Closed.error("the job is closed")),
+        }
+    }
+
+    /// The thread that writes for those who do not wait, with a queue of so many bytes.
+    pub fn writer(&mut self, buffer: usize) -> Arc<DeferredWriter> {
+        self.writer.get_or_insert_with(|| DeferredWriter::new(buffer)).clone()
+    }
+
+    /// Collective: closes all files.
+    pub fn close(&mut self) -> Result<()> {
+        self.closed = true;
+        let groups = each(self.groups.iter_mut().map(|open| open.group.close()));
+        groups.and(self.files.close())
+    }
+}
+
+impl JobInner {
+    pub fn state(&self) -> MutexGuard<'_, JobState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Partitions that threads write, until the next flush.
+    pub fn pending(&self) -> MutexGuard<'_, Vec<PendingHistory>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What no other job's files are called.
+    pub fn attempt(&self) -> Result<&str> {
+        let (_, within) = self.folder()?;
+        Ok(within.rsplit('/').next().unwrap_or(within))
+    }
+
+    pub fn env(&self) -> &Env {
+        self.store.composed().journal().env()
+    }
+
+    /// Runs a part of a call, and counts its time and what was sent in it.
+    pub fn timed<T>(&self, state: &mut JobState, phase: Phase, act: impl FnOnce(&mut JobState) -> T) -> T {
+        let began = self.env().clock.monotonic();
+        let result = act(state);
+        let spent = self.env().clock.monotonic().saturating_sub(began) as f64 / 1e9;
+        *state.report.seconds.entry(phase).or_default() += spent;
+        result
+    }
+
+    pub fn writable(&self) -> Result<()> {
+        match self.writable {
+            true => Ok(()),
+            false => Err(Code::ReadOnly
+                .error("the store is open for reading")
+                .with_hint("open it with mode \"a\" to write")),
+        }
+    }
+
+    pub fn catalog_run(&self) -> Run {
+        Run::new(&self.store, self.run.clone(), self.options.transaction)
+    }
+
+    /// The folder of this job's files, absolute and within the store.
+    pub fn folder(&self) -> Result<&(PathBuf, String)> {
+        self.folder.as_ref().ok_or_else(|| {
+            Code::Option
+                .error("files of distributed arrays need a store in a folder")
+                .with_hint("open the store by the path of a folder that all ranks reach")
+        })
+    }
+
+    /// The key of a variable at a step.
+    pub fn key(&self, variable: &str, step: i64) -> Result<Vec<(String, String)>> {
+        self.store.catalog().key_of(&self.run, Some(variable), Some(step))
+    }
+}
+
+/// The folder of a group of a job: names of groups need not be names of folders.
+pub fn group_folder(number: usize) -> String {
+    format!("g{number}")
+}
