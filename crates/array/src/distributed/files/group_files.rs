@@ -288,10 +288,10 @@ impl GroupFiles {
             let written = self.written.remove(&(*set, *step));
             let lacks = || Error::internal(format!("set {set} was placed at step {step} and not written"));
             let written = self.team.agree("flush", written.ok_or_else(lacks))?;
-            let sums = written.sums.collect(&self.open(slot.file)?.file)?;
             let file = self.open(slot.file)?;
             let bytes = file.variables[slot.variable].bytes;
             let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?;
+            let sums = written.sums.collect(&file.file, extent.offset)?;
             let (name, varying) = (file.name.clone(), written.varying);
             durable.push(DurableSet { set: *set, step: *step, file: name, extent, varying, sums });
         }

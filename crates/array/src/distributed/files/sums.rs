@@ -98,12 +98,13 @@ impl SummedFile {
         }
     }
 
-    /// Collective: the checksums of all blocks, on rank 0. What ranks have written is read back where it must be.
-    pub fn collect(&self, file: &TeamFile) -> Result<Vec<u32>> {
+    /// Collective: the checksums of all blocks, on rank 0. What ranks have written is read back where it must be, from `at` on
+    /// in `file`: since it was written the slab may have been moved.
+    pub fn collect(&self, file: &TeamFile, at: u64) -> Result<Vec<u32>> {
         let team = file.team();
         let lost = team.max(STEP, Ok(vec![u64::from(self.pieces().lost)]))?;
         if lost.first() != Some(&0) {
-            return self.read_back(file);
+            return self.read_back(file, at);
         }
         let mut bytes = Vec::new();
         for SummedPiece { at, len, sum } in &self.pieces().list {
@@ -120,7 +121,7 @@ impl SummedFile {
         let missing = sums.iter().filter(|sum| sum.is_none()).count() as u64;
         let missing = if team.rank() == 0 { missing } else { 0 };
         if team.max(STEP, Ok(vec![missing]))?.first() != Some(&0) {
-            return self.read_back(file);
+            return self.read_back(file, at);
         }
         Ok(if team.rank() == 0 { sums.into_iter().flatten().collect() } else { Vec::new() })
     }
@@ -141,8 +142,8 @@ impl SummedFile {
         (0..self.blocks()).map(of_block).collect()
     }
 
-    /// Collective: reads the slab, each rank some blocks that follow one another, and sums it.
-    fn read_back(&self, file: &TeamFile) -> Result<Vec<u32>> {
+    /// Collective: reads the slab, which begins at `begin`, each rank some blocks that follow one another, and sums it.
+    fn read_back(&self, file: &TeamFile, begin: u64) -> Result<Vec<u32>> {
         let team = file.team();
         file.visibility_barrier(STEP, Ok(()))?;
         let (rank, size) = (team.rank() as u64, team.size() as u64);
@@ -153,7 +154,7 @@ impl SummedFile {
             for block in cut(rank)..cut(rank + 1) {
                 let at = block * self.block;
                 let part = &mut bytes[..self.block.min(self.slab.len - at) as usize];
-                if file.read_at(part, self.slab.offset + at)? < part.len() {
+                if file.read_at(part, begin + at)? < part.len() {
                     return Err(Error::corrupt("the file ends within what was written to it"));
                 }
                 sums.extend(crc32c::crc32c(part).to_le_bytes());
