@@ -101,6 +101,7 @@ impl PyJobImport {
         all.into_iter().map(|v| Ok((v.name, dtype_object(py, v.dtype)?, v.shape))).collect()
     }
 
+    /// Reads a variable by a view.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -113,6 +114,7 @@ impl PyJobImport {
         fill(py, &begun, into, |memory| self.with(|import| import.read(&begun, memory).map(drop)))
     }
 
+    /// Closes the file.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let import = self.import.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.waiting(|| import.map_or(Ok(()), JobImport::close)).or_raise()
@@ -236,6 +238,7 @@ impl PyJobMesh {
         Ok((name, counts, PyBytes::new(py, &checksum), path, arrays))
     }
 
+    /// Reads an array by a view.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -252,6 +255,7 @@ impl PyJobMesh {
         fill(py, &begun, into, |memory| self.with(|mesh| mesh.read(array, &begun, memory).map(drop)))
     }
 
+    /// Closes its file.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mesh = self.mesh.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.waiting(|| mesh.map_or(Ok(()), JobMesh::close)).or_raise()

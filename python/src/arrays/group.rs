@@ -28,6 +28,7 @@ type SetShown = (String, Py<PyAny>, Vec<Option<u64>>, Vec<String>);
 
 #[pymethods]
 impl PyArrayGroup {
+    /// Its name.
     #[getter]
     fn name(&self) -> &str {
         self.group.name()
@@ -42,31 +43,37 @@ impl PyArrayGroup {
         self.group.sets().iter().map(shown).collect()
     }
 
+    /// 1, 2 or 3.
     #[getter]
     fn level(&self) -> u8 {
         self.group.level()
     }
 
+    /// How elements go to files.
     #[getter]
     fn method(&self) -> String {
         self.group.method()
     }
 
+    /// Why level and method are what they are.
     #[getter]
     fn why(&self) -> String {
         self.group.why()
     }
 
+    /// Paths of the files that this job made for it.
     #[getter]
     fn files(&self) -> Vec<PathBuf> {
         self.group.files()
     }
 
+    /// What this rank holds from now on.
     fn view(&self, view: &Bound<'_, PyView>, names: Option<Vec<String>>) -> PyResult<()> {
         let names: Option<Vec<&str>> = names.as_ref().map(|names| names.iter().map(String::as_str).collect());
         self.group.view(view.get().view(), names.as_deref()).or_raise()
     }
 
+    /// Writes a set at a step.
     fn write(
         &self,
         py: Python<'_>,
@@ -92,6 +99,7 @@ impl PyArrayGroup {
         py.waiting(|| self.group.write(name, step, Err(error))).or_raise().map(drop)
     }
 
+    /// Reads a set at a step.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -116,14 +124,17 @@ impl PyArrayGroup {
         }
     }
 
+    /// Steps at which a set is whole.
     fn steps(&self, py: Python<'_>, name: &str) -> PyResult<Vec<i64>> {
         py.waiting(|| self.group.steps(name)).or_raise()
     }
 
+    /// The newest step at which all sets are whole.
     fn last_step(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         py.waiting(|| self.group.last_step()).or_raise()
     }
 
+    /// The shape of this rank's part of a set.
     fn local_shape(&self, name: &str) -> PyResult<Vec<u64>> {
         self.group.local_shape(name).or_raise()
     }

@@ -123,11 +123,13 @@ impl PyArrayJob {
         (run.name().project.clone(), run.name().name.clone())
     }
 
+    /// This rank's number.
     #[getter]
     fn rank(&self) -> usize {
         self.job.rank()
     }
 
+    /// How many ranks there are.
     #[getter]
     fn size(&self) -> usize {
         self.job.size()
@@ -208,14 +210,17 @@ impl PyArrayJob {
         Ok(PyJobMesh::new(py.waiting(|| self.job.mesh(name)).or_raise()?))
     }
 
+    /// Makes all writes since the last flush durable and visible, or none.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         py.waiting(|| self.job.flush()).or_raise()
     }
 
+    /// Forgets all writes since the last flush.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         py.waiting(|| self.job.discard()).or_raise()
     }
 
+    /// Flushes, and closes all files.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.waiting(|| self.job.close()).or_raise()
     }

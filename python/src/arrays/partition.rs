@@ -112,48 +112,57 @@ fn array_of<'py, T: Copy + Send + Sync>(
 
 #[pymethods]
 impl PyPartition {
+    /// Global numbers of nodes: own ones, then ghosts.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let nodes = self.part.nodes();
         array_of(py, DType::I8, &[nodes.len() as u64], nodes, i64::to_ne_bytes)
     }
 
+    /// Global numbers of edges.
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let edges = self.part.edges();
         array_of(py, DType::I8, &[edges.len() as u64], edges, i64::to_ne_bytes)
     }
 
+    /// Both ends of each edge, as places among the nodes.
     fn ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let ends = self.part.ends().as_flattened();
         let shape = [ends.len() as u64 / 2, 2];
         array_of(py, DType::I8, &shape, ends, |end| i64::from(end).to_ne_bytes())
     }
 
+    /// How many nodes are own.
     #[getter]
     fn owned(&self) -> usize {
         self.part.owned()
     }
 
+    /// How many edges have an own first end.
     #[getter]
     fn owned_edges(&self) -> usize {
         self.part.owned_edges()
     }
 
+    /// How it came about.
     #[getter]
     fn source(&self) -> &'static str {
         self.part.source().word()
     }
 
+    /// What was kept and not used.
     #[getter]
     fn ignored(&self) -> Vec<String> {
         self.part.ignored().to_vec()
     }
 
+    /// What this rank holds of an array at the nodes.
     #[getter]
     fn node_view(&self) -> PyView {
         let text = format!("irregular(map=<{} nodes>, owned={})", self.part.nodes().len(), self.part.owned());
         PyView::of(self.part.node_view(), text)
     }
 
+    /// What this rank holds of an array at the edges.
     #[getter]
     fn edge_view(&self) -> PyView {
         let edges = (self.part.edges().len(), self.part.owned_edges());

@@ -320,6 +320,10 @@ impl JobInner {
             (edges_file(name), HistoryContent::Edges),
         ];
         for (file, content) in files {
+            let within = format!("{FOLDER}/{file}");
+            if self.pending().iter().any(|pending| pending.decl.path == within) {
+                continue;
+            }
             let (path, attempt) = (folder.join(&file), self.attempt()?);
             let temporary = folder.join(format!("{file}.{attempt}.part"));
             let begin = match content {
@@ -330,7 +334,7 @@ impl JobInner {
             let (thread_disk, thread_writer) = (disk.clone(), writer.clone());
             let thread = std::thread::spawn(move || thread_writer.write(&*thread_disk));
             let decl = HistoryDecl {
-                path: format!("{FOLDER}/{file}"),
+                path: within,
                 mesh: key.mesh.0.to_be_bytes().to_vec(),
                 nodes: key.nodes,
                 edges: key.edges,

@@ -1,0 +1,86 @@
+"""Ranks of a job are killed: each step is there whole, in store and files, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fieldstone as fst
+import netCDF4
+import numpy as np
+from mpi_job import mpiexec
+
+NODES = 50_000
+
+JOB = """
+import sys
+import numpy as np
+import fieldstone as fst
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+nodes = int(sys.argv[2])
+mine = np.array_split(np.random.default_rng(1).permutation(nodes), comm.size)[comm.rank]
+with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm) as job:
+    group = job.group("g", {"a": "f8", "b": "f4"}, shape=nodes)
+    group.view(fst.irregular(mine))
+    last = group.last_step()
+    first = 0 if last is None else last + 1
+    print(first, flush=True)
+    for step in range(first, first + 500):
+        wait = step % 2 == 0
+        group.write("a", step, mine + 1.0 * step, wait=wait)
+        group.write("b", step, (mine * 2 + step).astype("f4"), wait=wait)
+        job.flush()
+"""
+
+
+def test_killed_jobs_leave_whole_steps_and_go_on(tmp_path: Path) -> None:
+    program, environment = mpiexec()
+    url = tmp_path / "store"
+    dice = random.Random(5)
+    before = 0
+    for _ in range(4):
+        ranks = dice.choice([2, 3])
+        job = subprocess.Popen(
+            [program, "-n", str(ranks), sys.executable, "-c", JOB, str(url), str(NODES)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert job.stdout is not None
+        assert job.stdout.readline(), "the job did not begin"
+        time.sleep(dice.random() * 0.7)
+        os.killpg(job.pid, signal.SIGKILL)
+        subprocess.run(["pkill", "-9", "-f", str(url)], check=False)
+        job.communicate()
+        if not (url / "fieldstone.store").exists():
+            continue  # killed before its first commit
+        with fst.open(url, "r") as store:
+            report = store.verify()
+            assert report.ok, report.damaged
+            steps: dict[int, set[str]] = {}
+            for entry in store.list("run=r"):
+                assert entry.complete
+                steps.setdefault(int(entry.key["step"]), set()).add(entry.key["variable"])
+            assert sorted(steps) == list(range(len(steps)))
+            assert all(variables == {"a", "b"} for variables in steps.values())
+            assert len(steps) >= before
+            before = len(steps)
+            for step in dice.sample(sorted(steps), min(3, before)):
+                assert (store.get(f"run=r,variable=a,step={step}") == np.arange(NODES) + step).all()
+                b = (np.arange(NODES) * 2 + step).astype("f4")
+                assert (store.get(f"run=r,variable=b,step={step}") == b).all()
+        for path in url.rglob("*.nc"):
+            with path.open("rb") as file:
+                if file.read(3) != b"CDF":
+                    continue  # it says of itself that it was not finished
+            with netCDF4.Dataset(path) as shown:
+                assert set(shown["step"][:].tolist()) <= set(steps), path
+    assert before > 0
