@@ -383,8 +383,12 @@ class ArrayJob:
                 how = ("replicated", np.ascontiguousarray(ranks, "i8"), None)
         except Exception as error:  # told to the ranks that are in the call already
             wrong = error
-        if how[0] == "replicated" and self._shared(how[1], nodes, mesh):
-            how = ("shares", how[1], None)
+        if self.size > 1:
+            # All ranks take part in this, also one that has failed.
+            total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
+            said = (len(how[1]), zlib.crc32(how[1])) if how[0] == "replicated" and wrong is None else None
+            if _are_shares(self._comm.allgather(said), total):
+                how = ("shares", how[1], None)
         native = self._native.partition(given, how, nodes, base, history, str(method), wrong)
         return Partition(native)
 
@@ -410,16 +414,6 @@ class ArrayJob:
                 )
             rows.append(np.ascontiguousarray(row, "i8"))
         return ((rows[0], rows[1]), None, None), None
-
-    def _shared(self, ranks: Any, nodes: int | None, mesh: JobMesh | None) -> bool:
-        """Whether ranks have given shares of a vector, and not all of it. Collective."""
-        if self.size == 1:
-            return False
-        total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
-        lengths = self._comm.allgather((len(ranks), zlib.crc32(ranks.tobytes())))
-        if total is not None:
-            return not all(length == total for length, _ in lengths)
-        return any(one != lengths[0] for one in lengths)
 
     def mesh(self, name: str) -> JobMesh:
         """A mesh that the store keeps, opened by all ranks. NotFound where there is none of the name."""
@@ -473,6 +467,15 @@ def open_job(
     """Opens a job; see ``Store.arrays``."""
     native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, txn)
     return ArrayJob(store, native, comm, txn)
+
+
+def _are_shares(said: list[tuple[int, int] | None], nodes: int | None) -> bool:
+    """Whether ranks have given shares of a vector, and not all of it: by lengths and checksums."""
+    if any(one is None for one in said):
+        return False
+    if nodes is not None:
+        return not all(one is not None and one[0] == nodes for one in said)
+    return any(one != said[0] for one in said)
 
 
 def _step(step: Any) -> int:

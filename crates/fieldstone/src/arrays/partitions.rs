@@ -18,7 +18,7 @@ use fieldstone_array::distributed::partition::history::{HistoryWriter, read_edge
 use fieldstone_array::distributed::partition::source::EdgeArrays;
 use fieldstone_array::distributed::partition::vector::{NodeRanks, RankNumbers, Vector};
 use fieldstone_array::distributed::partition::{
-    Coordinates, Partition, PartitionMethod, PartitionSettings, mesh_checksum, partition,
+    Coordinates, Partition, PartitionMethod, PartitionSettings, PartitionSource, mesh_checksum, partition,
 };
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Error, Result};
@@ -178,7 +178,12 @@ impl ArrayJob {
             _ => None,
         };
         if let Some(part) = kept {
-            return Ok(JobPartition { job, part: Arc::new(part), ignored });
+            let part = Arc::new(part);
+            // Parts that were made of kept edges serve the next run of this vector and as many ranks.
+            if part.source() == PartitionSource::Edges && job.writable().is_ok() {
+                job.keep(&name, &part)?;
+            }
+            return Ok(JobPartition { job, part, ignored });
         }
         let own = match own {
             Some(own) => own,
@@ -319,7 +324,8 @@ impl JobInner {
             (parts_file(name, key.vector, self.team.size()), HistoryContent::Parts { vector, ranks }),
             (edges_file(name), HistoryContent::Edges),
         ];
-        for (file, content) in files {
+        let has_edges = part.source() == PartitionSource::Edges;
+        for (file, content) in files.into_iter().take(if has_edges { 1 } else { 2 }) {
             let within = format!("{FOLDER}/{file}");
             if self.pending().iter().any(|pending| pending.decl.path == within) {
                 continue;
