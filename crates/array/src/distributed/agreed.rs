@@ -1,7 +1,7 @@
 //! What all ranks have to say alike before they begin a step together.
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Collective: checks that all ranks give the same text. A rank that failed before passes its error.
@@ -19,10 +19,24 @@ pub(crate) fn alike(
     if most.first().copied() == most.get(1).map(|word| !word) {
         return Ok(text);
     }
-    let all = team.allgather(step, Ok(text.into_bytes()))?;
-    let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
-    let shown = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
-    Err(Code::CollectiveMismatch
-        .error(format!("rank 0 gives {}; rank {other} {}", shown(0), shown(other)))
+    Err(differing(team, step, &text, "gives ", hint)?)
+}
+
+/// Collective: the error of ranks that found out that their texts are not alike: `Conflict` that shows the first two that
+/// differ, with the ranks; `verb` stands between a rank and its text.
+pub(crate) fn differing(
+    team: &Team,
+    step: &'static str,
+    text: &str,
+    verb: &str,
+    hint: &str,
+) -> Result<Error> {
+    let all = team.allgather(step, Ok(text.as_bytes().to_vec()))?;
+    let said = |rank: usize| {
+        all.get(rank).map_or_else(String::new, |text| String::from_utf8_lossy(text).into_owned())
+    };
+    let other = all.iter().position(|text| Some(text) != all.first()).unwrap_or(0);
+    Ok(Code::CollectiveMismatch
+        .error(format!("rank 0 {verb}{}; rank {other} {verb}{}", said(0), said(other)))
         .with_hint(hint))
 }

@@ -366,7 +366,10 @@ fn calls_that_differ_between_ranks_are_conflicts() {
         Import::raw(&team, &*disk, Path::new(PATH), vec![variable("x", "|u1", offset, &[9])]).map(drop)
     });
     let error = error_of(results, Code::CollectiveMismatch);
-    assert!(error.message().contains("`x` |u1 0 [9]; rank 2 /import.bin with `x` |u1 1 [9]"), "{error}");
+    assert!(
+        error.message().contains("`x` |u1 0 [9]; rank 2 gives /import.bin with `x` |u1 1 [9]"),
+        "{error}"
+    );
 
     let variables = [variable("x", "|u1", 0, &[9]), variable("y", "|u1", 9, &[9])];
     all(on_ranks(3, &disk, |team| {

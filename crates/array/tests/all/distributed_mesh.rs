@@ -531,7 +531,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
     }
     let said = refused(|rank, content| content.base = rank as i64, Code::CollectiveMismatch);
     assert!(
-        said.contains("base 0") && said.contains("rank 1 the mesh `m`") && said.contains("base 1"),
+        said.contains("base 0") && said.contains("rank 1 gives the mesh `m`") && said.contains("base 1"),
         "{said}"
     );
     let said = refused(

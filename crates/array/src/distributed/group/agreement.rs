@@ -5,6 +5,8 @@ use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::distributed::agreed::differing;
+
 /// A number of this rank among those of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joined {
@@ -26,24 +28,12 @@ pub fn same_call(team: &Team, step: &'static str, call: &str, count: Result<u64>
     };
     // Ranks whose calls differ find another sum, all of them, but for one chance in 2^64.
     if *hashes != hash.wrapping_mul(team.size() as u64) {
-        return Err(differing(team, step, call)?);
+        return Err(differing(team, step, call, "", "definitions, names and steps are equal on all ranks")?);
     }
     if i64::try_from(*total).is_err() {
         return Err(Code::TooLarge.error("the counts of all ranks make more than 2^63"));
     }
     Ok(Joined { before: *before, total: *total })
-}
-
-/// Collective: what ranks say where it is not the same.
-fn differing(team: &Team, step: &'static str, call: &str) -> Result<Error> {
-    let all = team.allgather(step, Ok(call.as_bytes().to_vec()))?;
-    let said = |rank: usize| {
-        all.get(rank).map_or_else(String::new, |text| String::from_utf8_lossy(text).into_owned())
-    };
-    let other = all.iter().position(|text| Some(text) != all.first()).unwrap_or(0);
-    Ok(Code::CollectiveMismatch
-        .error(format!("rank 0 {}; rank {other} {}", said(0), said(other)))
-        .with_hint("definitions, names and steps are equal on all ranks"))
 }
 
 /// There is no set of a name.

@@ -67,6 +67,7 @@ use self::shares::Starts;
 use self::source::{EdgeSource, Numbering};
 use self::update::UpdatePlan;
 use self::vector::NodeRanks;
+use super::agreed::differing;
 use super::view::View;
 use fieldstone_format::partition::words::{Word, narrow};
 
@@ -321,12 +322,7 @@ fn agree_text(team: &Team, text: Result<String>, hint: &str) -> Result<()> {
     if agreed[0] == !agreed[1] {
         return Ok(());
     }
-    let all = team.allgather(STEP, text.map(String::into_bytes))?;
-    let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
-    let text = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
-    Err(Code::CollectiveMismatch
-        .error(format!("rank 0 says {}; rank {other} says {}", text(0), text(other)))
-        .with_hint(hint))
+    Err(differing(team, STEP, &text?, "says ", hint)?)
 }
 
 /// Collective: the checksum of a mesh by itself, in one pass over each rank's share.

@@ -33,6 +33,7 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::agreed::differing;
 use super::buffer::{Buffer, BufferMut};
 use super::view::{Footprint, LocalView};
 
@@ -168,6 +169,8 @@ pub struct Planner {
     plans: Mutex<Plans>,
 }
 
+/// What has to be equal where ranks are in one call: the hint where it is not.
+const ALIKE: &str = "array, fill value, method, buffer and owners are equal on all ranks";
 /// Plans that are kept: of more views than this the one unused longest is made again.
 const PLANS: usize = 16;
 
@@ -342,7 +345,7 @@ impl Planner {
         let agreed: Vec<u64> = team.max(step, heads)?;
         let (footprint, deal) = footprint?;
         if agreed.first().copied() != agreed.get(1).map(|word| !word) {
-            return Err(differing(team, step, text)?);
+            return Err(differing(team, step, &text, "", ALIKE)?);
         }
         let found = agreed.iter().skip(2).position(|missing| *missing == 0);
         if let Some(slot) = found {
@@ -394,16 +397,6 @@ impl CallForm {
             method.word()
         )
     }
-}
-
-/// Ranks are in the same call, but with other arguments.
-fn differing(team: &Team, step: &'static str, text: String) -> Result<Error> {
-    let all = team.allgather(step, Ok(text.into_bytes()))?;
-    let other = all.iter().position(|other| *other != all[0]).unwrap_or(0);
-    let text = |rank: usize| String::from_utf8_lossy(&all[rank]).into_owned();
-    Ok(Code::CollectiveMismatch
-        .error(format!("rank 0 {}; rank {other} {}", text(0), text(other)))
-        .with_hint("array, fill value, method, buffer and owners are equal on all ranks"))
 }
 
 fn check_buffer(view: &LocalView, given: u64) -> Result<()> {
