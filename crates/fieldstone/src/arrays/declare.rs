@@ -73,9 +73,14 @@ impl JobInner {
             }
             (None, Some(record)) => record,
             (Some(options), found) => {
-                self.team.agree("group", self.writable().and_then(|()| self.folder().map(drop)))?;
+                let in_files = self.options.layout == ArrayLayout::Files;
+                let reachable = self.writable().and_then(|()| match in_files {
+                    true => self.folder().map(drop),
+                    false => Ok(()),
+                });
+                self.team.agree("group", reachable)?;
                 let mut chosen = None;
-                if options.level == LevelChoice::Auto && found.is_none() {
+                if in_files && options.level == LevelChoice::Auto && found.is_none() {
                     let open = level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?;
                     let draft = self.settle(name, options, None, None)?;
                     let choice = level::choose(&draft, open);
@@ -98,7 +103,10 @@ impl JobInner {
             }
         };
         if why.is_empty() {
-            why = format!("level {}: as it was declared", record.level);
+            why = match record.layout {
+                ArrayLayout::Files => format!("level {}: as it was declared", record.level),
+                ArrayLayout::Fields => "arrays lie in the store's logs".to_owned(),
+            };
         }
         let group = spec::files_of(&record).and_then(|files| {
             let folder =
@@ -123,7 +131,7 @@ impl JobInner {
             LevelChoice::Is(level) => level,
             LevelChoice::Auto => Level::Three,
         };
-        let mut record = options.record(name, level, ArrayLayout::Files)?;
+        let mut record = options.record(name, level, self.options.layout)?;
         if options.level == LevelChoice::Auto {
             record.level = chosen.or(found.map(|found| found.level)).unwrap_or(record.level);
         }

@@ -5,13 +5,16 @@ use fieldstone_array::distributed::group::{DurableArray, agreement};
 use fieldstone_array::distributed::view::View;
 use fieldstone_core::Result;
 use fieldstone_core::dtype::ByteOrder;
+use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
 use fieldstone_store::api::{ArchiveOptions, StoredArraySpec, Value};
 
 use super::each;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
+use super::logged::LoggedWrites;
 use super::report::Phase;
 use super::spec;
+use crate::run::Run;
 
 impl JobInner {
     pub fn flush(&self, state: &mut JobState) -> Result<()> {
@@ -19,11 +22,12 @@ impl JobInner {
         let prepared = self.timed(state, Phase::Sync, |state| {
             let mut durable = Vec::new();
             for (number, open) in state.groups.iter_mut().enumerate() {
-                if !open.group.files().is_flushed() {
+                if open.group.files().is_some_and(|files| !files.is_flushed()) {
                     durable.push((number, open.group.prepare()?));
                 }
             }
-            Ok(durable)
+            let flushed = self.flush_logged(state);
+            self.team.agree("flush", flushed).map(|()| durable)
         });
         let outcome = prepared.and_then(|durable| {
             let histories = self.timed(state, Phase::Sync, |_| self.finish_histories())?;
@@ -44,8 +48,10 @@ impl JobInner {
                 let _ = open.group.undo();
                 let _ = open.group.discard();
             }
+            let _ = self.drop_logged(state);
             return Err(error);
         }
+        state.logged = LoggedWrites::default();
         self.timed(state, Phase::Commit, |state| each(state.groups.iter_mut().map(|open| open.group.show())))
     }
 
@@ -59,13 +65,10 @@ impl JobInner {
         let taken = self.archive(state, durable).and_then(|()| {
             // One that another job has kept meanwhile stands.
             let catalog = self.store.catalog();
-            let known = if histories.is_empty() {
-                Vec::new()
-            } else {
-                catalog.histories(self.options.transaction)?
-            };
+            let transaction = state.logged.transaction.or(self.options.transaction);
+            let known = if histories.is_empty() { Vec::new() } else { catalog.histories(transaction)? };
             let fresh = histories.into_iter().filter(|own| !known.iter().any(|other| other.path == own.path));
-            catalog.create_histories(fresh.collect(), self.options.transaction)
+            catalog.create_histories(fresh.collect(), transaction)
         });
         if let Err(error) = taken {
             // What was taken of this flush names files that are about to go.
@@ -73,20 +76,27 @@ impl JobInner {
             state.groups.iter_mut().for_each(|open| open.declared = false);
             return Err(error);
         }
-        self.store.flush(self.options.transaction).inspect_err(|_| {
-            state.groups.iter_mut().for_each(|open| open.declared = false);
-        })
+        let flushed = self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
+            Some(own) => self.store.decide(own, true),
+            None => Ok(()),
+        });
+        flushed.inspect_err(|_| state.groups.iter_mut().for_each(|open| open.declared = false))
     }
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
-        let options = ArchiveOptions { transaction: self.options.transaction, ..ArchiveOptions::default() };
+        let transaction = state.logged.transaction.or(self.options.transaction);
+        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let logged = state.logged.groups();
+        for number in durable.iter().map(|(number, _)| *number).chain(logged) {
+            let open = &mut state.groups[number];
+            if !open.declared {
+                self.declare(open, transaction)?;
+                open.declared = true;
+            }
+        }
         for (number, arrays) in durable {
             let (_, within) = self.folder()?;
             let open = &mut state.groups[*number];
-            if !open.declared {
-                self.declare(open)?;
-                open.declared = true;
-            }
             for DurableArray { set, shape, holes } in arrays {
                 let kept = &open.record.sets[set.set];
                 let key = self.key(&kept.variable.name, set.step)?;
@@ -119,7 +129,7 @@ impl JobInner {
     }
 
     /// Declares a group to the catalog, with what is known of views by now.
-    fn declare(&self, open: &mut OpenGroup) -> Result<()> {
+    fn declare(&self, open: &mut OpenGroup, transaction: Option<Id>) -> Result<()> {
         let views: Vec<Option<View>> =
             (0..open.record.sets.len()).map(|set| open.group.view(set).cloned()).collect();
         for (set, view) in open.record.sets.iter_mut().zip(views) {
@@ -131,7 +141,7 @@ impl JobInner {
             }
         }
         self.declare_variables(&open.record)?;
-        self.catalog_run().create_array_group(open.record.clone())
+        Run::new(&self.store, self.run.clone(), transaction).create_array_group(open.record.clone())
     }
 
     /// Declares the variables of a group to the catalog. A set whose extents vary, which has fields, is there with the

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_array::distributed::group::{ArraySource, Memory, MemoryMut, dense_strides};
+use fieldstone_array::distributed::group::{ArraySource, Group, Memory, MemoryMut, dense_strides};
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::array_source::SourceMessage;
-use fieldstone_format::catalog::{ArraySet, StorageOrder};
+use fieldstone_format::catalog::{ArrayLayout, ArraySet, StorageOrder};
 
 use super::inner::{JobInner, JobState, OpenGroup};
 use super::memory::dense;
@@ -64,9 +64,11 @@ impl ArrayGroup {
         &self.sets
     }
 
-    /// Its level: 1, 2 or 3.
-    pub fn level(&self) -> u8 {
-        self.job.state().groups[self.index].record.level
+    /// Its level: 1, 2 or 3; `None` where its arrays lie in the store's logs.
+    pub fn level(&self) -> Option<u8> {
+        let state = self.job.state();
+        let record = &state.groups[self.index].record;
+        (record.layout == ArrayLayout::Files).then_some(record.level)
     }
 
     /// The method that was asked for.
@@ -93,7 +95,7 @@ impl ArrayGroup {
     pub fn files(&self) -> Vec<PathBuf> {
         let state = self.job.state();
         let files = state.groups[self.index].group.files();
-        files.names().map(|name| files.folder().join(name)).collect()
+        files.into_iter().flat_map(|files| files.names().map(|name| files.folder().join(name))).collect()
     }
 
     /// What this rank holds from now on, of the sets named, or of all. Whether it fits is seen in the next call.
@@ -147,17 +149,25 @@ impl ArrayGroup {
         memory: Result<Memory<'_>>,
         wait: bool,
     ) -> Result<MoveReport> {
-        let writer = (!wait).then(|| state.writer(self.job.options.buffer));
-        let open = &mut state.groups[self.index];
-        let files = open.group.files().names().count();
-        let set = open.group.set(name);
+        let set = state.groups[self.index].group.set(name);
         let memory = self.job.writable().and(memory);
         let (set, memory) = match set {
             Ok(set) => (set, memory),
             Err(error) => (0, Err(error)),
         };
-        let moved = open.group.write(set, step, memory, writer.as_ref());
-        state.report.opened += (open.group.files().names().count() - files) as u64;
+        let moved = match state.groups[self.index].record.layout {
+            ArrayLayout::Fields => self.job.write_logged(state, self.index, (set, step), memory),
+            ArrayLayout::Files => {
+                let writer = (!wait).then(|| state.writer(self.job.options.buffer));
+                let open = &mut state.groups[self.index];
+                let count = |group: &Group| group.files().map_or(0, |files| files.names().count());
+                let files = count(&open.group);
+                let moved = open.group.write(set, step, memory, writer.as_ref());
+                state.report.opened += (count(&open.group) - files) as u64;
+                moved
+            }
+        };
+        let open = &mut state.groups[self.index];
         let moved = moved?;
         open.method.clone_from(&moved.why);
         state.report.note(&moved);
@@ -185,7 +195,8 @@ impl ArrayGroup {
             Some(source) => source,
             None => {
                 let key = self.job.key(&self.sets[set].variable.name, step)?;
-                let (store, transaction) = (&self.job.store, self.job.options.transaction);
+                let transaction = self.job.flush_written(state, self.index, (set, step))?;
+                let store = &self.job.store;
                 let message = match self.job.team.rank() {
                     0 => locate(store, &key, transaction).map(|message| message.encode()),
                     _ => Ok(Vec::new()),

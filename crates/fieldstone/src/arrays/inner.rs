@@ -10,9 +10,10 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{ArrayGroup as GroupRecord, RunName};
+use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
 
 use super::each;
+use super::logged::LoggedWrites;
 use super::pending::PendingHistory;
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
@@ -30,6 +31,8 @@ pub struct JobOptions {
     pub readers: Option<usize>,
     /// Bytes that a rank may use for moving elements.
     pub buffer: usize,
+    /// Where arrays lie: in files, or in the store's logs.
+    pub layout: ArrayLayout,
     /// The transaction that all writes belong to.
     pub transaction: Option<Id>,
 }
@@ -41,6 +44,7 @@ impl Default for JobOptions {
             writers: None,
             readers: None,
             buffer: Settings::BUFFER,
+            layout: ArrayLayout::Files,
             transaction: None,
         }
     }
@@ -64,6 +68,8 @@ pub struct JobState {
     pub groups: Vec<OpenGroup>,
     pub files: OpenFiles,
     pub report: JobReport,
+    /// What was written to the store's logs since the last flush.
+    pub logged: LoggedWrites,
     /// Writes for those who do not wait; made by the first of them.
     pub writer: Option<Arc<DeferredWriter>>,
     pub closed: bool,

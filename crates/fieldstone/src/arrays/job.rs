@@ -126,7 +126,8 @@ impl ArrayJob {
     pub fn discard(&self) -> Result<()> {
         let mut state = self.inner.state();
         agreement::same_call(&self.inner.team, "discard", "discards", Ok(0))?;
-        each(state.groups.iter_mut().map(|open| open.group.discard()))
+        let files = each(state.groups.iter_mut().map(|open| open.group.discard()));
+        files.and(self.inner.drop_logged(&mut state))
     }
 
     /// Collective: flushes, and closes all files. Again it does nothing.
@@ -146,6 +147,8 @@ impl ArrayJob {
         if !std::mem::replace(&mut state.closed, true) {
             self.inner.team.leave(error);
             state.groups.iter_mut().for_each(|open| open.group.abandon());
+            // The error of the rank is the one to be reported; what is undecided is seen by nobody.
+            let _ = self.inner.forget_logged(&mut state);
         }
     }
 }

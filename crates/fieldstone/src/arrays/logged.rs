@@ -1,80 +1,220 @@
-//! An array in the store's logs, read by the ranks of a job as if it were a file: elements in C order from byte 0 on.
+//! Arrays that the ranks of a job write into the store's logs (`layout="fields"`): each rank archives boxes of them, as pieces
+//! of one field, into its own log.
 //!
-//! Each rank reads the blocks that it touches, checked as in every read of the store.
+//! Between two flushes all of it belongs to one transaction: the job's own, which rank 0 begins and decides, or the one that
+//! the job was opened in. So it is visible at once, or never, and a job that is killed leaves what nobody sees.
+//!
+//! Invariants:
+//! * a rank archives nothing of an array before all ranks have theirs, so that a write that fails leaves nothing;
+//! * pieces never lie upon an older version of their field: that is hidden first, by rank 0;
+//! * what was lost when a log could not be written is reported by the next flush, which then keeps nothing.
 
-use fieldstone_core::env::comm::CommFile;
-use fieldstone_core::geometry::flat_boxes;
-use fieldstone_core::{Error, Result};
-use fieldstone_store::Field;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// A field as a file that is only read.
-#[derive(Debug)]
-pub struct LoggedArray {
-    field: Field,
-    shape: Vec<u64>,
-    /// Bytes of an element.
-    size: u64,
+use fieldstone_array::distributed::group::Memory;
+use fieldstone_array::distributed::plan::MoveReport;
+use fieldstone_array::distributed::plan::pieces::PieceSink;
+use fieldstone_core::compression::Compression;
+use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_store::api::{ArchiveOptions, FieldSpec, ReadOptions, Value};
+
+use super::inner::{JobInner, JobState};
+
+/// What was written since the last flush.
+#[derive(Debug, Default)]
+pub struct LoggedWrites {
+    /// The job's own transaction, where it has begun one.
+    pub transaction: Option<Id>,
+    /// Group, set and step.
+    written: BTreeSet<(usize, usize, i64)>,
+    /// What was lost of it.
+    lost: Option<Error>,
 }
 
-impl LoggedArray {
-    /// An array field; what nobody wrote of it has its fill.
-    pub fn new(field: Field, shape: Vec<u64>, size: u64) -> LoggedArray {
-        LoggedArray { field: field.lenient(), shape, size: size.max(1) }
-    }
-
-    fn total(&self) -> u64 {
-        self.shape.iter().product::<u64>() * self.size
+impl LoggedWrites {
+    /// The groups of which something was written.
+    pub fn groups(&self) -> BTreeSet<usize> {
+        self.written.iter().map(|(group, ..)| *group).collect()
     }
 }
 
-fn only_read() -> Error {
-    Error::internal("a field of the store is written as a file")
+/// Boxes of one array that this rank is to archive.
+#[derive(Debug, Default)]
+struct Pieces {
+    boxes: Mutex<Vec<(IndexBox, Vec<u8>)>>,
 }
 
-impl CommFile for LoggedArray {
-    fn write_at(&self, _: &[u8], _: u64) -> Result<()> {
-        Err(only_read())
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let end = self.total().min(offset.saturating_add(buffer.len() as u64));
-        let Some(len) = end.checked_sub(offset).filter(|len| *len > 0) else { return Ok(0) };
-        if !offset.is_multiple_of(self.size) || !len.is_multiple_of(self.size) {
-            return Err(Error::internal("a part of an element of a field is read"));
-        }
-        let mut done = 0;
-        for part in flat_boxes(&self.shape, offset / self.size, end / self.size)? {
-            let bytes = (part.element_count()? * self.size) as usize;
-            self.field.read_box_into(&part, &mut buffer[done..done + bytes])?;
-            done += bytes;
-        }
-        Ok(done)
-    }
-
-    fn write_all(&self, _: &[(u64, &[u8])]) -> Result<()> {
-        Err(only_read())
-    }
-
-    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
-        parts.iter_mut().try_for_each(|(offset, part)| match self.read_at(part, *offset)? {
-            n if n == part.len() => Ok(()),
-            _ => Err(Error::internal("bytes behind the end of a field are read")),
-        })
-    }
-
-    fn len(&self) -> Result<u64> {
-        Ok(self.total())
-    }
-
-    fn set_len(&self, _: u64) -> Result<()> {
-        Err(only_read())
-    }
-
-    fn sync(&self) -> Result<()> {
+impl PieceSink for Pieces {
+    fn piece(&self, part: &IndexBox, bytes: &[u8]) -> Result<()> {
+        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        boxes.push((part.clone(), bytes.to_vec()));
         Ok(())
     }
+}
 
-    fn is_concurrent(&self) -> bool {
-        true
+type Key<'a> = [(&'a str, &'a str)];
+
+fn pairs(key: &[(String, String)]) -> Vec<(&str, &str)> {
+    key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
+}
+
+impl JobInner {
+    /// Collective: writes a set at a step into the logs of the ranks. A rank that failed before passes its error.
+    pub fn write_logged(
+        &self,
+        state: &mut JobState,
+        group: usize,
+        (set, step): (usize, i64),
+        memory: Result<Memory<'_>>,
+    ) -> Result<MoveReport> {
+        let pieces = Arc::new(Pieces::default());
+        let sink: Arc<dyn PieceSink> = pieces.clone();
+        let (moved, shape) = state.groups[group].group.write_pieces(set, step, memory, &sink)?;
+        let transaction = self.logged_transaction(state)?;
+        let taken = self.take_pieces(state, (group, set, step), (&shape, transaction), (&pieces, &moved));
+        if let Err(error) = taken {
+            // Of what this rank's log had, nobody knows how much is left.
+            let lost = error.replicate().context("what was written since the last flush is lost");
+            let _ = self.drop_logged(state);
+            state.logged.lost = Some(lost);
+            return Err(error);
+        }
+        state.logged.written.insert((group, set, step));
+        Ok(moved)
+    }
+
+    /// Collective: archives the boxes of an array, each rank its own; rank 0 makes room for them.
+    fn take_pieces(
+        &self,
+        state: &JobState,
+        (group, set, step): (usize, usize, i64),
+        (shape, transaction): (&[u64], Id),
+        (pieces, moved): (&Pieces, &MoveReport),
+    ) -> Result<()> {
+        let record = &state.groups[group].record;
+        let kept = &record.sets[set];
+        let (dtype, total) = (kept.dtype.to_native(), shape.iter().product::<u64>());
+        let compression = record.compression.as_deref().map(Compression::parse).transpose();
+        let prepared = self.key(&kept.variable.name, step).and_then(|key| Ok((key, compression?)));
+        let boxes = std::mem::take(&mut *pieces.boxes.lock().unwrap_or_else(PoisonError::into_inner));
+        let whole = match &boxes[..] {
+            [(_, bytes)] => self.team.size() == 1 && bytes.len() as u64 == total * dtype.size() as u64,
+            _ => total == 0,
+        };
+        let rewritten = state.logged.written.contains(&(group, set, step));
+        let fill = state.groups[group].group.decl(set).fill.clone();
+        let ready = prepared.and_then(|(key, compression)| {
+            let chunks = record.chunks.clone();
+            let options =
+                ArchiveOptions { transaction: Some(transaction), compression, chunks, share: false };
+            if self.team.rank() == 0 && !whole {
+                let chunks = options.chunks.as_deref();
+                let spec = FieldSpec { dtype, shape, fill: fill.as_deref(), chunks };
+                self.make_room(&pairs(&key), &spec, &options, rewritten || moved.holes == total)?;
+            }
+            Ok((key, options))
+        });
+        // What others archive from here on is newer than what makes room for it.
+        let (key, options) = self.team.agree("write", ready)?;
+        let key = pairs(&key);
+        let archived = match (whole, &boxes[..]) {
+            (true, _) if self.team.rank() > 0 => Ok(()),
+            (true, boxes) => {
+                let data = boxes.first().map_or(&[][..], |(_, data)| data);
+                self.store.archive(&key, Value::Array { data, dtype, shape }, &options)
+            }
+            (false, boxes) => boxes.iter().try_for_each(|(part, data)| {
+                let (start, count) = (part.start(), part.count());
+                let piece = Value::Piece { data, dtype, start, count, shape };
+                self.store.archive(&key, piece, &options)
+            }),
+        };
+        self.team.agree("write", archived)
+    }
+
+    /// On rank 0: hides what stands under a key, where something does, or where there has to be a field without a piece.
+    fn make_room(
+        &self,
+        key: &Key<'_>,
+        spec: &FieldSpec<'_>,
+        options: &ArchiveOptions,
+        anyway: bool,
+    ) -> Result<()> {
+        let transaction = options.transaction;
+        let is_there = match self.store.get(key, &ReadOptions { transaction }) {
+            Ok(_) => true,
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !is_there && !anyway {
+            return Ok(());
+        }
+        self.store.create_field(key, spec, options)?;
+        self.store.flush(transaction)
+    }
+
+    /// Collective in the first write after a flush: the transaction that all of it belongs to.
+    fn logged_transaction(&self, state: &mut JobState) -> Result<Id> {
+        if let Some(known) = self.options.transaction.or(state.logged.transaction) {
+            return Ok(known);
+        }
+        let begun = match self.team.rank() {
+            0 => self.store.begin().map(|id| id.0.to_vec()),
+            _ => Ok(Vec::new()),
+        };
+        let begun = self.team.broadcast("write", 0, begun)?;
+        let id = begun.try_into().map_err(|_| Error::internal("rank 0 began something else"))?;
+        state.logged.transaction = Some(Id(id));
+        Ok(Id(id))
+    }
+
+    /// Collective: makes what was written durable where a read of this set and step needs it; the transaction to read in.
+    pub fn flush_written(
+        &self,
+        state: &JobState,
+        group: usize,
+        (set, step): (usize, i64),
+    ) -> Result<Option<Id>> {
+        let own = self.options.transaction.or(state.logged.transaction);
+        if !state.logged.written.contains(&(group, set, step)) {
+            return Ok(self.options.transaction);
+        }
+        self.team.agree("read", self.store.flush(own))?;
+        Ok(own)
+    }
+
+    /// Makes what this rank wrote since the last flush durable; nobody sees it yet.
+    ///
+    /// Errors: also what was lost of it before.
+    pub fn flush_logged(&self, state: &mut JobState) -> Result<()> {
+        if let Some(lost) = state.logged.lost.take() {
+            return Err(lost);
+        }
+        match state.logged.written.is_empty() {
+            true => Ok(()),
+            false => self.store.flush(self.options.transaction.or(state.logged.transaction)),
+        }
+    }
+
+    /// Collective: forgets what was written since the last flush.
+    pub fn drop_logged(&self, state: &mut JobState) -> Result<()> {
+        let forgotten = self.forget_logged(state);
+        self.team.agree("discard", forgotten)
+    }
+
+    /// Forgets this rank's part of it; rank 0 decides that it never happened.
+    pub fn forget_logged(&self, state: &mut JobState) -> Result<()> {
+        let logged = std::mem::take(&mut state.logged);
+        if logged.written.is_empty() && logged.transaction.is_none() {
+            return Ok(());
+        }
+        let discarded = self.store.discard(self.options.transaction.or(logged.transaction));
+        match logged.transaction {
+            Some(own) if self.team.rank() == 0 => discarded.and(self.store.decide(own, false)),
+            _ => discarded,
+        }
     }
 }

@@ -6,7 +6,8 @@
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
 //! * `level`: which level of file organisation pays;
-//! * `source`: where what was flushed stands; `logged`: arrays in the store's logs, read as a file.
+//! * `source`: where what was flushed stands; `logged`: arrays that ranks write into the store's logs; `logged_array`: such
+//!   an array, read as a file.
 //!
 //! Invariants:
 //! * all calls of jobs and groups are collective; what fails on one rank fails on all, and the job goes on;
@@ -40,6 +41,7 @@ mod inner;
 mod job;
 mod level;
 mod logged;
+mod logged_array;
 mod memory;
 mod meshes;
 mod partitions;

@@ -18,7 +18,7 @@ use fieldstone_store::Field;
 use fieldstone_store::api::ReadOptions;
 
 use super::each;
-use super::logged::LoggedArray;
+use super::logged_array::LoggedArray;
 use crate::Store;
 
 /// Files that stay open for reading.

@@ -6,12 +6,14 @@ use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_array::distributed::files::sets::SetDecl;
 use fieldstone_array::distributed::group::GroupSpec;
 use fieldstone_array::distributed::plan::Method;
+use fieldstone_core::compression::Compression;
 use fieldstone_core::dtype::{DType, DTypeKind};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, MeshLocation, StorageOrder, VariableDecl, VariableName,
 };
+use fieldstone_format::netcdf::Attrs;
 
 use super::attributes::netcdf_attrs;
 
@@ -98,6 +100,10 @@ pub struct GroupOptions {
     pub mesh: Option<String>,
     /// What of the mesh they stand on.
     pub location: Option<MeshLocation>,
+    /// Extents of chunks, where arrays lie in the store's logs.
+    pub chunks: Option<Vec<u64>>,
+    /// Compression of them: `none`, `zstd` or `zstd:LEVEL`; without it as the store has it.
+    pub compression: Option<String>,
 }
 
 impl GroupOptions {
@@ -111,16 +117,19 @@ impl GroupOptions {
             attrs: Vec::new(),
             mesh: None,
             location: None,
+            chunks: None,
+            compression: None,
         }
     }
 
     /// Everything that is equal on all ranks, a line for each part of it.
     pub(super) fn lines(&self, name: &str) -> String {
         let mut text = format!("declares group {name}");
-        let GroupOptions { sets, level, method, order, attrs, mesh, location } = self;
+        let GroupOptions { sets, level, method, order, attrs, mesh, location, chunks, compression } = self;
         let _ = write!(text, "\ndeclares group {name} on mesh {mesh:?}, location {location:?}");
         let _ = write!(text, "\ndeclares group {name} with level {level:?}, method {}, ", method.word());
         let _ = write!(text, "order {}, {} sets and attrs {attrs:?}", order.name(), sets.len());
+        let _ = write!(text, "\ndeclares group {name} with chunks {chunks:?}, compression {compression:?}");
         for set in sets {
             let SetOptions { name, dtype, shape, dims, attrs, fill } = set;
             let shape: Vec<String> = shape.iter().map(extent).collect();
@@ -134,6 +143,10 @@ impl GroupOptions {
     /// What the catalog keeps of it.
     pub(super) fn record(&self, name: &str, level: Level, layout: ArrayLayout) -> Result<ArrayGroup> {
         let sets = self.sets.iter().map(SetOptions::record).collect::<Result<_>>()?;
+        match layout {
+            ArrayLayout::Files => self.check_for_files()?,
+            ArrayLayout::Fields => self.check_for_fields()?,
+        }
         Ok(ArrayGroup {
             name: name.to_owned(),
             level: level.number() as u8,
@@ -142,11 +155,43 @@ impl GroupOptions {
             order: self.order,
             mesh: self.mesh.clone(),
             location: self.location,
-            chunks: None,
-            compression: None,
+            chunks: self.chunks.clone(),
+            compression: self.compression.clone(),
             attrs: self.attrs.clone(),
             sets,
         })
+    }
+
+    fn check_for_files(&self) -> Result<()> {
+        match (&self.chunks, &self.compression) {
+            (None, None) => Ok(()),
+            _ => Err(Code::Option
+                .error("netCDF's classic files have no chunks and no compression")
+                .with_hint("open the job with layout=\"fields\"")),
+        }
+    }
+
+    fn check_for_fields(&self) -> Result<()> {
+        if self.method == Method::View {
+            return Err(Code::Option
+                .error("method \"view\" is MPI-IO's call on a file, and the arrays of this job are in no file")
+                .with_hint("give auto, direct or exchange"));
+        }
+        if let LevelChoice::Is(level) = self.level {
+            return Err(Code::Option
+                .error(format!("level {} of a group whose arrays are in no file", level.number()))
+                .with_hint("leave it out, or open the job with layout=\"files\""));
+        }
+        if let Some(compression) = &self.compression {
+            Compression::parse(compression)?;
+        }
+        let Some(chunks) = &self.chunks else { return Ok(()) };
+        match self.sets.iter().find(|set| set.shape.len() != chunks.len() || chunks.contains(&0)) {
+            None => Ok(()),
+            Some(set) => Err(Code::ShapeMismatch
+                .error(format!("chunks {chunks:?} for set {} of {} dimensions", set.name, set.shape.len()))
+                .with_hint("give each dimension an extent from 1 on; sets of other dimensions go to another group")),
+        }
     }
 }
 
@@ -230,12 +275,22 @@ fn fill_bytes(dtype: DType, value: &Value) -> Option<Vec<u8>> {
 pub(super) fn files_of(group: &ArrayGroup) -> Result<GroupSpec> {
     let level = Level::from_number(group.level.into())
         .ok_or_else(|| Error::corrupt(format!("group {} has level {}", group.name, group.level)))?;
-    let sets = group.sets.iter().map(|set| set_decl(set, group.order)).collect::<Result<_>>()?;
+    let sets: Vec<SetDecl> = group.sets.iter().map(|set| set_decl(set, group)).collect::<Result<_>>()?;
     let reversed = group.order == StorageOrder::Fortran;
-    Ok(GroupSpec { name: group.name.clone(), level, sets, attrs: netcdf_attrs(&group.attrs)?, reversed })
+    let name = group.name.clone();
+    match group.layout {
+        ArrayLayout::Files => {
+            Ok(GroupSpec { name, level: Some(level), sets, attrs: netcdf_attrs(&group.attrs)?, reversed })
+        }
+        ArrayLayout::Fields => {
+            sets.iter().try_for_each(|set| set.dims(set.is_varying().then_some(0)).map(drop))?;
+            Ok(GroupSpec { name, level: None, sets, attrs: Attrs::default(), reversed })
+        }
+    }
 }
 
-fn set_decl(set: &ArraySet, order: StorageOrder) -> Result<SetDecl> {
+fn set_decl(set: &ArraySet, group: &ArrayGroup) -> Result<SetDecl> {
+    let order = group.order;
     let name = &set.variable.name;
     let fill = match &set.fill {
         Some(value) => Some(fill_bytes(set.dtype, value).ok_or_else(|| {
@@ -258,17 +313,26 @@ fn set_decl(set: &ArraySet, order: StorageOrder) -> Result<SetDecl> {
         shape.reverse();
         dims.reverse();
     }
-    let attrs = netcdf_attrs(&set.attrs).map_err(|error| error.context(format_args!("set {name}")))?;
+    let attrs = match group.layout {
+        ArrayLayout::Files => {
+            netcdf_attrs(&set.attrs).map_err(|error| error.context(format_args!("set {name}")))?
+        }
+        ArrayLayout::Fields => Attrs::default(),
+    };
     Ok(SetDecl { name: name.clone(), dtype: set.dtype, shape, dims, attrs, fill })
 }
 
 /// The variables of a run that the sets of a group are.
 pub(super) fn variables_of(group: &ArrayGroup) -> Result<Vec<VariableDecl>> {
     let variable = |set: &ArraySet| {
-        let decl = set_decl(set, group.order)?;
-        let in_file = decl.variable(decl.is_varying().then_some(0))?;
+        let decl = set_decl(set, group)?;
+        let extent = decl.is_varying().then_some(0);
+        let dims = match group.layout {
+            ArrayLayout::Files => decl.variable(extent)?.dims,
+            ArrayLayout::Fields => decl.dims(extent)?,
+        };
         // Parts of complex numbers and bytes of strings are dimensions in the file, and not of the field.
-        let dims = in_file.dims.into_iter().take(decl.shape.len()).map(|(name, _)| name).collect();
+        let dims = dims.into_iter().take(decl.shape.len()).map(|(name, _)| name).collect();
         Ok(VariableDecl {
             variable: set.variable.clone(),
             dtype: Some(set.dtype),

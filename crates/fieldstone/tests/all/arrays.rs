@@ -9,11 +9,11 @@ use fieldstone::arrays::{
     ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Memory, Method, SetOptions, View,
     dense_strides,
 };
-use fieldstone::catalog::StorageOrder;
+use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::env::Env;
 use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
-use fieldstone::{DType, ErrorKind, ListOptions, OpenOptions, ReadOptions, Request, Result, Store};
+use fieldstone::{DType, ErrorKind, Field, ListOptions, OpenOptions, ReadOptions, Request, Result, Store};
 use fieldstone_testkit::seeded;
 
 fn open(folder: &Path) -> Store {
@@ -22,10 +22,19 @@ fn open(folder: &Path) -> Store {
 
 /// Runs a body on ranks that are threads, each with a handle of its own on the store.
 fn ranks<T: Send>(folder: &Path, size: usize, body: impl Fn(ArrayJob) -> Result<T> + Sync) -> Vec<Result<T>> {
+    ranks_with(folder, size, &JobOptions::default(), body)
+}
+
+fn ranks_with<T: Send>(
+    folder: &Path,
+    size: usize,
+    options: &JobOptions,
+    body: impl Fn(ArrayJob) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
     let path = folder.join("store").display().to_string();
     let each = |comm: Arc<dyn Comm>| {
         let store = fieldstone::open(&path, &OpenOptions::default())?;
-        body(ArrayJob::open(&store, Some(comm), Some("r"), &JobOptions::default())?)
+        body(ArrayJob::open(&store, Some(comm), Some("r"), options)?)
     };
     threads::run(size, None, Env::real().disk, Faults::none(), each)
 }
@@ -41,6 +50,15 @@ fn value(set: u64, step: i64, i: u64) -> f64 {
 
 fn bytes_of(values: impl IntoIterator<Item = f64>) -> Vec<u8> {
     values.into_iter().flat_map(f64::to_ne_bytes).collect()
+}
+
+/// What a field of doubles holds, in this machine's byte order.
+fn native(field: &Field) -> Vec<u8> {
+    let (mut bytes, dtype) = (field.read().unwrap(), field.dtype().unwrap().unwrap());
+    if !dtype.is_native() {
+        dtype.swap_bytes(&mut bytes);
+    }
+    bytes
 }
 
 fn array(set: u64, step: i64, total: u64) -> Vec<u8> {
@@ -96,8 +114,7 @@ fn what_ranks_write_is_fields_and_is_read_by_any_number_of_ranks() {
                 let key = [("run", "r"), ("variable", variable), ("step", &step.to_string())];
                 let field = store.get(&key, &ReadOptions::default()).unwrap();
                 assert_eq!(field.shape().unwrap().unwrap(), [6, 10]);
-                let mut bytes = field.read().unwrap();
-                field.dtype().unwrap().unwrap().swap_bytes(&mut bytes);
+                let bytes = native(&field);
                 assert_eq!(bytes, array(set, step, 60), "{variable} at {step}, level {level:?}");
             }
         }
@@ -132,6 +149,7 @@ enum Act {
 #[derive(Debug, Clone)]
 struct WriteScript {
     ranks: usize,
+    layout: ArrayLayout,
     level: u64,
     method: Method,
     order: StorageOrder,
@@ -156,7 +174,13 @@ impl WriteScript {
         let acts = (0..count).map(act).collect();
         let maps = [dice.below(2), dice.below(2)].map(|irregular| (irregular == 1).then_some(seed));
         let (ranks, level) = (1 + dice.below(5) as usize, dice.below(4));
-        WriteScript { ranks, level, method, order, shape, maps, acts }
+        let layout = [ArrayLayout::Files, ArrayLayout::Fields][dice.below(2) as usize];
+        let (level, method) = match (layout, method) {
+            (ArrayLayout::Files, method) => (level, method),
+            (ArrayLayout::Fields, Method::View) => (0, Method::Auto),
+            (ArrayLayout::Fields, method) => (0, method),
+        };
+        WriteScript { ranks, layout, level, method, order, shape, maps, acts }
     }
 
     fn total(&self) -> u64 {
@@ -194,8 +218,15 @@ impl WriteScript {
     fn perform(&self, job: &ArrayJob) -> Result<()> {
         let sets = ["s0", "s1"].map(|name| SetOptions::new(name, DType::F8, &self.shape));
         let level = if self.level == 0 { Ok(LevelChoice::Auto) } else { LevelChoice::number(self.level) }?;
-        let options =
-            GroupOptions { level, method: self.method, order: self.order, ..GroupOptions::new(sets) };
+        let in_logs = self.layout == ArrayLayout::Fields;
+        let options = GroupOptions {
+            level,
+            method: self.method,
+            order: self.order,
+            chunks: in_logs.then(|| vec![2, 3, 4]),
+            compression: in_logs.then(|| "zstd:1".to_owned()),
+            ..GroupOptions::new(sets)
+        };
         let group = job.group("g", &options)?;
         for (set, name) in ["s0", "s1"].into_iter().enumerate() {
             group.view(&self.view(set, job.rank()), Some(&[name]))?;
@@ -216,7 +247,13 @@ impl WriteScript {
                         strides: &strides,
                         origin: 0,
                     };
-                    group.write_with(["s0", "s1"][set as usize], step, Ok(memory), wait)?;
+                    let name = ["s0", "s1"][set as usize];
+                    group.write_with(name, step, Ok(memory), wait)?;
+                    if mark.is_multiple_of(4) {
+                        // What was not flushed is read by the job.
+                        let read = group.read_dense(name, step, None)?;
+                        assert!(read == bytes, "{:?} and not {:?}", read, bytes);
+                    }
                 }
             }
         }
@@ -262,10 +299,11 @@ impl WriteScript {
 
 #[test]
 fn random_runs_leave_what_the_model_says() {
-    for seed in 0..40 {
+    for seed in 0..80 {
         let run = WriteScript::new(seed);
         let folder = tempfile::tempdir().unwrap();
-        for result in ranks(folder.path(), run.ranks, |job| run.perform(&job)) {
+        let options = JobOptions { layout: run.layout, ..JobOptions::default() };
+        for result in ranks_with(folder.path(), run.ranks, &options, |job| run.perform(&job)) {
             result.unwrap_or_else(|error| panic!("seed {seed}: {error}: {run:?}"));
         }
         let store = open(folder.path());
@@ -282,8 +320,7 @@ fn random_runs_leave_what_the_model_says() {
             let field = store.get(&key, &ReadOptions::default()).unwrap().lenient();
             let (values, holes) = run.stored(*set as usize, *mark);
             assert_eq!(field.is_complete().unwrap(), holes == 0, "seed {seed}");
-            let mut bytes = field.read().unwrap();
-            field.dtype().unwrap().unwrap().swap_bytes(&mut bytes);
+            let bytes = native(&field);
             assert_eq!(bytes, bytes_of(values), "seed {seed}, set {set} at {step}: {run:?}");
             let shape = field.shape().unwrap().unwrap();
             let mut declared = run.shape.clone();
@@ -297,12 +334,14 @@ fn random_runs_leave_what_the_model_says() {
 }
 
 /// A job of three ranks in which something fails: what each rank raised, and what the store has afterwards.
-fn failing(folder: &Path, faults: Faults) -> Vec<Result<()>> {
+fn failing(folder: &Path, layout: ArrayLayout, faults: Faults) -> Vec<Result<()>> {
     let path = folder.join("store").display().to_string();
     let body = |comm: Arc<dyn Comm>| {
         let store = fieldstone::open(&path, &OpenOptions::default())?;
-        let job = ArrayJob::open(&store, Some(comm), Some("r"), &JobOptions::default())?;
-        let group = job.group("g", &two_sets(LevelChoice::number(3)?))?;
+        let options = JobOptions { layout, ..JobOptions::default() };
+        let job = ArrayJob::open(&store, Some(comm), Some("r"), &options)?;
+        let level = if layout == ArrayLayout::Files { LevelChoice::number(3)? } else { LevelChoice::Auto };
+        let group = job.group("g", &two_sets(level))?;
         group.view(&View::grid(&[3, 1]), None)?;
         for step in 0..2 {
             for (set, name) in [(0, "p"), (1, "q")] {
@@ -336,8 +375,7 @@ fn check_steps(folder: &Path, context: &str) -> usize {
         let read = ["p", "q"].map(|variable| {
             let key = [("run", "r"), ("variable", variable), ("step", &step.to_string())];
             let field = store.get(&key, &ReadOptions::default()).ok()?;
-            let mut bytes = field.read().unwrap();
-            field.dtype().unwrap().unwrap().swap_bytes(&mut bytes);
+            let bytes = native(&field);
             Some(bytes)
         });
         match read {
@@ -354,12 +392,21 @@ fn check_steps(folder: &Path, context: &str) -> usize {
 
 #[test]
 fn what_fails_in_any_step_reaches_all_ranks_and_leaves_whole_steps() {
+    strike_steps(ArrayLayout::Files);
+}
+
+#[test]
+fn what_fails_in_any_step_of_arrays_in_the_logs_leaves_whole_steps() {
+    strike_steps(ArrayLayout::Fields);
+}
+
+fn strike_steps(layout: ArrayLayout) {
     let mut struck = 0;
     for nth in (1..).step_by(3) {
         let folder = tempfile::tempdir().unwrap();
         let (rank, death) = (nth as usize % 3, nth % 2 == 1);
         let faults = if death { Faults::death(rank, nth) } else { Faults::step(rank, nth) };
-        let results = failing(folder.path(), faults);
+        let results = failing(folder.path(), layout, faults);
         let failed = results.iter().filter(|result| result.is_err()).count();
         if failed == 0 {
             break;
@@ -369,7 +416,7 @@ fn what_fails_in_any_step_reaches_all_ranks_and_leaves_whole_steps() {
         let context = format!("step {nth} of rank {rank}, death {death}");
         check_steps(folder.path(), &context);
         // The run goes on, in files of its own.
-        whole(failing(folder.path(), Faults::none()));
+        whole(failing(folder.path(), layout, Faults::none()));
         assert_eq!(check_steps(folder.path(), &context), 2);
     }
     assert!(struck > 10, "only {struck} steps were struck");

@@ -66,6 +66,12 @@ impl SetDecl {
         self.variable(self.is_varying().then_some(0)).map(|_| ())
     }
 
+    /// Names and lengths of its dimensions where it is in no file: any type, and extents of 0.
+    pub fn dims(&self, extent: Option<u64>) -> Result<Vec<(String, u64)>> {
+        let dims = self.extents(extent).and_then(|shape| named(&self.dims, &shape, self.is_varying(), true));
+        dims.map_err(|error| error.context(format!("set `{}`", self.name)))
+    }
+
     /// The variable that holds it; `extent` is the first one's, where that varies.
     pub fn variable(&self, extent: Option<u64>) -> Result<SetVariable> {
         self.as_variable(extent).map_err(|error| error.context(format!("set `{}`", self.name)))
@@ -101,7 +107,7 @@ impl SetDecl {
             push_fill(&mut attrs, ty, self.dtype, fill)?;
         }
         let varies = self.is_varying();
-        let mut dims = named(&self.dims, &shape, varies)?;
+        let mut dims = named(&self.dims, &shape, varies, false)?;
         dims.extend(last);
         let count = dims.iter().try_fold(1u64, |count, (_, len)| count.checked_mul(*len));
         let bytes =
@@ -182,12 +188,17 @@ fn push_fill(attrs: &mut Attrs, ty: NcType, dtype: DType, fill: &[u8]) -> Result
 }
 
 /// The dimensions of one variable: by the names that were given, else `n64`, and `n64_2` for a second of 64; `n` for one
-/// that varies.
-fn named(given: &[Option<String>], shape: &[u64], varies: bool) -> Result<Vec<(String, u64)>> {
+/// that varies. `empty`: extents may be 0.
+fn named(
+    given: &[Option<String>],
+    shape: &[u64],
+    varies: bool,
+    empty: bool,
+) -> Result<Vec<(String, u64)>> {
     let mut alike: BTreeMap<u64, u32> = BTreeMap::new();
     let mut dims: Vec<(String, u64)> = Vec::with_capacity(shape.len() + 1);
     for (i, (name, len)) in given.iter().zip(shape).enumerate() {
-        if *len == 0 && !(varies && i == 0) {
+        if *len == 0 && !empty && !(varies && i == 0) {
             return Err(Code::Shape
                 .error(format!("extent {i} is 0, which netCDF has not"))
                 .with_hint("leave the set out while it is empty, or give None as its first extent"));

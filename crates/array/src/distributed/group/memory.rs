@@ -48,12 +48,18 @@ pub fn dense_strides(dtype: DType, shape: &[u64]) -> Vec<isize> {
 }
 
 impl<'a> Memory<'a> {
-    /// The elements of a set, for files, whose byte order is big-endian.
+    /// The elements of a set, to be written in `order`.
     ///
     /// Errors: `Invalid` for another type or shape.
-    pub(super) fn buffer(&self, decl: &SetDecl, local: &[u64], reversed: bool) -> Result<Buffer<'a>> {
+    pub(super) fn buffer(
+        &self,
+        decl: &SetDecl,
+        order: ByteOrder,
+        local: &[u64],
+        reversed: bool,
+    ) -> Result<Buffer<'a>> {
         check(decl, self.dtype, self.shape, local)?;
-        let element = Element::of(self.dtype, ByteOrder::Big)?;
+        let element = Element::of(self.dtype, order)?;
         let made = if reversed { Buffer::transposed } else { Buffer::strided };
         made(self.bytes, element, self.shape, self.strides, self.origin)
     }

@@ -22,6 +22,7 @@ use super::files::deferred::DeferredWriter;
 use super::files::group_files::{DurableSet, GroupFiles};
 use super::files::organisation::Level;
 use super::files::sets::SetDecl;
+use super::plan::pieces::PieceSink;
 use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, Settings, Write};
 use super::view::{LocalView, View};
 
@@ -37,8 +38,9 @@ pub use memory::{Memory, MemoryMut, dense_strides};
 pub struct GroupSpec {
     /// Its name.
     pub name: String,
-    /// How its steps are spread over files.
-    pub level: Level,
+    /// How its steps are spread over files; `None` where nothing of it is in files, and [`Group::write_pieces`] alone
+    /// writes.
+    pub level: Option<Level>,
     /// Its sets, as they were declared.
     pub sets: Vec<SetDecl>,
     /// Attributes of its files.
@@ -115,7 +117,8 @@ pub struct ArraySource {
 /// The sets of a group. See the module.
 #[derive(Debug)]
 pub struct Group {
-    files: GroupFiles,
+    team: Team,
+    files: Option<GroupFiles>,
     planner: Planner,
     settings: GroupSettings,
     sets: Vec<GroupSet>,
@@ -135,18 +138,28 @@ impl Group {
         settings: GroupSettings,
     ) -> Result<Group> {
         let (sets, reversed) = (spec.sets.clone(), spec.reversed);
-        let files = GroupFiles::new(team, disk, folder, &spec.name, spec.level, spec.sets, spec.attrs)?;
+        let files = match spec.level {
+            Some(level) => {
+                let GroupSpec { name, sets, attrs, .. } = spec;
+                Some(GroupFiles::new(team.clone(), disk, folder, &name, level, sets, attrs)?)
+            }
+            None => None,
+        };
         let sets = sets.into_iter().map(|decl| GroupSet { decl, view: None, resolved: None }).collect();
-        Ok(Group { files, planner: Planner::new(), settings, sets, reversed, holes: BTreeMap::new() })
+        Ok(Group { team, files, planner: Planner::new(), settings, sets, reversed, holes: BTreeMap::new() })
     }
 
-    /// The files.
-    pub fn files(&self) -> &GroupFiles {
-        &self.files
+    /// The files, where it has some.
+    pub fn files(&self) -> Option<&GroupFiles> {
+        self.files.as_ref()
+    }
+
+    fn files_mut(&mut self) -> Result<&mut GroupFiles> {
+        self.files.as_mut().ok_or_else(|| Error::internal("a group without files is written to files"))
     }
 
     fn team(&self) -> &Team {
-        self.files.team()
+        &self.team
     }
 
     /// The number of the set of a name.
@@ -189,20 +202,15 @@ impl Group {
     ) -> Result<MoveReport> {
         let waits = if writer.is_some() { ", later" } else { "" };
         let call = format!("writes step {step} of set {}{waits}", self.sets[set].decl.name);
-        let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
-        let count = memory.as_ref().map(|_| count).map_err(Error::replicate);
-        let joined = agreement::same_call(self.team(), "write", &call, count)?;
-        let varies = self.sets[set].decl.is_varying();
-        let extent = varies.then_some(joined.total);
-        let local = self.local(set, (extent, joined.before));
-        let local = self.team().agree("write", local)?;
+        let (extent, local) = self.begin_write(set, &call, memory.as_ref().map(drop))?;
         let slot = match writer {
-            Some(writer) => self.files.slot_deferred(set, step, extent, writer)?,
-            None => self.files.slot(set, step, extent)?,
+            Some(writer) => self.files_mut()?.slot_deferred(set, step, extent, writer)?,
+            None => self.files_mut()?.slot(set, step, extent)?,
         };
         let decl = &self.sets[set].decl;
         let fill = file_fill(decl);
-        let buffer = memory.and_then(|memory| memory.buffer(decl, &self.shown(&local), self.reversed));
+        let shown = self.shown(&local);
+        let buffer = memory.and_then(|memory| memory.buffer(decl, ByteOrder::Big, &shown, self.reversed));
         let write = buffer.as_ref().map_err(Error::replicate).map(|buffer| Write {
             view: &local,
             array: slot.array,
@@ -214,17 +222,62 @@ impl Group {
             Ok(report) => {
                 let holes = if decl.fill.is_some() { 0 } else { report.holes };
                 self.holes.insert((set, step), holes);
-                self.files.wrote((set, step), extent, slot);
+                self.files_mut()?.wrote((set, step), extent, slot);
                 Ok(report)
             }
             Err(error) => {
                 drop(slot);
                 self.holes.remove(&(set, step));
                 // The error of the write is the one to be reported.
-                let _ = self.files.forget(set, step);
+                let _ = self.files_mut()?.forget(set, step);
                 Err(error)
             }
         }
+    }
+
+    /// Collective: gives `sink` the boxes of a set that this rank is to keep, in this machine's byte order; no file has any of
+    /// it. A rank that failed before passes its error. Of a set without a fill, elements that nobody writes are in no box.
+    ///
+    /// Gives the global shape, too. Errors: as [`write`](Self::write).
+    pub fn write_pieces(
+        &mut self,
+        set: usize,
+        step: i64,
+        memory: Result<Memory<'_>>,
+        sink: &Arc<dyn PieceSink>,
+    ) -> Result<(MoveReport, Vec<u64>)> {
+        let call = format!("writes step {step} of set {}", self.sets[set].decl.name);
+        let (extent, local) = self.begin_write(set, &call, memory.as_ref().map(drop))?;
+        let decl = &self.sets[set].decl;
+        let shape: Vec<u64> = decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
+        let shown = self.shown(&local);
+        let native = decl.dtype.to_native();
+        let buffer =
+            memory.and_then(|memory| memory.buffer(decl, native.byte_order(), &shown, self.reversed));
+        let write = buffer.as_ref().map_err(Error::replicate).map(|buffer| Write {
+            view: &local,
+            array: FileArray::dense(0, native.size() as u64),
+            from: buffer,
+            fill: decl.fill.as_deref(),
+            settings: self.settings.to_write(),
+        });
+        let moved = self.planner.write_pieces(self.team(), "write", (&shape, sink), write)?;
+        Ok((moved, shape))
+    }
+
+    /// Collective: that all ranks make the same write; the first extent of a set that varies, and this rank's part.
+    fn begin_write(
+        &mut self,
+        set: usize,
+        call: &str,
+        before: std::result::Result<(), &Error>,
+    ) -> Result<(Option<u64>, LocalView)> {
+        let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
+        let count = before.map(|()| count).map_err(Error::replicate);
+        let joined = agreement::same_call(self.team(), "write", call, count)?;
+        let extent = self.sets[set].decl.is_varying().then_some(joined.total);
+        let local = self.local(set, (extent, joined.before));
+        Ok((extent, self.team().agree("write", local)?))
     }
 
     /// This rank's part of a set by its view, of one that varies with this first extent.
@@ -267,8 +320,9 @@ impl Group {
 
     /// Where a set that was written since the last flush stands.
     pub fn written(&mut self, set: usize, step: i64) -> Result<Option<ArraySource>> {
-        let Some(extent) = self.files.written(set, step) else { return Ok(None) };
-        let slot = self.files.slot(set, step, extent)?;
+        let Some(files) = &mut self.files else { return Ok(None) };
+        let Some(extent) = files.written(set, step) else { return Ok(None) };
+        let slot = files.slot(set, step, extent)?;
         let decl = &self.sets[set].decl;
         let source = ArraySource {
             file: slot.file.clone(),
@@ -345,7 +399,7 @@ impl Group {
     /// is left.
     pub fn prepare(&mut self) -> Result<Vec<DurableArray>> {
         let holes = std::mem::take(&mut self.holes);
-        let durable = self.files.prepare()?;
+        let durable = self.files_mut()?.prepare()?;
         let array = |set: DurableSet| {
             let shape = self.sets[set.set].decl.shape.iter();
             let shape = shape.map(|len| len.or(set.varying).unwrap_or(0)).collect();
@@ -357,30 +411,32 @@ impl Group {
 
     /// Collective: has the files show all that was prepared.
     pub fn show(&mut self) -> Result<()> {
-        self.files.show()
+        self.files.as_mut().map_or(Ok(()), GroupFiles::show)
     }
 
     /// Collective: takes back what was prepared and is not shown.
     pub fn undo(&mut self) -> Result<()> {
-        self.files.undo()
+        self.files.as_mut().map_or(Ok(()), GroupFiles::undo)
     }
 
     /// Collective: forgets what was written since the last flush.
     pub fn discard(&mut self) -> Result<()> {
         self.holes.clear();
-        self.files.discard()
+        self.files.as_mut().map_or(Ok(()), GroupFiles::discard)
     }
 
     /// Collective: closes all files; what was not flushed is forgotten.
     pub fn close(&mut self) -> Result<()> {
         self.holes.clear();
-        self.files.close()
+        self.files.as_mut().map_or(Ok(()), GroupFiles::close)
     }
 
     /// After the team has ended: removes files that show nothing, as far as that is possible.
     pub fn abandon(&mut self) {
         self.holes.clear();
-        self.files.abandon();
+        if let Some(files) = &mut self.files {
+            files.abandon();
+        }
     }
 
     /// How many exchanges were planned and are kept.

@@ -13,19 +13,20 @@ use super::{MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut};
 
 /// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
-const GAP: u64 = 1 << 12;
+pub(super) const GAP: u64 = 1 << 12;
 
-/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody.
+/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody; without a
+/// fill gaps of up to `gap` bytes of them are read and written back.
 pub(super) fn write(
     plan: &MovePlan,
     routes: &Routes,
     file: &TeamFile,
     step: &'static str,
-    (write, holes): (&Write<'_>, u64),
+    (write, gap, holes): (&Write<'_>, u64, u64),
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
-    if holes > 0 && write.fill.is_none() {
+    if holes > 0 && write.fill.is_none() && gap > 0 {
         // Owners are about to read what others may have written.
         file.visibility_barrier(step, Ok(()))?;
     }
@@ -34,6 +35,7 @@ pub(super) fn write(
         file,
         array: write.array,
         fill: write.fill,
+        gap,
         cursors: Vec::new(),
         bytes: Vec::new(),
         written: 0,
@@ -159,6 +161,8 @@ struct WindowWriter<'a> {
     file: &'a TeamFile,
     array: FileArray,
     fill: Option<&'a [u8]>,
+    /// Bytes of a gap that is read and written back, at most.
+    gap: u64,
     /// How many units of each source have come.
     cursors: Vec<usize>,
     bytes: Vec<u8>,
@@ -184,7 +188,7 @@ impl WindowWriter<'_> {
                 "{taken} bytes came for {expected} units of {unit_bytes} bytes"
             )));
         }
-        let (fill, gap) = (self.fill, GAP / unit_bytes as u64);
+        let (fill, gap) = (self.fill, self.gap / unit_bytes as u64);
         // Without repeated units as many as fit are all there are.
         let is_full = routes.repeated() == 0 && expected == end - at;
         let stretches = match fill {
@@ -195,7 +199,9 @@ impl WindowWriter<'_> {
             }
             None => {
                 let stretches = routes.stretches(at, end, gap);
-                self.read_back(&stretches, (at, origin))?;
+                if gap > 0 {
+                    self.read_back(&stretches, (at, origin))?;
+                }
                 stretches
             }
         };

@@ -21,6 +21,7 @@
 //! | `exchange` | the rounds in which they go |
 //! | `spans` | runs as few long spans of the file, in bounded rounds |
 //! | `direct` | each rank on its own, or by the communicator's collective call |
+//! | [`pieces`] | boxes of an array for whoever keeps it by boxes, and not in a file |
 //!
 //! Invariants: all calls are collective, and what fails on one rank fails on all; all methods leave the same bytes;
 //! an element that several ranks write is the same on all of them, or the call fails; beside the caller's memory a
@@ -43,6 +44,7 @@ mod exchange;
 pub mod file_array;
 pub mod model;
 mod overlap;
+pub mod pieces;
 mod ranges;
 mod routes;
 mod spans;
@@ -216,6 +218,15 @@ struct Coverage {
     repeated: u64,
 }
 
+/// A write that all ranks have begun.
+struct WriteCall<'a> {
+    write: Write<'a>,
+    plan: Arc<MovePlan>,
+    coverage: Coverage,
+    /// What is known of it by now.
+    report: MoveReport,
+}
+
 /// What all ranks have to agree upon, apart from views.
 struct CallForm {
     writes: bool,
@@ -242,6 +253,32 @@ impl Planner {
     pub fn write(&self, file: &TeamFile, step: &'static str, local: Result<Write<'_>>) -> Result<MoveReport> {
         let team = file.team();
         let before = team.counters().sent;
+        let WriteCall { write, plan, coverage, mut report } = self.begin_write(team, step, local)?;
+        (report.method, report.why) = choose::for_writing(&plan, team.size(), &write, coverage);
+        report.written = match report.method {
+            Method::Exchange => {
+                let routes = plan.routes(team, step)?;
+                exchange::write(&plan, routes, file, step, (&write, exchange::GAP, report.holes))?
+            }
+            method => {
+                let filled = match (write.fill, report.holes) {
+                    (Some(fill), 1..) => direct::fill(file, step, write.array, plan.footprint.total(), fill)?,
+                    _ => 0,
+                };
+                filled + direct::write(&plan, file, step, &write, method)?
+            }
+        };
+        report.exchanged = team.counters().sent - before;
+        Ok(report)
+    }
+
+    /// Collective: what is known of a write before an element is moved.
+    fn begin_write<'w>(
+        &self,
+        team: &Team,
+        step: &'static str,
+        local: Result<Write<'w>>,
+    ) -> Result<WriteCall<'w>> {
         let checked = local.and_then(|write| {
             let footprint = write.view.to_write()?;
             check_buffer(write.view, write.from.elements())?;
@@ -262,23 +299,8 @@ impl Planner {
         let (write, _) = checked?;
         let coverage = plan.coverage(team, step)?;
         let holes = plan.footprint.total() - coverage.covered.min(plan.footprint.total());
-        let mut report = MoveReport { planned, holes, repeated: coverage.repeated, ..MoveReport::default() };
-        (report.method, report.why) = choose::for_writing(&plan, team.size(), &write, coverage);
-        report.written = match report.method {
-            Method::Exchange => {
-                let routes = plan.routes(team, step)?;
-                exchange::write(&plan, routes, file, step, (&write, holes))?
-            }
-            method => {
-                let filled = match (write.fill, holes) {
-                    (Some(fill), 1..) => direct::fill(file, step, write.array, plan.footprint.total(), fill)?,
-                    _ => 0,
-                };
-                filled + direct::write(&plan, file, step, &write, method)?
-            }
-        };
-        report.exchanged = team.counters().sent - before;
-        Ok(report)
+        let report = MoveReport { planned, holes, repeated: coverage.repeated, ..MoveReport::default() };
+        Ok(WriteCall { write, plan, coverage, report })
     }
 
     /// Collective: reads what each rank asks for. A rank that failed before passes its error.

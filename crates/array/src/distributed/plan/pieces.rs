@@ -1,0 +1,166 @@
+//! An array as boxes, for whoever keeps it by boxes and not in a file: the logs of a store.
+//!
+//! Where each rank holds a box and no element comes twice, each gives its own: nothing is exchanged. Else elements go to the
+//! owners of contiguous ranges, as to those of a file, who cut them into boxes.
+//!
+//! Invariants: the boxes of all ranks do not overlap; without a fill they have no element that nobody wrote; a box has
+//! at most [`Settings::buffer`](super::Settings::buffer) bytes, or one index of the first dimension where that is more.
+
+use std::fmt;
+use std::sync::Arc;
+
+use fieldstone_core::env::comm::{CommFile, Team};
+use fieldstone_core::geometry::{IndexBox, flat_boxes};
+use fieldstone_core::{Error, Result};
+
+use super::exchange;
+use super::{Footprint, Method, MoveReport, Planner, Write, WriteCall};
+
+/// Takes the boxes of this rank. Its bytes are in C order within the box.
+pub trait PieceSink: Send + Sync + fmt::Debug {
+    /// Takes one.
+    fn piece(&self, part: &IndexBox, bytes: &[u8]) -> Result<()>;
+}
+
+impl Planner {
+    /// Collective: gives `sink` the boxes of an array of `shape` that are this rank's to keep. A rank that failed before
+    /// passes its error. Of the methods `view` is none here.
+    ///
+    /// Errors: as [`write`](Planner::write), and what the sink gives.
+    pub fn write_pieces(
+        &self,
+        team: &Team,
+        step: &'static str,
+        (shape, sink): (&[u64], &Arc<dyn PieceSink>),
+        local: Result<Write<'_>>,
+    ) -> Result<MoveReport> {
+        let before = team.counters().sent;
+        let WriteCall { write, plan, coverage, mut report } = self.begin_write(team, step, local)?;
+        let own = plan.footprint.bounds();
+        let boxes = team.max(step, Ok(vec![u64::from(own.is_none())]))?.first() == Some(&0);
+        let filled = report.holes > 0 && write.fill.is_some();
+        let exchanges = match (boxes, coverage.repeated) {
+            (_, 1..) => Some("elements are written more than once, which only their owners can compare"),
+            (false, 0) => Some("not every rank holds a box"),
+            (true, 0) if filled => Some("what nobody writes is filled by its owners"),
+            (true, 0) if write.settings.method == Method::Exchange => Some("it was asked for"),
+            (true, 0) => None,
+        };
+        (report.method, report.why) = match exchanges {
+            Some(why) => (Method::Exchange, why.to_owned()),
+            None => (Method::Direct, "every rank holds a box, which is a piece of the field".to_owned()),
+        };
+        report.written = match own {
+            Some(bounds) if report.method == Method::Direct => {
+                let given = give(&plan.footprint, bounds, &write, (shape, sink));
+                team.agree(step, given)?
+            }
+            _ => {
+                let size = write.array.size;
+                let ranges = RangePieces { shape: shape.to_vec(), size, sink: sink.clone() };
+                let file = team.pseudo_file(Arc::new(ranges));
+                let routes = plan.routes(team, step)?;
+                exchange::write(&plan, routes, &file, step, (&write, 0, report.holes))?
+            }
+        };
+        report.exchanged = team.counters().sent - before;
+        Ok(report)
+    }
+}
+
+/// Gives a rank's own box, some indices of the first dimension at a time.
+fn give(
+    footprint: &Footprint,
+    (start, count): (&[u64], &[u64]),
+    write: &Write<'_>,
+    (shape, sink): (&[u64], &Arc<dyn PieceSink>),
+) -> Result<u64> {
+    if footprint.elements() == 0 {
+        return Ok(0);
+    }
+    let size = write.from.element().size() as u64;
+    let rows = count.first().copied().unwrap_or(1);
+    let row = footprint.elements() / rows * size;
+    let most = (write.settings.buffer as u64 / row).clamp(1, rows);
+    let mut bytes = vec![0; (most * row) as usize];
+    let (mut done, mut filled) = (0, 0);
+    let hand_on = |bytes: &[u8], done: u64| {
+        let (mut start, mut count) = (start.to_vec(), count.to_vec());
+        if let (Some(start), Some(count)) = (start.first_mut(), count.first_mut()) {
+            (*start, *count) = (*start + done, bytes.len() as u64 / row);
+        }
+        sink.piece(&IndexBox::new(start, count, shape)?, bytes)
+    };
+    // Runs of a box come in its C order.
+    for run in footprint.runs() {
+        let (mut at, mut left) = (run.memory, run.elements);
+        while left > 0 {
+            let room = (bytes.len() - filled) as u64 / size;
+            let take = left.min(room);
+            let len = (take * size) as usize;
+            write.from.copy(at as usize, &mut bytes[filled..filled + len]);
+            (at, left, filled) = (at + take, left - take, filled + len);
+            if filled == bytes.len() {
+                hand_on(&bytes, done)?;
+                (done, filled) = (done + most, 0);
+                bytes.truncate(((rows - done).min(most) * row) as usize);
+            }
+        }
+    }
+    Ok(footprint.elements() * size)
+}
+
+/// A file whose ranges become boxes of the array that it would hold.
+#[derive(Debug)]
+struct RangePieces {
+    shape: Vec<u64>,
+    /// Bytes of an element.
+    size: u64,
+    sink: Arc<dyn PieceSink>,
+}
+
+fn only_written() -> Error {
+    Error::internal("an array that becomes pieces is read, or written as a file")
+}
+
+impl CommFile for RangePieces {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        let first = offset / self.size;
+        let mut done = 0;
+        for part in flat_boxes(&self.shape, first, first + data.len() as u64 / self.size)? {
+            let len = (part.element_count()? * self.size) as usize;
+            let bytes = data.get(done..done + len).ok_or_else(only_written)?;
+            self.sink.piece(&part, bytes)?;
+            done += len;
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize> {
+        Err(only_written())
+    }
+
+    fn write_all(&self, _: &[(u64, &[u8])]) -> Result<()> {
+        Err(only_written())
+    }
+
+    fn read_all(&self, _: &mut [(u64, &mut [u8])]) -> Result<()> {
+        Err(only_written())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.shape.iter().product::<u64>() * self.size)
+    }
+
+    fn set_len(&self, _: u64) -> Result<()> {
+        Err(only_written())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,80 @@
+//! An array in the store's logs, read by the ranks of a job as if it were a file: elements in C order from byte 0 on.
+//!
+//! Each rank reads the blocks that it touches, checked as in every read of the store.
+
+use fieldstone_core::env::comm::CommFile;
+use fieldstone_core::geometry::flat_boxes;
+use fieldstone_core::{Error, Result};
+use fieldstone_store::Field;
+
+/// A field as a file that is only read.
+#[derive(Debug)]
+pub struct LoggedArray {
+    field: Field,
+    shape: Vec<u64>,
+    /// Bytes of an element.
+    size: u64,
+}
+
+impl LoggedArray {
+    /// An array field; what nobody wrote of it has its fill.
+    pub fn new(field: Field, shape: Vec<u64>, size: u64) -> LoggedArray {
+        LoggedArray { field: field.lenient(), shape, size: size.max(1) }
+    }
+
+    fn total(&self) -> u64 {
+        self.shape.iter().product::<u64>() * self.size
+    }
+}
+
+fn only_read() -> Error {
+    Error::internal("a field of the store is written as a file")
+}
+
+impl CommFile for LoggedArray {
+    fn write_at(&self, _: &[u8], _: u64) -> Result<()> {
+        Err(only_read())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let end = self.total().min(offset.saturating_add(buffer.len() as u64));
+        let Some(len) = end.checked_sub(offset).filter(|len| *len > 0) else { return Ok(0) };
+        if !offset.is_multiple_of(self.size) || !len.is_multiple_of(self.size) {
+            return Err(Error::internal("a part of an element of a field is read"));
+        }
+        let mut done = 0;
+        for part in flat_boxes(&self.shape, offset / self.size, end / self.size)? {
+            let bytes = (part.element_count()? * self.size) as usize;
+            self.field.read_box_into(&part, &mut buffer[done..done + bytes])?;
+            done += bytes;
+        }
+        Ok(done)
+    }
+
+    fn write_all(&self, _: &[(u64, &[u8])]) -> Result<()> {
+        Err(only_read())
+    }
+
+    fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        parts.iter_mut().try_for_each(|(offset, part)| match self.read_at(part, *offset)? {
+            n if n == part.len() => Ok(()),
+            _ => Err(Error::internal("bytes behind the end of a field are read")),
+        })
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.total())
+    }
+
+    fn set_len(&self, _: u64) -> Result<()> {
+        Err(only_read())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+}
