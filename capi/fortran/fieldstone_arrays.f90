@@ -109,11 +109,14 @@ module fieldstone_arrays
     type(c_ptr) :: method, order
     integer(c_int) :: nattrs
     type(c_ptr) :: attrs
+    integer(c_int) :: nchunks
+    type(c_ptr) :: chunks, compression
   end type
 
   type, bind(c) :: c_job_options
     type(c_ptr) :: project
     integer(c_size_t) :: writers, readers, buffer
+    type(c_ptr) :: layout
   end type
 
   interface
@@ -332,16 +335,17 @@ contains
 
   !> Opens a job of a store, which each rank has opened: the run of this name, made or continued; without one a new
   !> run. Collective over `comm`. `writers` and `readers`: how many ranks write and read in an exchange; `buffer`: bytes
-  !> that a rank may use for moving elements.
-  subroutine fs_arrays_open(job, store, name, comm, project, writers, readers, buffer, ierr)
+  !> that a rank may use for moving elements. `layout`: 'files', netCDF files that belong to the store, or 'fields', the
+  !> store's own logs.
+  subroutine fs_arrays_open(job, store, name, comm, project, writers, readers, buffer, layout, ierr)
     type(fieldstone_job), intent(out) :: job
     type(fieldstone_store), intent(in) :: store
-    character(len=*), intent(in), optional :: name, project
+    character(len=*), intent(in), optional :: name, project, layout
     type(fieldstone_comm), intent(in), optional :: comm
     integer, intent(in), optional :: writers, readers
     integer(c_int64_t), intent(in), optional :: buffer
     integer, intent(out), optional :: ierr
-    character(kind=c_char, len=:), allocatable, target :: name_text, project_text
+    character(kind=c_char, len=:), allocatable, target :: name_text, project_text, layout_text
     type(c_ptr) :: name_address, ranks
     type(c_job_options) :: options
     name_address = c_null_ptr
@@ -349,7 +353,11 @@ contains
       name_text = c_text(name)
       name_address = c_loc(name_text)
     end if
-    options = c_job_options(c_null_ptr, 0, 0, 0)
+    options = c_job_options(c_null_ptr, 0, 0, 0, c_null_ptr)
+    if (present(layout)) then
+      layout_text = c_text(layout)
+      options%layout = c_loc(layout_text)
+    end if
     if (present(project)) then
       project_text = c_text(project)
       options%project = c_loc(project_text)
@@ -468,15 +476,17 @@ contains
   !> Declares a group of sets, or takes it where it is there and says the same. Collective. `level` 1: a file per set
   !> and step; 2: per set; 3: per group; absent: by the measured cost of an open. `method`: 'direct', 'exchange' or
   !> 'view'; absent: by the views. `order`: 'F' where absent, or 'C'.
-  subroutine fs_arrays_group(group, job, name, sets, level, method, order, ierr)
+  subroutine fs_arrays_group(group, job, name, sets, level, method, order, chunks, compression, ierr)
     type(fieldstone_group), intent(out) :: group
     type(fieldstone_job), intent(in) :: job
     character(len=*), intent(in) :: name
     type(fieldstone_set), intent(in), target :: sets(:)
     integer, intent(in), optional :: level
-    character(len=*), intent(in), optional :: method, order
+    character(len=*), intent(in), optional :: method, order, compression
+    integer, intent(in), optional :: chunks(:)
     integer, intent(out), optional :: ierr
-    character(kind=c_char, len=:), allocatable, target :: method_text, order_text
+    character(kind=c_char, len=:), allocatable, target :: method_text, order_text, compression_text
+    integer(c_int64_t), allocatable, target :: extents(:)
     type(c_ptr), target :: dims(RANK_MAX, max(1, size(sets)))
     type(c_set) :: given(max(1, size(sets)))
     type(c_group_options) :: options
@@ -494,7 +504,16 @@ contains
     end do
     order_text = c_text('F')
     if (present(order)) order_text = c_text(order)
-    options = c_group_options(0, c_null_ptr, c_loc(order_text), 0, c_null_ptr)
+    options = c_group_options(0, c_null_ptr, c_loc(order_text), 0, c_null_ptr, 0, c_null_ptr, c_null_ptr)
+    if (present(chunks)) then
+      extents = int(chunks, c_int64_t)
+      options%nchunks = size(chunks)
+      options%chunks = c_loc(extents)
+    end if
+    if (present(compression)) then
+      compression_text = c_text(compression)
+      options%compression = c_loc(compression_text)
+    end if
     if (present(level)) options%level = level
     if (present(method)) then
       method_text = c_text(method)

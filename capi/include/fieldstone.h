@@ -385,6 +385,10 @@ typedef struct fs_arrays_options {
    Bytes that a rank may use for moving elements; 0: 64 MiB.
    */
   size_t buffer;
+  /*
+   Where arrays lie: "files" (also where null), netCDF files that belong to the store; "fields", the store's own logs.
+   */
+  const char *layout;
 } fs_arrays_options;
 
 /*
@@ -472,6 +476,18 @@ typedef struct fs_group_options {
    Its attributes.
    */
   const struct fs_attr *attrs;
+  /*
+   How many extents `chunks` has: the dimensions of its sets; 0: chosen by size.
+   */
+  int nchunks;
+  /*
+   Extents of chunks, where arrays lie in the store's logs.
+   */
+  const uint64_t *chunks;
+  /*
+   Compression of them: "none", "zstd" or "zstd:LEVEL"; null: as the store has it.
+   */
+  const char *compression;
 } fs_group_options;
 
 /*
@@ -1025,7 +1041,7 @@ int fs_group_last_step(struct fs_group *group,
                        int *found);
 
 /*
- The level of the group: 1, 2 or 3. Of this rank alone.
+ The level of the group: 1, 2 or 3; 0 where its arrays lie in the store's logs. Of this rank alone.
  */
 int fs_group_level(struct fs_group *group, int *level);
 

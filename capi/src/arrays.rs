@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use fieldstone::arrays::{
     ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, Phase, SetOptions,
 };
-use fieldstone::catalog::StorageOrder;
 use fieldstone::catalog::value::Value;
+use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::{Code, DType, DTypeKind, Error, Result};
 
 use crate::arguments::{
@@ -37,6 +37,8 @@ pub struct fs_arrays_options {
     pub readers: usize,
     /// Bytes that a rank may use for moving elements; 0: 64 MiB.
     pub buffer: usize,
+    /// Where arrays lie: "files" (also where null), netCDF files that belong to the store; "fields", the store's own logs.
+    pub layout: *const c_char,
 }
 
 /// An attribute: `count` values of a type, or of type "S1" a text of as many bytes.
@@ -87,6 +89,12 @@ pub struct fs_group_options {
     pub nattrs: c_int,
     /// Its attributes.
     pub attrs: *const fs_attr,
+    /// How many extents `chunks` has: the dimensions of its sets; 0: chosen by size.
+    pub nchunks: c_int,
+    /// Extents of chunks, where arrays lie in the store's logs.
+    pub chunks: *const u64,
+    /// Compression of them: "none", "zstd" or "zstd:LEVEL"; null: as the store has it.
+    pub compression: *const c_char,
 }
 
 /// What this rank of a job has done since it began.
@@ -299,6 +307,14 @@ unsafe fn job_options(options: *const fs_arrays_options) -> Result<JobOptions> {
         if given.buffer > 0 {
             chosen.buffer = given.buffer;
         }
+        // SAFETY: as above.
+        chosen.layout = match unsafe { optional_text(given.layout, "layout") }?.unwrap_or("files") {
+            "files" => ArrayLayout::Files,
+            "fields" => ArrayLayout::Fields,
+            other => {
+                return Err(Code::Option.error(format!("'{other}' is no layout: give files or fields")));
+            }
+        };
     }
     Ok(chosen)
 }
@@ -343,6 +359,13 @@ unsafe fn declared(
         };
         // SAFETY: as above.
         group.attrs = unsafe { attributes(given.nattrs, given.attrs) }?;
+        let nchunks = count(given.nchunks, "extents of chunks")?;
+        if nchunks > 0 {
+            // SAFETY: as above.
+            group.chunks = Some(unsafe { items(given.chunks, nchunks, "extents of chunks") }?.to_vec());
+        }
+        // SAFETY: as above.
+        group.compression = unsafe { optional_text(given.compression, "compression") }?.map(str::to_owned);
     }
     Ok(group)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use fieldstone::arrays::ArrayGroup;
+use fieldstone::arrays::{ArrayGroup, WriteOptions};
 use fieldstone::{Code, DType, Result};
 
 use crate::arguments::{FS_MAX_RANK, copy_text, dtype as element_type, result, text};
@@ -69,7 +69,8 @@ pub unsafe extern "C" fn fs_group_write(
             Ok(layout) => unsafe { layout.memory(data) },
             Err(error) => Err(error.replicate()),
         };
-        group.write_with(set, step, memory, wait != 0).map(drop)
+        let options = WriteOptions { wait: wait != 0, ..WriteOptions::default() };
+        group.write_with(set, step, memory, &options).map(drop)
     })
 }
 
@@ -155,13 +156,13 @@ pub unsafe extern "C" fn fs_group_last_step(
     })
 }
 
-/// The level of the group: 1, 2 or 3. Of this rank alone.
+/// The level of the group: 1, 2 or 3; 0 where its arrays lie in the store's logs. Of this rank alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_group_level(group: *mut fs_group, level: *mut c_int) -> c_int {
     call(|| {
         // SAFETY: the caller gives null or a place for a number.
         let level = unsafe { result(level, 0, "place for the level") }?;
-        *level = c_int::from(find(group)?.level());
+        *level = c_int::from(find(group)?.level().unwrap_or(0));
         Ok(())
     })
 }

@@ -100,8 +100,8 @@ class ArrayGroup:
         }
 
     @property
-    def level(self) -> int:
-        """1: a file per set and step; 2: per set; 3: per group."""
+    def level(self) -> int | None:
+        """1: a file per set and step; 2: per set; 3: per group; None where arrays lie in the store's logs."""
         return self._native.level
 
     @property
@@ -132,7 +132,15 @@ class ArrayGroup:
         """The shape of this rank's part of a set, by its view."""
         return tuple(self._native.local_shape(name))
 
-    def write(self, name: str, step: int, values: ArrayLike, *, wait: bool = True) -> None:
+    def write(
+        self,
+        name: str,
+        step: int,
+        values: ArrayLike,
+        *,
+        wait: bool = True,
+        hints: Mapping[str, Any] | None = None,
+    ) -> None:
         """Writes a set at a step, each rank what it holds by its view.
 
         `values` is an array of the view's local shape and the set's dtype, in either byte order and at any
@@ -142,22 +150,36 @@ class ArrayGroup:
 
         With ``wait=False`` it returns when the elements were exchanged: `values` may be changed, and a thread
         writes the bytes and begins their sync while the job computes. What fails then is raised by a later
-        call, at last by the flush.
+        call, at last by the flush. `hints` are MPI_Info's, of this call beside the group's: for its exchange
+        (``cb_nodes``) and for a file that is made for it.
         """
         try:
             step = _step(step)
         except Error as error:
             self._native.fail_write(str(name), 0, error)
             raise
-        self._native.write(name, step, values, wait)
+        self._native.write(name, step, values, wait, hints)
 
-    def write_many(self, step: int, values: Mapping[str, ArrayLike], *, wait: bool = True) -> None:
+    def write_many(
+        self,
+        step: int,
+        values: Mapping[str, ArrayLike],
+        *,
+        wait: bool = True,
+        hints: Mapping[str, Any] | None = None,
+    ) -> None:
         """Writes many sets at a step: a mapping of names to arrays, in one order on all ranks."""
         for name, array in values.items():
-            self.write(name, step, array, wait=wait)
+            self.write(name, step, array, wait=wait, hints=hints)
 
     def read(
-        self, name: str, step: int, view: View | None = None, into: np.ndarray[Any, Any] | None = None
+        self,
+        name: str,
+        step: int,
+        view: View | None = None,
+        into: np.ndarray[Any, Any] | None = None,
+        *,
+        hints: Mapping[str, Any] | None = None,
     ) -> np.ndarray[Any, Any]:
         """What this rank holds of a set at a step, by `view` or else the view of the set.
 
@@ -165,7 +187,7 @@ class ArrayGroup:
         the local shape and the set's dtype, at any strides, that is filled and returned. NotFound for a set
         or step that is not there; Corrupt where the bytes in the file are not those that were written.
         """
-        return self._native.read(name, _step(step), view, into)
+        return self._native.read(name, _step(step), view, into, hints)
 
     def read_many(
         self, step: int, names: Sequence[str] | None = None, view: View | None = None
@@ -233,6 +255,9 @@ class ArrayJob:
         method: Literal["auto", "direct", "exchange", "view"] = "auto",
         mesh: str | None = None,
         location: Literal["node", "edge", "face", "volume"] | None = None,
+        chunks: int | Sequence[int] | None = None,
+        compression: str | None = None,
+        hints: Mapping[str, Any] | None = None,
     ) -> ArrayGroup:
         """A group of sets, declared; or without `sets` as it was declared.
 
@@ -244,18 +269,39 @@ class ArrayJob:
 
         `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs.
         `method` is how elements go to files. With `mesh` and `location` sets take their first extent and its
-        dimension from a mesh of the store, and carry UGRID's attributes; another extent is Invalid. Conflict
-        where ranks, or an earlier declaration, say otherwise.
+        dimension from a mesh of the store, and carry UGRID's attributes; another extent is Invalid. `chunks`
+        (extents) and `compression` (as of ``store.archive``) are for jobs of layout "fields". `hints` are
+        MPI_Info's, beside the job's; ``group.why`` names those that nobody took. Conflict where ranks, or an
+        earlier declaration, say otherwise.
         """
         rows, wrong = None, None
-        properties: tuple[Any, ...] = (0, "auto", "C", None, None, None)
+        said = (dtype, shape, dims, attrs, fill, mesh, location, chunks, compression, hints)
+        if sets is None and any(one is not None for one in said):
+            # Said to the ranks that are in the call already.
+            wrong = Invalid(
+                f"group {name!r} is taken as it was declared, and is given more",
+                "give sets, too, to declare it: what is said again has to be what was said before",
+                "argument",
+            )
+        properties: tuple[Any, ...] = (0, "auto", "C", None, None, None, None, None, None)
         if sets is not None:
             try:
                 if mesh is not None and shape is None:
                     shape = ()
                 rows = _rows(sets, {"dtype": dtype, "shape": shape, "dims": dims, "fill": fill})
                 own = None if attrs is None else dict(attrs)
-                properties = (_level(level), str(method), str(order), own, mesh, location)
+                cut = None if chunks is None else _chunks(chunks)
+                properties = (
+                    _level(level),
+                    str(method),
+                    str(order),
+                    own,
+                    mesh,
+                    location,
+                    cut,
+                    compression,
+                    hints,
+                )
             except Exception as error:  # told to the ranks that are in the call already
                 rows, wrong = [], error
         return ArrayGroup(self, self._native.group(str(name), rows, properties, wrong))
@@ -462,10 +508,12 @@ def open_job(
     writers: int | None,
     readers: int | None,
     buffer: int,
+    layout: str,
+    hints: Mapping[str, Any] | None,
     txn: str | None,
 ) -> ArrayJob:
     """Opens a job; see ``Store.arrays``."""
-    native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, txn)
+    native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, layout, hints, txn)
     return ArrayJob(store, native, comm, txn)
 
 
@@ -494,6 +542,11 @@ def _level(level: Any) -> int:
             f"level={level!r}", '1: a file per set and step; 2: per set; 3: per group; or "auto"', "option"
         )
     return number
+
+
+def _chunks(chunks: Any) -> list[int]:
+    extents = list(chunks) if hasattr(chunks, "__iter__") else [chunks]
+    return [_extent("chunks", extent) for extent in extents]
 
 
 def _rows(sets: Any, shared: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -102,19 +102,24 @@ class Store(_Store):
         writers: int | None = None,
         readers: int | None = None,
         buffer: int = 64 << 20,
+        layout: Literal["files", "fields"] = "files",
+        hints: Mapping[str, Any] | None = None,
     ) -> ArrayJob:
         """A job: the ranks of `comm` write and read distributed arrays of a run, together. Collective.
 
         `name` is the run's, made or continued; None makes a new one, equal on all ranks (``job.run.name``).
         `comm` is a communicator of mpi4py; without one this process is alone. `writers` and `readers` are how
         many ranks own a range of the file in an exchange (all), `buffer` the bytes that a rank may use for
-        moving elements.
+        moving elements. With `layout` "files" arrays lie in netCDF files that belong to the store; with
+        "fields" in its logs, chunked and compressed: each rank archives pieces, of any type. `hints` are keys
+        and values of MPI_Info, the same on all ranks, for all files of the job; ``cb_nodes`` is also how many
+        ranks own a range, and ``direct_write`` and ``direct_read`` go past the page cache.
 
         ``with store.arrays(…) as job:`` flushes and closes at the end; after an exception on any rank all
         discard. Denied where the run is another's; NotFound for a run that is not there, in a store open for
         reading.
         """
-        return open_job(self, name, comm, project, writers, readers, buffer, None)
+        return open_job(self, name, comm, project, writers, readers, buffer, layout, hints, None)
 
     def mesh(self, name: str) -> Mesh:
         """A mesh that the store keeps: ``.counts``, ``.checksum``, ``.path``. NotFound where there is none of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ._arrays import ArrayJob, open_job
 from ._fields import FieldWriter
@@ -123,9 +123,12 @@ class Transaction:
         writers: int | None = None,
         readers: int | None = None,
         buffer: int = 64 << 20,
+        layout: Literal["files", "fields"] = "files",
+        hints: Mapping[str, Any] | None = None,
     ) -> ArrayJob:
         """As ``store.arrays``, within the transaction: what its flushes wrote is visible at the commit."""
-        return open_job(self.store, name, comm, project, writers, readers, buffer, self._give())
+        given = self._give()
+        return open_job(self.store, name, comm, project, writers, readers, buffer, layout, hints, given)
 
     def create_tag(self, name: str, **options: Any) -> Tag:
         """As ``store.create_tag``, within the transaction."""

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use fieldstone::arrays::{ArrayGroup, Memory, MemoryMut, ReadRequest, View};
+use fieldstone::arrays::{ArrayGroup, Memory, MemoryMut, ReadRequest, View, WriteOptions};
 use pyo3::prelude::*;
 
 use super::local;
+use crate::comm::hints_of;
 use crate::container::{PyView, told};
 use crate::data::{NewArray, Strided, dtype_object};
 use crate::errors::Raise;
@@ -43,9 +44,9 @@ impl PyArrayGroup {
         self.group.sets().iter().map(shown).collect()
     }
 
-    /// 1, 2 or 3.
+    /// 1, 2 or 3; None where arrays lie in the logs.
     #[getter]
-    fn level(&self) -> u8 {
+    fn level(&self) -> Option<u8> {
         self.group.level()
     }
 
@@ -81,8 +82,10 @@ impl PyArrayGroup {
         step: i64,
         values: &Bound<'_, PyAny>,
         wait: bool,
+        hints: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let data = local(py, Strided::new(values));
+        let options = local(py, hints_of(hints)).map(|hints| WriteOptions { wait, hints });
         let memory = data.as_ref().map_err(fieldstone::Error::replicate).map(|data| Memory {
             bytes: data.bytes(),
             dtype: data.dtype,
@@ -90,7 +93,11 @@ impl PyArrayGroup {
             strides: &data.strides,
             origin: data.origin,
         });
-        py.waiting(|| self.group.write_with(name, step, memory, wait)).or_raise().map(drop)
+        let moved = py.waiting(|| match options {
+            Ok(options) => self.group.write_with(name, step, memory, &options),
+            Err(error) => self.group.write(name, step, Err(error)),
+        });
+        moved.or_raise().map(drop)
     }
 
     /// What this rank found wrong before a write, told to the others.
@@ -107,9 +114,15 @@ impl PyArrayGroup {
         step: i64,
         view: Option<&Bound<'_, PyView>>,
         into: Option<Bound<'py, PyAny>>,
+        hints: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let view: Option<&View> = view.map(|view| view.get().view());
-        let request = py.waiting(|| self.group.begin_read(name, step, view)).or_raise()?;
+        let hints = local(py, hints_of(hints));
+        let request = py.waiting(|| match hints {
+            Ok(hints) => self.group.begin_read_with(name, step, view, &hints),
+            Err(error) => Err(self.group.refuse("read", error)),
+        });
+        let request = request.or_raise()?;
         match into {
             Some(array) => {
                 let target = local(py, Strided::writable(&array));

@@ -7,7 +7,7 @@ mod group;
 mod partition;
 
 use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions};
-use fieldstone::catalog::{MeshLocation, StorageOrder};
+use fieldstone::catalog::{ArrayLayout, MeshLocation, StorageOrder};
 use std::path::PathBuf;
 
 use fieldstone::{Error, Result};
@@ -19,7 +19,7 @@ pub use group::PyArrayGroup;
 pub use partition::PyPartition;
 
 use crate::catalog::values;
-use crate::comm::comm_from_python;
+use crate::comm::{comm_from_python, hints_of};
 use crate::container::told;
 use crate::data;
 use crate::errors::{Raise, invalid};
@@ -36,8 +36,18 @@ type SetRow<'py> = (
     Option<Vec<u8>>,
 );
 
-/// Level (0: auto), method, order, attributes, mesh, location.
-type GroupRow<'py> = (u64, String, String, Option<Bound<'py, PyDict>>, Option<String>, Option<String>);
+/// Level (0: auto), method, order, attributes, mesh, location, chunks, compression, hints.
+type GroupRow<'py> = (
+    u64,
+    String,
+    String,
+    Option<Bound<'py, PyDict>>,
+    Option<String>,
+    Option<String>,
+    Option<Vec<u64>>,
+    Option<String>,
+    Bound<'py, PyAny>,
+);
 
 /// What failed on this rank, as all ranks are told it.
 fn local<T>(py: Python<'_>, found: PyResult<T>) -> Result<T> {
@@ -69,6 +79,8 @@ pub fn open_arrays(
     writers: Option<usize>,
     readers: Option<usize>,
     buffer: usize,
+    layout: &str,
+    hints: &Bound<'_, PyAny>,
     txn: Option<&str>,
 ) -> PyResult<PyArrayJob> {
     let handle = store.get().handle()?;
@@ -78,6 +90,12 @@ pub fn open_arrays(
         writers,
         readers,
         buffer,
+        layout: match layout {
+            "files" => ArrayLayout::Files,
+            "fields" => ArrayLayout::Fields,
+            _ => return Err(invalid(format!("layout={layout:?}"), "give \"files\" or \"fields\"")),
+        },
+        hints: hints_of(hints)?,
         transaction: transaction(txn)?,
     };
     let job = py.waiting(|| ArrayJob::open(&handle, Some(comm), name, &options)).or_raise()?;
@@ -91,7 +109,7 @@ fn set(row: SetRow<'_>) -> PyResult<SetOptions> {
 }
 
 fn options(sets: Vec<SetRow<'_>>, properties: GroupRow<'_>) -> PyResult<GroupOptions> {
-    let (level, method, order, attrs, mesh, location) = properties;
+    let (level, method, order, attrs, mesh, location, chunks, compression, hints) = properties;
     Ok(GroupOptions {
         sets: sets.into_iter().map(set).collect::<PyResult<_>>()?,
         level: if level == 0 { LevelChoice::Auto } else { LevelChoice::number(level).or_raise()? },
@@ -104,6 +122,9 @@ fn options(sets: Vec<SetRow<'_>>, properties: GroupRow<'_>) -> PyResult<GroupOpt
         attrs: values::named(attrs.as_ref(), "attrs")?,
         mesh,
         location: location.as_deref().map(location_of).transpose()?,
+        chunks,
+        compression,
+        hints: hints_of(&hints)?,
     })
 }
 

@@ -29,6 +29,15 @@ fn group(team: &Team, disk: &Arc<dyn Disk>) -> Result<GroupFiles> {
     GroupFiles::new(team.clone(), disk.clone(), Path::new(FOLDER), "g", Level::Two, vec![set], attrs)
 }
 
+fn deferred_file(
+    file: &TeamFile,
+    writer: &Arc<DeferredWriter>,
+    disk: &Arc<dyn Disk>,
+) -> (TeamFile, Arc<DeferredFile>) {
+    let path = Path::new("/f");
+    DeferredFile::over(file, writer, disk.open_plain(path, true).unwrap(), path)
+}
+
 /// Writes the set at a step, each rank every so-many-th element.
 fn write(files: &mut GroupFiles, writer: &Arc<DeferredWriter>, step: i64, method: Method) -> Result<()> {
     let (rank, ranks) = (files.team().rank(), files.team().size());
@@ -164,7 +173,7 @@ fn a_queue_is_bounded_and_who_drops_it_waits_for_nothing() {
     let disk = world.process("node").disk;
     let file = alone(&disk);
     let writer = DeferredWriter::new(1_000);
-    let (deferred, layer) = DeferredFile::over(&file, &writer, &*disk, Path::new("/f")).unwrap();
+    let (deferred, layer) = deferred_file(&file, &writer, &disk);
     let hold = world.hold(OpKind::Write, "/f");
     let late = thread::spawn({
         let deferred = deferred.clone();
@@ -199,7 +208,7 @@ fn one_call_is_synced_while_the_job_goes_on() {
     let disk = world.process("node").disk;
     let file = alone(&disk);
     let writer = DeferredWriter::new(1_000);
-    let (deferred, layer) = DeferredFile::over(&file, &writer, &*disk, Path::new("/f")).unwrap();
+    let (deferred, layer) = deferred_file(&file, &writer, &disk);
     let hold = world.hold(OpKind::SyncData, "/f");
     deferred.write_at(&[1; 900], 0).unwrap();
     layer.settle().unwrap();

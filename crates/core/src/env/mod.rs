@@ -124,6 +124,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens an existing plain file where others may have put something else: never follows a link that
     /// stands in its place, and never waits for a pipe. `InvalidInput` for what is no plain file.
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
+    /// As [`open_plain`](Disk::open_plain), past the page cache: bytes go straight to the disk, at any offset.
+    /// `Unsupported` where there is no such way.
+    fn open_direct(&self, _path: &Path, _write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Opens an existing file that a user named for reading and writing at explicit offsets; follows links.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a plain file, as [`open_plain`](Disk::open_plain), for appending, creating it alike where it

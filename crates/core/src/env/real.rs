@@ -7,6 +7,7 @@
 //! * nothing about the process (its id, its randomness) is remembered, so that a forked child never
 //!   acts under its parent's name.
 
+mod direct;
 pub mod trusted_folder;
 
 use std::collections::VecDeque;
@@ -416,6 +417,10 @@ impl Disk for RealDisk {
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         let mode = if write { Mode::Write } else { Mode::Read };
         open_plain(path, OpenOptions::new().read(true).write(write), mode)
+    }
+
+    fn open_direct(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
+        direct::DirectFile::open(path, write, self.open_plain(path, write)?)
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

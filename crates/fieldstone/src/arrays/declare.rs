@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_array::distributed::group::{Group, GroupSettings, agreement};
 use fieldstone_array::distributed::plan::Method;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, Record};
 
@@ -14,10 +15,10 @@ use super::level;
 use super::spec::{self, GroupOptions, LevelChoice};
 
 impl JobInner {
-    fn settings(&self, record: &GroupRecord) -> Result<GroupSettings> {
+    fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
         let JobOptions { writers, readers, buffer, .. } = self.options;
         let method = Method::parse(&record.method)?;
-        Ok(GroupSettings { method, buffer, writers, readers })
+        Ok(GroupSettings { method, buffer, writers, readers, hints })
     }
 
     pub fn open_group(
@@ -108,14 +109,22 @@ impl JobInner {
                 ArrayLayout::Fields => "arrays lie in the store's logs".to_owned(),
             };
         }
+        let hints = options.map(|options| options.hints.clone()).unwrap_or_default();
         let group = spec::files_of(&record).and_then(|files| {
             let folder =
                 self.folder.as_ref().map(|(folder, _)| folder.join(group_folder(state.groups.len())));
             let disk = self.env().disk.clone();
-            Group::new(self.team.clone(), disk, &folder.unwrap_or_default(), files, self.settings(&record)?)
+            Group::new(
+                self.team.clone(),
+                disk,
+                &folder.unwrap_or_default(),
+                files,
+                self.settings(&record, hints.clone())?,
+            )
         });
         let group = self.team.agree("group", group)?;
-        state.groups.push(OpenGroup { record, group, declared: false, level: why, method: String::new() });
+        let (declared, method) = (false, String::new());
+        state.groups.push(OpenGroup { record, group, declared, level: why, method, hints });
         Ok(state.groups.len() - 1)
     }
 

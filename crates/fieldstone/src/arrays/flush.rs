@@ -76,10 +76,11 @@ impl JobInner {
             state.groups.iter_mut().for_each(|open| open.declared = false);
             return Err(error);
         }
-        let flushed = self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
-            Some(own) => self.store.decide(own, true),
-            None => Ok(()),
-        });
+        let flushed =
+            self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
+                Some(own) => self.store.decide(own, true),
+                None => Ok(()),
+            });
         flushed.inspect_err(|_| state.groups.iter_mut().for_each(|open| open.declared = false))
     }
 

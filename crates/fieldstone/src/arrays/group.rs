@@ -7,6 +7,7 @@ use fieldstone_array::distributed::group::{ArraySource, Group, Memory, MemoryMut
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::dtype::DType;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::array_source::SourceMessage;
 use fieldstone_format::catalog::{ArrayLayout, ArraySet, StorageOrder};
@@ -26,6 +27,21 @@ pub struct ArrayGroup {
     sets: Vec<ArraySet>,
 }
 
+/// How a call writes; equal on all ranks.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Whether the call returns only when the bytes are written.
+    pub wait: bool,
+    /// Hints of this call, beside the group's: for its exchange, and for a file that it makes.
+    pub hints: Hints,
+}
+
+impl Default for WriteOptions {
+    fn default() -> WriteOptions {
+        WriteOptions { wait: true, hints: Hints::default() }
+    }
+}
+
 /// A read that all ranks have begun: each knows the shape of its part.
 #[derive(Debug)]
 pub struct ReadRequest {
@@ -35,6 +51,7 @@ pub struct ReadRequest {
     /// The shape of this rank's memory, as callers say it.
     local_shape: Vec<u64>,
     dtype: DType,
+    hints: Hints,
 }
 
 impl ReadRequest {
@@ -85,10 +102,21 @@ impl ArrayGroup {
     pub fn why(&self) -> String {
         let state = self.job.state();
         let open = &state.groups[self.index];
-        match open.method.is_empty() {
-            true => open.level.clone(),
-            false => format!("{}; {}", open.level, open.method),
+        let mut why = open.level.clone();
+        if !open.method.is_empty() {
+            why += &format!("; {}", open.method);
         }
+        let untaken = match open.group.files() {
+            Some(files) => files.untaken_hints(),
+            None => {
+                let all = self.job.team.hints().with(&open.hints);
+                all.not_in(&all.own())
+            }
+        };
+        if !untaken.is_empty() {
+            why += &format!("; nobody took the hints {untaken}");
+        }
+        why
     }
 
     /// Paths of the files that this job made for the group.
@@ -118,10 +146,10 @@ impl ArrayGroup {
     /// `Invalid` for memory of another type or shape, or a view that does not fit; `NotFound` for a set that is not there;
     /// `Denied` in a store that is open for reading. Then nothing of the write is left.
     pub fn write(&self, name: &str, step: i64, memory: Result<Memory<'_>>) -> Result<MoveReport> {
-        self.write_with(name, step, memory, true)
+        self.write_with(name, step, memory, &WriteOptions::default())
     }
 
-    /// As [`write`](Self::write); where the rank does not `wait`, the bytes are written by a thread once they were exchanged,
+    /// As [`write`](Self::write); where the rank does not wait, the bytes are written by a thread once they were exchanged,
     /// and their sync begins. The memory may be used again when it returns. What fails later is raised by the next
     /// call that needs the bytes, the flush at last.
     pub fn write_with(
@@ -129,11 +157,11 @@ impl ArrayGroup {
         name: &str,
         step: i64,
         memory: Result<Memory<'_>>,
-        wait: bool,
+        options: &WriteOptions,
     ) -> Result<MoveReport> {
         let mut state = self.job.state();
         state.check_open()?;
-        self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory, wait))
+        self.job.timed(&mut state, Phase::Write, |state| self.write_one(state, name, step, memory, options))
     }
 
     /// Collective: writes many sets at a step.
@@ -147,8 +175,9 @@ impl ArrayGroup {
         name: &str,
         step: i64,
         memory: Result<Memory<'_>>,
-        wait: bool,
+        options: &WriteOptions,
     ) -> Result<MoveReport> {
+        let WriteOptions { wait, hints } = options;
         let set = state.groups[self.index].group.set(name);
         let memory = self.job.writable().and(memory);
         let (set, memory) = match set {
@@ -156,13 +185,13 @@ impl ArrayGroup {
             Err(error) => (0, Err(error)),
         };
         let moved = match state.groups[self.index].record.layout {
-            ArrayLayout::Fields => self.job.write_logged(state, self.index, (set, step), memory),
+            ArrayLayout::Fields => self.job.write_logged(state, self.index, (set, step), memory, hints),
             ArrayLayout::Files => {
                 let writer = (!wait).then(|| state.writer(self.job.options.buffer));
                 let open = &mut state.groups[self.index];
                 let count = |group: &Group| group.files().map_or(0, |files| files.names().count());
                 let files = count(&open.group);
-                let moved = open.group.write(set, step, memory, writer.as_ref());
+                let moved = open.group.write(set, step, memory, (writer.as_ref(), hints));
                 state.report.opened += (count(&open.group) - files) as u64;
                 moved
             }
@@ -179,18 +208,36 @@ impl ArrayGroup {
     ///
     /// Errors: `NotFound` where there is no such set or step; `Invalid` for a view that does not fit.
     pub fn begin_read(&self, name: &str, step: i64, view: Option<&View>) -> Result<ReadRequest> {
-        let mut state = self.job.state();
-        state.check_open()?;
-        self.job.timed(&mut state, Phase::Plan, |state| self.find(state, name, step, view))
+        self.begin_read_with(name, step, view, &Hints::default())
     }
 
-    fn find(&self, state: &mut JobState, name: &str, step: i64, view: Option<&View>) -> Result<ReadRequest> {
+    /// As [`begin_read`](Self::begin_read), with hints of this call.
+    pub fn begin_read_with(
+        &self,
+        name: &str,
+        step: i64,
+        view: Option<&View>,
+        hints: &Hints,
+    ) -> Result<ReadRequest> {
+        let mut state = self.job.state();
+        state.check_open()?;
+        self.job.timed(&mut state, Phase::Plan, |state| self.find(state, (name, step), view, hints))
+    }
+
+    fn find(
+        &self,
+        state: &mut JobState,
+        (name, step): (&str, i64),
+        view: Option<&View>,
+        hints: &Hints,
+    ) -> Result<ReadRequest> {
+        let for_files = state.groups[self.index].hints.with(hints);
         let group = &mut state.groups[self.index].group;
         let (set, wrong) = match group.set(name) {
             Ok(set) => (set, Ok(())),
             Err(error) => (0, Err(error)),
         };
-        let joined = group.agree_read((set, step), view, wrong)?;
+        let joined = group.agree_read((set, step), (view, hints), wrong)?;
         let source = match group.written(set, step)? {
             Some(source) => source,
             None => {
@@ -204,7 +251,7 @@ impl ArrayGroup {
                 let message = self.job.team.broadcast("read", 0, message)?;
                 let message = SourceMessage::decode(&message)?;
                 let (source, opened) =
-                    state.files.source(&self.job.team, &message, (store, &key, transaction))?;
+                    state.files.source(&self.job.team, &message, (store, &key, transaction), &for_files)?;
                 state.report.opened += u64::from(opened);
                 source
             }
@@ -222,7 +269,7 @@ impl ArrayGroup {
         let group = &state.groups[self.index].group;
         let local = group.begin_read(set, &source.shape, view, joined)?;
         let local_shape = group.shown(&local);
-        Ok(ReadRequest { set, source, local, local_shape, dtype })
+        Ok(ReadRequest { set, source, local, local_shape, dtype, hints: hints.clone() })
     }
 
     /// Collective: reads what [`begin_read`](Self::begin_read) found into memory of its local shape. A rank that failed
@@ -231,7 +278,7 @@ impl ArrayGroup {
         let mut state = self.job.state();
         self.job.timed(&mut state, Phase::Read, |state| {
             let group = &state.groups[self.index].group;
-            let moved = group.read(request.set, &request.source, &request.local, memory)?;
+            let moved = group.read(request.set, &request.source, (&request.local, &request.hints), memory)?;
             state.report.note(&moved);
             state.groups[self.index].method.clone_from(&moved.why);
             Ok(moved)

@@ -8,6 +8,7 @@ use fieldstone_array::distributed::group::Group;
 use fieldstone_array::distributed::plan::Settings;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
@@ -33,6 +34,8 @@ pub struct JobOptions {
     pub buffer: usize,
     /// Where arrays lie: in files, or in the store's logs.
     pub layout: ArrayLayout,
+    /// What files are opened with, beside the communicator's own hints.
+    pub hints: Hints,
     /// The transaction that all writes belong to.
     pub transaction: Option<Id>,
 }
@@ -45,6 +48,7 @@ impl Default for JobOptions {
             readers: None,
             buffer: Settings::BUFFER,
             layout: ArrayLayout::Files,
+            hints: Hints::default(),
             transaction: None,
         }
     }
@@ -61,6 +65,8 @@ pub struct OpenGroup {
     pub level: String,
     /// Why its elements went as they did last.
     pub method: String,
+    /// Hints of its own.
+    pub hints: Hints,
 }
 
 #[derive(Debug, Default)]

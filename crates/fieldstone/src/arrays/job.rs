@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use fieldstone_array::distributed::group::agreement;
 use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::hints::HintedComm;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::{Comm, Team};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
@@ -44,7 +45,7 @@ impl ArrayJob {
     ) -> Result<ArrayJob> {
         let env = store.composed().journal().env().clone();
         let comm = comm.unwrap_or_else(|| Arc::new(SingleComm::new(env.disk.clone())));
-        let team = Team::new(comm);
+        let team = Team::new(HintedComm::over(comm, &options.hints));
         let call = format!("opens a job of run {name:?} with {options:?}");
         agreement::same_call(&team, "job", &call, Ok(0))?;
         let begun = match team.rank() {

@@ -16,9 +16,11 @@ use fieldstone_array::distributed::group::Memory;
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::plan::pieces::PieceSink;
 use fieldstone_core::compression::Compression;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_format::catalog::StorageOrder;
 use fieldstone_store::api::{ArchiveOptions, FieldSpec, ReadOptions, Value};
 
 use super::inner::{JobInner, JobState};
@@ -69,10 +71,11 @@ impl JobInner {
         group: usize,
         (set, step): (usize, i64),
         memory: Result<Memory<'_>>,
+        hints: &Hints,
     ) -> Result<MoveReport> {
         let pieces = Arc::new(Pieces::default());
         let sink: Arc<dyn PieceSink> = pieces.clone();
-        let (moved, shape) = state.groups[group].group.write_pieces(set, step, memory, &sink)?;
+        let (moved, shape) = state.groups[group].group.write_pieces(set, step, memory, (&sink, hints))?;
         let transaction = self.logged_transaction(state)?;
         let taken = self.take_pieces(state, (group, set, step), (&shape, transaction), (&pieces, &moved));
         if let Err(error) = taken {
@@ -107,7 +110,11 @@ impl JobInner {
         let rewritten = state.logged.written.contains(&(group, set, step));
         let fill = state.groups[group].group.decl(set).fill.clone();
         let ready = prepared.and_then(|(key, compression)| {
-            let chunks = record.chunks.clone();
+            // As the field has its dimensions.
+            let mut chunks = record.chunks.clone();
+            if let (StorageOrder::Fortran, Some(chunks)) = (record.order, &mut chunks) {
+                chunks.reverse();
+            }
             let options =
                 ArchiveOptions { transaction: Some(transaction), compression, chunks, share: false };
             if self.team.rank() == 0 && !whole {

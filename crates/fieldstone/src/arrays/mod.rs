@@ -57,7 +57,8 @@ pub use fieldstone_array::distributed::mesh::{EdgeShare, MeshArray, MeshContent,
 pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, PartitionSource};
 pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};
-pub use group::{ArrayGroup, ReadRequest};
+pub use fieldstone_core::env::comm::hints::Hints;
+pub use group::{ArrayGroup, ReadRequest, WriteOptions};
 pub use imports::{FileRead, JobImport};
 pub use inner::JobOptions;
 pub use job::ArrayJob;

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_array::distributed::files::checked::CheckedFile;
+use fieldstone_array::distributed::files::direct_io;
 use fieldstone_array::distributed::files::image::Extent;
 use fieldstone_array::distributed::group::ArraySource;
 use fieldstone_array::distributed::plan::{FileArray, PastFileEnd};
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
@@ -60,13 +62,13 @@ pub fn locate(store: &Store, key: &Key, transaction: Option<Id>) -> Result<Sourc
 /// Files that were opened for reading, the one used last at the end. The same on all ranks.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
-    files: Vec<(PathBuf, TeamFile)>,
+    files: Vec<((PathBuf, Hints), TeamFile)>,
 }
 
 impl OpenFiles {
-    /// Collective: the file of this path; and whether it was opened now.
-    fn open(&mut self, team: &Team, path: &Path) -> Result<(TeamFile, bool)> {
-        if let Some(known) = self.files.iter().position(|(known, _)| known == path) {
+    /// Collective: the file of this path, opened with hints beside the communicator's; and whether it was opened now.
+    fn open(&mut self, team: &Team, path: &Path, hints: &Hints) -> Result<(TeamFile, bool)> {
+        if let Some(known) = self.files.iter().position(|((known, with), _)| known == path && with == hints) {
             let entry = self.files.remove(known);
             let file = entry.1.clone();
             self.files.push(entry);
@@ -76,8 +78,8 @@ impl OpenFiles {
             let (_, oldest) = self.files.remove(0);
             oldest.close("read", Ok(()))?;
         }
-        let file = team.open("read", path, FileMode::Read)?;
-        self.files.push((path.to_owned(), file.clone()));
+        let file = team.open_with("read", path, FileMode::Read, Ok(hints))?;
+        self.files.push(((path.to_owned(), hints.clone()), file.clone()));
         Ok((file, true))
     }
 
@@ -87,12 +89,17 @@ impl OpenFiles {
         team: &Team,
         message: &SourceMessage,
         (store, key, transaction): (&Store, &Key, Option<Id>),
+        hints: &Hints,
     ) -> Result<(ArraySource, bool)> {
         let SourceMessage { dtype, shape, stored } = message;
         let size = dtype.size() as u64;
         let (file, begin, opened) = match stored {
             Some(slab) => {
-                let (file, opened) = self.open(team, Path::new(&slab.path))?;
+                let path = Path::new(&slab.path);
+                let (file, opened) = self.open(team, path, hints)?;
+                let all = team.hints().with(hints);
+                let disk = &store.composed().journal().env().disk;
+                let (file, _) = team.agree("read", direct_io::over(&file, &**disk, path, &all, false))?;
                 let len = shape.iter().try_fold(size, |len, extent| len.checked_mul(*extent));
                 let len = len.ok_or_else(|| Error::corrupt("an array exceeds 64 bits"))?;
                 let extent = Extent { offset: slab.offset, len };

@@ -8,6 +8,7 @@ use fieldstone_array::distributed::group::GroupSpec;
 use fieldstone_array::distributed::plan::Method;
 use fieldstone_core::compression::Compression;
 use fieldstone_core::dtype::{DType, DTypeKind};
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{
@@ -104,6 +105,8 @@ pub struct GroupOptions {
     pub chunks: Option<Vec<u64>>,
     /// Compression of them: `none`, `zstd` or `zstd:LEVEL`; without it as the store has it.
     pub compression: Option<String>,
+    /// What its files are opened with, beside the job's hints. Not kept: each job says its own.
+    pub hints: Hints,
 }
 
 impl GroupOptions {
@@ -119,17 +122,20 @@ impl GroupOptions {
             location: None,
             chunks: None,
             compression: None,
+            hints: Hints::default(),
         }
     }
 
     /// Everything that is equal on all ranks, a line for each part of it.
     pub(super) fn lines(&self, name: &str) -> String {
         let mut text = format!("declares group {name}");
-        let GroupOptions { sets, level, method, order, attrs, mesh, location, chunks, compression } = self;
+        let GroupOptions { sets, level, method, order, attrs, mesh, location, chunks, compression, hints } =
+            self;
         let _ = write!(text, "\ndeclares group {name} on mesh {mesh:?}, location {location:?}");
         let _ = write!(text, "\ndeclares group {name} with level {level:?}, method {}, ", method.word());
         let _ = write!(text, "order {}, {} sets and attrs {attrs:?}", order.name(), sets.len());
         let _ = write!(text, "\ndeclares group {name} with chunks {chunks:?}, compression {compression:?}");
+        let _ = write!(text, "\ndeclares group {name} with hints {hints}");
         for set in sets {
             let SetOptions { name, dtype, shape, dims, attrs, fill } = set;
             let shape: Vec<String> = shape.iter().map(extent).collect();
@@ -174,7 +180,9 @@ impl GroupOptions {
     fn check_for_fields(&self) -> Result<()> {
         if self.method == Method::View {
             return Err(Code::Option
-                .error("method \"view\" is MPI-IO's call on a file, and the arrays of this job are in no file")
+                .error(
+                    "method \"view\" is MPI-IO's call on a file, and the arrays of this job are in no file",
+                )
                 .with_hint("give auto, direct or exchange"));
         }
         if let LevelChoice::Is(level) = self.level {
@@ -190,7 +198,9 @@ impl GroupOptions {
             None => Ok(()),
             Some(set) => Err(Code::ShapeMismatch
                 .error(format!("chunks {chunks:?} for set {} of {} dimensions", set.name, set.shape.len()))
-                .with_hint("give each dimension an extent from 1 on; sets of other dimensions go to another group")),
+                .with_hint(
+                    "give each dimension an extent from 1 on; sets of other dimensions go to another group",
+                )),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone::arrays::{
-    ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, Memory, Method, SetOptions, View,
-    dense_strides,
+    ArrayGroup, ArrayJob, GroupOptions, Hints, JobOptions, LevelChoice, Memory, Method, SetOptions, View,
+    WriteOptions, dense_strides,
 };
 use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::env::Env;
@@ -156,6 +156,8 @@ struct WriteScript {
     shape: Vec<u64>,
     /// Of each set a seed of the map, or a grid.
     maps: [Option<u64>; 2],
+    /// Of the job, the group and its calls.
+    hints: [Hints; 3],
     acts: Vec<Act>,
 }
 
@@ -180,7 +182,21 @@ impl WriteScript {
             (ArrayLayout::Fields, Method::View) => (0, Method::Auto),
             (ArrayLayout::Fields, method) => (0, method),
         };
-        WriteScript { ranks, layout, level, method, order, shape, maps, acts }
+        let mut hint = || match dice.below(6) {
+            0 => vec![("cb_nodes", "1")],
+            1 => vec![("cb_nodes", "2"), ("nobody_knows", "1")],
+            2 => vec![("direct_write", "true")],
+            3 => vec![("direct_read", "true"), ("direct_write", "true")],
+            _ => vec![],
+        };
+        let hints = [hint(), hint(), hint()].map(|pairs| Hints::new(pairs).unwrap());
+        WriteScript { ranks, layout, level, method, order, shape, maps, hints, acts }
+    }
+
+    /// Whether nothing was written before an act: files are made by it, with its hints.
+    fn is_first(&self, act: &Act) -> bool {
+        let mut writes = self.acts.iter().filter(|act| matches!(act, Act::Write(..)));
+        writes.next().is_some_and(|first| std::ptr::eq(first, act))
     }
 
     fn total(&self) -> u64 {
@@ -225,6 +241,7 @@ impl WriteScript {
             order: self.order,
             chunks: in_logs.then(|| vec![2, 3, 4]),
             compression: in_logs.then(|| "zstd:1".to_owned()),
+            hints: self.hints[1].clone(),
             ..GroupOptions::new(sets)
         };
         let group = job.group("g", &options)?;
@@ -248,12 +265,18 @@ impl WriteScript {
                         origin: 0,
                     };
                     let name = ["s0", "s1"][set as usize];
-                    group.write_with(name, step, Ok(memory), wait)?;
+                    let how = WriteOptions { wait, hints: self.hints[2].clone() };
+                    group.write_with(name, step, Ok(memory), &how)?;
                     if mark.is_multiple_of(4) {
                         // What was not flushed is read by the job.
                         let read = group.read_dense(name, step, None)?;
                         assert!(read == bytes, "{:?} and not {:?}", read, bytes);
                     }
+                    let all = self.hints[0].with(&self.hints[1]).with(&self.hints[2]);
+                    let untaken = group.why().contains("nobody took the hints nobody_knows=1");
+                    let asked = all.get("nobody_knows").is_some();
+                    assert!(!untaken || asked, "{}: {all}", group.why());
+                    assert!(untaken || !asked || in_logs || !self.is_first(act), "{}: {all}", group.why());
                 }
             }
         }
@@ -302,7 +325,8 @@ fn random_runs_leave_what_the_model_says() {
     for seed in 0..80 {
         let run = WriteScript::new(seed);
         let folder = tempfile::tempdir().unwrap();
-        let options = JobOptions { layout: run.layout, ..JobOptions::default() };
+        let hints = run.hints[0].clone();
+        let options = JobOptions { layout: run.layout, hints, ..JobOptions::default() };
         for result in ranks_with(folder.path(), run.ranks, &options, |job| run.perform(&job)) {
             result.unwrap_or_else(|error| panic!("seed {seed}: {error}: {run:?}"));
         }
@@ -420,4 +444,74 @@ fn strike_steps(layout: ArrayLayout) {
         assert_eq!(check_steps(folder.path(), &context), 2);
     }
     assert!(struck > 10, "only {struck} steps were struck");
+}
+
+#[test]
+fn a_step_in_the_logs_that_is_written_again_has_nothing_of_the_older_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = JobOptions { layout: ArrayLayout::Fields, ..JobOptions::default() };
+    let ones = bytes_of([1.0; 4]);
+    whole(ranks_with(folder.path(), 2, &options, |job| {
+        let group = job.group("g", &GroupOptions::new([SetOptions::new("p", DType::F8, &[8])]))?;
+        let first = job.rank() as u64 * 4;
+        group.view(&View::block(&[first], &[4]), None)?;
+        group.write_dense("p", 0, &ones)?;
+        job.flush()?;
+        group.view(&View::block(&[first], &[2]), None)?;
+        group.write_dense("p", 0, &ones[..16])?;
+        // Whoever reads before the flush sees it, as its ranks do; nobody else.
+        let error = group.read_dense("p", 1, None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        group.view(&View::block(&[0], &[0]), None)?;
+        group.write_dense("p", 1, &[])?;
+        job.close()
+    }));
+    let store = open(folder.path());
+    let entry = |step: &str| {
+        let key = [("run", "r"), ("variable", "p"), ("step", step)];
+        store.get(&key, &ReadOptions::default()).unwrap()
+    };
+    let again = entry("0");
+    assert!(!again.is_complete().unwrap());
+    let error = again.read().unwrap_err();
+    assert!(error.message().contains("2:4") && error.message().contains("6:8"), "{error}");
+    assert_eq!(native(&again.lenient())[..24], bytes_of([1.0, 1.0, f64::NAN]));
+    assert!(!entry("1").is_complete().unwrap());
+}
+
+#[test]
+fn what_files_have_and_logs_have_not_is_refused_and_the_other_way_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = GroupOptions::new([SetOptions::new("h", DType::parse("f2").unwrap(), &[4])]);
+    let with = |layout, change: &dyn Fn(&mut GroupOptions)| {
+        let mut asked = group.clone();
+        change(&mut asked);
+        let options = JobOptions { layout, ..JobOptions::default() };
+        let mut results = ranks_with(folder.path(), 1, &options, |job| job.group("g", &asked).map(drop));
+        results.remove(0).unwrap_err()
+    };
+    let fields = ArrayLayout::Fields;
+    for (layout, change, expected) in [
+        (ArrayLayout::Files, (&|_: &mut GroupOptions| {}) as &dyn Fn(&mut GroupOptions), "has no type"),
+        (ArrayLayout::Files, &|g| g.chunks = Some(vec![2]), "no chunks and no compression"),
+        (fields, &|g| g.method = Method::View, "MPI-IO's call on a file"),
+        (fields, &|g| g.level = LevelChoice::number(2).unwrap(), "level 2 of a group"),
+        (fields, &|g| g.chunks = Some(vec![2, 2]), "chunks [2, 2] for set h of 1 dimensions"),
+        (fields, &|g| g.chunks = Some(vec![0]), "chunks [0] for set h"),
+        (fields, &|g| g.compression = Some("lz4".into()), "'lz4' is no compression"),
+    ] {
+        let error = with(layout, change);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains(expected), "{error}");
+    }
+    // A type that netCDF has not goes to the logs; another layout is another declaration.
+    let options = JobOptions { layout: fields, ..JobOptions::default() };
+    whole(ranks_with(folder.path(), 1, &options, |job| {
+        job.group("g", &group)?.write_dense("h", 0, &[1; 8])?;
+        job.close()
+    }));
+    let mut single = GroupOptions::new([SetOptions::new("h", DType::F4, &[4])]);
+    single.sets[0].dtype = DType::parse("f2").unwrap();
+    let again = ranks(folder.path(), 1, |job| job.group("g", &single).map(drop)).remove(0).unwrap_err();
+    assert!(again.message().contains("another layout"), "{again}");
 }

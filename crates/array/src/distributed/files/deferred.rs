@@ -21,7 +21,7 @@ use std::thread;
 
 use fieldstone_core::env::comm::layer::FileLayer;
 use fieldstone_core::env::comm::{CommFile, TeamFile};
-use fieldstone_core::env::{Disk, DiskFile, write_all_at};
+use fieldstone_core::env::{DiskFile, write_all_at};
 use fieldstone_core::{Code, Error, Result};
 
 /// Bytes that wait to be written.
@@ -225,17 +225,14 @@ pub struct DeferredFile {
 }
 
 impl DeferredFile {
-    /// The file, which stands at `path` on this rank's `disk`, with a layer that defers writes; and that layer. By this rank
-    /// alone.
-    ///
-    /// Errors: those of opening the file once more.
+    /// The file with a layer that defers writes, which the thread makes through `handle`, one of this rank's own on the same
+    /// `path`; and that layer. By this rank alone.
     pub fn over(
         file: &TeamFile,
         writer: &Arc<DeferredWriter>,
-        disk: &dyn Disk,
+        handle: Arc<dyn DiskFile>,
         path: &Path,
-    ) -> Result<(TeamFile, Arc<DeferredFile>)> {
-        let handle = disk.open_plain(path, true).map_err(|cause| Error::io("open", path, cause))?;
+    ) -> (TeamFile, Arc<DeferredFile>) {
         let mut state = writer.shared.lock();
         let number = state.next;
         state.next += 1;
@@ -245,7 +242,7 @@ impl DeferredFile {
         state.files.insert(number, known);
         drop(state);
         let deferred = Arc::new(DeferredFile { below: file.below(), writer: writer.clone(), number });
-        Ok((file.over(deferred.clone()), deferred))
+        (file.over(deferred.clone()), deferred)
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {

@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, paths, write};
 
 use super::deferred::{DeferredFile, DeferredWriter};
+use super::direct_io;
 use super::image::{Extent, FileImage};
 use super::organisation::{FilePlan, FileSlot, Level, Organisation, SlabMove};
 use super::sets::{SetDecl, SetVariable, check_together};
@@ -38,6 +40,11 @@ const NAME: usize = 120;
 #[derive(Debug)]
 struct OpenFile {
     file: TeamFile,
+    /// What slots are written through: the file, or a layer that goes past the page cache.
+    through: TeamFile,
+    is_direct: bool,
+    /// Hints that nobody took.
+    untaken: Hints,
     /// The layer that defers writes, once a write was.
     deferred: Option<(TeamFile, Arc<DeferredFile>)>,
     name: String,
@@ -107,6 +114,8 @@ pub struct GroupFiles {
     written: BTreeMap<(usize, i64), Written>,
     /// Whether a file was made whose name is not durable yet.
     made: bool,
+    /// What files are opened with, beside the communicator's hints.
+    hints: Hints,
     /// How it was before each flush that was prepared and is not shown.
     before: Vec<Organisation>,
 }
@@ -138,8 +147,20 @@ impl GroupFiles {
             names: BTreeSet::new(),
             written: BTreeMap::new(),
             made: false,
+            hints: Hints::default(),
             before: Vec::new(),
         })
+    }
+
+    /// What files that are made from now on are opened with, beside the communicator's hints; equal on all ranks.
+    pub fn set_hints(&mut self, hints: Hints) {
+        self.hints = hints;
+    }
+
+    /// Hints that neither the communicator nor our own algorithms took for a file that is open.
+    pub fn untaken_hints(&self) -> Hints {
+        let files = self.files.iter().flatten();
+        files.fold(Hints::default(), |all, file| all.with(&file.untaken))
     }
 
     /// The team.
@@ -212,13 +233,16 @@ impl GroupFiles {
         if let Some((_, deferred)) = open.deferred.as_ref().filter(|_| is_rewritten || writer.is_none()) {
             open.file.visibility_barrier("slot", deferred.settle())?;
         }
-        let Some(writer) = writer else { return Ok(open.file.clone()) };
+        let Some(writer) = writer else { return Ok(open.through.clone()) };
         if let Some((file, deferred)) = &open.deferred {
             // What failed behind the last call is raised by this one, on all ranks.
             team.agree("slot", deferred.check())?;
             return Ok(file.clone());
         }
-        let made = DeferredFile::over(&open.file, writer, &*self.disk, &self.folder.join(&open.name));
+        let path = self.folder.join(&open.name);
+        let made = direct_io::handle_to_write(&*self.disk, &path, open.is_direct)
+            .map_err(|cause| Error::io("open", &path, cause))
+            .map(|handle| DeferredFile::over(&open.file, writer, handle, &path));
         let made = team.agree("slot", made)?;
         let file = made.0.clone();
         if let Some(open) = self.files.get_mut(number).and_then(Option::as_mut) {
@@ -451,22 +475,43 @@ impl GroupFiles {
         };
         self.team.agree("make", folder)?;
         self.made = true;
-        let file = self.team.open("make", &self.folder.join(&name), FileMode::CreateNew)?;
+        let path = self.folder.join(&name);
+        let file = self.team.open_with("make", &path, FileMode::CreateNew, Ok(&self.hints))?;
+        let hints = self.team.hints().with(&self.hints);
+        let through = direct_io::over(&file, &*self.disk, &path, &hints, true);
         let mut header = image.header(0);
         if !plan.has_records {
             header[..write::UNFINISHED.len()].copy_from_slice(&write::UNFINISHED);
         }
         let written = if self.team.rank() == 0 { file.write_at(&header, 0) } else { Ok(()) };
-        if let Err(error) = self.team.agree("make", written) {
-            file.give_up();
-            return Err(error);
+        let (through, is_direct) = match self.team.agree("make", written.and(through)) {
+            Ok(through) => through,
+            Err(error) => {
+                file.give_up();
+                return Err(error);
+            }
+        };
+        let mut taken = file.taken_hints().unwrap_or_default().with(&hints.own());
+        if is_direct {
+            taken = taken.with(&direct_io::taken(&hints));
         }
+        let untaken = hints.not_in(&taken);
         while self.files.len() <= number {
             self.files.push(None);
         }
         let has_records = plan.has_records;
-        self.files[number] =
-            Some(OpenFile { file, deferred: None, name, image, variables, has_records, shown: 0 });
+        self.files[number] = Some(OpenFile {
+            file,
+            through,
+            is_direct,
+            untaken,
+            deferred: None,
+            name,
+            image,
+            variables,
+            has_records,
+            shown: 0,
+        });
         Ok(())
     }
 

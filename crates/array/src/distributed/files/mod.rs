@@ -8,10 +8,12 @@
 //! | [`sums`] | checksums of what ranks write |
 //! | [`checked`] | what ranks read, checked |
 //! | [`deferred`] | writes that a thread makes |
+//! | [`direct_io`] | reading and writing past the page cache |
 //! | [`group_files`] | the files on all ranks: made, written into, shown |
 
 pub mod checked;
 pub mod deferred;
+pub mod direct_io;
 pub mod group_files;
 pub mod image;
 pub mod organisation;

@@ -189,12 +189,7 @@ fn push_fill(attrs: &mut Attrs, ty: NcType, dtype: DType, fill: &[u8]) -> Result
 
 /// The dimensions of one variable: by the names that were given, else `n64`, and `n64_2` for a second of 64; `n` for one
 /// that varies. `empty`: extents may be 0.
-fn named(
-    given: &[Option<String>],
-    shape: &[u64],
-    varies: bool,
-    empty: bool,
-) -> Result<Vec<(String, u64)>> {
+fn named(given: &[Option<String>], shape: &[u64], varies: bool, empty: bool) -> Result<Vec<(String, u64)>> {
     let mut alike: BTreeMap<u64, u32> = BTreeMap::new();
     let mut dims: Vec<(String, u64)> = Vec::with_capacity(shape.len() + 1);
     for (i, (name, len)) in given.iter().zip(shape).enumerate() {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Attrs;
@@ -51,7 +52,7 @@ pub struct GroupSpec {
 }
 
 /// How elements go; equal on all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSettings {
     /// The method.
     pub method: Method,
@@ -61,21 +62,27 @@ pub struct GroupSettings {
     pub writers: Option<usize>,
     /// How many ranks read; `None`: all.
     pub readers: Option<usize>,
+    /// What its files are opened with, beside the communicator's hints.
+    pub hints: Hints,
 }
 
 impl Default for GroupSettings {
     fn default() -> GroupSettings {
-        GroupSettings { method: Method::Auto, buffer: Settings::BUFFER, writers: None, readers: None }
+        let (writers, readers, hints) = (None, None, Hints::default());
+        GroupSettings { method: Method::Auto, buffer: Settings::BUFFER, writers, readers, hints }
     }
 }
 
 impl GroupSettings {
-    fn to_write(self) -> Settings {
-        Settings { method: self.method, buffer: self.buffer, owners: self.writers }
+    /// With hints of a call, which are this group's, too.
+    fn to_write(&self, call: &Hints) -> Settings {
+        let owners = self.hints.with(call).owners().or(self.writers);
+        Settings { method: self.method, buffer: self.buffer, owners }
     }
 
-    fn to_read(self) -> Settings {
-        Settings { method: self.method, buffer: self.buffer, owners: self.readers }
+    fn to_read(&self, call: &Hints) -> Settings {
+        let owners = self.hints.with(call).owners().or(self.readers);
+        Settings { method: self.method, buffer: self.buffer, owners }
     }
 }
 
@@ -190,6 +197,7 @@ impl Group {
 
     /// Collective: writes a set at a step from this rank's memory. A rank that failed before passes its error. With
     /// `writer` the bytes are written by that while the job goes on; what fails then is raised by a later call.
+    /// `hints` are of this call alone: for its exchange, and for a file that is made for it.
     ///
     /// Errors: `Invalid` for memory of another type or shape, or views that do not fit; `Conflict` where ranks name
     /// different sets or steps, or write an element and not the same bytes. Then nothing of the step is left.
@@ -198,11 +206,13 @@ impl Group {
         set: usize,
         step: i64,
         memory: Result<Memory<'_>>,
-        writer: Option<&Arc<DeferredWriter>>,
+        (writer, hints): (Option<&Arc<DeferredWriter>>, &Hints),
     ) -> Result<MoveReport> {
         let waits = if writer.is_some() { ", later" } else { "" };
-        let call = format!("writes step {step} of set {}{waits}", self.sets[set].decl.name);
+        let call = format!("writes step {step} of set {}{waits}{}", self.sets[set].decl.name, with(hints));
         let (extent, local) = self.begin_write(set, &call, memory.as_ref().map(drop))?;
+        let for_new_files = self.settings.hints.with(hints);
+        self.files_mut()?.set_hints(for_new_files);
         let slot = match writer {
             Some(writer) => self.files_mut()?.slot_deferred(set, step, extent, writer)?,
             None => self.files_mut()?.slot(set, step, extent)?,
@@ -216,7 +226,7 @@ impl Group {
             array: slot.array,
             from: buffer,
             fill: Some(&fill),
-            settings: self.settings.to_write(),
+            settings: self.settings.to_write(hints),
         });
         match self.planner.write(&slot.file, "write", write) {
             Ok(report) => {
@@ -244,9 +254,9 @@ impl Group {
         set: usize,
         step: i64,
         memory: Result<Memory<'_>>,
-        sink: &Arc<dyn PieceSink>,
+        (sink, hints): (&Arc<dyn PieceSink>, &Hints),
     ) -> Result<(MoveReport, Vec<u64>)> {
-        let call = format!("writes step {step} of set {}", self.sets[set].decl.name);
+        let call = format!("writes step {step} of set {}{}", self.sets[set].decl.name, with(hints));
         let (extent, local) = self.begin_write(set, &call, memory.as_ref().map(drop))?;
         let decl = &self.sets[set].decl;
         let shape: Vec<u64> = decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect();
@@ -259,7 +269,7 @@ impl Group {
             array: FileArray::dense(0, native.size() as u64),
             from: buffer,
             fill: decl.fill.as_deref(),
-            settings: self.settings.to_write(),
+            settings: self.settings.to_write(hints),
         });
         let moved = self.planner.write_pieces(self.team(), "write", (&shape, sink), write)?;
         Ok((moved, shape))
@@ -340,12 +350,12 @@ impl Group {
     pub fn agree_read(
         &self,
         (set, step): (usize, i64),
-        view: Option<&View>,
+        (view, hints): (Option<&View>, &Hints),
         before: Result<()>,
     ) -> Result<Joined> {
         let asked = view.or(self.sets[set].view.as_ref());
         let count = before.map(|()| asked.and_then(View::joined_count).unwrap_or(0));
-        let call = format!("reads step {step} of set {}", self.sets[set].decl.name);
+        let call = format!("reads step {step} of set {}{}", self.sets[set].decl.name, with(hints));
         agreement::same_call(self.team(), "read", &call, count)
     }
 
@@ -376,7 +386,7 @@ impl Group {
         &self,
         set: usize,
         source: &ArraySource,
-        local: &LocalView,
+        (local, hints): (&LocalView, &Hints),
         memory: Result<MemoryMut<'_>>,
     ) -> Result<MoveReport> {
         let (decl, order) = (&self.sets[set].decl, source.dtype.byte_order());
@@ -388,7 +398,7 @@ impl Group {
                 array: source.array,
                 into,
                 past_end: source.past_end,
-                settings: self.settings.to_read(),
+                settings: self.settings.to_read(hints),
             }),
             Err(error) => Err(error.replicate()),
         };
@@ -462,6 +472,14 @@ pub fn resolve(
             .with_hint("give it the shape (1,), and a view in which one rank holds it"));
     }
     view.resolve_joined(shape, rank, size, before).map_err(|error| error.context(format_args!("set {name}")))
+}
+
+/// Hints of a call, for comparing what ranks say.
+fn with(hints: &Hints) -> String {
+    match hints.is_empty() {
+        true => String::new(),
+        false => format!(" with the hints {hints}"),
+    }
 }
 
 /// What stands where no rank writes: one element as in the file.

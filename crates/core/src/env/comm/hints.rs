@@ -92,6 +92,11 @@ impl Hints {
         self.get(OWNERS)?.trim().parse().ok().filter(|owners| *owners > 0)
     }
 
+    /// Those that our own algorithms follow, whatever a communicator does: `cb_nodes`.
+    pub fn own(&self) -> Hints {
+        Hints(self.0.iter().filter(|(key, _)| *key == OWNERS).map(|(k, v)| (k.clone(), v.clone())).collect())
+    }
+
     /// Those of which `taken` says something else, or nothing.
     pub fn not_in(&self, taken: &Hints) -> Hints {
         let is_taken = |key: &str, value: &str| {
