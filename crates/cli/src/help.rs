@@ -16,7 +16,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Take out", &["get", "export", "plot"]),
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),
-    ("Array files", &["container"]),
+    ("Array files", &["arrays", "container"]),
     ("Words and shells", &["shell", "schema", "completions", "help"]),
 ];
 

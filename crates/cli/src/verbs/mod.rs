@@ -4,6 +4,7 @@
 
 mod annotate;
 mod archive;
+mod arrays;
 mod audit;
 mod axes;
 mod completions;
@@ -65,6 +66,7 @@ pub enum Verb {
     Steps(steps::Arguments),
     Variables(variables::Arguments),
     Tags(tags::Arguments),
+    Arrays(arrays::Arguments),
     Sql(sql::Arguments),
     Delete(delete::Arguments),
     Run(run::Arguments),
@@ -106,6 +108,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Steps(arguments) => steps::run(arguments, out),
         Verb::Variables(arguments) => variables::run(arguments, out),
         Verb::Tags(arguments) => tags::run(arguments, out),
+        Verb::Arrays(arguments) => arrays::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),

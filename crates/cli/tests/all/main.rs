@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arrays;
 mod catalog;
 mod codes_and_help;
 mod completion;

@@ -15,7 +15,7 @@ use super::level;
 use super::spec::{self, GroupOptions, LevelChoice};
 
 impl JobInner {
-    fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
+    pub fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
         let JobOptions { writers, readers, buffer, .. } = self.options;
         let method = Method::parse(&record.method)?;
         Ok(GroupSettings { method, buffer, writers, readers, hints })

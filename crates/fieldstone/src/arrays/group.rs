@@ -71,6 +71,11 @@ impl ArrayGroup {
         ArrayGroup { job, index, name: open.record.name.clone(), sets: open.record.sets.clone() }
     }
 
+    /// Its number in the job.
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

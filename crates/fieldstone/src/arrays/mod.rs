@@ -5,6 +5,7 @@
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
+//! * `inventory`: what a store has of a run's arrays; `rewrite`: a run's arrays, written anew;
 //! * `level`: which level of file organisation pays;
 //! * `source`: where what was flushed stands; `logged`: arrays that ranks write into the store's logs; `logged_array`: such
 //!   an array, read as a file.
@@ -38,6 +39,7 @@ mod flush;
 mod group;
 mod imports;
 mod inner;
+mod inventory;
 mod job;
 mod level;
 mod logged;
@@ -47,6 +49,7 @@ mod meshes;
 mod partitions;
 mod pending;
 mod report;
+mod rewrite;
 mod source;
 mod spec;
 mod steps;
@@ -61,10 +64,12 @@ pub use fieldstone_core::env::comm::hints::Hints;
 pub use group::{ArrayGroup, ReadRequest, WriteOptions};
 pub use imports::{FileRead, JobImport};
 pub use inner::JobOptions;
+pub use inventory::{ArrayFile, GroupInventory, groups_of};
 pub use job::ArrayJob;
 pub use meshes::JobMesh;
 pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
+pub use rewrite::{RewrittenGroup, rewrite};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
 
 use fieldstone_core::Result;

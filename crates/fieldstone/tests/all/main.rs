@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arrays;
+mod arrays_rewrite;
 mod axes;
 mod catalog;
 mod catalog_arrays;

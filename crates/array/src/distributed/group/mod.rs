@@ -405,6 +405,11 @@ impl Group {
         self.planner.read(&source.file, "read", read)
     }
 
+    /// Says of a set that was written at a step how many of its elements are nobody's: those of an array that is copied.
+    pub fn note_holes(&mut self, (set, step): (usize, i64), holes: u64) {
+        self.holes.insert((set, step), holes);
+    }
+
     /// Collective: makes all that was written since the last flush durable where it stays. Where it fails nothing of it
     /// is left.
     pub fn prepare(&mut self) -> Result<Vec<DurableArray>> {

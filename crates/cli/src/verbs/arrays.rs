@@ -1,0 +1,199 @@
+//! `fieldstone arrays`: distributed arrays of runs, and the files that they stand in; and writing them anew.
+
+use clap::Args;
+use fieldstone::OpenOptions;
+use fieldstone::arrays::{GroupInventory, LevelChoice, RewrittenGroup, groups_of, rewrite};
+use fieldstone::catalog::query::Query;
+use fieldstone::catalog::{ArrayLayout, ArraySet, RunName};
+use serde_json::{Value, json};
+
+use crate::arguments::Reading;
+use crate::catalog::{named, or_dash, project, run_cell};
+use crate::output::{Done, Out, count};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone arrays store
+  fieldstone arrays store astro3d-42
+  fieldstone arrays store astro3d-42 --rewrite
+  fieldstone arrays store astro3d-42 --rewrite --level 2
+
+Lists groups of distributed arrays, of all runs or of one: sets, steps, and how many files their arrays stand
+in; of one run also the files. With --rewrite the arrays of a run are written anew, into one file a group
+(level 3), set (2) or set and step (1), whatever the number of jobs that wrote them; fields keep their keys,
+and the new versions become visible at once. No job may be writing the run meanwhile. The files of before
+stay, for older versions.
+
+With --json: {\"groups\": [...]} of project, run, name, layout, level, method, order, mesh, location, attrs, sets
+(name, dtype, shape, dims, view), steps, arrays, incomplete and files (path, arrays, bytes); with --rewrite of
+name, level, arrays, bytes, before (a number of files) and files.";
+
+/// List distributed arrays of runs, or write them anew
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    /// A run
+    run: Option<String>,
+    /// The run's project
+    #[arg(long, requires = "run")]
+    project: Option<String>,
+    /// Write the arrays of the run anew
+    #[arg(long, requires = "run", conflicts_with = "at")]
+    rewrite: bool,
+    /// 1: a file per set and step; 2: per set; 3: per group; without it as the group was declared
+    #[arg(long, requires = "rewrite", value_name = "LEVEL")]
+    level: Option<u64>,
+}
+
+/// Lists, or writes anew.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    if arguments.rewrite {
+        return write_anew(arguments, out);
+    }
+    let store = arguments.store.open()?;
+    let runs: Vec<RunName> = match &arguments.run {
+        Some(name) => {
+            vec![store.run_of_project(arguments.project.as_deref().unwrap_or(""), name)?.name().clone()]
+        }
+        None => store.catalog().runs(&Query::all())?.into_iter().map(|run| run.decl.run).collect(),
+    };
+    let mut found = Vec::new();
+    for run in &runs {
+        found.extend(groups_of(&store, run)?.into_iter().map(|group| (run, group)));
+    }
+    if out.json() {
+        return out.items("groups", found.iter().map(|(run, group)| Ok(object(run, group))));
+    }
+    if found.is_empty() {
+        out.note("no run has distributed arrays");
+    }
+    let mut table = Table::new([
+        Column::text("run").least(12).rank(7),
+        Column::text("group").least(8).rank(9),
+        Column::text("in").rank(6),
+        Column::text("sets").least(12).rank(8),
+        Column::text("steps").rank(5),
+        Column::number("arrays").rank(4),
+        Column::number("files").rank(4),
+    ]);
+    for (run, group) in &found {
+        table.row(cells(run, group), out)?;
+    }
+    table.finish(out)?;
+    if arguments.run.is_some() {
+        for file in found.iter().flat_map(|(_, group)| &group.files) {
+            out.line(format_args!("{}\t{}\t{} bytes", file.path, count(file.arrays, "array"), file.bytes))?;
+        }
+    }
+    Ok(())
+}
+
+fn cells(run: &RunName, found: &GroupInventory) -> Vec<String> {
+    let group = &found.group;
+    let place = match group.layout {
+        ArrayLayout::Files => format!("files, level {}", group.level),
+        ArrayLayout::Fields => "logs".to_owned(),
+    };
+    let sets: Vec<String> = group.sets.iter().map(set_cell).collect();
+    let steps = match (found.steps.first(), found.steps.last()) {
+        (Some(first), Some(last)) if first == last => first.to_string(),
+        (Some(first), Some(last)) => format!("{first}..{last}, {}", found.steps.len()),
+        _ => "-".to_owned(),
+    };
+    vec![
+        run_cell(run),
+        group.name.clone(),
+        place,
+        sets.join(" "),
+        steps,
+        found.arrays.to_string(),
+        found.files.len().to_string(),
+    ]
+}
+
+fn set_cell(set: &ArraySet) -> String {
+    let extents: Vec<String> = set.shape.iter().map(|extent| or_dash(extent.as_ref())).collect();
+    format!("{} {} {}", set.variable.name, set.dtype.name(), extents.join("x"))
+}
+
+fn object(run: &RunName, found: &GroupInventory) -> Value {
+    let group = &found.group;
+    let sets: Vec<Value> = group
+        .sets
+        .iter()
+        .map(|set| {
+            json!({
+                "name": set.variable.name,
+                "dtype": set.dtype.to_string(),
+                "shape": set.shape,
+                "dims": set.dims,
+                "view": set.view,
+            })
+        })
+        .collect();
+    let files: Vec<Value> = found
+        .files
+        .iter()
+        .map(|file| json!({"path": file.path, "arrays": file.arrays, "bytes": file.bytes}))
+        .collect();
+    json!({
+        "project": project(run),
+        "run": run.name,
+        "name": group.name,
+        "layout": if group.layout == ArrayLayout::Files { "files" } else { "fields" },
+        "level": (group.layout == ArrayLayout::Files).then_some(group.level),
+        "method": group.method,
+        "order": group.order.name(),
+        "mesh": group.mesh,
+        "location": group.location.map(|location| location.name()),
+        "attrs": named(&group.attrs),
+        "sets": sets,
+        "steps": found.steps,
+        "arrays": found.arrays,
+        "incomplete": found.incomplete,
+        "files": files,
+    })
+}
+
+fn write_anew(arguments: &Arguments, out: &mut Out) -> Done {
+    let level = match arguments.level.map(LevelChoice::number).transpose()? {
+        Some(LevelChoice::Is(level)) => Some(level),
+        _ => None,
+    };
+    let name = RunName {
+        project: arguments.project.clone().unwrap_or_default(),
+        name: arguments.run.clone().unwrap_or_default(),
+    };
+    // NotFound where no store is; and none is made.
+    drop(arguments.store.open()?);
+    let store = fieldstone::open(&arguments.store.store, &OpenOptions::default())?;
+    let written = rewrite(&store, &name, level)?;
+    if out.json() {
+        return out.items("groups", written.iter().map(|group| Ok(written_object(group))));
+    }
+    for group in &written {
+        out.line(format_args!(
+            "{}: {} of {} in {}, {} before",
+            group.name,
+            count(group.arrays, "array"),
+            count(group.bytes, "byte"),
+            count(group.files.len() as u64, "file"),
+            count(group.files_before, "file")
+        ))?;
+    }
+    Ok(())
+}
+
+fn written_object(group: &RewrittenGroup) -> Value {
+    json!({
+        "name": group.name,
+        "level": group.level.number(),
+        "arrays": group.arrays,
+        "bytes": group.bytes,
+        "before": group.files_before,
+        "files": group.files,
+    })
+}

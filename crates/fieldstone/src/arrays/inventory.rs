@@ -1,0 +1,61 @@
+//! What a store has of a run's distributed arrays: groups, steps, and files with how much of each is in use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{ArrayGroup, RunName};
+use fieldstone_store::api::PlaceFile;
+
+use super::steps::entries;
+use crate::Store;
+
+/// A file of the store that arrays of a group stand in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayFile {
+    /// Its path, relative to the store's folder.
+    pub path: String,
+    /// How many arrays of the group stand in it, in their newest versions.
+    pub arrays: u64,
+    /// Bytes of these arrays.
+    pub bytes: u64,
+}
+
+/// A group, and what there is of it.
+#[derive(Debug, Clone)]
+pub struct GroupInventory {
+    /// As it was declared.
+    pub group: ArrayGroup,
+    /// Steps at which some of its sets are there.
+    pub steps: BTreeSet<i64>,
+    /// Arrays, in files and logs.
+    pub arrays: u64,
+    /// How many of them lack elements.
+    pub incomplete: u64,
+    /// Files that its arrays stand in, by path.
+    pub files: Vec<ArrayFile>,
+}
+
+/// The groups of a run, by name.
+pub fn groups_of(store: &Store, run: &RunName) -> Result<Vec<GroupInventory>> {
+    let groups = store.catalog().array_groups(run, None)?;
+    groups.into_iter().map(|group| inventory(store, run, group)).collect()
+}
+
+fn inventory(store: &Store, run: &RunName, group: ArrayGroup) -> Result<GroupInventory> {
+    let (mut steps, mut arrays, mut incomplete) = (BTreeSet::new(), 0, 0);
+    let mut files: BTreeMap<String, ArrayFile> = BTreeMap::new();
+    for set in &group.sets {
+        for entry in entries(store, run, &set.variable.name, None)? {
+            let (step, entry) = entry?;
+            steps.insert(step);
+            arrays += 1;
+            incomplete += u64::from(!entry.complete);
+            if let Some(PlaceFile::Grown(path)) = entry.place.map(|place| place.file) {
+                let path = path.to_string();
+                let file = files.entry(path.clone()).or_insert(ArrayFile { path, arrays: 0, bytes: 0 });
+                (file.arrays, file.bytes) = (file.arrays + 1, file.bytes + entry.nbytes);
+            }
+        }
+    }
+    Ok(GroupInventory { group, steps, arrays, incomplete, files: files.into_values().collect() })
+}

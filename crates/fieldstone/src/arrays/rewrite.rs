@@ -1,0 +1,162 @@
+//! The arrays of a run, written anew: at another level, and in one file a group or set whatever the number of jobs that
+//! wrote them.
+//!
+//! One process reads array by array and writes it into files of a new job; one commit makes them the newest versions of their
+//! fields. Who is killed before it leaves files that show nothing, and a run as it was. The files of before stay: older
+//! versions stand in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fieldstone_array::distributed::files::organisation::Level;
+use fieldstone_array::distributed::group::Group;
+use fieldstone_array::distributed::view::View;
+use fieldstone_core::env::comm::hints::Hints;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::catalog::{ArrayLayout, RunName};
+use fieldstone_store::api::{Pairs, ReadOptions};
+
+use super::group::ArrayGroup;
+use super::inner::{JobInner, JobOptions, OpenGroup, group_folder};
+use super::inventory::{GroupInventory, groups_of};
+use super::job::ArrayJob;
+use super::spec;
+use super::steps::entries;
+use crate::Store;
+
+/// What was written anew of a group.
+#[derive(Debug, Clone)]
+pub struct RewrittenGroup {
+    /// Its name.
+    pub name: String,
+    /// The level of its files now.
+    pub level: Level,
+    /// Arrays.
+    pub arrays: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many files they stood in.
+    pub files_before: u64,
+    /// Paths of the files that they stand in, relative to the store's folder.
+    pub files: Vec<String>,
+}
+
+/// Writes all arrays of a run that are in files anew, at `level`, or at the level of their group. No job may be writing the
+/// run meanwhile. Memory is that of one array.
+///
+/// Errors: `NotFound` for a run that is not there or has no such arrays; what reading and writing gives. Then nothing has
+/// changed.
+pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec<RewrittenGroup>> {
+    crate::run::Run::find(store, Some(&run.project), &run.name, None)?;
+    let found = groups_of(store, run)?;
+    let in_files: Vec<GroupInventory> = found.into_iter().filter(is_in_files).collect();
+    if in_files.is_empty() {
+        return Err(Code::VariableNotFound
+            .error(format!("run {} has no distributed arrays in files", run.name))
+            .with_hint("fieldstone arrays STORE lists what there is"));
+    }
+    let options = JobOptions { project: run.project.clone(), ..JobOptions::default() };
+    let job = ArrayJob::open(store, None, Some(&run.name), &options)?;
+    let written = in_files.iter().map(|found| job.inner.rewrite_group(found, level));
+    match written.collect::<Result<Vec<_>>>() {
+        Ok(mut written) => {
+            job.close()?;
+            for (group, found) in
+                written.iter_mut().zip(groups_of(store, run)?.into_iter().filter(is_in_files))
+            {
+                group.files = found.files.into_iter().map(|file| file.path).collect();
+            }
+            Ok(written)
+        }
+        Err(error) => {
+            // The first error is the one to be reported.
+            let _ = job.discard().and(job.close());
+            Err(error)
+        }
+    }
+}
+
+fn is_in_files(found: &GroupInventory) -> bool {
+    found.group.layout == ArrayLayout::Files && found.arrays > 0
+}
+
+impl JobInner {
+    /// A group whose files have another level than it was declared with.
+    fn open_at_level(
+        self: &Arc<Self>,
+        found: &GroupInventory,
+        level: Option<Level>,
+    ) -> Result<(ArrayGroup, Level)> {
+        let mut state = self.state();
+        let mut files = spec::files_of(&found.group)?;
+        let level = level.or(files.level).unwrap_or(Level::Three);
+        files.level = Some(level);
+        let folder = self.folder()?.0.join(group_folder(state.groups.len()));
+        let settings = self.settings(&found.group, Hints::default())?;
+        let group = Group::new(self.team.clone(), self.env().disk.clone(), &folder, files, settings)?;
+        state.groups.push(OpenGroup {
+            record: found.group.clone(),
+            group,
+            declared: true,
+            level: format!("level {}: for writing it anew", level.number()),
+            method: String::new(),
+            hints: Hints::default(),
+        });
+        let index = state.groups.len() - 1;
+        Ok((ArrayGroup::new(self.clone(), index, &state.groups[index]), level))
+    }
+
+    fn rewrite_group(
+        self: &Arc<Self>,
+        found: &GroupInventory,
+        level: Option<Level>,
+    ) -> Result<RewrittenGroup> {
+        let (group, level) = self.open_at_level(found, level)?;
+        let index = group.index();
+        // Sets of a step go together, as a job writes them.
+        let mut there: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        for (set, kept) in found.group.sets.iter().enumerate() {
+            for entry in entries(&self.store, &self.run, &kept.variable.name, None)? {
+                there.entry(entry?.0).or_default().push(set);
+            }
+        }
+        let (mut arrays, mut bytes) = (0, 0);
+        for (step, sets) in there {
+            for set in sets {
+                let kept = &found.group.sets[set];
+                let name = kept.variable.name.as_str();
+                let key = self.key(name, step)?;
+                let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                bytes += self.rewrite_array(&group, (index, set, step), name, &key)?;
+                arrays += 1;
+            }
+        }
+        let files_before = found.files.len() as u64;
+        Ok(RewrittenGroup {
+            name: found.group.name.clone(),
+            level,
+            arrays,
+            bytes,
+            files_before,
+            files: Vec::new(),
+        })
+    }
+
+    fn rewrite_array(
+        &self,
+        group: &ArrayGroup,
+        (index, set, step): (usize, usize, i64),
+        name: &str,
+        key: &Pairs<'_>,
+    ) -> Result<u64> {
+        let field = self.store.get(key, &ReadOptions::default())?;
+        let (shape, holes) = (field.shape()?.unwrap_or_default(), field.holes()?);
+        if let (Some(None), Some(extent)) = (group.sets()[set].shape.first(), shape.first()) {
+            group.view(&View::joined(*extent), Some(&[name]))?;
+        }
+        let elements = group.read_dense(name, step, None)?;
+        group.write_dense(name, step, &elements)?;
+        self.state().groups[index].group.note_holes((set, step), holes);
+        Ok(elements.len() as u64)
+    }
+}
