@@ -7,6 +7,7 @@ so that what drifts on the machine between rounds cancels out.
 from __future__ import annotations
 
 import steps
+from arrays_figures import ARRAYS
 from catalog_figures import CATALOG
 from commits_figures import COMMITS
 from container_figures import CONTAINER_DATA
@@ -291,4 +292,5 @@ FIGURES = (
     *HITS,
     *GRAPH,
     *SLOTS,
+    *ARRAYS,
 )

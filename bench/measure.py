@@ -107,6 +107,12 @@ class Counts:
     files_written: set[str] = field(default_factory=set)
 
 
+def traced(command: list[str], log: Path) -> list[str]:
+    """The command under strace, which writes the calls that are counted to `log`."""
+    calls = f"trace={','.join(_TRACED)}"
+    return ["strace", "-f", "-y", "-s", "80", "--seccomp-bpf", "-o", str(log), "-e", calls, *command]
+
+
 def child(
     peer: str, what: str, root: Path, trace: bool = False, **arguments: Any
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
@@ -117,19 +123,7 @@ def child(
     log = root.parent / f"{root.name}.strace"
     if trace:
         environment["BENCH_TRACE"] = "1"
-        strace = [
-            "strace",
-            "-f",
-            "-y",
-            "-s",
-            "80",
-            "--seccomp-bpf",
-            "-o",
-            str(log),
-            "-e",
-            f"trace={','.join(_TRACED)}",
-        ]
-        command = [*strace, *command]
+        command = traced(command, log)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"bench: {peer} {what} failed:\n{done.stderr[-3000:]}")

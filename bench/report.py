@@ -39,6 +39,12 @@ NAMES = {
     "pread-pwrite": "pread and pwrite",
     "pnetcdf-16384": "PnetCDF, hash 16,384",
     "pnetcdf-1048576": "PnetCDF, hash 1,048,576",
+    "fieldstone-c": "Fieldstone from C",
+    "numpy-alltoallv": "Alltoallv, numpy",
+    "alltoallv": "Alltoallv, C",
+    "mpiio": "MPI-IO",
+    "pnetcdf-arrays": "PnetCDF",
+    "sequential": "sequential write",
 }
 
 

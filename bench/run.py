@@ -25,6 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import arrays
 import before
 import catalog
 import container_data
@@ -54,6 +55,7 @@ PEERS = {
     graph.FJALL: graph.FJALL,
     graph.KUZU: graph.KUZU,
     **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES, slots.FOLDER)},
+    **{name.removeprefix("fieldstone-"): name for name in arrays.PEERS},
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{
