@@ -189,6 +189,21 @@ def restart_counts(fig: Figure, at: Sitting, peer: str) -> Result:
     return restart(fig, at, peer, trace=True)
 
 
+# ---- output beside a computation
+
+
+def overlap(fig: Figure, at: Sitting, peer: str) -> Result:
+    """Two ranks that compute and write, with and without waiting."""
+    folder = _fresh(fig, at, peer)
+    nbytes, steps = (1 << 20, 3) if at.quick else (64 << 20, 8)
+    result, _ = in_python("overlap", 2, folder=str(folder), bytes=nbytes, steps=steps)
+    result["of waiting"] = result["hidden"] / result["waiting"]
+    result["of compute"] = result["hidden"] / result["compute"]
+    # All processor seconds, on two cores.
+    result["floor"] = (result["compute"] + steps * result["output cpu"] / 2) / result["waiting"]
+    return _done(folder, result, {}, False)
+
+
 def _fresh(fig: Figure, at: Sitting, peer: str) -> Path:
     folder = at.fresh(fig.name, peer)
     folder.mkdir()

@@ -108,10 +108,10 @@ ARRAYS = (
         "arrays-random",
         "2 million f8 in a random map, 4 ranks",
         "Each rank holds a quarter of a random permutation. Five steps in one file, the first of which makes "
-        "the plan, then all are read by another job, which plans again. MPI-IO: an indexed view of the sorted "
-        "map. Alltoallv: elements to the owners of contiguous ranges, one pwrite a rank, fsync. Ours makes its "
-        "group, measures opens, checks for conflicts, swaps bytes and takes checksums within the first write; "
-        "its sync is the flush with the store's commit. The sync is apart for all.",
+        "the plan, then all are read by another job, which plans again. MPI-IO: an indexed view of the "
+        "sorted map. Alltoallv: elements to the owners of contiguous ranges, one pwrite a rank, fsync. Ours "
+        "makes its group, measures opens, checks for conflicts, swaps bytes and takes checksums within the "
+        "first write; its sync is the flush with the store's commit. The sync is apart for all.",
         (OURS, IN_C, MPIIO, ALLTOALLV, NUMPY),
         arrays.random_map,
         (
@@ -163,6 +163,28 @@ ARRAYS = (
             Target("write + flush + read at most 3 times a raw file per rank", "whole", 3.0, RAW),
         ),
         count=arrays.restart_counts,
+        group="arrays",
+    ),
+    Figure(
+        "arrays-overlap",
+        "Output while two ranks compute",
+        "Two ranks on two cores compute a step with numpy (never asleep), as long as writing 64 MB and the "
+        "flush take alone, eight steps. Without waiting, a step is flushed when the next one is computed. "
+        "All in one process, one after another; what processors do for the output cannot hide behind the "
+        "computation where both cores compute.",
+        (OURS,),
+        arrays.overlap,
+        (
+            Row("output", "output of a step with its flush, alone, ms", _MS, 1),
+            Row("output cpu", "CPU of it, both ranks, ms", _MS, 1),
+            Row("compute", "computing alone, s", 1, 3),
+            Row("waiting", "with output, wait=True, s", 1, 3),
+            Row("hidden", "with output, wait=False, s", 1, 3),
+            Row("of waiting", "wait=False, share of wait=True", 1, 2),
+            Row("of compute", "wait=False over computing alone", 1, 2),
+            Row("floor", "share that CPU alone allows", 1, 2),
+        ),
+        (Target("wait=False at most 0.65 of the time of wait=True", "of waiting", 0.65),),
         group="arrays",
     ),
 )

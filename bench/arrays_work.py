@@ -277,8 +277,68 @@ def restart(a: Arguments) -> dict[str, float]:
     return found
 
 
+# ---- output beside a computation
+
+
+def _compute(units: int, field: np.ndarray) -> None:
+    """Work that fits in the cache of a core: so many passes over a field."""
+    for _ in range(units):
+        field *= 0.999
+        field += 0.001
+
+
+def overlap(a: Arguments) -> dict[str, float]:
+    """As many passes as take the time of an output, then steps of them: alone, waiting, not waiting."""
+    import fieldstone
+
+    count, steps = a["bytes"] // 8 // RANKS, a["steps"]
+    values, field = np.arange(count, dtype="f8") + RANK, np.ones(16_384)
+    times: dict[str, list[float]] = {}
+    with (
+        fieldstone.open(Path(a["folder"]) / "run.store") as store,
+        store.arrays("flow", comm=COMM) as job,
+    ):
+        group = job.group("state", {"q": "f8"}, shape=count * RANKS)
+        group.view(fieldstone.block(grid=(RANKS,)))
+        outputs = 4
+        for step in range(outputs):
+            if step == 1:
+                used = Processor()
+            with timed(times, "output"):
+                group.write("q", step, values)
+                job.flush()
+        cpu = used.seconds() / (outputs - 1)
+        output = statistics.median(times["output"][1:])
+        _compute(200, field)
+        with timed(times, "unit"):
+            _compute(2_000, field)
+        units = max(1, round(output / times["unit"][0] * 2_000))
+        with timed(times, "compute"):
+            for _ in range(steps):
+                _compute(units, field)
+        step = outputs
+        with timed(times, "waiting"):
+            for _ in range(steps):
+                _compute(units, field)
+                group.write("q", step, values)
+                job.flush()
+                step += 1
+        with timed(times, "hidden"):
+            for _ in range(steps):
+                _compute(units, field)
+                job.flush()
+                group.write("q", step, values, wait=False)
+                step += 1
+            job.flush()
+        if not np.array_equal(group.read("q", step - 1), values):
+            raise SystemExit(f"rank {RANK}: another value was read than was written")
+    found = {name: times[name][0] for name in ("compute", "waiting", "hidden")}
+    return found | {"output": output, "output cpu": cpu}
+
+
 if __name__ == "__main__":
     given = json.loads(sys.argv[2])
-    done = {"random": random, "grid": grid, "dump": dump, "restart": restart}[sys.argv[1]](given)
+    works = {"random": random, "grid": grid, "dump": dump, "restart": restart, "overlap": overlap}
+    done = works[sys.argv[1]](given)
     if RANK == 0:
         print(json.dumps(done))

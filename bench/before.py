@@ -17,7 +17,7 @@ import measure
 from measure import Result, read_into_cache, wait_for_idle
 from steps import Figure, Sitting
 
-OTHER_PROGRAMS = {"create", "data", "graph", "open", "sharing", "slots"}
+OTHER_PROGRAMS = {"arrays", "create", "data", "graph", "open", "sharing", "slots"}
 """Groups whose programs are built from the tree, or choose their interpreter themselves."""
 
 

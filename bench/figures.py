@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import steps
 from arrays_figures import ARRAYS
+from arrays_paper_figures import PAPER
 from catalog_figures import CATALOG
 from commits_figures import COMMITS
 from container_figures import CONTAINER_DATA
@@ -293,4 +294,5 @@ FIGURES = (
     *GRAPH,
     *SLOTS,
     *ARRAYS,
+    *PAPER,
 )

@@ -45,6 +45,9 @@ NAMES = {
     "mpiio": "MPI-IO",
     "pnetcdf-arrays": "PnetCDF",
     "sequential": "sequential write",
+    "broadcast": "read and broadcast, C",
+    **{f"fieldstone-level-{level}": f"level {level}" for level in (1, 2, 3)},
+    "in-turn": "ranks in turn",
 }
 
 
@@ -100,6 +103,9 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
     allowed = target.limit * best
     if target.slack:
         allowed = max(allowed, best + target.slack)
+    if target.spread:
+        least = min(medians, key=lambda peer: medians[peer])
+        allowed = max(allowed, *(r[target.key] for r in kept["runs"][least]))
     return ours / best, ours <= allowed
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import arrays
+import arrays_paper
 import before
 import catalog
 import container_data
@@ -55,7 +56,7 @@ PEERS = {
     graph.FJALL: graph.FJALL,
     graph.KUZU: graph.KUZU,
     **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES, slots.FOLDER)},
-    **{name.removeprefix("fieldstone-"): name for name in arrays.PEERS},
+    **{name.removeprefix("fieldstone-"): name for name in (*arrays.PEERS, *arrays_paper.PEERS)},
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{

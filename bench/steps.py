@@ -74,6 +74,8 @@ class Target:
     least: bool = False
     slack: float = 0.0
     of: str = OURS
+    spread: bool = False
+    """What the slowest run of the best of several took is well, too."""
 
 
 @dataclass(frozen=True)
