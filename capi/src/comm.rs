@@ -306,13 +306,13 @@ impl TableComm {
         let outgoing: Vec<usize> = parts.iter().map(Vec::len).collect();
         let mut received = vec![Vec::new(); self.size];
         for begin in (0..most).step_by(self.chunk()) {
-            let (sent, send_places, _) = chunk_of(&outgoing, begin, self.chunk());
+            let (sent, send_places, outgoing_total) = chunk_of(&outgoing, begin, self.chunk());
             let (counts, places, total) = chunk_of(incoming, begin, self.chunk());
-            let part = |part: &Vec<u8>| {
+            let mut send = Vec::with_capacity(outgoing_total);
+            for part in parts {
                 let rest = part.get(begin..).unwrap_or(&[]);
-                rest[..rest.len().min(self.chunk())].to_vec()
-            };
-            let send: Vec<u8> = parts.iter().flat_map(part).collect();
+                send.extend_from_slice(&rest[..rest.len().min(self.chunk())]);
+            }
             let mut buffer = vec![0u8; total];
             ask!(
                 self.table,

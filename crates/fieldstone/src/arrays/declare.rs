@@ -82,8 +82,13 @@ impl JobInner {
                 self.team.agree("group", reachable)?;
                 let mut chosen = None;
                 if in_files && options.level == LevelChoice::Auto && found.is_none() {
-                    let open = level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?;
-                    let draft = self.settle(name, options, None, None)?;
+                    let draft = self.settle(name, options, None, None);
+                    let draft = self.team.agree("group", draft)?;
+                    // One set has one file in any case: nothing is to be measured.
+                    let open = match draft.sets.len() {
+                        0 | 1 => 0.0,
+                        _ => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
+                    };
                     let choice = level::choose(&draft, open);
                     (chosen, why) = (Some(choice.level.number() as u8), choice.why);
                 }

@@ -54,18 +54,18 @@ pub fn cost_of_an_open(team: &Team, env: &Env, folder: &Path) -> Result<f64> {
     Ok(slowest.first().copied().unwrap_or(0) as f64 / 1e9)
 }
 
-/// The level for a group whose open costs so many seconds; the same on all ranks.
+/// The level for a group whose open costs so many seconds, which nobody has to know for one set; the same on all ranks.
 pub fn choose(group: &ArrayGroup, open: f64) -> ChosenLevel {
     let sets = group.sets.len();
     let bytes: f64 =
         group.sets.iter().filter_map(|set| Some(set.elements()? as f64 * set.dtype.size() as f64)).sum();
     let writing = bytes / RATE;
     let opens = open * sets.saturating_sub(1) as f64;
-    let said =
-        format!("an open costs {:.3} ms; {sets} sets of {:.3} MB a step in all", open * 1e3, bytes / 1e6);
+    let megabytes = bytes / 1e6;
+    let said = format!("an open costs {:.3} ms; {sets} sets of {megabytes:.3} MB a step in all", open * 1e3);
     let level = if sets < 2 || opens <= SHARE * writing { Level::Two } else { Level::Three };
     let why = match level {
-        Level::Two if sets < 2 => format!("level 2: there is one set ({said})"),
+        Level::Two if sets < 2 => format!("level 2: there is one set, of {megabytes:.3} MB a step"),
         Level::Two => {
             format!("level 2: a file for each set costs less than {:.0} % of a step ({said})", SHARE * 100.0)
         }

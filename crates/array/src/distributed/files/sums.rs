@@ -15,7 +15,7 @@ use super::image::Extent;
 /// Elements of a block.
 pub const BLOCK: u64 = 1 << 16;
 /// Pieces of a block that a rank keeps at most, on average; with more all is read back.
-const PIECES: u64 = 64;
+pub(in crate::distributed) const PIECES: u64 = 64;
 const STEP: &str = "sums";
 
 /// Bytes of a slab, within one block, and their checksum.

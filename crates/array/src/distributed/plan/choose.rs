@@ -1,9 +1,12 @@
 //! Which method is taken, and why: from the lengths of runs, for all ranks alike.
 //!
 //! The costs are measured ones of this kind of machine, and only their ratio counts: a call that writes or reads a
-//! run costs about as much as moving 2 KiB to another rank and placing them there.
+//! run costs about as much as moving 2 KiB to another rank and placing them there. What was flushed is read in whole
+//! blocks, which are checked: ranks that have parts of the same blocks read them all.
 
 use super::{Coverage, Method, MovePlan, Read, Write};
+use crate::distributed::files::sums::{BLOCK, PIECES};
+use crate::distributed::view::Footprint;
 
 /// Nanoseconds of a call of the system for one run.
 const CALL: f64 = 1500.0;
@@ -13,22 +16,55 @@ const BYTE: f64 = 0.8;
 const ROUTE: f64 = 4.0;
 /// Nanoseconds of a message.
 const MESSAGE: f64 = 5000.0;
+/// Nanoseconds to read a byte of a block and to check it.
+const CHECK: f64 = 0.3;
+/// Elements of a short run.
+const SHORT: u64 = 64;
 
-/// Whether the exchange is cheaper, and the costs of both in words.
-fn costs(plan: &MovePlan, ranks: usize, size: u64, buffer: usize) -> (bool, String) {
+/// Whether the exchange is cheaper, and the costs of both in words; `beside` are nanoseconds of direct calls for blocks.
+fn costs(plan: &MovePlan, ranks: usize, (size, buffer): (u64, usize), beside: Beside) -> (bool, String) {
     let (bytes, runs) = (plan.most.elements as f64 * size as f64, plan.most.runs as f64);
     let total = plan.footprint.total() as f64 * size as f64;
     let rounds = (total / plan.owners as f64 / (buffer as f64 / 3.0)).ceil().max(1.0);
-    let direct = runs * CALL;
+    let (calls, blocks) = (runs * CALL, plan.most.blocks as f64 * (BLOCK * size) as f64);
+    let (direct, what) = match beside {
+        // More pieces than checksums are kept of: all is read back, by all ranks.
+        Beside::Writing if plan.most.runs > PIECES * (plan.footprint.total() / BLOCK + 16) => {
+            (calls + total / ranks as f64 * CHECK, "calls and in reading back")
+        }
+        Beside::Reading if blocks * CHECK > calls => (blocks * CHECK, "blocks that are checked"),
+        _ => (calls, "calls"),
+    };
     let share = if ranks == 1 { 0.5 } else { 1.0 };
     let exchange = share * (bytes * BYTE + runs * ROUTE) + rounds * (CALL + (ranks - 1) as f64 * MESSAGE);
     let length = if runs > 0.0 { bytes / runs } else { 0.0 };
     let text = format!(
-        "{runs} runs of {length:.0} bytes on the rank that has most cost about {:.2} ms in calls, an exchange {:.2} ms",
+        "{runs} runs of {length:.0} bytes on the rank that has most cost about {:.2} ms in {what}, an exchange {:.2} ms",
         direct / 1e6,
         exchange / 1e6
     );
     (exchange < direct, text)
+}
+
+/// How many blocks of the array some runs touch. Short runs are exchanged in any case: theirs are not counted.
+pub(super) fn blocks(footprint: &Footprint, runs: u64) -> u64 {
+    if footprint.elements() / SHORT < runs {
+        return 0;
+    }
+    let mut touched = vec![0u64; footprint.total().div_ceil(BLOCK).div_ceil(64) as usize];
+    for run in footprint.runs() {
+        for block in run.at / BLOCK..=(run.at + run.elements - 1) / BLOCK {
+            touched[(block / 64) as usize] |= 1 << (block % 64);
+        }
+    }
+    touched.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// What blocks cost beside the calls.
+#[derive(Debug, Clone, Copy)]
+enum Beside {
+    Writing,
+    Reading,
 }
 
 pub(super) fn for_writing(
@@ -48,7 +84,8 @@ pub(super) fn for_writing(
     if asked != Method::Auto {
         return (asked, "it was asked for".to_owned());
     }
-    let (exchanges, why) = costs(plan, ranks, write.array.size, write.settings.buffer);
+    let sizes = (write.array.size, write.settings.buffer);
+    let (exchanges, why) = costs(plan, ranks, sizes, Beside::Writing);
     (if exchanges { Method::Exchange } else { Method::Direct }, why)
 }
 
@@ -56,6 +93,6 @@ pub(super) fn for_reading(plan: &MovePlan, ranks: usize, read: &Read<'_, '_>) ->
     if read.settings.method != Method::Auto {
         return (read.settings.method, "it was asked for".to_owned());
     }
-    let (exchanges, why) = costs(plan, ranks, read.array.size, read.settings.buffer);
+    let (exchanges, why) = costs(plan, ranks, (read.array.size, read.settings.buffer), Beside::Reading);
     (if exchanges { Method::Exchange } else { Method::Direct }, why)
 }

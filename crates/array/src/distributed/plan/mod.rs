@@ -207,6 +207,8 @@ struct MovePlan {
 struct Amounts {
     elements: u64,
     runs: u64,
+    /// Blocks that are checked as a whole, of those that long runs touch.
+    blocks: u64,
 }
 
 /// What all ranks write together.
@@ -450,10 +452,11 @@ impl MovePlan {
         (footprint, deal): (&Footprint, u64),
         owners: usize,
     ) -> Result<MovePlan> {
-        let own = vec![footprint.elements(), footprint.run_count()];
+        let runs = footprint.run_count();
+        let own = vec![footprint.elements(), runs, choose::blocks(footprint, runs)];
         let sum = team.sums(step, Ok(own.clone()))?.total;
         let most = team.max(step, Ok(own))?;
-        let amounts = |values: &[u64]| Amounts { elements: values[0], runs: values[1] };
+        let amounts = |values: &[u64]| Amounts { elements: values[0], runs: values[1], blocks: values[2] };
         Ok(MovePlan {
             footprint: footprint.clone(),
             deal,

@@ -38,8 +38,12 @@ impl Numbers {
 
     fn bytes(&self, range: std::ops::Range<usize>) -> Vec<u8> {
         match self {
-            Numbers::Narrow(list) => list[range].iter().flat_map(|number| number.to_le_bytes()).collect(),
-            Numbers::Wide(list) => list[range].iter().flat_map(|number| number.to_le_bytes()).collect(),
+            Numbers::Narrow(list) => {
+                list[range].iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>().into_flattened()
+            }
+            Numbers::Wide(list) => {
+                list[range].iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>().into_flattened()
+            }
         }
     }
 
@@ -192,20 +196,21 @@ impl Routes {
     /// units are taken with them.
     pub fn stretches(&self, at: u64, end: u64, gap: u64) -> Vec<(u64, u64)> {
         let mut stretches: Vec<(u64, u64)> = Vec::new();
-        let is_present = |unit: u64| self.present[(unit / 64) as usize] >> (unit % 64) & 1 == 1;
         let mut unit = at;
         while unit < end {
-            if unit.is_multiple_of(64) && self.present[(unit / 64) as usize] == 0 {
-                unit += 64;
-                continue;
-            }
-            if is_present(unit) {
+            let word = self.present[(unit / 64) as usize];
+            // 64 units at a time where none or all of them are there.
+            let (is_present, behind) = match unit.is_multiple_of(64) && (word == 0 || word == u64::MAX) {
+                true => (word != 0, (unit + 64).min(end)),
+                false => (word >> (unit % 64) & 1 == 1, unit + 1),
+            };
+            if is_present {
                 match stretches.last_mut() {
-                    Some(last) if unit - last.1 <= gap => last.1 = unit + 1,
-                    _ => stretches.push((unit, unit + 1)),
+                    Some(last) if unit - last.1 <= gap => last.1 = behind,
+                    _ => stretches.push((unit, behind)),
                 }
             }
-            unit += 1;
+            unit = behind;
         }
         stretches
     }
