@@ -55,7 +55,7 @@ if comm.rank == 0:
 comm.barrier()
 with store.arrays("r", comm=comm) as job:
     part = job.partition((mine(edges[0]), mine(edges[1])), vector)
-    assert part.source == "computed"
+    assert part.source == "computed" and job.report().exchanged > 0
     check(part, vector)
     check(job.partition((mine(edges[0]) + 1, mine(edges[1]) + 1), mine(vector), nodes=NODES, base=1), vector)
     check(job.partition((mine(edges[0]), mine(edges[1])), vector, method="ring", history=False), vector)
@@ -66,9 +66,11 @@ with store.arrays("r", comm=comm) as job:
     group.view(part.node_view)
     group.write("u", 0, np.where(np.arange(len(part.nodes)) < part.owned, part.nodes * 1.5, np.nan))
     job.flush()
-    # Found again, before edges are read.
+    # Found again, before edges are read or anything is sent.
+    sent = job.report().exchanged
     again = job.partition((imp["a"], imp["b"]), "block", nodes=NODES)
     assert again.source == "parts", again.source
+    assert job.report().exchanged == sent
     check(again, blocks)
     other = job.partition((imp["a"], imp["b"]), vector)
     assert other.source == "edges", other.source

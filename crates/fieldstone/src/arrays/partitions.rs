@@ -134,6 +134,20 @@ impl ArrayJob {
         given: Result<(MeshEdges<'_>, MeshVector<'_>)>,
         options: &PartitionOptions,
     ) -> Result<JobPartition> {
+        let before = self.inner.team.exchanged();
+        let part = self.make_part(given, options)?;
+        let mut state = self.inner.state();
+        state.report.exchanged += self.inner.team.exchanged() - before;
+        state.report.read += part.bytes_read();
+        drop(state);
+        Ok(part)
+    }
+
+    fn make_part(
+        &self,
+        given: Result<(MeshEdges<'_>, MeshVector<'_>)>,
+        options: &PartitionOptions,
+    ) -> Result<JobPartition> {
         let job = self.inner.clone();
         let (edges, vector) = job.team.agree("partition", given)?;
         let PartitionOptions { base, history, method, .. } = *options;

@@ -61,6 +61,8 @@ struct Counting {
     messages: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// Of what was sent, the parts of `alltoallv`.
+    exchanged: AtomicU64,
 }
 
 /// The teams of one communicator, on this rank.
@@ -169,6 +171,11 @@ impl Team {
             sent: get(&c.sent),
             received: get(&c.received),
         }
+    }
+
+    /// Bytes that this rank sent to others by [`alltoallv`](Team::alltoallv): data, and nothing that is only agreed upon.
+    pub fn exchanged(&self) -> u64 {
+        self.counting.exchanged.load(Ordering::Relaxed)
     }
 
     /// Gives `local` back where all ranks succeeded; else the error of the lowest rank that failed.
@@ -380,6 +387,7 @@ impl Team {
         if let Some(part) = parts.get_mut(rank) {
             *part = own;
         }
+        self.counting.exchanged.fetch_add(sent as u64, Ordering::Relaxed);
         self.count_pairs(sent as u64, &parts);
         Ok(parts)
     }
