@@ -98,6 +98,19 @@ def test_a_mesh_is_kept_once_and_groups_stand_on_it(tmp_path: Path) -> None:
         assert (mesh.read("x") == x.ravel()).all()
 
 
+def test_a_job_with_a_map_goes_on_from_one_without_a_view(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        with store.arrays("r") as job:
+            job.group("g", {"t": "f8"}, shape=6).write("t", 0, np.arange(6.0))
+        for step, order in ((1, [5, 0, 1, 2, 4, 3]), (2, [0, 1, 2, 3, 4, 5])):
+            with store.arrays("r") as job:
+                group = job.group("g")
+                group.view(fst.irregular(order))
+                assert group.read("t", step - 1).tolist() == [n + step - 1 for n in order]
+                group.write("t", step, np.array(order) + float(step))
+        assert store.get("run=r,variable=t,step=2").tolist() == [2, 3, 4, 5, 6, 7]
+
+
 def test_ranks_make_a_mesh_of_their_shares(tmp_path: Path) -> None:
     script = """
     import sys

@@ -260,7 +260,7 @@ impl ArrayGroup {
         for set in &again.sets {
             match self.sets.iter().find(|known| known.variable == set.variable) {
                 None => fresh.push(set.clone()),
-                Some(known) if known.content() == set.content() => {}
+                Some(known) if known.content() == set.seen_as(known).content() => {}
                 Some(_) => return Err(format!("set '{}'", set.variable.name)),
             }
         }
@@ -284,6 +284,15 @@ impl ArrayGroup {
 }
 
 impl ArraySet {
+    /// The set with the view that is known, which is none where it was written whole: a view is what a job held, and no
+    /// property.
+    fn seen_as(&self, known: &ArraySet) -> ArraySet {
+        match known.view.is_empty() {
+            true => ArraySet { pattern: known.pattern, view: String::new(), ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
     /// What it says, as bytes, whatever the order of its attributes.
     fn content(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
