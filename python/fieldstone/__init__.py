@@ -96,6 +96,7 @@ from .reports import (
     TransferReport,
     VerifyReport,
     WriterStatus,
+    XdmfReport,
 )
 
 __all__ = [
@@ -177,6 +178,7 @@ __all__ = [
     "View",
     "Where",
     "WriterStatus",
+    "XdmfReport",
     "__version__",
     "above",
     "at_least",

@@ -25,6 +25,7 @@ def ingest(
     *,
     request: Any = None,
     copy: bool = True,
+    mesh: str | None = None,
     tree: bool = False,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
@@ -53,6 +54,11 @@ def ingest(
     several files of one call; what they come to is counted at the last. History that is taken twice is there
     once.
 
+    With `mesh` the unstructured mesh of a file is taken under that name, and nothing else of it: UGRID, MPAS,
+    ICON, ESMF, SCRIP, Exodus, FESOM (also its folder), GEOS, SU2, gmsh, AFLR3 and what else meshio reads. It
+    is kept once, by its content, and found by ``store.mesh(name)``; what is no mesh is skipped with the
+    reason.
+
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
     no reader can be started.
@@ -67,6 +73,8 @@ def ingest(
     if len(files) == 1 and (config := os.fspath(listed[0])).startswith("fdb:"):
         if not copy:
             raise Invalid("the fields of an FDB cannot stay where they are", hint="leave out copy=False")
+        if mesh is not None:
+            raise Invalid("an FDB has no mesh", hint="name a file, and leave out mesh= for fields")
         config = config.removeprefix("fdb:")
         if isinstance(store, Store):
             return _ingest_fdb(store, config, request, key, python, shown)
@@ -77,9 +85,9 @@ def ingest(
             "files are taken whole, without a request", hint="a request selects fields of fdb:CONFIG"
         )
     if isinstance(store, Store):
-        return _ingest(store, files, key, python, shown, copy, tree)
+        return _ingest(store, files, key, python, shown, copy, tree, mesh)
     with _open(store, lambda: _suggest_schema(files)) as opened:
-        return _ingest(opened, files, key, python, shown, copy, tree)
+        return _ingest(opened, files, key, python, shown, copy, tree, mesh)
 
 
 def _open(url: _Path, fitting: Callable[[], str]) -> Store:

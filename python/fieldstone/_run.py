@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ._graph import Graph
 from ._hits import Hits
-from ._native import Test, _items
+from ._native import Test, _items, _write_xdmf
 from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
 from ._terms import TermsOfRun
 from ._values import Uniform
 from .errors import Invalid, NotFound
+from .reports import XdmfReport
 
 if TYPE_CHECKING:
     from ._lineage import Lineage
@@ -172,6 +175,18 @@ class Run:
         self.store._catalog().write(
             self._pair, variable, step, np.asanyarray(array), start, chunks, compression, self._txn
         )
+
+    def to_xdmf(self, path: str | PathLike[str], mesh: str | None = None) -> XdmfReport:
+        """Writes a text by which ParaView shows all flushed steps of this run's fields on a mesh.
+
+        No value is copied: the text (XDMF) names places in the store's files, seen from where it stands. Only
+        where elements of a mesh are of several kinds their nodes are written beside it. `mesh` is needed
+        where the run has groups on several. NotFound where it has none; variables that XDMF cannot show are
+        in the report's ``left_out``, with the reason.
+        """
+        found = _write_xdmf(self.store, self.project or "", self.name, mesh, os.fspath(path), self._txn)
+        files, variables, steps, left_out = (tuple(items) for items in found)
+        return XdmfReport(files, variables, steps, left_out)
 
     def lineage(self, **options: Any) -> Lineage:
         """Where it came from, or what came from it: a `Lineage` of the run and of the commits that its fields

@@ -131,13 +131,26 @@ class Status:
 @dataclass(frozen=True)
 class Taken:
     """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how
-    many it had already, equal in every byte, and how many vertices and relations of the graph are new."""
+    many it had already, equal in every byte (meshes, too), and how many vertices and relations of the graph,
+    and meshes, are new."""
 
     path: Path
     fields: int
     bytes: int
     unchanged: int
     relations: int = 0
+    meshes: int = 0
+
+
+@dataclass(frozen=True)
+class XdmfReport:
+    """What ``run.to_xdmf`` wrote: its files (the text first), variables and steps; and variables at steps
+    that it does not show, with the reason."""
+
+    files: tuple[Path, ...]
+    variables: tuple[str, ...]
+    steps: tuple[int, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ pub fn ingest<'py>(
     progress: Option<Py<PyAny>>,
     copy: bool,
     tree: bool,
+    mesh: Option<String>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let paths = paths.0;
     let key = key.map(KeyText::new).transpose()?;
@@ -51,7 +52,8 @@ pub fn ingest<'py>(
             })
         };
         let helper = HelperOptions { python, ..HelperOptions::default() };
-        let options = IngestOptions { key, external: !copy, tree, ahead: 0, helper, progress: Some(&tell) };
+        let progress: Option<&fieldstone::OnProgress<'_>> = Some(&tell);
+        let options = IngestOptions { key, external: !copy, mesh, tree, ahead: 0, helper, progress };
         let outcome = fieldstone::ingest(&handle, &paths, &options);
         outcome.map_err(|error| (error, raised.take()))
     });

@@ -54,7 +54,7 @@ mod native {
     #[pymodule_export]
     use super::arrays::{
         PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, PyPartition, array_table, histories, meshes,
-        open_arrays,
+        open_arrays, write_xdmf,
     };
     #[pymodule_export]
     use super::catalog::{

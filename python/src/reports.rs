@@ -114,6 +114,7 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
             bytes: taken.bytes,
             unchanged: taken.unchanged,
             relations: taken.relations,
+            meshes: taken.meshes,
         })
     });
     let taken = PyTuple::new(py, taken.collect::<PyResult<Vec<_>>>()?)?;

@@ -2,6 +2,17 @@
 
 use fieldstone::{Code, DType, DTypeKind, Result};
 
+/// Positions along an axis, or of every point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it is, with its unit.
+    pub label: String,
+    /// Extents: one dimension, or those of the picture.
+    pub shape: Vec<usize>,
+    /// The positions.
+    pub values: Vec<f64>,
+}
+
 /// Every element; NaN for what is missing. Invalid for elements that are no real numbers.
 pub fn as_floats(dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
     use DTypeKind::{Bool, DateTime, Float, Int, TimeDelta, UInt};

@@ -13,7 +13,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Find", &["list", "axes", "show", "where"]),
     ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
     ("Where it came from", &["run", "trace", "audit", "graph"]),
-    ("Take out", &["get", "export", "plot"]),
+    ("Take out", &["get", "export", "plot", "mesh"]),
     ("Hand over", &["copy", "move"]),
     ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "doctor"]),
     ("Array files", &["arrays", "container"]),

@@ -23,6 +23,7 @@ pub mod graph;
 pub mod help;
 pub mod json;
 pub mod log;
+pub mod mesh_picture;
 pub mod npy;
 pub mod output;
 pub mod picture;

@@ -1,27 +1,19 @@
 //! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
 //! where the store has them.
 //!
-//! Three kinds of fields have a picture: arrays; arrays of an ingested netCDF file, whose header (the
+//! Four kinds of fields have a picture: arrays; arrays on an unstructured mesh; arrays of an ingested netCDF file, whose header (the
 //! field `@header` of the same run, `spec/netcdf-header.md`) knows packing, fill and coordinates; and
 //! GRIB messages, which the helper process decodes.
 
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Code, DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, element_count};
+use fieldstone::{
+    Code, DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, Store, element_count,
+};
 use serde_json::{Value, json};
 
-use crate::elements::as_floats;
+use crate::elements::{Axis, as_floats};
+use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
-
-/// Positions along an axis, or of every point.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
-    /// What it is, with its unit.
-    pub label: String,
-    /// Extents: one dimension, or those of the picture.
-    pub shape: Vec<usize>,
-    /// The positions.
-    pub values: Vec<f64>,
-}
 
 /// Numbers to draw.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,13 +28,15 @@ pub struct Picture {
     pub x: Option<Axis>,
     /// Positions down.
     pub y: Option<Axis>,
+    /// The mesh that the numbers stand on; then `x` and `y` are the middles of its parts.
+    pub mesh: Option<MeshShapes>,
     /// Which part of a larger array was taken without being asked for.
     pub taken: Option<String>,
 }
 
 impl Picture {
     /// The picture of a field, or of the part of it that `region` leaves.
-    pub fn of(store: &dyn FieldStore, field: &Field, region: Option<&Region>) -> Result<Picture> {
+    pub fn of(store: &Store, field: &Field, region: Option<&Region>) -> Result<Picture> {
         let key = field.key()?;
         let picture = match (field.dtype()?, field.shape()?) {
             (Some(dtype), Some(shape)) => of_array(store, field, &key, dtype, &shape, region),
@@ -59,8 +53,14 @@ impl Picture {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let mut parts = vec![bytes(&self.values)];
         let mut coords = Vec::new();
+        let mut mesh = None;
+        if let Some(shapes) = &self.mesh {
+            let (facts, listed, arrays) = shapes.request();
+            (mesh, coords) = (Some(facts), listed);
+            parts.extend(arrays);
+        }
         for (name, axis) in [("x", &self.x), ("y", &self.y)] {
-            if let Some(axis) = axis {
+            if let (Some(axis), None) = (axis, &self.mesh) {
                 coords.push(json!({"name": name, "dtype": "<f8", "shape": axis.shape, "label": axis.label}));
                 parts.push(bytes(&axis.values));
             }
@@ -73,14 +73,15 @@ impl Picture {
             ("size", json!(size)),
             ("coords", coords.into()),
         ];
-        let what = what.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let what = what.into_iter().chain(mesh.map(|mesh| ("mesh", mesh)));
+        let what = what.map(|(name, value)| (name.to_owned(), value)).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         Helper::start(&HelperOptions::default())?.plot(&what, &parts)
     }
 }
 
 fn of_array(
-    store: &dyn FieldStore,
+    store: &Store,
     field: &Field,
     key: &FieldKey,
     dtype: DType,
@@ -88,8 +89,15 @@ fn of_array(
     region: Option<&Region>,
 ) -> Result<Picture> {
     let mut taken = None;
+    let on = OnMesh::of(store, key, shape)?;
     let region = match region {
         Some(region) => region.clone(),
+        // Of a field on a mesh one value at each place, at the first index of the other dimensions.
+        None if on.is_some() => {
+            let text = on.as_ref().map(|on| on.region(shape.len())).unwrap_or_default();
+            taken = (shape.len() > 1).then(|| text.clone());
+            Region::parse(&text)?
+        }
         // Of more than two dimensions the last two are drawn, at the first index of the others.
         None => {
             let text: Vec<&str> =
@@ -115,9 +123,20 @@ fn of_array(
     }
     let raw = field.read_box(Some(&inside))?;
     let mut values = as_floats(dtype, &raw)?;
-    let mut picture =
-        Picture { values: Vec::new(), shape: extents, label: String::new(), x: None, y: None, taken };
-    if let Some(variable) = Variable::of(store, key) {
+    let mut picture = Picture {
+        values: Vec::new(),
+        shape: extents,
+        label: String::new(),
+        x: None,
+        y: None,
+        mesh: None,
+        taken,
+    };
+    if let Some(on) = on.filter(|on| kept.len() == 1 && inside.count()[on.dimension] == shape[on.dimension]) {
+        let shapes = on.shapes()?;
+        let (x, y) = shapes.points();
+        (picture.x, picture.y, picture.mesh) = (Some(x), Some(y), Some(shapes));
+    } else if let Some(variable) = Variable::of(&**store, key) {
         variable.unpack(&mut values);
         picture.label = variable.label();
         // Dimensions that the array has: a split variable lost its first.
@@ -125,8 +144,9 @@ fn of_array(
         let dims = &all[all.len().saturating_sub(shape.len())..];
         let text = inside.start().iter().zip(inside.count()).zip(dims);
         let drawn: Vec<_> = text.filter(|((_, count), _)| **count > 1 || kept.len() == shape.len()).collect();
-        let axis =
-            |&((start, count), dim): &((&u64, &u64), &String)| variable.axis(store, key, dim, *start, *count);
+        let axis = |&((start, count), dim): &((&u64, &u64), &String)| {
+            variable.axis(&**store, key, dim, *start, *count)
+        };
         if drawn.len() == picture.shape.len() {
             picture.x = drawn.last().and_then(axis);
             picture.y = (drawn.len() == 2).then(|| drawn.first().and_then(axis)).flatten();
@@ -297,5 +317,5 @@ fn of_grib(message: &[u8]) -> Result<Picture> {
         Some(unit) => format!("{name} ({unit})"),
         None => name.to_owned(),
     };
-    Ok(Picture { values, shape, label, x, y, taken: None })
+    Ok(Picture { values, shape, label, x, y, mesh: None, taken: None })
 }

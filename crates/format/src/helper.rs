@@ -25,7 +25,7 @@
 
 use std::io::{Read, Write};
 
-use fieldstone_core::dtype::DType;
+use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
@@ -83,6 +83,11 @@ pub enum Request<'a> {
     },
     /// The records of a Darshan log.
     Darshan {
+        /// Its path, as the system has it.
+        path: &'a [u8],
+    },
+    /// The unstructured mesh of a file.
+    Mesh {
         /// Its path, as the system has it.
         path: &'a [u8],
     },
@@ -147,6 +152,8 @@ pub enum Reply {
     },
     /// A part of a Darshan log.
     Darshan(DarshanPart),
+    /// A mesh; the payload has its arrays, one behind the other.
+    Mesh(MeshFrame),
     /// The request is finished.
     Done,
     /// The request failed.
@@ -259,6 +266,28 @@ pub struct Decoded {
     pub coords: Vec<Coordinate>,
 }
 
+/// An array of a mesh: coordinates are `<f8`, rows of nodes `<i8`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeshFrameArray {
+    /// `x`, `y`, `z`, `edges`, `faces` or `volumes`.
+    pub name: String,
+    /// Extents: nodes, or rows and entries of a row.
+    pub shape: Vec<u64>,
+    /// What a coordinate is: `standard_name`, `units` and so on.
+    pub attrs: Map<String, Value>,
+}
+
+/// The unstructured mesh of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeshFrame {
+    /// The format of the file.
+    pub format: String,
+    /// What else the file says of the mesh.
+    pub attrs: Map<String, Value>,
+    /// Its arrays, in the order of the payload.
+    pub arrays: Vec<MeshFrameArray>,
+}
+
 /// Writes a request; the parts of the payload follow one another.
 pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
     let mut named = &[][..];
@@ -284,13 +313,16 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
             json!({"op": "fdb", "config": config, "request": request})
         }
         Request::Fdb { config, request: None } => json!({"op": "fdb", "config": config, "schema": true}),
-        Request::Darshan { path } => match std::str::from_utf8(path) {
-            Ok(path) => json!({"op": "darshan", "path": path}),
-            Err(_) => {
-                named = path;
-                json!({"op": "darshan"})
+        Request::Darshan { path } | Request::Mesh { path } => {
+            let op = if matches!(request, Request::Mesh { .. }) { "mesh" } else { "darshan" };
+            match std::str::from_utf8(path) {
+                Ok(path) => json!({"op": op, "path": path}),
+                Err(_) => {
+                    named = path;
+                    json!({"op": op})
+                }
             }
-        },
+        }
         Request::Rows { path } => json!({"op": "rows", "path": path}),
         Request::Plot(what) | Request::Export(what) => {
             let mut header = (*what).clone();
@@ -404,6 +436,7 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
             done: frame.number("done")?,
             of: frame.number("of")?,
         },
+        "mesh" => Reply::Mesh(frame.mesh(payload)?),
         "done" => Reply::Done,
         "error" => {
             let name = frame.text("error_kind")?;
@@ -529,6 +562,35 @@ impl<'a> Frame<'a> {
             return Err(broken(format!("a box {start:?} {count:?} outside of {shape:?}")));
         }
         Ok(Content::Piece { dtype, shape, start, count })
+    }
+
+    fn map(&self, name: &str) -> Map<String, Value> {
+        self.0.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
+    fn mesh(&self, payload: u64) -> Result<MeshFrame> {
+        let listed = self.0.get("arrays").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let arrays: Vec<MeshFrameArray> = listed
+            .iter()
+            .map(|facts| {
+                let facts = Frame(facts);
+                let (name, shape) = (facts.text("name")?.to_owned(), facts.extents("shape")?);
+                let (dtype, rank) = match name.as_str() {
+                    "x" | "y" | "z" => (DType::F8, 1),
+                    _ => (DType::I8, 2),
+                };
+                if shape.len() != rank || facts.dtype()? != dtype.with_order(ByteOrder::Little) {
+                    return Err(broken(format!("an array '{name}' of a mesh that is none")));
+                }
+                Ok(MeshFrameArray { name, shape, attrs: facts.map("attrs") })
+            })
+            .collect::<Result<_>>()?;
+        let bytes = |array: &MeshFrameArray| nbytes(DType::F8, &array.shape);
+        let length = arrays.iter().map(bytes).try_fold(0u64, |sum, n| sum.checked_add(n?));
+        if length != Some(payload) {
+            return Err(broken(format!("{payload} bytes for the arrays of a mesh")));
+        }
+        Ok(MeshFrame { format: self.text("format")?.to_owned(), attrs: self.map("attrs"), arrays })
     }
 
     fn decoded(&self, payload: u64) -> Result<Decoded> {

@@ -41,6 +41,8 @@ from fieldstone._helper.frames import RequestError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fieldstone._helper.frames import Channel
+
 CDF_MAGIC = b"CDF"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # HDF5 files that no netCDF reader understands.
@@ -87,6 +89,36 @@ class MeshArrays:
     volumes: np.ndarray | None = None
     node_attrs: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def mesh_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
+    """Answers `mesh` with one `mesh` frame."""
+    path = header.get("path")
+    if path is None:
+        path = os.fsdecode(payload)
+    mesh = read_mesh(path)
+    arrays = [(axis, values, "<f8", mesh.node_attrs.get(axis, {})) for axis, values in mesh.nodes.items()]
+    for kind in ("edges", "faces", "volumes"):
+        if (rows := getattr(mesh, kind)) is not None:
+            arrays.append((kind, rows, "<i8", {}))
+    described = [
+        {"name": name, "dtype": dtype, "shape": list(values.shape), "attrs": _plain(attrs)}
+        for name, values, dtype, attrs in arrays
+    ]
+    content = b"".join(np.ascontiguousarray(values, dtype).tobytes() for _, values, dtype, _ in arrays)
+    attrs = _plain(mesh.attrs | {"source_format": mesh.format})
+    channel.send({"kind": "mesh", "format": mesh.format, "attrs": attrs, "arrays": described}, content)
+    channel.done()
+
+
+def _plain(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Texts and finite numbers, as JSON has them."""
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in attrs.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, str | int) or (isinstance(value, float) and np.isfinite(value))
+    }
 
 
 def read_mesh(path: str | os.PathLike[str]) -> MeshArrays:

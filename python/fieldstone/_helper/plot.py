@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fieldstone._helper.frames import Channel, RequestError
+from fieldstone._helper.plot_mesh import draw_on_mesh
 
 MAX_SIDE = 4000
 MAX_PIXELS = 8000
@@ -57,14 +58,16 @@ def arrays(header: dict[str, Any], payload: bytes) -> tuple[np.ndarray, dict[str
 
 
 def draw(data: np.ndarray, coords: dict[str, Any], header: dict[str, Any]) -> bytes:
-    """A line for 1-d data, an image for 2-d, points where both coordinates belong to 1-d data."""
+    """A line for 1-d data, an image for 2-d, points where both coordinates belong to 1-d data; or a mesh."""
     width, height = (min(MAX_PIXELS, max(100, int(n))) for n in header.get("size", (900, 600)))
     figure = Figure(figsize=(width / 100, height / 100), dpi=100, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(str(header.get("title", "")))
     x, y = coords.get("x"), coords.get("y")
-    label = str(header.get("label", ""))
-    if data.ndim == 1 and x and y:
+    label, on = str(header.get("label", "")), header.get("mesh")
+    axes = draw_on_mesh(figure, data, coords, on, label) if on else figure.add_subplot()
+    axes.set_title(str(header.get("title", "")))
+    if on:
+        pass
+    elif data.ndim == 1 and x and y:
         if not x[1].shape == y[1].shape == data.shape:
             raise ValueError("coordinates of points differ in length from the data")
         mesh = axes.scatter(x[1], y[1], c=data, s=4, linewidths=0)

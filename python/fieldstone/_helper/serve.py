@@ -60,8 +60,10 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 module("rows", "pyarrow", "parquet").rows_request(channel, header)
             case "darshan":
                 module("darshan", "darshan", "darshan").darshan_request(channel, header, payload)
+            case "mesh":
+                module("mesh", "numpy", "mesh").mesh_request(channel, header, payload)
             case op:
-                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows, darshan"
+                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows, darshan, mesh"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

@@ -1,5 +1,6 @@
 //! Files that a job reads whole or in parts: imports, meshes.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::arrays::{
@@ -16,10 +17,10 @@ use pyo3::types::PyBytes;
 use super::local;
 use crate::catalog::values;
 use crate::container::PyView;
-use crate::data::{self, NewArray, Strided, dtype_object};
+use crate::data::{self, NewArray, Strided, dtype_object, new_array};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
-use crate::store::Store;
+use crate::store::{Store, transaction};
 
 /// Name, dtype, offset, shape.
 pub type RawRow<'py> = (String, Bound<'py, PyAny>, u64, Vec<u64>);
@@ -255,6 +256,16 @@ impl PyJobMesh {
         fill(py, &begun, into, |memory| self.with(|mesh| mesh.read(array, &begun, memory).map(drop)))
     }
 
+    /// This rank's share of its edges, else of those of its faces or volumes: two nodes a row.
+    fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let share = py.waiting(|| self.with(JobMesh::edges)).or_raise()?;
+        new_array(py, fieldstone::DType::I8, &[share.ends.len() as u64, 2], |out| {
+            let numbers = share.ends.iter().flatten().flat_map(|node| node.to_ne_bytes());
+            out.iter_mut().zip(numbers).for_each(|(byte, number)| *byte = number);
+            Ok(())
+        })
+    }
+
     /// Closes its file.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mesh = self.mesh.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -276,6 +287,26 @@ pub fn meshes(
         (mesh.name, mesh.counts, PyBytes::new(py, &mesh.checksum).unbind(), mesh.path)
     };
     Ok(found.into_iter().map(row).collect())
+}
+
+/// Writes XDMF of a run's fields on a mesh: its files, variables and steps, and what is left out with the reason.
+#[pyfunction]
+#[pyo3(name = "_write_xdmf")]
+#[allow(clippy::type_complexity, reason = "rows for Python")]
+pub fn write_xdmf(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    project: String,
+    run: String,
+    mesh: Option<String>,
+    path: PathBuf,
+    txn: Option<&str>,
+) -> PyResult<(Vec<PathBuf>, Vec<String>, Vec<i64>, Vec<(String, String)>)> {
+    let handle = store.get().handle()?;
+    let name = fieldstone::catalog::RunName { project, name: run };
+    let run = fieldstone::Run::new(&handle, name, transaction(txn)?);
+    let report = py.waiting(|| run.write_xdmf(mesh.as_deref(), &path)).or_raise()?;
+    Ok((report.files, report.variables, report.steps, report.left_out))
 }
 
 /// Path, checksum of the mesh, nodes, edges and, of finished parts, the number of ranks, of each history.

@@ -23,6 +23,7 @@ Examples:
   fieldstone ingest forecasts *.grib2
   fieldstone ingest store result.nc --key run=experiment-7
   fieldstone ingest store *.darshan jobs.txt events.json
+  fieldstone ingest store grid.su2 --mesh wing
   fieldstone ingest store fdb:config.yaml class=rd,expver=xxxx,step=0/to/24/by/6
 
 netCDF: a field per variable and value of its leading coordinate, under run (the file's name), variable
@@ -37,8 +38,11 @@ the FDB's schema. Each of its datasets is taken whole or not at all; run again, 
 Darshan logs, text of sacct -P with its header (times in UTC), OpenLineage events and, with --tree, directories go into
 the provenance graph: see `fieldstone trace`.
 
+With --mesh the unstructured mesh of a file is taken, and nothing else of it: UGRID, MPAS, ICON, ESMF, SCRIP, Exodus,
+FESOM, GEOS, SU2, gmsh, AFLR3. It is kept once, by its content: see `fieldstone mesh`.
+
 The files are read by a Python that has the package fieldstone with netCDF4, eccodes,
-darshan and pyfdb (FIELDSTONE_PYTHON names another one).";
+darshan, pyfdb, uxarray and meshio (FIELDSTONE_PYTHON names another one).";
 
 /// Take netCDF and GRIB files, and recorded provenance, into a store
 #[derive(Debug, Args)]
@@ -52,6 +56,9 @@ pub struct Arguments {
     /// Further keywords for every field, such as run=experiment-7
     #[arg(long)]
     key: Option<String>,
+    /// Take the unstructured mesh of the file, under this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "tree", "no_copy"])]
+    mesh: Option<String>,
     /// Take directories, too: what stands in them, as vertices of the graph
     #[arg(long)]
     tree: bool,
@@ -76,6 +83,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let options = IngestOptions {
         key,
         external: arguments.no_copy,
+        mesh: arguments.mesh.clone(),
         tree: arguments.tree,
         progress: Some(&progress),
         ..IngestOptions::default()
@@ -92,13 +100,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         out.document(&document(&report))?;
     } else {
         for taken in &report.taken {
-            write!(
-                out,
-                "taken    {}: {}, {} bytes",
-                taken.path.display(),
-                count(taken.fields, "field"),
-                taken.bytes
-            )?;
+            let what = match arguments.mesh {
+                Some(_) => "a mesh".to_owned(),
+                None => count(taken.fields, "field"),
+            };
+            write!(out, "taken    {}: {what}, {} bytes", taken.path.display(), taken.bytes)?;
             if taken.relations > 0 {
                 write!(out, ", {} of the graph", count(taken.relations, "row"))?;
             }
@@ -160,6 +166,7 @@ fn document(report: &IngestReport) -> Value {
             "fields": t.fields,
             "bytes": t.bytes,
             "unchanged": t.unchanged,
+            "meshes": t.meshes,
         })
     };
     let skipped =

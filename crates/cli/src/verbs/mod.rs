@@ -21,6 +21,7 @@ mod help;
 mod ingest;
 mod init;
 mod list;
+mod mesh;
 mod r#move;
 mod plot;
 mod rebuild;
@@ -60,6 +61,7 @@ pub enum Verb {
     Copy(copy::Arguments),
     Move(r#move::Arguments),
     Plot(plot::Arguments),
+    Mesh(mesh::Arguments),
     Annotate(annotate::Arguments),
     Find(find::Arguments),
     Runs(runs::Arguments),
@@ -102,6 +104,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Copy(arguments) => copy::run(arguments, out),
         Verb::Move(arguments) => r#move::run(arguments, out),
         Verb::Plot(arguments) => plot::run(arguments, out),
+        Verb::Mesh(arguments) => mesh::run(arguments, out),
         Verb::Annotate(arguments) => annotate::run(arguments, out),
         Verb::Find(arguments) => find::run(arguments, out),
         Verb::Runs(arguments) => runs::run(arguments, out),

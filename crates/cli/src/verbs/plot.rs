@@ -9,9 +9,10 @@ use serde_json::json;
 
 use crate::arguments::{Reading, Selecting, one_field};
 use crate::draw::{self, Style};
+use crate::elements::Axis;
 use crate::json;
 use crate::output::{Done, Out, file_error};
-use crate::picture::{Axis, Picture};
+use crate::picture::Picture;
 use crate::region::Region;
 
 /// Characters across, where there is no terminal.
@@ -24,6 +25,8 @@ Examples:
   fieldstone plot store run=a variable=t step=6
   fieldstone plot store run=a variable=t step=6 -o t6.png
   fieldstone plot store run=a variable=wind step=6 --box 0,3,:,:
+
+A field on an unstructured mesh is drawn where its nodes, edges, faces or volumes are; of volumes the outside is.
 
 Without -o the field is drawn as text. PNG needs matplotlib and GRIB messages need eccodes: the program
 asks a Python that has the package fieldstone for both (FIELDSTONE_PYTHON names another one).";
@@ -60,7 +63,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         field = field.lenient();
     }
     let key = field.key()?;
-    let picture = Picture::of(&*store, &field, region.as_ref())?;
+    let picture = Picture::of(&store, &field, region.as_ref())?;
     if let Some(taken) = &picture.taken {
         out.note(format_args!("drawing [{taken}]: choose another part with --box"));
     }
@@ -151,7 +154,30 @@ fn scattered(picture: &Picture, x: &Axis, y: &Axis, width: usize) -> (Vec<f64>, 
         }
     }
     let mean = |(sum, n): (f64, u32)| if n > 0 { sum / f64::from(n) } else { f64::NAN };
-    (cells.into_iter().map(mean).collect(), rows, columns)
+    let mut cells: Vec<f64> = cells.into_iter().map(mean).collect();
+    if picture.mesh.is_some() {
+        spread(&mut cells, columns, picture.values.len());
+    }
+    (cells, rows, columns)
+}
+
+/// Gives cells between the points of a mesh their neighbours' mean, as far as half of what lies between two points.
+fn spread(cells: &mut [f64], columns: usize, points: usize) {
+    let apart = (cells.len() as f64 / points.max(1) as f64).sqrt();
+    for _ in 0..apart.ceil() as usize {
+        let before = cells.to_vec();
+        for (at, cell) in cells.iter_mut().enumerate().filter(|(_, cell)| cell.is_nan()) {
+            let (row, column) = (at / columns, at % columns);
+            let near = (row.saturating_sub(1)..=row + 1).flat_map(|r| {
+                (column.saturating_sub(1)..=(column + 1).min(columns - 1)).map(move |c| r * columns + c)
+            });
+            let near = near.filter_map(|near| before.get(near)).filter(|value| value.is_finite());
+            let (sum, n) = near.fold((0.0, 0u32), |(sum, n), value| (sum + value, n + 1));
+            if n > 0 {
+                *cell = sum / f64::from(n);
+            }
+        }
+    }
 }
 
 /// A number with about six digits.
@@ -178,7 +204,7 @@ mod tests {
     use super::*;
 
     fn picture(values: Vec<f64>, shape: Vec<usize>) -> Picture {
-        Picture { values, shape, label: String::new(), x: None, y: None, taken: None }
+        Picture { values, shape, label: String::new(), x: None, y: None, mesh: None, taken: None }
     }
 
     fn axis(values: Vec<f64>) -> Option<Axis> {

@@ -8,8 +8,9 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 31] = [
     "arrays",
+    "mesh",
     "annotate",
     "find",
     "runs",

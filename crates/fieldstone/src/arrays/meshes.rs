@@ -17,7 +17,7 @@ use super::job::ArrayJob;
 use super::spec::GroupOptions;
 
 /// The folder of meshes within a store's.
-const FOLDER: &str = "meshes";
+pub(super) const FOLDER: &str = "meshes";
 
 /// A mesh that all ranks of a job have open.
 #[derive(Debug)]

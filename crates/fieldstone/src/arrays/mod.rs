@@ -7,6 +7,7 @@
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
 //! * `inventory`: what a store has of a run's arrays; `rewrite`: a run's arrays, written anew;
 //! * `level`: which level of file organisation pays;
+//! * `stored`: meshes as one process has them; `xdmf`: a text by which other programs draw fields on a mesh where they lie;
 //! * `source`: where what was flushed stands; `logged`: arrays that ranks write into the store's logs; `logged_array`: such
 //!   an array, read as a file.
 //!
@@ -53,6 +54,8 @@ mod rewrite;
 mod source;
 mod spec;
 mod steps;
+mod stored;
+mod xdmf;
 
 pub use attributes::netcdf_attrs;
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, dense_strides};
@@ -71,6 +74,8 @@ pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use rewrite::{RewrittenGroup, rewrite};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
+pub use stored::{NodeRows, StoredMesh};
+pub use xdmf::XdmfReport;
 
 use fieldstone_core::Result;
 

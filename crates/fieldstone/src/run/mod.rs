@@ -75,6 +75,11 @@ impl Run {
         &self.store
     }
 
+    /// The transaction that its calls belong to.
+    pub(crate) fn transaction(&self) -> Option<Id> {
+        self.transaction
+    }
+
     /// What was declared of it.
     pub fn info(&self) -> Result<RunInfo> {
         self.store.catalog().run(Some(&self.name.project), &self.name.name, self.transaction)

@@ -174,6 +174,7 @@ impl<'a> State<'a> {
                 | Reply::Image
                 | Reply::Exported(_)
                 | Reply::Darshan(_)
+                | Reply::Mesh(_)
                 | Reply::Rows { .. }
                 | Reply::LeftOut { .. } => {
                     return Ok(End::Refused(Error::internal("the helper answered another question")));

@@ -1,6 +1,8 @@
 //! Taking files into a store: netCDF, read by the helper process, GRIB, read here, and provenance that others
 //! recorded, which goes into the graph.
 //!
+//! With a name for it, the unstructured mesh of a file is taken instead, and kept by its content.
+//!
 //! A netCDF file becomes a field per variable and value of its leading coordinate, and a header that
 //! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
 //! byte, under the keywords of the `mars` schema (`spec/helper-protocol.md`, "GRIB keys").
@@ -31,6 +33,7 @@ mod external;
 mod fdb;
 mod file;
 mod grib;
+mod mesh;
 mod netcdf;
 mod provenance;
 
@@ -75,6 +78,8 @@ pub struct IngestOptions<'a> {
     /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
     /// checksums. Possible for netCDF classic files alone; others are skipped by name.
     pub external: bool,
+    /// The name under which the unstructured mesh of a file is taken, and nothing else of it.
+    pub mesh: Option<String>,
     /// Whether directories are taken: what stands in them, as vertices of the graph.
     pub tree: bool,
     /// Seconds by which local times in SLURM's accounting are ahead of UTC.
@@ -90,6 +95,7 @@ impl fmt::Debug for IngestOptions<'_> {
         f.debug_struct("IngestOptions")
             .field("key", &self.key)
             .field("external", &self.external)
+            .field("mesh", &self.mesh)
             .field("tree", &self.tree)
             .field("ahead", &self.ahead)
             .field("helper", &self.helper)
@@ -107,15 +113,17 @@ pub struct Taken {
     pub fields: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Fields that the store had already, equal in every byte, and what of provenance the graph had.
+    /// Fields that the store had already, equal in every byte, what of provenance the graph had, and meshes that there were.
     pub unchanged: u64,
     /// Vertices and relations of the graph that are there now and were not before.
     pub relations: u64,
+    /// Meshes that there are now and were not before.
+    pub meshes: u64,
 }
 
 impl Taken {
     fn nothing(path: &Path) -> Taken {
-        Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0, relations: 0 }
+        Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0, relations: 0, meshes: 0 }
     }
 }
 
@@ -152,6 +160,8 @@ const WHOLE_FILE: &str = "the file";
 ///
 /// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, a schema of your
 /// own what it has the keywords for; see [`suggest_schema`] for a store that is yet to be made.
+///
+/// Errors: `Invalid` for a mesh with a key, or whose values are to stay in the file, or of directories of provenance.
 pub fn ingest<P: AsRef<Path>>(
     store: &Store,
     paths: &[P],
@@ -160,6 +170,9 @@ pub fn ingest<P: AsRef<Path>>(
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
+    if let Some(name) = &options.mesh {
+        return mesh::ingest(store, paths, name, options);
+    }
     let mut report = IngestReport::default();
     let mut state = file::State::new(&**store, options)?;
     let lineage = LineageOptions { ahead: options.ahead, helper: options.helper.clone() };

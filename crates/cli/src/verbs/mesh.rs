@@ -1,0 +1,199 @@
+//! `fieldstone mesh`: unstructured meshes that a store keeps, and fields on them for ParaView.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use fieldstone::Store;
+use fieldstone::arrays::{MeshArray, StoredMesh};
+use fieldstone::catalog::value::Value;
+use fieldstone::catalog::{MeshDecl, MeshLocation, RunName};
+use serde_json::{Value as Json, json};
+
+use crate::arguments::Reading;
+use crate::catalog::{named, or_dash, run_cell, value_cell};
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone mesh store
+  fieldstone mesh store wing
+  fieldstone mesh store wing --json
+  fieldstone mesh store wing --xdmf flow-7 -o flow-7.xdmf
+
+Without a name a line for each mesh; with one what it has: counts, coordinates with their least and greatest
+values, attributes, the runs with groups on it. Meshes are made by jobs and by `fieldstone ingest --mesh`.
+
+--xdmf writes a text by which ParaView shows all steps of a run's fields on the mesh. No value is copied: it names
+places in the store's files. Only where elements are of several kinds their nodes are written beside it.";
+
+/// List meshes, or show one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    /// The mesh; all where absent
+    name: Option<String>,
+    /// Write an XDMF file of the fields of this run on the mesh
+    #[arg(long, value_name = "RUN", requires = "name")]
+    xdmf: Option<String>,
+    /// The XDMF file; RUN.xdmf where absent
+    #[arg(short, long, value_name = "FILE", requires = "xdmf")]
+    output: Option<PathBuf>,
+}
+
+/// Lists, shows, or writes XDMF.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let store = arguments.store.open()?;
+    match (&arguments.name, &arguments.xdmf) {
+        (Some(name), Some(run)) => {
+            let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.xdmf")));
+            xdmf(&store, name, run, &path, out)
+        }
+        (Some(name), None) => show(&store, name, out),
+        _ => list(&store, out),
+    }
+}
+
+/// Runs with groups on each mesh.
+fn runs(store: &Store) -> fieldstone::Result<BTreeMap<String, Vec<RunName>>> {
+    let (_, rows) = store.catalog().sql(
+        "SELECT DISTINCT project, runid, mesh FROM access_pattern_table WHERE mesh IS NOT NULL \
+         ORDER BY project, runid",
+    )?;
+    let mut runs: BTreeMap<String, Vec<RunName>> = BTreeMap::new();
+    for row in rows {
+        if let [Value::Text(project), Value::Text(name), Value::Text(mesh)] = &row[..] {
+            let run = RunName { project: project.clone(), name: name.clone() };
+            runs.entry(mesh.clone()).or_default().push(run);
+        }
+    }
+    Ok(runs)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Path of a mesh's file.
+fn path(store: &Store, decl: &MeshDecl) -> String {
+    store.mesh_path(decl).display().to_string()
+}
+
+fn object(store: &Store, decl: &MeshDecl, runs: &[RunName]) -> Json {
+    let [nodes, edges, faces, volumes] = decl.counts;
+    json!({
+        "name": decl.name,
+        "counts": {"node": nodes, "edge": edges, "face": faces, "volume": volumes},
+        "checksum": hex(&decl.checksum),
+        "path": path(store, decl),
+        "attrs": named(&decl.attrs),
+        "runs": runs.iter().map(run_cell).collect::<Vec<_>>(),
+    })
+}
+
+fn list(store: &Store, out: &mut Out) -> Done {
+    let (meshes, runs) = (store.meshes()?, runs(store)?);
+    let of = |decl: &MeshDecl| runs.get(&decl.name).cloned().unwrap_or_default();
+    if out.json() {
+        return out.items("meshes", meshes.iter().map(|decl| Ok(object(store, decl, &of(decl)))));
+    }
+    if meshes.is_empty() {
+        out.note("the store keeps no mesh: jobs make them, and `fieldstone ingest --mesh NAME`");
+    }
+    let mut table = Table::new([
+        Column::text("mesh").least(12).rank(9),
+        Column::number("nodes").rank(8),
+        Column::number("edges").rank(7),
+        Column::number("faces").rank(7),
+        Column::number("volumes").rank(7),
+        Column::text("runs").least(12).rank(6),
+        Column::text("path").least(16).rank(4),
+    ]);
+    for decl in &meshes {
+        let runs = of(decl).iter().map(run_cell).collect::<Vec<_>>().join(" ");
+        let mut cells = vec![decl.name.clone()];
+        cells.extend(decl.counts.iter().map(u64::to_string));
+        cells.extend([or_dash(Some(runs).filter(|runs| !runs.is_empty())), path(store, decl)]);
+        table.row(cells, out)?;
+    }
+    table.finish(out)
+}
+
+/// Name, attributes, least and greatest value of each coordinate.
+type Bounds = Vec<(&'static str, f64, f64)>;
+
+fn bounds(mesh: &StoredMesh) -> fieldstone::Result<Bounds> {
+    let axes = ["x", "y", "z"].into_iter().zip(mesh.coordinates()?);
+    let extremes = |(axis, values): (&'static str, Vec<f64>)| {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (axis, least, greatest)
+    };
+    Ok(axes.map(extremes).collect())
+}
+
+fn show(store: &Store, name: &str, out: &mut Out) -> Done {
+    let mesh = store.open_mesh(name)?;
+    let (decl, bounds) = (mesh.info().clone(), bounds(&mesh)?);
+    let runs = runs(store)?.remove(name).unwrap_or_default();
+    let arrays = [MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes];
+    let width = |array: MeshArray| mesh.place(array).ok().and_then(|place| place.shape.get(1).copied());
+    if out.json() {
+        let mut whole = object(store, &decl, &runs);
+        let least =
+            |(axis, least, greatest): &(&str, f64, f64)| ((*axis).to_owned(), json!([least, greatest]));
+        whole["bounds"] = Json::Object(bounds.iter().map(least).collect());
+        whole["dims"] = Json::Object(
+            [MeshLocation::Node, MeshLocation::Edge, MeshLocation::Face, MeshLocation::Volume]
+                .into_iter()
+                .filter(|location| mesh.count(*location) > 0)
+                .map(|location| (location.name().to_owned(), mesh.dimension(location).into()))
+                .collect(),
+        );
+        return out.document(&whole);
+    }
+    let mut table = Table::new([Column::text("what").rank(9), Column::text("value").least(20).rank(8)]);
+    let mut row = |what: &str, value: String, out: &mut Out| table.row(vec![what.to_owned(), value], out);
+    row("mesh", decl.name.clone(), out)?;
+    row("nodes", decl.counts[0].to_string(), out)?;
+    for (array, count) in arrays.into_iter().zip(&decl.counts[1..]).filter(|(_, count)| **count > 0) {
+        let nodes = width(array).map(|width| format!("{count}, of {width} nodes at most"));
+        row(array.word(), nodes.unwrap_or_else(|| count.to_string()), out)?;
+    }
+    for (axis, least, greatest) in &bounds {
+        row(axis, format!("{least} to {greatest}"), out)?;
+    }
+    for (name, value) in &decl.attrs {
+        row(name, value_cell(value), out)?;
+    }
+    row("checksum", hex(&decl.checksum), out)?;
+    row("path", path(store, &decl), out)?;
+    for run in &runs {
+        row("run", run_cell(run), out)?;
+    }
+    table.finish(out)
+}
+
+fn xdmf(store: &Store, mesh: &str, run: &str, path: &std::path::Path, out: &mut Out) -> Done {
+    let report = store.run(run)?.write_xdmf(Some(mesh), path)?;
+    if out.json() {
+        let left_out: Vec<Json> =
+            report.left_out.iter().map(|(what, why)| json!({"what": what, "why": why})).collect();
+        return out.document(&json!({
+            "files": report.files.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+            "variables": report.variables,
+            "steps": report.steps,
+            "left_out": left_out,
+        }));
+    }
+    for path in &report.files {
+        out.line(path.display())?;
+    }
+    for (what, why) in &report.left_out {
+        out.note(format_args!("left out: {what}: {why}"));
+    }
+    Ok(())
+}

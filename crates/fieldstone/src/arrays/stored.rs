@@ -1,0 +1,199 @@
+//! Meshes of a store as one process has them, without a job: made, looked at, read whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_array::distributed::mesh::{Mesh, MeshArray, MeshContent};
+use fieldstone_array::distributed::plan::Settings;
+use fieldstone_core::env::Env;
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::single::SingleComm;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{ImportedVariable, MeshDecl, MeshLocation};
+
+use super::imports::buffer;
+use super::memory::dense;
+use super::meshes::FOLDER;
+use crate::Store;
+use crate::run::Run;
+
+/// A mesh that this process has open.
+#[derive(Debug)]
+pub struct StoredMesh {
+    decl: MeshDecl,
+    mesh: Mesh,
+}
+
+/// The rows of a mesh's edges, faces or volumes: nodes from 0 on, then -1.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeRows {
+    /// Entries of a row.
+    pub width: usize,
+    /// The rows, one after another.
+    pub nodes: Vec<i64>,
+}
+
+impl NodeRows {
+    /// The nodes of each row, without -1.
+    pub fn iter(&self) -> impl Iterator<Item = &[i64]> {
+        self.nodes.chunks(self.width.max(1)).map(|row| {
+            let len = row.iter().position(|node| *node < 0).unwrap_or(row.len());
+            &row[..len]
+        })
+    }
+}
+
+/// This process alone, with the folder of its store.
+fn alone(store: &Store) -> Result<(Team, Env, PathBuf)> {
+    let env = store.composed().journal().env().clone();
+    let root = store.composed().folder().ok_or_else(|| {
+        Code::Option
+            .error("meshes need a store in a folder")
+            .with_hint("open the store by the path of a folder")
+    })?;
+    Ok((Team::new(Arc::new(SingleComm::new(env.disk.clone()))), env, root))
+}
+
+impl Store {
+    /// A mesh that the store keeps, opened by this process alone.
+    ///
+    /// Errors: `NotFound` where there is none of the name; `Corrupt` where its file is not the one that was declared.
+    pub fn open_mesh(&self, name: &str) -> Result<StoredMesh> {
+        let decl = self.mesh_info(name)?;
+        let (team, env, root) = alone(self)?;
+        let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path))?;
+        match mesh.checksum() == *decl.checksum {
+            true => Ok(StoredMesh { decl, mesh }),
+            false => Err(Code::Checksum
+                .error(format!("{} is not the mesh that '{name}' was declared as", mesh.path().display()))
+                .with_hint("restore the file: the catalog keeps its checksum")),
+        }
+    }
+
+    /// Path of a mesh's file; within the store where that is in no folder.
+    pub fn mesh_path(&self, decl: &MeshDecl) -> PathBuf {
+        self.composed().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
+    }
+
+    /// Keeps a mesh of which this process has all, under the name in its content; whether the store had it not under
+    /// that name. The file is durable when this returns; the declaration belongs to the transaction, or the next flush.
+    ///
+    /// Errors: as those of [`ArrayJob::create_mesh`](super::ArrayJob::create_mesh).
+    pub fn create_mesh(
+        &self,
+        content: &MeshContent<'_>,
+        attrs: &[(String, Value)],
+        transaction: Option<Id>,
+    ) -> Result<(StoredMesh, bool)> {
+        self.composed().journal().check_writable()?;
+        let (team, env, root) = alone(self)?;
+        let folder = root.join(FOLDER);
+        env.disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e))?;
+        let mesh = Mesh::create(&team, &env, &folder, Ok(content))?;
+        match self.catalog().mesh(content.name, transaction) {
+            // Attributes are no content: those that the name has stay.
+            Ok(decl) if mesh.checksum() == *decl.checksum => return Ok((StoredMesh { decl, mesh }, false)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = mesh.path().file_name().and_then(|file| file.to_str());
+        let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
+        let decl = mesh.declare(content.name, &format!("{FOLDER}/{file}"), attrs.to_vec());
+        self.catalog().create_meshes(vec![decl.clone()], transaction)?;
+        Ok((StoredMesh { decl, mesh }, true))
+    }
+}
+
+impl Run {
+    /// The mesh that a variable stands on, by its group, and what of it; nothing where it stands on none.
+    pub fn mesh_of(&self, variable: &str) -> Result<Option<(String, MeshLocation)>> {
+        let groups = self.array_groups()?;
+        let group = groups.into_iter().find(|group| group.sets.iter().any(|s| s.variable.name == variable));
+        Ok(group.and_then(|group| group.mesh.zip(group.location)))
+    }
+}
+
+impl StoredMesh {
+    /// Its name, checksum, counts, attributes and the path of its file within the store.
+    pub fn info(&self) -> &MeshDecl {
+        &self.decl
+    }
+
+    /// Path of its file.
+    pub fn path(&self) -> &Path {
+        self.mesh.path()
+    }
+
+    /// How many of one kind it has.
+    pub fn count(&self, location: MeshLocation) -> u64 {
+        self.mesh.count(location)
+    }
+
+    /// The dimension along which values at a location stand.
+    pub fn dimension(&self, location: MeshLocation) -> String {
+        self.mesh.dimension(location)
+    }
+
+    /// The arrays that it has.
+    pub fn arrays(&self) -> Vec<MeshArray> {
+        self.mesh.arrays().collect()
+    }
+
+    /// Where an array lies in the file, its shape, and its type there.
+    ///
+    /// Errors: `NotFound` for one that it has not.
+    pub fn place(&self, array: MeshArray) -> Result<&ImportedVariable> {
+        Ok(&self.mesh.array(array)?.variable)
+    }
+
+    /// The coordinates of all nodes: x and y, and z where it has that.
+    pub fn coordinates(&self) -> Result<Vec<Vec<f64>>> {
+        let axes = [MeshArray::X, MeshArray::Y, MeshArray::Z];
+        let known = self.arrays();
+        let read = |axis: MeshArray| {
+            Ok(self.bytes(axis)?.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word)).collect())
+        };
+        axes.into_iter().filter(|axis| known.contains(axis)).map(read).collect()
+    }
+
+    /// All edges, faces or volumes; `None` where it has none.
+    ///
+    /// Errors: `Corrupt` for an entry that names no node.
+    pub fn rows(&self, array: MeshArray) -> Result<Option<NodeRows>> {
+        if !self.arrays().contains(&array) {
+            return Ok(None);
+        }
+        let place = self.place(array)?;
+        let width = place.shape.get(1).and_then(|width| usize::try_from(*width).ok()).unwrap_or(0);
+        let bytes = self.bytes(array)?;
+        let nodes: Vec<i64> = match place.dtype.size() {
+            4 => bytes.as_chunks().0.iter().map(|word| i64::from(i32::from_ne_bytes(*word))).collect(),
+            _ => bytes.as_chunks().0.iter().map(|word| i64::from_ne_bytes(*word)).collect(),
+        };
+        let count = i64::try_from(self.count(MeshLocation::Node)).unwrap_or(i64::MAX);
+        match nodes.iter().position(|node| !(-1..count).contains(node)) {
+            None => Ok(Some(NodeRows { width, nodes })),
+            Some(at) => Err(Error::corrupt(format!(
+                "{}: {}[{}, {}] is node {}, and nodes are 0 to {}",
+                self.path().display(),
+                array.word(),
+                at / width.max(1),
+                at % width.max(1),
+                nodes[at],
+                count - 1
+            ))),
+        }
+    }
+
+    fn bytes(&self, array: MeshArray) -> Result<Vec<u8>> {
+        let known = self.mesh.array(array)?;
+        let local = self.mesh.view(array, None)?;
+        dense(known.variable.dtype.to_native(), local.local_shape(), |memory| {
+            let mut into = memory.and_then(|memory| buffer(known, memory));
+            let into = into.as_mut().map(|into| (&local, into)).map_err(|error| error.replicate());
+            self.mesh.read(array, into, Settings::default()).map(drop)
+        })
+    }
+}

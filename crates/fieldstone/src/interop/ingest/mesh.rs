@@ -1,0 +1,166 @@
+//! The unstructured mesh of a file, read by the helper, into the store: kept once, by its content.
+//!
+//! A file's mesh is durable and declared when it is reported as taken. One that is there under the name is not declared
+//! again, whatever the file's format: attributes are no content.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::helper::Request;
+
+use super::{IngestOptions, IngestReport, Progress, Skipped, Taken, WHOLE_FILE};
+use crate::Store;
+use crate::arrays::{MeshContent, MeshCoordinate, MeshRows, netcdf_attrs};
+use crate::interop::helper::{Helper, HelperEvent, MeshFrame, MeshFrameArray, Reply, failure};
+
+/// What a file gave.
+enum Read {
+    Mesh(MeshFrame, Vec<u8>),
+    Refused(Error),
+}
+
+/// Takes the mesh of each file under a name: of several files they have to be the same.
+pub fn ingest<P: AsRef<Path>>(
+    store: &Store,
+    paths: &[P],
+    name: &str,
+    options: &IngestOptions<'_>,
+) -> Result<IngestReport> {
+    if options.external || options.tree || !options.key.is_empty() {
+        return Err(Code::Option
+            .error("a mesh is taken by itself")
+            .with_hint("leave out the key, copy=False (--no-copy) and tree=True (--tree)"));
+    }
+    let mut report = IngestReport::default();
+    let sizes: Vec<u64> =
+        paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
+    let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
+    let mut before = 0u64;
+    for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
+        let path = path.as_ref();
+        let progress = |done: u64| match options.progress {
+            Some(show) => show(&Progress { path, index, files: paths.len(), done: done.min(of), of }),
+            None => Ok(()),
+        };
+        progress(before)?;
+        let outcome = match read(path, options)? {
+            Read::Refused(why) => Err(why),
+            Read::Mesh(frame, payload) => match keep(store, path, name, &frame, &payload) {
+                Err(error) if !is_of_the_file(&error) => return Err(error.context(path.display())),
+                outcome => outcome,
+            },
+        };
+        match outcome {
+            Ok(taken) => report.taken.push(taken),
+            Err(why) => report.skipped.push(Skipped {
+                path: path.to_owned(),
+                what: WHOLE_FILE.to_owned(),
+                why: why.to_string(),
+            }),
+        }
+        before = before.saturating_add(*size);
+        progress(before)?;
+    }
+    Ok(report)
+}
+
+/// Whether the mesh is what is wrong, or its name stands for another, and not the store.
+fn is_of_the_file(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Corrupt)
+        && error.code() != Code::Option
+}
+
+fn read(path: &Path, options: &IngestOptions<'_>) -> Result<Read> {
+    let absolute = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
+    let mut helper = Helper::start(&options.helper)?;
+    helper.send(&Request::Mesh { path: absolute.as_os_str().as_bytes() }, &[])?;
+    let mut found = None;
+    loop {
+        match helper.next()? {
+            HelperEvent::Reply(Reply::Mesh(frame), payload) => found = Some((frame, payload)),
+            HelperEvent::Reply(Reply::Done, _) => {
+                let nothing = || Read::Refused(Error::internal("the helper read no mesh"));
+                return Ok(found.map_or_else(nothing, |(frame, payload)| Read::Mesh(frame, payload)));
+            }
+            HelperEvent::Reply(Reply::Failed { code, message, hint }, _) => {
+                return Ok(Read::Refused(failure(code, message, hint)));
+            }
+            HelperEvent::Reply(..) => {}
+            HelperEvent::Died(how) => {
+                return Ok(Read::Refused(Code::HelperFailed.error(format!("reader {how}"))));
+            }
+        }
+    }
+}
+
+/// What a file says, as attributes; anything but texts and numbers is left out.
+fn attributes(said: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, Value)> {
+    let value = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => Some(Value::Text(text.clone())),
+        serde_json::Value::Number(number) => {
+            number.as_i64().map(Value::Int).or(number.as_f64().map(Value::Float))
+        }
+        _ => None,
+    };
+    said.iter().filter_map(|(name, said)| Some((name.clone(), value(said)?))).collect()
+}
+
+fn keep(store: &Store, path: &Path, name: &str, frame: &MeshFrame, payload: &[u8]) -> Result<Taken> {
+    let mut rest = payload;
+    let mut arrays = Vec::new();
+    for array in &frame.arrays {
+        let bytes = array.shape.iter().try_fold(8u64, |bytes, extent| bytes.checked_mul(*extent));
+        let own = bytes.and_then(|bytes| rest.split_at_checked(usize::try_from(bytes).ok()?));
+        let (own, others) = own.ok_or_else(|| Error::internal("the helper's frame of a mesh is short"))?;
+        arrays.push((array, own));
+        rest = others;
+    }
+    let columns: Vec<(&MeshFrameArray, Vec<f64>)> = ["x", "y", "z"]
+        .iter()
+        .filter_map(|axis| arrays.iter().find(|(array, _)| array.name == *axis))
+        .map(|(array, own)| {
+            (*array, own.as_chunks().0.iter().map(|word| f64::from_le_bytes(*word)).collect())
+        })
+        .collect();
+    let rows = |kind: &str| {
+        let (array, own) = arrays.iter().find(|(array, _)| array.name == kind)?;
+        let width = usize::try_from(*array.shape.get(1)?).ok()?;
+        let nodes: Vec<i64> = own.as_chunks().0.iter().map(|word| i64::from_le_bytes(*word)).collect();
+        Some((width, nodes))
+    };
+    let (edges, faces, volumes) = (rows("edges"), rows("faces"), rows("volumes"));
+    let attrs = attributes(&frame.attrs);
+    let coordinates = columns
+        .iter()
+        .map(|(array, values)| Ok(MeshCoordinate { values, attrs: netcdf_attrs(&attributes(&array.attrs))? }))
+        .collect::<Result<_>>()?;
+    let content = MeshContent {
+        name,
+        coordinates,
+        edges: edges.as_ref().map(|(width, nodes)| MeshRows { width: *width, nodes }),
+        faces: faces.as_ref().map(|(width, nodes)| MeshRows { width: *width, nodes }),
+        volumes: volumes.as_ref().map(|(width, nodes)| MeshRows { width: *width, nodes }),
+        base: 0,
+        fill: None,
+        attrs: netcdf_attrs(&attrs)?,
+    };
+    let transaction = store.transaction()?;
+    let (_, is_new) = match store.create_mesh(&content, &attrs, Some(transaction.writing()?)) {
+        Ok(made) => made,
+        Err(error) => {
+            let _ = transaction.abort();
+            return Err(error);
+        }
+    };
+    let mut taken = Taken::nothing(path);
+    if is_new {
+        transaction.commit()?;
+        (taken.meshes, taken.bytes) = (1, payload.len() as u64);
+    } else {
+        transaction.abort()?;
+        taken.unchanged = 1;
+    }
+    Ok(taken)
+}
