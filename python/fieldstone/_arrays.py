@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from . import _native
+from . import _metis, _native
 from ._array_files import (
     ArrayTables,
     Import,
@@ -28,7 +28,7 @@ from ._array_files import (
     mesh_rows,
     raw_row,
 )
-from .errors import Error, Invalid
+from .errors import Conflict, Error, Invalid
 
 if TYPE_CHECKING:
     import os
@@ -397,8 +397,9 @@ class ArrayJob:
         `edges` is the name of a mesh of the store (its edges, else those of its faces or volumes), or a pair:
         two variables of an import, or two arrays, of which each rank gives its contiguous share. `vector`
         says which rank a node belongs to: an array of all nodes, equal on all ranks, or each rank's
-        contiguous share of it; a METIS file; "block"; or, for a mesh, "hilbert". `base` is the number of the
-        first node in the edges.
+        contiguous share of it; a METIS file; "block"; for a mesh "hilbert"; or "metis", which rank 0 computes
+        of all edges by pymetis (extra ``fieldstone[mesh]``), so that few edges are between ranks. `base` is
+        the number of the first node in the edges.
 
         With `history` a partition that an earlier run kept is used, before edges are read, and one that is
         computed is kept: written by a thread, and declared by the next flush. ``part.source`` says which it
@@ -414,7 +415,7 @@ class ArrayJob:
         mesh, wrong = None, None
         try:
             given, mesh = self._edges_of(edges)
-            if isinstance(vector, str) and vector in ("block", "hilbert"):
+            if isinstance(vector, str) and vector in ("block", "hilbert", "metis"):
                 how = (vector, None, None)
             elif isinstance(vector, (str, os.PathLike)):
                 how = ("file", None, os.path.abspath(os.fspath(vector)))
@@ -429,12 +430,23 @@ class ArrayJob:
                 how = ("replicated", np.ascontiguousarray(ranks, "i8"), None)
         except Exception as error:  # told to the ranks that are in the call already
             wrong = error
+        total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
+        wants_metis = how[0] == "metis"
         if self.size > 1:
             # All ranks take part in this, also one that has failed.
-            total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
-            said = (len(how[1]), zlib.crc32(how[1])) if how[0] == "replicated" and wrong is None else None
-            if _are_shares(self._comm.allgather(said), total):
+            said: Any = None
+            if wrong is None:
+                said = (len(how[1]), zlib.crc32(how[1])) if how[0] == "replicated" else how[0]
+            all_said = self._comm.allgather(said)
+            if wants_metis and any(one != "metis" for one in all_said):
+                wrong = wrong or Conflict('vector="metis" on some ranks', "say the same on all", "argument")
+                wants_metis = False
+            elif _are_shares(all_said, total):
                 how = ("shares", how[1], None)
+        if wants_metis and wrong is None:
+            ends = self._ends_of(edges, mesh, base)
+            share, wrong = _metis.shares(self._comm, self.size, self.rank, ends, total)
+            how = ("shares" if self.size > 1 else "replicated", share, None)
         native = self._native.partition(given, how, nodes, base, history, str(method), wrong)
         return Partition(native)
 
@@ -460,6 +472,18 @@ class ArrayJob:
                 )
             rows.append(np.ascontiguousarray(row, "i8"))
         return ((rows[0], rows[1]), None, None), None
+
+    def _ends_of(self, edges: Any, mesh: JobMesh | None, base: int) -> tuple[Any, Any]:
+        """Both ends of this rank's share of the edges, counted from 0. Collective."""
+        import numpy as np
+
+        if mesh is not None:
+            rows = mesh._native.edges()
+            return rows[:, 0], rows[:, 1]
+        first, second = (
+            one.read() if isinstance(one, ImportedVariable) else np.asarray(one, "i8") for one in edges
+        )
+        return first.astype("i8") - base, second.astype("i8") - base
 
     def mesh(self, name: str) -> JobMesh:
         """A mesh that the store keeps, opened by all ranks. NotFound where there is none of the name."""
@@ -517,12 +541,12 @@ def open_job(
     return ArrayJob(store, native, comm, txn)
 
 
-def _are_shares(said: list[tuple[int, int] | None], nodes: int | None) -> bool:
+def _are_shares(said: list[Any], nodes: int | None) -> bool:
     """Whether ranks have given shares of a vector, and not all of it: by lengths and checksums."""
-    if any(one is None for one in said):
+    if not all(isinstance(one, tuple) for one in said):
         return False
     if nodes is not None:
-        return not all(one is not None and one[0] == nodes for one in said)
+        return not all(one[0] == nodes for one in said)
     return any(one != said[0] for one in said)
 
 
