@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fieldstone._xarray import meshes
 from fieldstone._xarray.lazy import Axis, FieldArray, Tied, chunks, lazy
 from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid
@@ -98,10 +99,11 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared)
                 held.setdefault(keyword, []).append(values)
     dims = {keyword: shared.union(keyword, axes) for keyword, axes in held.items()}
     sizes: dict[str, int] = {}
+    said = meshes.declared(source.store, runs_of(made, roles))
     for cube in made:
-        name = str(cube.key.get(roles.variable, "field"))
-        name = f"variable_{name}" if name in dims else name  # the dimension has its coordinate there
-        parts.variables[name] = variable(source, name, cube, roles, dims, sizes, shared)
+        own = str(cube.key.get(roles.variable, "field"))
+        name = f"variable_{own}" if own in dims else own  # the dimension has its coordinate there
+        parts.variables[name] = variable(source, name, cube, roles, dims, sizes, shared, said.get(own))
     for keyword, values in dims.items():
         parts.variables[keyword] = shared.coordinate(keyword, values)
     scalars(parts, made, roles, dims)
@@ -146,6 +148,20 @@ class Cube:
         return True
 
 
+def runs_of(cubes: Sequence[Cube], roles: Roles) -> list[tuple[str | None, str]]:
+    """Project and name of the runs of cubes, where one keyword names a run."""
+    if len(roles.run) != 1:
+        return []
+    found = {}
+    for cube in cubes:
+        runs = cube.axes.get(roles.run[0], (cube.key.get(roles.run[0]),))
+        projects: Sequence[str | None] = (None,)
+        if roles.project:
+            projects = cube.axes.get(roles.project, (cube.key.get(roles.project),))
+        found |= dict.fromkeys((project, run) for project in projects for run in runs if run is not None)
+    return list(found)
+
+
 def check(cube: Cube, roles: Roles) -> None:
     """Refuses a cube whose fields are not alike."""
     if cube.odd is None:
@@ -178,8 +194,9 @@ def variable(
     dims: dict[str, tuple[str | None, ...]],
     sizes: dict[str, int],
     shared: Shared,
+    said: meshes.Said | None = None,
 ) -> xr.Variable:
-    """One variable, of one cube."""
+    """One variable, of one cube; `said` are names of its dimensions and attributes, where it was declared."""
     lacking = [k for k, values in cube.axes.items() if None in values]
     if lacking:
         raise Invalid(
@@ -202,14 +219,17 @@ def variable(
             )
         fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=dtype)[()]
     inner = []
+    named, own = said or ((), {})
+    if len(named) != len(cube.shape):
+        named, own = (), {}
     for i, n in enumerate(cube.shape):
-        dim = f"dim_{i}"
+        dim = (named[i] if named and named[i] not in cube.axes else "") or f"dim_{i}"
         inner.append(dim if sizes.setdefault(dim, n) == n else f"{name}_dim_{i}")
     array = FieldArray(
         source, cube.key, axes, cube.shape, dtype, present=cube.present, tied=cube.tied, fill=fill
     )
     # What tells this variable's one value of a dimension that others have.
-    attrs = {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}
+    attrs = own | {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}
     made = xr.Variable((*cube.axes, *inner), lazy(array), attrs, fastpath=True)
     made.encoding = {"preferred_chunks": chunks(list(cube.axes), inner, cube.chunks)}
     return made
