@@ -3,9 +3,9 @@
 Takes netCDF files of several models and GRIB messages into two stores, finds and reads fields, replaces one
 and goes back, kills a writer, damages a copy, opens the stores in xarray, writes regions from it, gives the
 files back, plots, tags the warm spots of an ocean, finds some and reads them alone, rewrites a netCDF classic
-file, lets four processes write one file of many objects, and draws where its plot came from. Everything that
-comes back is compared with the source. Needs the package with its extras and `iris-sample-data`; no network.
-What it makes is in demo-out/.
+file, lets four processes write one file of many objects, puts a flow on a real mesh, which goes on with three
+processes, and draws where its plot came from. Everything that comes back is compared with the source. Needs
+the package with its extras and `iris-sample-data`; no network. What it makes is in demo-out/.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ from pathlib import Path
 import detector
 import eccodes
 import fieldstone as fst
+import flow
 import iris_sample_data
 import matplotlib.pyplot as plt
 import netCDF4
 import numpy as np
+import uxarray
 import xarray
 from fieldstone import container
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "demo-out"
-CLIMATE, FORECAST = OUT / "climate", OUT / "forecast"
+CLIMATE, FORECAST, FLOW = OUT / "climate", OUT / "forecast", OUT / "flow"
 SAMPLES = Path(iris_sample_data.path)
 PROGRAM = Path(sys.executable).parent / "fieldstone"
 
 AIR = "A1B_north_america"  # 240 years of air temperature over North America, from a climate model
 NETCDF = [f"{AIR}.nc", "ostia_monthly.nc", "orca2_votemper.nc", "hybrid_height.nc", "rotated_pole.nc"]
 GRIB_YEARS = 20
+FLOW_STEPS = 6  # of each of two jobs
 MESH, EVENTS = "mesh_C4_synthetic_float", 2000  # a cubed sphere in netCDF classic; graphs of a detector
 SEA, WARM = "ostia_monthly", 302.9  # monthly sea surface temperature along the equator; kelvins
 
@@ -382,12 +385,7 @@ def many_processes_one_file() -> None:
         )
     events = OUT / "events.nc"
     words = ["examples/detector.py", "write", str(events.relative_to(ROOT)), "--events", str(EVENTS)]
-    say(f"$ mpiexec -n 4 python {shlex.join(words)}")
-    ranks = [PROGRAM.parent / "mpiexec", "-n", "4", sys.executable, *words]
-    done = subprocess.run(ranks, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"exit {done.returncode}:\n{done.stdout}{done.stderr}")
-    say(*(f"  {line}" for line in sorted(done.stdout.splitlines())))
+    mpiexec(4, words)
     shell("container header", events, show=12)
     shell("container validate", events)
     one = EVENTS * 2 // 3
@@ -406,6 +404,62 @@ def many_processes_one_file() -> None:
     loader = detector.Loader(str(events), batch=32)
     hits = sum(len(batch.charge) for batch in loader)
     say(f"{len(loader)} batches in random order for a training: {hits} hits")
+
+
+def flow_on_a_mesh() -> None:
+    """The mesh of the same file, and a tracer on it: four ranks, then three that go on."""
+    shell("ingest", FLOW, str((OUT / f"{MESH}.nc").relative_to(ROOT)), "--mesh", "globe")
+    with netCDF4.Dataset(SAMPLES / f"{MESH}.nc") as file:
+        values = np.asarray(file["synthetic"][:], "f8")
+    with fst.open(FLOW) as store, store.arrays("flow") as job:
+        mesh = job.mesh("globe")
+        faces, nodes = mesh.read("faces"), mesh.counts["node"]
+        whole = flow.Part(mesh.read("x"), mesh.read("y"), *every_edge(job))
+        # At the nodes the mean of the faces around them.
+        sums, times = (np.bincount(faces.ravel(), weights, nodes) for weights in (np.repeat(values, 4), None))
+        tracer = sums / times
+        group = job.group("state", {"tracer": "f8"}, mesh="globe", location="node")
+        group.write("tracer", 0, tracer)
+    expected = [tracer]
+    for _ in range(FLOW_STEPS * 2):
+        expected.append(flow.advance(expected[-1], whole))
+    for count in (4, 3):
+        words = ["examples/flow.py", str(FLOW.relative_to(ROOT)), str(FLOW_STEPS)]
+        mpiexec(count, words)
+    reader = fst.open(FLOW, mode="r")
+    got = reader.to_xarray("run=flow,variable=tracer").tracer
+    check(got.shape == (2 * FLOW_STEPS + 1, nodes), f"{got.shape[0]} steps at {nodes} nodes, of two jobs")
+    check(np.array_equal(got.values, np.stack(expected)), "each is that of one process, bit for bit")
+    check(np.allclose(got.sum(got.dims[1]), tracer.sum()), "nothing of the tracer is lost")
+    grid = uxarray.open_grid(reader.mesh("globe").path)
+    means = uxarray.UxDataset.from_xarray(got.to_dataset(), uxgrid=grid).tracer.topological_mean("face")
+    corners = got.values[:, faces].mean(axis=2)
+    check(np.allclose(means.values, corners), "uxarray takes means over faces of it")
+    request = f"run=flow,variable=tracer,step={2 * FLOW_STEPS}"
+    shell("plot", FLOW, request, "-o", str((OUT / "flow.png").relative_to(ROOT)))
+    check((OUT / "flow.png").read_bytes().startswith(b"\x89PNG"), "drawn on its mesh: flow.png")
+    shell("plot", FLOW, request, "--width", "64", show=40)
+    shell("mesh", FLOW, "globe", "--xdmf", "flow", "-o", str((OUT / "flow.xdmf").relative_to(ROOT)))
+    say("ParaView opens flow.xdmf, which copies no value: it names places in the store's files.")
+    shell("verify", FLOW)
+
+
+def every_edge(job: fst.ArrayJob) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and ends of all edges of the mesh."""
+    part = job.partition("globe", "block", history=False)
+    return part.edges, part.ends
+
+
+def mpiexec(ranks: int, words: list[str]) -> None:
+    """Runs ranks of an MPI job, and shows what they say, by rank."""
+    say(f"$ mpiexec -n {ranks} python {shlex.join(words)}")
+    command = [PROGRAM.parent / "mpiexec", "-n", str(ranks), sys.executable, *words]
+    # More ranks than cores: who waits lets others run.
+    environment = os.environ | {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"exit {done.returncode}:\n{done.stdout}{done.stderr}")
+    say(*(f"  {line}" for line in sorted(done.stdout.splitlines())))
 
 
 def where_it_came_from() -> None:
@@ -458,7 +512,9 @@ def main() -> None:
         tag_and_find()
     with chapter(13, "Many processes, one file"):
         many_processes_one_file()
-    with chapter(14, "Where that plot came from"):
+    with chapter(14, "A flow on a real mesh, by four ranks and then by three"):
+        flow_on_a_mesh()
+    with chapter(15, "Where that plot came from"):
         where_it_came_from()
     print(f"\nDone in {time.perf_counter() - begun:.0f} s. What was made:")
     for path in sorted(OUT.iterdir()):

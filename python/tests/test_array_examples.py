@@ -65,3 +65,34 @@ def test_figures_7_and_8(ranks: int, tmp_path: Path) -> None:
         ranks_of = np.repeat(np.arange(ranks), np.arange(ranks) + 2 * step)
         x = reader.get(f"run=views,variable=x,step={step}")
         np.testing.assert_array_equal(x, np.repeat(ranks_of[:, None], 3, 1).astype("f4"))
+
+
+def test_a_flow_goes_on_with_other_ranks_bit_for_bit(tmp_path: Path) -> None:
+    """examples/flow.py, as the demo runs it, on the cubed sphere of iris-sample-data."""
+    pytest.importorskip("mpi4py")
+    pytest.importorskip("uxarray")
+    samples = pytest.importorskip("iris_sample_data")
+    url, flow = tmp_path / "flow.store", runpy.run_path(str(EXAMPLES / "flow.py"))
+    with fst.open(url) as store:
+        source = Path(samples.path) / "mesh_C4_synthetic_float.nc"
+        assert fst.ingest(store, source, mesh="globe", progress=False).skipped == ()
+        with store.arrays("flow") as job:
+            mesh, part = job.mesh("globe"), job.partition("globe", "block", history=False)
+            whole = flow["Part"](mesh.read("x"), mesh.read("y"), part.edges, part.ends)
+            tracer = np.cos(np.radians(whole.lat)) ** 2 * (1 + np.sin(np.radians(whole.lon)))
+            job.group("state", {"tracer": "f8"}, mesh="globe", location="node").write("tracer", 0, tracer)
+    expected = [tracer]
+    for _ in range(5):
+        expected.append(flow["advance"](expected[-1], whole))
+    for ranks, steps in ((4, 2), (3, 2), (1, 1)):
+        script = f"""
+        import runpy, sys
+        sys.argv = ["flow.py", {str(url)!r}, "{steps}"]
+        runpy.run_path({str(EXAMPLES / "flow.py")!r}, run_name="__main__")
+        """
+        assert len(mpirun(ranks, script).stdout.splitlines()) == ranks
+    got = fst.open(url, "r").to_xarray("run=flow").tracer
+    assert got.dims == ("step", "nglobe_node")
+    np.testing.assert_array_equal(got.values, np.stack(expected))
+    assert np.ptp(got.values.sum(axis=1)) < 1e-12 * 98, "nothing is lost on the way"
+    assert np.abs(got.values[-1] - tracer).max() > 0.05, "it flows"
