@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod array_faults;
 mod arrays;
 mod arrays_rewrite;
 mod axes;
