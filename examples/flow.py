@@ -64,7 +64,8 @@ def main(url: str, steps: int) -> None:
             group.write("tracer", step, tracer, wait=False)  # ghosts are not written
             job.flush()
         nodes = f"{mine.owned} nodes, {len(mine.nodes) - mine.owned} ghosts"
-        print(f"rank {job.rank}: {nodes}, steps {begin + 1} to {begin + steps} (partition: {mine.source})")
+        said = f"rank {job.rank}: {nodes}, steps {begin + 1} to {begin + steps} (partition: {mine.source})"
+        sys.stdout.write(said + "\n")  # at once, beside those of other ranks
 
 
 if __name__ == "__main__":
