@@ -143,6 +143,33 @@ fn a_decoded_message_counts_its_coordinates() {
 }
 
 #[test]
+fn a_mesh_counts_its_arrays() {
+    let mut sent = Vec::new();
+    write_request(&mut sent, &Request::Mesh { path: b"/a\xff.su2" }, &[]).unwrap();
+    let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
+    assert_eq!((header, &payload[..]), (json!({"op": "mesh", "protocol": 1}), &b"/a\xff.su2"[..]));
+    let mesh = |name: &str, dtype: &str, shape: Value| {
+        json!({"kind": "mesh", "format": "SU2", "attrs": {"n": 1}, "arrays": [
+            {"name": "x", "dtype": "<f8", "shape": [3], "attrs": {"units": "m"}},
+            {"name": name, "dtype": dtype, "shape": shape}]})
+    };
+    let Reply::Mesh(found) = reply(&mesh("faces", "<i8", json!([1, 3])), &[0; 48]).unwrap() else { panic!() };
+    assert_eq!((found.format.as_str(), found.arrays[1].shape.as_slice()), ("SU2", &[1, 3][..]));
+    assert_eq!((&found.attrs["n"], &found.arrays[0].attrs["units"]), (&json!(1), &json!("m")));
+    for (name, dtype, shape) in [
+        ("faces", "<i8", json!([2, 3])),
+        ("faces", "<i8", json!([3])),
+        ("faces", "<i4", json!([1, 3])),
+        ("faces", ">i8", json!([1, 3])),
+        ("y", "<i8", json!([3])),
+        ("faces", "<i8", json!([u64::MAX, 8])),
+    ] {
+        let error = reply(&mesh(name, dtype, shape), &[0; 48]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+}
+
+#[test]
 fn errors_keep_kind_and_hint() {
     let failed =
         reply(&json!({"kind": "error", "error_kind": "Unavailable", "message": "m", "hint": "h"}), &[]);
