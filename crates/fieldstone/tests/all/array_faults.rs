@@ -65,7 +65,7 @@ fn rank(
     let block: Vec<u64> = block.written().runs().flat_map(|run| run.at..run.at + run.elements).collect();
     let parts = [block, map.iter().map(|node| *node as u64).collect()];
     for step in steps {
-        let mut write = || -> Result<()> {
+        let write = || -> Result<()> {
             for (set, name) in ["p", "q"].into_iter().enumerate() {
                 let bytes: Vec<u8> =
                     parts[set].iter().flat_map(|node| value(set, step, *node).to_ne_bytes()).collect();
@@ -96,12 +96,9 @@ fn partition(job: &ArrayJob, step: i64) -> Result<()> {
     let edges: Vec<i64> = (rank * NODES / size..(rank + 1) * NODES / size).map(|edge| edge as i64).collect();
     let next: Vec<i64> = edges.iter().map(|edge| (edge + 1) % NODES as i64).collect();
     let vector: Vec<i64> = (0..NODES as i64).map(|node| (node + step) % size as i64).collect();
-    let part = job.partition(
-        Ok(MeshEdges::Arrays(&edges, &next)),
-        MeshVector::Replicated(&vector),
-        &PartitionOptions::default(),
-    )?;
-    let own: Vec<u64> = (0..NODES).filter(|node| vector[*node as usize] as u64 == rank).collect();
+    let given = (MeshEdges::Arrays(&edges, &next), MeshVector::Replicated(&vector));
+    let part = job.partition(Ok(given), &PartitionOptions::default())?;
+    let own: Vec<i64> = (0..NODES as i64).filter(|node| vector[*node as usize] as u64 == rank).collect();
     assert_eq!(part.nodes()[..own.len()], own, "{:?} at {step}", part.source());
     Ok(())
 }
