@@ -37,7 +37,7 @@ test-long:
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
-	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing::
+	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults::
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 
 lint: test-tools

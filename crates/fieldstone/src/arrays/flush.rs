@@ -35,11 +35,11 @@ impl JobInner {
                 return Ok(());
             }
             self.timed(state, Phase::Commit, |state| {
-                let committed = match self.team.rank() {
-                    0 => self.commit(state, &durable, histories),
+                let taken = match self.team.rank() {
+                    0 => self.take(state, &durable, histories),
                     _ => Ok(()),
                 };
-                self.team.agree("flush", committed)
+                self.team.agree("flush", taken)
             })
         });
         if let Err(error) = outcome {
@@ -51,12 +51,35 @@ impl JobInner {
             let _ = self.drop_logged(state);
             return Err(error);
         }
+        if let Err(error) = self.timed(state, Phase::Commit, |state| self.commit(state)) {
+            // Nobody knows whether the commit was made: what it may name stays, and is not written into.
+            for open in &mut state.groups {
+                open.declared = false;
+                let _ = open.group.leave_files();
+            }
+            let _ = self.drop_logged(state);
+            return Err(error);
+        }
         state.logged = LoggedWrites::default();
         self.timed(state, Phase::Commit, |state| each(state.groups.iter_mut().map(|open| open.group.show())))
     }
 
-    /// On rank 0: gives the store what was made durable, and flushes it.
-    fn commit(
+    /// Collective: what rank 0 gave to the store becomes visible, in one commit.
+    fn commit(&self, state: &JobState) -> Result<()> {
+        let committed = match (self.team.rank(), self.writable) {
+            (0, true) => {
+                self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
+                    Some(own) => self.store.decide(own, true),
+                    None => Ok(()),
+                })
+            }
+            _ => Ok(()),
+        };
+        self.team.agree("flush", committed)
+    }
+
+    /// On rank 0: gives the store what was made durable.
+    fn take(
         &self,
         state: &mut JobState,
         durable: &[(usize, Vec<DurableArray>)],
@@ -76,12 +99,7 @@ impl JobInner {
             state.groups.iter_mut().for_each(|open| open.declared = false);
             return Err(error);
         }
-        let flushed =
-            self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
-                Some(own) => self.store.decide(own, true),
-                None => Ok(()),
-            });
-        flushed.inspect_err(|_| state.groups.iter_mut().for_each(|open| open.declared = false))
+        Ok(())
     }
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {

@@ -226,7 +226,7 @@ fn a_kill_in_any_call_leaves_each_step_whole_or_away() {
 fn after_a_power_cut_each_step_is_whole_or_away() {
     let counts: Vec<_> = SCENES.into_iter().map(count).collect();
     let mut dice = seeded(32);
-    for (seed, (number, scene)) in (0..).zip(rounds(16, 300)) {
+    for (seed, (number, scene)) in (0..).zip(rounds(60, 400)) {
         let (kind, n) = draw(&mut dice, &counts[number]);
         let cut = Plan::new(Fault::PowerOff).kind(kind).nth(n);
         let (world, _, flushed) = disturbed(seed, scene, |world, _| world.schedule(cut));

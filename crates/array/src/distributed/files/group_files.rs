@@ -8,6 +8,7 @@
 //! Invariants:
 //! * a file is made by this group and nobody else: one that is there is an error, and nothing is written into it;
 //! * all calls are collective, and what fails on one rank fails on all, naming it;
+//! * what may be known to others is never written again, nor removed;
 //! * what was deferred is in its file before a flush, or anything that is done with the file in a call, goes on;
 //! * a file shows a step only after [`show`](GroupFiles::show), and then all of its variables at it.
 
@@ -111,6 +112,8 @@ pub struct GroupFiles {
     organisation: Organisation,
     files: Vec<Option<OpenFile>>,
     names: BTreeSet<String>,
+    /// Names of those that were left as they were.
+    left: Vec<String>,
     written: BTreeMap<(usize, i64), Written>,
     /// Whether a file was made whose name is not durable yet.
     made: bool,
@@ -145,6 +148,7 @@ impl GroupFiles {
             organisation: Organisation::new(level, varying),
             files: Vec::new(),
             names: BTreeSet::new(),
+            left: Vec::new(),
             written: BTreeMap::new(),
             made: false,
             hints: Hints::default(),
@@ -170,7 +174,7 @@ impl GroupFiles {
 
     /// Names of the files in their folder, in the order in which they were made.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().flatten().map(|file| &*file.name)
+        self.left.iter().map(String::as_str).chain(self.files.iter().flatten().map(|file| &*file.name))
     }
 
     /// Collective: where a set is to be written at a step; a file is made where one is needed. `extent` is the first
@@ -354,8 +358,10 @@ impl GroupFiles {
         self.team.agree("flush", outcome)
     }
 
-    /// Collective: has files show all that was prepared. Repeated where it failed it goes on.
+    /// Collective: has files show all that was prepared, which cannot be taken back from here on. Repeated where it failed it
+    /// goes on.
     pub fn show(&mut self) -> Result<()> {
+        self.before.clear();
         for (number, plan) in self.organisation.files().iter().enumerate() {
             let Some(Some(open)) = self.files.get_mut(number) else { continue };
             let steps = plan.flushed().len() as u64;
@@ -373,8 +379,22 @@ impl GroupFiles {
             open.file.sync("show", written)?;
             open.shown = steps;
         }
-        self.before.clear();
         Ok(())
+    }
+
+    /// Collective: closes all files as they are, and goes on in new ones. What of them was prepared may have become known to
+    /// others: no byte of it is written again, and none is removed.
+    pub fn leave(&mut self) -> Result<()> {
+        self.before.clear();
+        self.written.clear();
+        self.organisation = self.organisation.anew();
+        let mut outcome = Ok(());
+        for file in std::mem::take(&mut self.files).into_iter().flatten() {
+            file.forget_deferred();
+            self.left.push(file.name);
+            outcome = outcome.and(file.file.close("leave", Ok(())));
+        }
+        outcome
     }
 
     /// Collective: forgets what was written since the last flush. Files that then show nothing are removed, as far as
@@ -396,11 +416,13 @@ impl GroupFiles {
     /// Collective: closes all files; those that show nothing are removed.
     pub fn close(&mut self) -> Result<()> {
         let mut outcome = Ok(());
-        for file in std::mem::take(&mut self.files).into_iter().flatten() {
+        for (number, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            let Some(file) = file else { continue };
             file.forget_deferred();
-            let closed = match file.shown {
-                0 => self.remove(file),
-                _ => file.file.close("close", Ok(())),
+            // One that was to show a step and could not has it nevertheless.
+            let closed = match self.is_empty(number) {
+                true => self.remove(file),
+                false => file.file.close("close", Ok(())),
             };
             outcome = outcome.and(closed);
         }
@@ -410,12 +432,18 @@ impl GroupFiles {
     /// After the team has ended, which has closed its files: removes those that show nothing, as far as that is possible.
     pub fn abandon(&mut self) {
         self.written.clear();
-        for file in std::mem::take(&mut self.files).into_iter().flatten() {
-            if file.shown == 0 && self.team.rank() == 0 {
+        for (number, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            let Some(file) = file else { continue };
+            if self.is_empty(number) && self.team.rank() == 0 {
                 // One that stays says of itself that it was not finished, or that it has no step.
                 let _ = self.disk.unlink(&self.folder.join(&file.name));
             }
         }
+    }
+
+    /// Whether no step of a file was flushed.
+    fn is_empty(&self, number: usize) -> bool {
+        self.organisation.files().get(number).is_none_or(|plan| plan.flushed().is_empty())
     }
 
     fn remove(&self, file: OpenFile) -> Result<()> {

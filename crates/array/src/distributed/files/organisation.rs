@@ -124,6 +124,11 @@ impl Organisation {
         }
     }
 
+    /// Of the same sets at the same level, with no file.
+    pub fn anew(&self) -> Organisation {
+        Organisation::new(self.level, self.varying.clone())
+    }
+
     /// All files so far.
     pub fn files(&self) -> &[FilePlan] {
         &self.files

@@ -434,6 +434,13 @@ impl Group {
         self.files.as_mut().map_or(Ok(()), GroupFiles::undo)
     }
 
+    /// Collective: leaves all files as they are, and goes on in others: of what was prepared nobody knows whether it was made
+    /// known.
+    pub fn leave_files(&mut self) -> Result<()> {
+        self.holes.clear();
+        self.files.as_mut().map_or(Ok(()), GroupFiles::leave)
+    }
+
     /// Collective: forgets what was written since the last flush.
     pub fn discard(&mut self) -> Result<()> {
         self.holes.clear();
