@@ -15,22 +15,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 64 };
+#define MOST_STEPS 64
 
 /* What this rank holds: the global numbers of its elements, and for boxes where they lie in the cube. */
-struct share {
+typedef struct {
   int rank, ranks, boxed;
   int64_t total, count, *map;
   int64_t edge, start[3], extent[3];
   const char *folder;
-};
+} array_share;
 
 struct peer {
-  void (*open)(struct share *own, int writing); /* and the plan: part of the first step, and of the first read */
-  void (*write)(struct share *own, int step, const double *values);
-  void (*sync)(struct share *own);
-  void (*read)(struct share *own, int step, double *values);
-  void (*close)(struct share *own);
+  void (*open)(array_share *own, int writing); /* and the plan: part of the first step, and of the first read */
+  void (*write)(array_share *own, int step, const double *values);
+  void (*sync)(array_share *own);
+  void (*read)(array_share *own, int step, double *values);
+  void (*close)(array_share *own);
 };
 
 static inline void stop(const char *why) {
@@ -97,7 +97,7 @@ static inline double value(int64_t number, int step) {
 }
 
 /* `random FOLDER STEPS TOTAL MAP`: a share of a file of numbers (8 bytes each); `grid FOLDER STEPS EDGE A B C`: a box. */
-static inline int arguments(int argc, char **argv, struct share *own) {
+static inline int arguments(int argc, char **argv, array_share *own) {
   MPI_Comm_rank(MPI_COMM_WORLD, &own->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &own->ranks);
   if (argc < 6) stop("random FOLDER STEPS TOTAL MAP, or grid FOLDER STEPS EDGE A B C");
@@ -133,7 +133,7 @@ static inline int arguments(int argc, char **argv, struct share *own) {
   return atoi(argv[3]);
 }
 
-static inline void course(struct share *own, int steps, const struct peer *peer) {
+static inline void course(array_share *own, int steps, const struct peer *peer) {
   double *values = room((size_t)own->count * sizeof *values), writes[MOST_STEPS], syncs[MOST_STEPS], reads[MOST_STEPS];
   double used = processor(), reading;
   if (steps > MOST_STEPS) stop("too many steps");

@@ -18,7 +18,7 @@ static void offsets(const int *counts, int *starts, int ranks) {
   for (int r = 1; r < ranks; r++) starts[r] = starts[r - 1] + counts[r - 1];
 }
 
-static void plan(struct share *own) {
+static void plan(array_share *own) {
   int ranks = own->ranks;
   int32_t *within = room((size_t)own->count * sizeof *within);
   unsigned char *owner = room((size_t)own->count);
@@ -60,7 +60,7 @@ static void plan(struct share *own) {
   free(next);
 }
 
-static void open_all(struct share *own, int writing) {
+static void open_all(array_share *own, int writing) {
   char path[4096];
   snprintf(path, sizeof path, "%s/steps", own->folder);
   plan(own);
@@ -68,26 +68,26 @@ static void open_all(struct share *own, int writing) {
   if (file < 0) stop("open");
 }
 
-static void write_step(struct share *own, int step, const double *values) {
+static void write_step(array_share *own, int step, const double *values) {
   for (int64_t i = 0; i < own->count; i++) out[place[i]] = values[i];
   must(MPI_Alltoallv(out, sent, sent_at, MPI_DOUBLE, in, taken, taken_at, MPI_DOUBLE, MPI_COMM_WORLD), "alltoallv");
   for (int64_t k = 0; k < arriving; k++) range[at[k]] = in[k];
   if (pwrite(file, range, (size_t)length * 8, (own->total * step + first) * 8) != length * 8) stop("pwrite");
 }
 
-static void read_step(struct share *own, int step, double *values) {
+static void read_step(array_share *own, int step, double *values) {
   if (pread(file, range, (size_t)length * 8, (own->total * step + first) * 8) != length * 8) stop("pread");
   for (int64_t k = 0; k < arriving; k++) in[k] = range[at[k]];
   must(MPI_Alltoallv(in, taken, taken_at, MPI_DOUBLE, out, sent, sent_at, MPI_DOUBLE, MPI_COMM_WORLD), "alltoallv");
   for (int64_t i = 0; i < own->count; i++) values[i] = out[place[i]];
 }
 
-static void sync_all(struct share *own) {
+static void sync_all(array_share *own) {
   (void)own;
   if (fsync(file)) stop("fsync");
 }
 
-static void close_all(struct share *own) {
+static void close_all(array_share *own) {
   (void)own;
   close(file);
   void *all[] = {sent, sent_at, taken, taken_at, place, at, out, in, range};
@@ -96,7 +96,7 @@ static void close_all(struct share *own) {
 
 int main(int argc, char **argv) {
   static const struct peer peer = {open_all, write_step, sync_all, read_step, close_all};
-  struct share own;
+  array_share own;
   MPI_Init(&argc, &argv);
   int steps = arguments(argc, argv, &own);
   course(&own, steps, &peer);

@@ -8,7 +8,7 @@
  */
 #include "arrays.h"
 
-enum { PIECE = 16 << 20 };
+#define PIECE (16 << 20)
 
 static void broadcast(int file, int64_t offset, char *into, int64_t bytes) {
   int rank;

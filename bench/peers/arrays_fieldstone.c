@@ -22,14 +22,14 @@ static void check(int status) {
   }
 }
 
-static void open_job(struct share *own) {
+static void open_job(array_share *own) {
   char path[4096];
   snprintf(path, sizeof path, "%s/run.store", own->folder);
   check(fs_open(path, "a", NULL, &store));
   check(fs_arrays_open(store, "steps", &comm, NULL, &job));
 }
 
-static void open_all(struct share *own, int writing) {
+static void open_all(array_share *own, int writing) {
   if (own->boxed) {
     uint64_t shape[3], start[3], count[3];
     for (int d = 0; d < 3; d++) {
@@ -48,22 +48,22 @@ static void open_all(struct share *own, int writing) {
   }
 }
 
-static void write_step(struct share *own, int step, const double *values) {
+static void write_step(array_share *own, int step, const double *values) {
   (void)own;
   check(fs_group_write(group, "u", step, "f8", 0, NULL, NULL, values, 1));
 }
 
-static void read_step(struct share *own, int step, double *values) {
+static void read_step(array_share *own, int step, double *values) {
   (void)own;
   check(fs_group_read(group, "u", step, "f8", 0, NULL, NULL, values));
 }
 
-static void sync_all(struct share *own) {
+static void sync_all(array_share *own) {
   (void)own;
   check(fs_arrays_flush(job));
 }
 
-static void close_all(struct share *own) {
+static void close_all(array_share *own) {
   check(fs_arrays_close(job));
   check(fs_close(store));
   open_job(own);
@@ -71,7 +71,7 @@ static void close_all(struct share *own) {
 
 int main(int argc, char **argv) {
   static const struct peer peer = {open_all, write_step, sync_all, read_step, close_all};
-  struct share own;
+  array_share own;
   MPI_Init(&argc, &argv);
   int steps = arguments(argc, argv, &own);
   check(fs_mpi_comm(MPI_COMM_WORLD, &comm));

@@ -10,14 +10,14 @@ static MPI_File file;
 static MPI_Datatype view;
 static int64_t *order;
 static double *sorted;
-static const struct share *comparing;
+static const array_share *comparing;
 
 static int by_number(const void *a, const void *b) {
   int64_t x = comparing->map[*(const int64_t *)a], y = comparing->map[*(const int64_t *)b];
   return (x > y) - (x < y);
 }
 
-static void describe(struct share *own) {
+static void describe(array_share *own) {
   if (own->boxed) {
     int whole[3], extent[3], start[3];
     for (int d = 0; d < 3; d++) {
@@ -40,7 +40,7 @@ static void describe(struct share *own) {
   must(MPI_Type_commit(&view), "commit");
 }
 
-static void open_all(struct share *own, int writing) {
+static void open_all(array_share *own, int writing) {
   char path[4096];
   snprintf(path, sizeof path, "%s/steps", own->folder);
   int mode = writing ? MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR : MPI_MODE_RDONLY;
@@ -48,11 +48,11 @@ static void open_all(struct share *own, int writing) {
   must(MPI_File_open(MPI_COMM_WORLD, path, mode, MPI_INFO_NULL, &file), "open");
 }
 
-static void at_step(struct share *own, int step) {
+static void at_step(array_share *own, int step) {
   must(MPI_File_set_view(file, own->total * 8 * step, MPI_DOUBLE, view, "native", MPI_INFO_NULL), "set_view");
 }
 
-static void write_step(struct share *own, int step, const double *values) {
+static void write_step(array_share *own, int step, const double *values) {
   const double *from = values;
   if (!own->boxed) {
     for (int64_t i = 0; i < own->count; i++) sorted[i] = values[order[i]];
@@ -62,7 +62,7 @@ static void write_step(struct share *own, int step, const double *values) {
   must(MPI_File_write_at_all(file, 0, from, (int)own->count, MPI_DOUBLE, MPI_STATUS_IGNORE), "write_at_all");
 }
 
-static void read_step(struct share *own, int step, double *values) {
+static void read_step(array_share *own, int step, double *values) {
   at_step(own, step);
   double *into = own->boxed ? values : sorted;
   must(MPI_File_read_at_all(file, 0, into, (int)own->count, MPI_DOUBLE, MPI_STATUS_IGNORE), "read_at_all");
@@ -70,12 +70,12 @@ static void read_step(struct share *own, int step, double *values) {
     for (int64_t i = 0; i < own->count; i++) values[order[i]] = sorted[i];
 }
 
-static void sync_all(struct share *own) {
+static void sync_all(array_share *own) {
   (void)own;
   must(MPI_File_sync(file), "sync");
 }
 
-static void close_all(struct share *own) {
+static void close_all(array_share *own) {
   must(MPI_File_close(&file), "close");
   MPI_Type_free(&view);
   if (own->boxed) return;
@@ -85,7 +85,7 @@ static void close_all(struct share *own) {
 
 int main(int argc, char **argv) {
   static const struct peer peer = {open_all, write_step, sync_all, read_step, close_all};
-  struct share own;
+  array_share own;
   MPI_Init(&argc, &argv);
   int steps = arguments(argc, argv, &own);
   course(&own, steps, &peer);

@@ -13,7 +13,7 @@ static void check(int status) {
   if (status != NC_NOERR) stop(ncmpi_strerror(status));
 }
 
-static void open_all(struct share *own, int writing) {
+static void open_all(array_share *own, int writing) {
   static const char *const names[3] = {"z", "y", "x"};
   char path[4096];
   int dims[4];
@@ -30,7 +30,7 @@ static void open_all(struct share *own, int writing) {
   check(ncmpi_enddef(file));
 }
 
-static void box(struct share *own, int step, MPI_Offset *start, MPI_Offset *count) {
+static void box(array_share *own, int step, MPI_Offset *start, MPI_Offset *count) {
   start[0] = step;
   count[0] = 1;
   for (int d = 0; d < 3; d++) {
@@ -39,31 +39,31 @@ static void box(struct share *own, int step, MPI_Offset *start, MPI_Offset *coun
   }
 }
 
-static void write_step(struct share *own, int step, const double *values) {
+static void write_step(array_share *own, int step, const double *values) {
   MPI_Offset start[4], count[4];
   box(own, step, start, count);
   check(ncmpi_put_vara_double_all(file, variable, start, count, values));
 }
 
-static void read_step(struct share *own, int step, double *values) {
+static void read_step(array_share *own, int step, double *values) {
   MPI_Offset start[4], count[4];
   box(own, step, start, count);
   check(ncmpi_get_vara_double_all(file, variable, start, count, values));
 }
 
-static void sync_all(struct share *own) {
+static void sync_all(array_share *own) {
   (void)own;
   check(ncmpi_sync(file));
 }
 
-static void close_all(struct share *own) {
+static void close_all(array_share *own) {
   (void)own;
   check(ncmpi_close(file));
 }
 
 int main(int argc, char **argv) {
   static const struct peer peer = {open_all, write_step, sync_all, read_step, close_all};
-  struct share own;
+  array_share own;
   MPI_Init(&argc, &argv);
   int steps = arguments(argc, argv, &own);
   course(&own, steps, &peer);

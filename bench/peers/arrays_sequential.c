@@ -4,17 +4,17 @@
  */
 #include "arrays.h"
 
-enum { PIECE = 4 << 20 };
+#define PIECE (4 << 20)
 static int file;
 
-static void open_all(struct share *own, int writing) {
+static void open_all(array_share *own, int writing) {
   char path[4096];
   snprintf(path, sizeof path, "%s/steps", own->folder);
   file = open(path, writing ? O_RDWR | O_CREAT : O_RDONLY, 0644);
   if (file < 0) stop("open");
 }
 
-static void write_step(struct share *own, int step, const double *values) {
+static void write_step(array_share *own, int step, const double *values) {
   (void)step;
   const char *bytes = (const char *)values;
   for (int64_t left = own->total * 8; left > 0; left -= PIECE, bytes += PIECE) {
@@ -23,7 +23,7 @@ static void write_step(struct share *own, int step, const double *values) {
   }
 }
 
-static void read_step(struct share *own, int step, double *values) {
+static void read_step(array_share *own, int step, double *values) {
   (void)step;
   char *bytes = (char *)values;
   for (int64_t left = own->total * 8; left > 0; left -= PIECE, bytes += PIECE) {
@@ -32,19 +32,19 @@ static void read_step(struct share *own, int step, double *values) {
   }
 }
 
-static void sync_all(struct share *own) {
+static void sync_all(array_share *own) {
   (void)own;
   if (fsync(file)) stop("fsync");
 }
 
-static void close_all(struct share *own) {
+static void close_all(array_share *own) {
   (void)own;
   close(file);
 }
 
 int main(int argc, char **argv) {
   static const struct peer peer = {open_all, write_step, sync_all, read_step, close_all};
-  struct share own;
+  array_share own;
   MPI_Init(&argc, &argv);
   int steps = arguments(argc, argv, &own);
   course(&own, steps, &peer);

@@ -3,6 +3,7 @@
 //! | module | |
 //! |---|---|
 //! | [`view`] | what of a global array a rank holds |
+//! | `blocks` | the blocks in which arrays are summed and checked |
 //! | [`buffer`] | buffers of callers, at any strides |
 //! | [`plan`] | who sends which elements to whom |
 //! | [`files`] | the files of a group of sets |
@@ -12,6 +13,7 @@
 //! | [`partition`] | each rank's part of an unstructured mesh |
 
 mod agreed;
+mod blocks;
 pub mod buffer;
 pub mod files;
 pub mod group;

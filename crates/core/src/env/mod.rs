@@ -97,6 +97,11 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn write_streaming(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         self.write_at(data, offset)
     }
+    /// The same file past the page cache: bytes go straight to the disk and come from it, at any offset. `Unsupported`
+    /// where there is no such way.
+    fn direct(self: Arc<Self>) -> io::Result<Arc<dyn DiskFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Appends `data` in one piece, atomically among the processes of this host, and returns the
     /// offset where it stands. Only on a file opened with [`Disk::open_append`].
     fn append(&self, data: &[u8]) -> io::Result<u64>;
@@ -124,11 +129,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens an existing plain file where others may have put something else: never follows a link that
     /// stands in its place, and never waits for a pipe. `InvalidInput` for what is no plain file.
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
-    /// As [`open_plain`](Disk::open_plain), past the page cache: bytes go straight to the disk, at any offset.
-    /// `Unsupported` where there is no such way.
-    fn open_direct(&self, _path: &Path, _write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
     /// Opens an existing file that a user named for reading and writing at explicit offsets; follows links.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a plain file, as [`open_plain`](Disk::open_plain), for appending, creating it alike where it

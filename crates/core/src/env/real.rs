@@ -208,6 +208,10 @@ impl DiskFile for RealFile {
         }
     }
 
+    fn direct(self: Arc<Self>) -> io::Result<Arc<dyn DiskFile>> {
+        direct::DirectFile::over(self)
+    }
+
     fn append(&self, data: &[u8]) -> io::Result<u64> {
         if self.mode != Mode::Append {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -417,10 +421,6 @@ impl Disk for RealDisk {
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         let mode = if write { Mode::Write } else { Mode::Read };
         open_plain(path, OpenOptions::new().read(true).write(write), mode)
-    }
-
-    fn open_direct(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        direct::DirectFile::open(path, write, self.open_plain(path, write)?)
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

@@ -11,7 +11,7 @@ use fieldstone_store::api::{ArchiveOptions, StoredArraySpec, Value};
 
 use super::each;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
-use super::logged::LoggedWrites;
+use super::pending::LoggedWrites;
 use super::report::Phase;
 use super::spec;
 use crate::run::Run;

@@ -14,8 +14,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
 
 use super::each;
-use super::logged::LoggedWrites;
-use super::pending::PendingHistory;
+use super::pending::{LoggedWrites, PendingHistory};
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use crate::Store;

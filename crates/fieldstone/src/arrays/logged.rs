@@ -9,7 +9,6 @@
 //! * pieces never lie upon an older version of their field: that is hidden first, by rank 0;
 //! * what was lost when a log could not be written is reported by the next flush, which then keeps nothing.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_array::distributed::group::Memory;
@@ -24,24 +23,6 @@ use fieldstone_format::catalog::StorageOrder;
 use fieldstone_store::api::{ArchiveOptions, FieldSpec, ReadOptions, Value};
 
 use super::inner::{JobInner, JobState};
-
-/// What was written since the last flush.
-#[derive(Debug, Default)]
-pub struct LoggedWrites {
-    /// The job's own transaction, where it has begun one.
-    pub transaction: Option<Id>,
-    /// Group, set and step.
-    written: BTreeSet<(usize, usize, i64)>,
-    /// What was lost of it.
-    lost: Option<Error>,
-}
-
-impl LoggedWrites {
-    /// The groups of which something was written.
-    pub fn groups(&self) -> BTreeSet<usize> {
-        self.written.iter().map(|(group, ..)| *group).collect()
-    }
-}
 
 /// Boxes of one array that this rank is to archive.
 #[derive(Debug, Default)]

@@ -41,10 +41,11 @@ pub fn taken(hints: &Hints) -> Hints {
 
 /// A handle for writing, past the page cache where `direct` says so and the file system can.
 pub fn handle_to_write(disk: &dyn Disk, path: &Path, direct: bool) -> io::Result<Arc<dyn DiskFile>> {
-    match direct.then(|| disk.open_direct(path, true)) {
-        Some(Err(error)) if error.kind() == io::ErrorKind::Unsupported => disk.open_plain(path, true),
+    let plain = disk.open_plain(path, true)?;
+    match direct.then(|| plain.clone().direct()) {
+        Some(Err(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(plain),
         Some(handle) => handle,
-        None => disk.open_plain(path, true),
+        None => Ok(plain),
     }
 }
 
@@ -73,7 +74,7 @@ pub fn over(
     if !writes && !reads {
         return Ok((file.clone(), false));
     }
-    let handle = match disk.open_direct(path, writes) {
+    let handle = match disk.open_plain(path, writes).and_then(|plain| plain.direct()) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok((file.clone(), false)),
         opened => opened.map_err(|cause| Error::io("open", path, cause))?,
     };

@@ -11,11 +11,9 @@ use fieldstone_core::env::comm::{CommFile, TeamFile};
 use fieldstone_core::{Error, Result};
 
 use super::image::Extent;
+pub use crate::distributed::blocks::BLOCK;
+use crate::distributed::blocks::PIECES;
 
-/// Elements of a block.
-pub const BLOCK: u64 = 1 << 16;
-/// Pieces of a block that a rank keeps at most, on average; with more all is read back.
-pub(in crate::distributed) const PIECES: u64 = 64;
 const STEP: &str = "sums";
 
 /// Bytes of a slab, within one block, and their checksum.

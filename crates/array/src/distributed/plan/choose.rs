@@ -5,7 +5,7 @@
 //! blocks, which are checked: ranks that have parts of the same blocks read them all.
 
 use super::{Coverage, Method, MovePlan, Read, Write};
-use crate::distributed::files::sums::{BLOCK, PIECES};
+use crate::distributed::blocks::{BLOCK, PIECES};
 use crate::distributed::view::Footprint;
 
 /// Nanoseconds of a call of the system for one run.

@@ -5,13 +5,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
+use super::{Mode, RealFile};
 use crate::env::{DiskFile, Stat};
 
 /// What offsets, lengths and memory are multiples of: enough for every disk in use.
@@ -29,12 +30,19 @@ pub(super) struct DirectFile {
 }
 
 impl DirectFile {
-    /// The plain file at `path`, of which `cached` is a handle. `Unsupported` where the file system has no such way.
-    pub(super) fn open(path: &Path, write: bool, cached: Arc<dyn DiskFile>) -> io::Result<Arc<dyn DiskFile>> {
-        let flags = OFlags::DIRECT | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    /// The file of a handle, opened once more through it, so that it is the same one whatever its name stands for now.
+    /// `Unsupported` where the file system has no such way, or there is no /proc.
+    pub(super) fn over(cached: Arc<RealFile>) -> io::Result<Arc<dyn DiskFile>> {
+        let path = format!("/proc/self/fd/{}", cached.file.as_raw_fd());
+        let write = cached.mode == Mode::Write;
+        let flags = OFlags::DIRECT | OFlags::NONBLOCK;
         let opened = File::options().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
         let direct = match opened {
-            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            Err(e)
+                if [Errno::INVAL, Errno::NOENT]
+                    .iter()
+                    .any(|n| e.raw_os_error() == Some(n.raw_os_error())) =>
+            {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             opened => opened?,
@@ -123,6 +131,8 @@ impl DiskFile for DirectFile {
 
 #[cfg(test)]
 mod tests {
+    use fieldstone_testkit::require::require;
+
     use crate::env::{Env, write_all_at};
 
     #[test]
@@ -132,10 +142,11 @@ mod tests {
         let path = folder.path().join("f");
         let disk = Env::real().disk;
         let plain = disk.create_new(&path).unwrap();
-        let Ok(direct) = disk.open_direct(&path, true) else {
-            assert!(std::env::var("FIELDSTONE_REQUIRE").is_err(), "this file system has no O_DIRECT");
+        let direct = plain.clone().direct();
+        if !require("O_DIRECT", direct.is_ok(), "this file system has none") {
             return;
-        };
+        }
+        let direct = direct.unwrap();
         let mut model = vec![0u8; 300_000];
         for (i, (offset, len)) in
             [(0, 300_000), (1, 4095), (4096, 8192), (4095, 2), (100, 20_000), (8192, 12_345), (299_999, 1)]
