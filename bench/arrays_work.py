@@ -93,7 +93,7 @@ class Ours:
 
     def open(self, writing: bool) -> None:
         declared = ({"u": "f8"},) if writing else ()
-        self.group = self.job.group("g", *declared, shape=self.shape)
+        self.group = self.job.group("g", *declared, shape=self.shape if declared else None)
         self.group.view(self.view())
 
     def write(self, step: int, values: np.ndarray) -> None:
