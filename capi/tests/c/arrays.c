@@ -11,7 +11,7 @@ static void declare(fs_arrays *job, fs_group **flow, fs_group **particles) {
   const fs_attr attrs[2] = {{"units", "S1", 1, "K"}, {"valid", "f8", 2, range}};
   const fs_set sets[2] = {{"t", "f8", 2, shape, dims, &fill, 2, attrs}, {"n", "i4", 2, shape, NULL, NULL, 0, NULL}};
   const fs_set set = {"x", "f4", 2, varying, NULL, NULL, 0, NULL};
-  const fs_group_options options = {2, "direct", "C", 1, attrs};
+  const fs_group_options options = {.level = 2, .method = "direct", .order = "C", .nattrs = 1, .attrs = attrs};
   OK(fs_arrays_group(job, "flow", 2, sets, &options, flow));
   OK(fs_arrays_group(job, "particles", 1, &set, NULL, particles));
 }
@@ -107,7 +107,7 @@ static void refused(fs_arrays *job, fs_group *flow) {
   const fs_set sets[1] = {{"t", "q8", 2, shape, NULL, NULL, 0, NULL}};
   const fs_set endless[1] = {{"t", "f8", 99, shape, NULL, NULL, 0, NULL}};
   const fs_set differs[1] = {{"t", "f4", 2, shape, NULL, NULL, 0, NULL}};
-  const fs_group_options level = {7, NULL, NULL, 0, NULL}, order = {0, NULL, "X", 0, NULL};
+  const fs_group_options level = {.level = 7}, order = {.order = "X"}, chunks = {.nchunks = 1};
   const uint64_t one[2] = {1, 1};
   const char *const absent[1] = {"absent"};
   double t[NY][NX];
@@ -123,6 +123,7 @@ static void refused(fs_arrays *job, fs_group *flow) {
   FAILS(fs_arrays_group(job, "a", 1, endless, NULL, &group), FS_INVALID, "99 dimensions");
   FAILS(fs_arrays_group(job, "a", 1, differs, &level, &group), FS_INVALID, "7 is no level");
   FAILS(fs_arrays_group(job, "a", 1, differs, &order, &group), FS_INVALID, "no order");
+  FAILS(fs_arrays_group(job, "a", 1, differs, &chunks, &group), FS_INVALID, "extents of chunks is null");
   FAILS(fs_arrays_group(job, "flow", 1, differs, NULL, &group), FS_CONFLICT, "another");
   FAILS(fs_arrays_group(job, "a", 1, differs, NULL, NULL), FS_INVALID, "place for the group");
   FAILS(fs_arrays_declared_group(job, "absent", &group), FS_NOT_FOUND, "absent");
@@ -148,11 +149,36 @@ static void refused(fs_arrays *job, fs_group *flow) {
   OK(fs_group_read(flow, "t", 6, "f8", 0, NULL, NULL, t));
 }
 
+/* Arrays in the store's logs, chunked and compressed. */
+static void in_logs(fs_store *store) {
+  const fs_arrays_options fields = {.layout = "fields"}, nowhere = {.layout = "hdf5"};
+  const uint64_t shape[2] = {NY, NX}, chunks[2] = {2, 3};
+  const fs_set sets[1] = {{"h", "f2", 2, shape, NULL, NULL, 0, NULL}};
+  const fs_group_options options = {.nchunks = 2, .chunks = chunks, .compression = "zstd:3"};
+  const fs_group_options wrong = {.compression = "lz4"};
+  uint16_t h[NY * NX], back[NY * NX];
+  fs_arrays *job;
+  fs_group *group;
+  int level = 9, i;
+  for (i = 0; i < NY * NX; i++) h[i] = (uint16_t)(i * 77);
+  FAILS(fs_arrays_open(store, "logs", NULL, &nowhere, &job), FS_INVALID, "no layout");
+  OK(fs_arrays_open(store, "logs", NULL, &fields, &job));
+  FAILS(fs_arrays_group(job, "g", 1, sets, &wrong, &group), FS_INVALID, "no compression");
+  OK(fs_arrays_group(job, "g", 1, sets, &options, &group));
+  OK(fs_group_level(group, &level));
+  CHECK(level == 0);
+  OK(fs_group_write(group, "h", 0, "f2", 0, NULL, NULL, h, 1));
+  OK(fs_arrays_flush(job));
+  OK(fs_group_read(group, "h", 0, "f2", 0, NULL, NULL, back));
+  CHECK(memcmp(h, back, sizeof h) == 0);
+  OK(fs_arrays_close(job));
+}
+
 int main(int argc, char **argv) {
   fs_store *store;
   fs_arrays *job;
   fs_group *flow, *particles, *again;
-  const fs_arrays_options options = {"C", 1, 1, 1 << 20};
+  const fs_arrays_options options = {.project = "C", .writers = 1, .readers = 1, .buffer = 1 << 20};
   char name[64];
   CHECK(argc == 2);
   OK(fs_open(argv[1], "a", NULL, &store));
@@ -175,6 +201,8 @@ int main(int argc, char **argv) {
   declare(job, &flow, &particles);
   by_map(flow, particles);
   OK(fs_arrays_close(job));
+
+  in_logs(store);
 
   /* A new run gets a name; what is abandoned is gone. */
   OK(fs_arrays_open(store, NULL, NULL, NULL, &job));
