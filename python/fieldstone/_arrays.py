@@ -439,7 +439,9 @@ class ArrayJob:
                 said = (len(how[1]), zlib.crc32(how[1])) if how[0] == "replicated" else how[0]
             all_said = self._comm.allgather(said)
             if wants_metis and any(one != "metis" for one in all_said):
-                wrong = wrong or Conflict('vector="metis" on some ranks', "say the same on all", "argument")
+                wrong = wrong or Conflict(
+                    'vector="metis" on some ranks', "say the same on all", "collective-mismatch"
+                )
                 wants_metis = False
             elif _are_shares(all_said, total):
                 how = ("shares", how[1], None)
