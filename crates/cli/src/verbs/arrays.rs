@@ -98,9 +98,9 @@ fn cells(run: &RunName, found: &GroupInventory) -> Vec<String> {
         ArrayLayout::Fields => "logs".to_owned(),
     };
     let sets: Vec<String> = group.sets.iter().map(set_cell).collect();
-    let steps = match (found.steps.first(), found.steps.last()) {
-        (Some(first), Some(last)) if first == last => first.to_string(),
-        (Some(first), Some(last)) => format!("{first}..{last}, {}", found.steps.len()),
+    let steps = match (found.steps.first_key_value(), found.steps.last_key_value()) {
+        (Some((first, _)), Some((last, _))) if first == last => first.to_string(),
+        (Some((first, _)), Some((last, _))) => format!("{first}..{last}, {}", found.steps.len()),
         _ => "-".to_owned(),
     };
     vec![
@@ -151,7 +151,7 @@ fn object(run: &RunName, found: &GroupInventory) -> Value {
         "location": group.location.map(|location| location.name()),
         "attrs": named(&group.attrs),
         "sets": sets,
-        "steps": found.steps,
+        "steps": found.steps.keys().collect::<Vec<_>>(),
         "arrays": found.arrays,
         "incomplete": found.incomplete,
         "files": files,

@@ -13,6 +13,7 @@ use super::each;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
 use super::pending::LoggedWrites;
 use super::report::Phase;
+use super::source::pairs;
 use super::spec;
 use crate::run::Run;
 
@@ -119,7 +120,7 @@ impl JobInner {
             for DurableArray { set, shape, holes } in arrays {
                 let kept = &open.record.sets[set.set];
                 let key = self.key(&kept.variable.name, set.step)?;
-                let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                let key = pairs(&key);
                 let dtype = kept.dtype.with_order(ByteOrder::Big);
                 if set.extent.len == 0 {
                     self.store.archive(&key, Value::Array { data: &[], dtype, shape }, &options)?;

@@ -1,6 +1,6 @@
 //! What a store has of a run's distributed arrays: groups, steps, and files with how much of each is in use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::{ArrayGroup, RunName};
@@ -25,8 +25,8 @@ pub struct ArrayFile {
 pub struct GroupInventory {
     /// As it was declared.
     pub group: ArrayGroup,
-    /// Steps at which some of its sets are there.
-    pub steps: BTreeSet<i64>,
+    /// Steps, each with the sets that are there, by their number in the group.
+    pub steps: BTreeMap<i64, Vec<usize>>,
     /// Arrays, in files and logs.
     pub arrays: u64,
     /// How many of them lack elements.
@@ -42,12 +42,12 @@ pub fn groups_of(store: &Store, run: &RunName) -> Result<Vec<GroupInventory>> {
 }
 
 fn inventory(store: &Store, run: &RunName, group: ArrayGroup) -> Result<GroupInventory> {
-    let (mut steps, mut arrays, mut incomplete) = (BTreeSet::new(), 0, 0);
+    let (mut steps, mut arrays, mut incomplete) = (BTreeMap::<i64, Vec<usize>>::new(), 0, 0);
     let mut files: BTreeMap<String, ArrayFile> = BTreeMap::new();
-    for set in &group.sets {
+    for (number, set) in group.sets.iter().enumerate() {
         for entry in entries(store, run, &set.variable.name, None)? {
             let (step, entry) = entry?;
-            steps.insert(step);
+            steps.entry(step).or_default().push(number);
             arrays += 1;
             incomplete += u64::from(!entry.complete);
             if let Some(PlaceFile::Grown(path)) = entry.place.map(|place| place.file) {

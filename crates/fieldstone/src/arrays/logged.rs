@@ -20,9 +20,10 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
-use fieldstone_store::api::{ArchiveOptions, FieldSpec, ReadOptions, Value};
+use fieldstone_store::api::{ArchiveOptions, FieldSpec, Pairs, ReadOptions, Value};
 
 use super::inner::{JobInner, JobState};
+use super::source::pairs;
 
 /// Boxes of one array that this rank is to archive.
 #[derive(Debug, Default)]
@@ -36,12 +37,6 @@ impl PieceSink for Pieces {
         boxes.push((part.clone(), bytes.to_vec()));
         Ok(())
     }
-}
-
-type Key<'a> = [(&'a str, &'a str)];
-
-fn pairs(key: &[(String, String)]) -> Vec<(&str, &str)> {
-    key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
 }
 
 impl JobInner {
@@ -126,7 +121,7 @@ impl JobInner {
     /// On rank 0: hides what stands under a key, where something does, or where there has to be a field without a piece.
     fn make_room(
         &self,
-        key: &Key<'_>,
+        key: &Pairs<'_>,
         spec: &FieldSpec<'_>,
         options: &ArchiveOptions,
         anyway: bool,

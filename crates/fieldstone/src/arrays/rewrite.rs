@@ -5,7 +5,6 @@
 //! fields. Who is killed before it leaves files that show nothing, and a run as it was. The files of before stay: older
 //! versions stand in them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_array::distributed::files::organisation::Level;
@@ -20,8 +19,8 @@ use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions, OpenGroup, group_folder};
 use super::inventory::{GroupInventory, groups_of};
 use super::job::ArrayJob;
+use super::source::pairs;
 use super::spec;
-use super::steps::entries;
 use crate::Store;
 
 /// What was written anew of a group.
@@ -61,16 +60,17 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
     match written.collect::<Result<Vec<_>>>() {
         Ok(mut written) => {
             job.close()?;
-            for (group, found) in
-                written.iter_mut().zip(groups_of(store, run)?.into_iter().filter(is_in_files))
-            {
-                group.files = found.files.into_iter().map(|file| file.path).collect();
+            let now = groups_of(store, run)?;
+            for group in &mut written {
+                let found = now.iter().filter(|found| found.group.name == group.name);
+                group.files = found.flat_map(|found| &found.files).map(|file| file.path.clone()).collect();
             }
             Ok(written)
         }
         Err(error) => {
             // The first error is the one to be reported.
-            let _ = job.discard().and(job.close());
+            let _ = job.discard();
+            let _ = job.close();
             Err(error)
         }
     }
@@ -113,21 +113,14 @@ impl JobInner {
     ) -> Result<RewrittenGroup> {
         let (group, level) = self.open_at_level(found, level)?;
         let index = group.index();
-        // Sets of a step go together, as a job writes them.
-        let mut there: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-        for (set, kept) in found.group.sets.iter().enumerate() {
-            for entry in entries(&self.store, &self.run, &kept.variable.name, None)? {
-                there.entry(entry?.0).or_default().push(set);
-            }
-        }
         let (mut arrays, mut bytes) = (0, 0);
-        for (step, sets) in there {
-            for set in sets {
+        // Sets of a step go together, as a job writes them.
+        for (&step, sets) in &found.steps {
+            for &set in sets {
                 let kept = &found.group.sets[set];
                 let name = kept.variable.name.as_str();
                 let key = self.key(name, step)?;
-                let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-                bytes += self.rewrite_array(&group, (index, set, step), name, &key)?;
+                bytes += self.rewrite_array(&group, (index, set, step), name, &pairs(&key))?;
                 arrays += 1;
             }
         }

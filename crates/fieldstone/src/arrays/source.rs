@@ -29,10 +29,14 @@ const OPEN: usize = 16;
 /// A key of the store, as keyword and value.
 pub type Key = [(String, String)];
 
+/// A key as the store takes it.
+pub fn pairs(key: &Key) -> Vec<(&str, &str)> {
+    key.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
+}
+
 /// The field of a key, as this process sees it.
 fn field(store: &Store, key: &Key, transaction: Option<Id>) -> Result<Field> {
-    let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    store.get(&key, &ReadOptions { transaction })
+    store.get(&pairs(key), &ReadOptions { transaction })
 }
 
 /// On rank 0: where the array of a key stands.
