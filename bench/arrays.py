@@ -44,10 +44,12 @@ def environment() -> dict[str, str]:
 
 
 def launch(
-    ranks: int, command: list[str], trace: Path | None = None
+    ranks: int, command: list[str], trace: Path | None = None, preload: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
     """Runs a program on ranks; its line of JSON, and with the folder `trace` the calls on files below it."""
     argv, env = [mpiexec(), "-n", str(ranks), *command], environment()
+    if preload:
+        argv[3:3] = ["-env", "LD_PRELOAD", str(preload)]
     log = trace.parent / "strace" if trace else Path()
     if trace:
         argv, env = traced(argv, log), env | {"BENCH_TRACE": "1"}
@@ -63,10 +65,23 @@ def launch(
 
 
 def in_python(
-    work: str, ranks: int, trace: Path | None = None, program: str = "arrays_work.py", **a: Any
+    work: str,
+    ranks: int,
+    trace: Path | None = None,
+    program: str = "arrays_work.py",
+    preload: Path | None = None,
+    **a: Any,
 ) -> tuple[dict[str, Any], dict[str, Counts]]:
     """Runs what ranks do in Python, under the name of `work`."""
-    return launch(ranks, [sys.executable, str(BENCH / program), work, json.dumps(a)], trace)
+    return launch(ranks, [sys.executable, str(BENCH / program), work, json.dumps(a)], trace, preload)
+
+
+def slow_opens(work: Path) -> Path:
+    """A library that makes each opening of a file of arrays take 10 ms longer."""
+    library, source = work / "slow_opens.so", BENCH / "peers" / "slow_opens.c"
+    if not library.exists():
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
 
 
 def compiled(name: str, work: Path) -> Path:

@@ -149,7 +149,7 @@ def paper(a: Arguments) -> dict[str, float]:
     store = fieldstone.open(Path(a["folder"]) / "run.store")
     used = Processor()
     with timed(times, "open"):
-        job = store.arrays("run", comm=COMM)
+        job = store.arrays("run", comm=COMM, hints=a.get("hints"))
     with counted("write"):
         with timed(times, "declare"):
             made = [_Group(job, given, False, level) for given in groups]
@@ -169,7 +169,7 @@ def paper(a: Arguments) -> dict[str, float]:
     del made
     used = Processor()
     with counted("read"):
-        job = store.arrays("run", comm=COMM)
+        job = store.arrays("run", comm=COMM, hints=a.get("hints"))
         known = [_Group(job, given, True, level) for given in groups]
         for step in range(dumps):
             with timed(times, "reads"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from arrays import OURS, RANKS, compiled, counts_of, in_python, launch
+from arrays import OURS, RANKS, compiled, counts_of, in_python, launch, slow_opens
 from measure import Result
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 BROADCAST = "broadcast"
 LEVELS = ("fieldstone-level-1", "fieldstone-level-2", "fieldstone-level-3")
 IN_TURN = "in-turn"
-PEERS = (BROADCAST, *LEVELS, IN_TURN)
+DIRECT = "fieldstone-direct"
+PEERS = (BROADCAST, *LEVELS, IN_TURN, DIRECT)
 MEMORY = Path("/dev/shm")
 
 # ---- a mesh
@@ -106,15 +107,25 @@ def paper(fig: Figure, at: Sitting, peer: str, trace: bool = False) -> Result:
     folder = _fresh(fig, at, peer)
     scale = 64 if at.quick else 1
     a = {"case": fig.data["case"], "scale": scale}
-    work, level = ("in_turn", "") if peer == IN_TURN else ("paper", "auto" if peer == OURS else peer[-1])
-    below = folder if trace else None
+    work = "in_turn" if peer == IN_TURN else "paper"
+    level = peer[-1] if peer in LEVELS else "auto"
+    if peer == DIRECT:
+        a["hints"] = {"direct_write": "true", "direct_read": "true"}
+    preload = slow_opens(at.work) if fig.data.get("slow") else None
     result, marks = in_python(
-        work, RANKS, below, program="arrays_cases.py", folder=str(folder), level=level, **a
+        work,
+        RANKS,
+        folder if trace else None,
+        program="arrays_cases.py",
+        preload=preload,
+        folder=str(folder),
+        level=level,
+        **a,
     )
     shutil.rmtree(folder)
     if trace:
         return counts_of(marks)
-    if peer != IN_TURN and MEMORY.is_dir():
+    if peer in (OURS, *LEVELS) and preload is None and MEMORY.is_dir():
         result["database"] = _database(fig.data["case"], level)
     return result
 

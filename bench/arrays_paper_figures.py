@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import arrays_paper
-from arrays_paper import BROADCAST, IN_TURN, LEVELS
+from arrays_paper import BROADCAST, DIRECT, IN_TURN, LEVELS
 from steps import OURS, Figure, Row, Target
 
 _MS, _MIB = 1e-3, 2**20
@@ -35,19 +35,38 @@ _ROWS = (
 )
 
 
+_BEST = tuple(
+    Target(f"auto within 1.1 of the best level, or its spread ({word})", key, 1.1, LEVELS, spread=True)
+    for key, word in (("whole", "writing"), ("reads", "reading"))
+)
+
+
+def _slow(case: str, title: str) -> Figure:
+    """A program where each opening takes 10 ms longer."""
+    return Figure(
+        f"arrays-{case}-slow",
+        f"{title}, where an opening takes 10 ms more",
+        "The program above; whatever process opens a file of its arrays waits 10 ms first "
+        "(`bench/peers/slow_opens.c`).",
+        (OURS, *LEVELS),
+        arrays_paper.paper,
+        _ROWS,
+        _BEST,
+        data={"case": case, "slow": True},
+        group="arrays",
+    )
+
+
 def _program(case: str, title: str, what: str, files: tuple[int, int, int]) -> Figure:
     peers: tuple[str, ...] = (OURS, *LEVELS)
+    if case == "astro3d":
+        peers = (*peers, DIRECT)
     targets = (
         *(
             Target(f"level {level}: {count} files", "made", count, of=peer)
             for level, (peer, count) in enumerate(zip(LEVELS, files, strict=True), 1)
         ),
-        *(
-            Target(
-                f"auto within 1.1 of the best level, or its spread ({word})", key, 1.1, LEVELS, spread=True
-            )
-            for key, word in (("whole", "writing"), ("reads", "reading"))
-        ),
+        *_BEST,
         Target("one connection to the catalog", "connections", 1),
         Target("the database, syncs apart, at most 20 ms a run", "database", 20e-3),
     )
@@ -136,4 +155,6 @@ PAPER = (
         "flushed; patches of 256 are dealt to ranks at random.",
         (10, 5, 2),
     ),
+    _slow("astro3d", "ASTRO3D, 880 MiB on 2 x 2 x 1 ranks"),
+    _slow("euler", "Euler, 240 MB at cells of four ranks"),
 )

@@ -93,10 +93,11 @@ class Hits:
 
     def to_arrow(self) -> Table:
         """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
-        value type start count user. pyarrow, polars, DuckDB and others take it.
+        value type start count cells user. pyarrow, polars, DuckDB and others take it.
 
         ``value`` has the type of the values where all have one; numbers of several types are doubles, other
-        mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box.
+        mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box; so is
+        ``cells``, null where the attribute stands on all elements of its box.
         """
         table = self._found()
         limit = self._query.limit
@@ -168,7 +169,8 @@ def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
             "read a field of the run: store.run(hit.run).read(variable, hit.step)",
         )
     if within is None:
-        return _box(store, hit, hit.start, hit.count, txn)
+        found = _box(store, hit, hit.start, hit.count, txn)
+        return found if hit.cells is None else _at_cells(hit, found, hit.start)
     variable = store._catalog().variable((hit.project, hit.run), hit.variable, hit.variable_version, txn)
     shape = variable["shape"]
     if shape is None:
@@ -183,7 +185,15 @@ def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
         import numpy as np
 
         return np.empty(extents, variable["dtype"])
-    return _box(store, hit, start, extents, txn)
+    found = _box(store, hit, start, extents, txn)
+    return found if hit.cells is None else _at_cells(hit, found, start)
+
+
+def _at_cells(hit: Hit, found: Any, start: Any) -> Any:
+    """Of the elements of a box that begins at `start`, those at the hit's cells."""
+    along: int = hit._cells_along
+    cells = hit.cells - start[along]
+    return found.take(cells[(cells >= 0) & (cells < found.shape[along])], axis=along)
 
 
 def _box(store: Store, hit: Hit, start: Any, count: Any, txn: str | None) -> Any:

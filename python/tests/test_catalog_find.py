@@ -213,6 +213,7 @@ def test_arrow_columns_are_as_documented(store):
         "type": "string",
         "start": "list<int64>",
         "count": "list<int64>",
+        "cells": "list<int64>",
         "user": "string",
     }
     assert len(table) == 8 and table.nbytes > 0

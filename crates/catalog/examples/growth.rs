@@ -87,7 +87,7 @@ fn batch(dice: &mut Random, run: &str, step: i64, tag: usize, pieces: u64) -> At
         step: Some(Column::One(step)),
         variables: variables(),
         variable: Column::Each(variable),
-        boxes: Some(Boxes { rank: 3, start, count }),
+        boxes: Some(Boxes { rank: 3, start, count, cells: None }),
         values,
         one_value: false,
         continues: false,

@@ -162,6 +162,8 @@ pub fn hit(hit: &Hit, users: &Users) -> Json {
     let (start, count) = hit.region.clone().map_or((None, None), |(start, count)| (Some(start), Some(count)));
     object.insert("start".into(), start.into());
     object.insert("count".into(), count.into());
+    let cells = hit.cells.as_ref().map(|(_, cells)| cells.to_vec());
+    object.insert("cells".into(), cells.into());
     object.insert("user".into(), users.name(hit.user).as_ref().into());
     Json::Object(object)
 }

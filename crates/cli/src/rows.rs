@@ -17,7 +17,7 @@ use crate::catalog::parse_box;
 use crate::csv::Cell;
 
 /// The columns that a table may have. `start` and `count` also one by one: `start_0`, `start_1`.
-pub const COLUMNS: [&str; 13] = [
+pub const COLUMNS: [&str; 14] = [
     "tag",
     "value",
     "run",
@@ -31,6 +31,7 @@ pub const COLUMNS: [&str; 13] = [
     "unit",
     "type",
     "tag_version",
+    "cells",
 ];
 
 /// What a row says where it has no cell.
@@ -55,6 +56,7 @@ pub struct Group {
     pub kind: Option<ValueType>,
     stepped: bool,
     on_variable: bool,
+    on_cells: bool,
     rank: usize,
 }
 
@@ -67,6 +69,7 @@ struct Columns {
     variables: Vec<VariableName>,
     start: Vec<i64>,
     count: Vec<i64>,
+    cells: Vec<Vec<i64>>,
     values: Vec<Cell>,
 }
 
@@ -119,6 +122,7 @@ const COUNT: usize = 9;
 const UNIT: usize = 10;
 const TYPE: usize = 11;
 const TAG_VERSION: usize = 12;
+const CELLS: usize = 13;
 
 impl Rows {
     /// Of a table with these columns; `kind` is the type of its values where it says that.
@@ -180,7 +184,7 @@ impl Rows {
             .with_hint("a cell that holds a comma stands in quotes"));
         }
         let row = self.row(cells).map_err(at_line)?;
-        let Row { group, variable, step, start, count, value } = row;
+        let Row { group, variable, step, start, count, cells, value } = row;
         let at = *self.index.entry(group.clone()).or_insert_with(|| {
             self.groups.push((group, Columns::default()));
             self.groups.len() - 1
@@ -201,6 +205,7 @@ impl Rows {
         columns.step.extend(step);
         columns.start.extend(start);
         columns.count.extend(count);
+        columns.cells.extend(cells);
         columns.values.push(value);
         columns.lines.push(line);
         self.rows += 1;
@@ -225,6 +230,10 @@ impl Rows {
             |at: usize| text(at).ok_or_else(|| Error::invalid(format!("there is no {}", COLUMNS[at])));
         let number = |at: usize| text(at).map(|word| integer(COLUMNS[at], word)).transpose();
         let (start, count) = region(&text, starts, counts)?;
+        let cells = text(CELLS).map(|words| list("cells", words)).transpose()?;
+        if cells.is_some() && !start.is_empty() {
+            return Err(Error::invalid("cells and a box").with_hint("give one of them"));
+        }
         let variable = text(VARIABLE)
             .map(|name| Ok(VariableName { name: name.to_owned(), version: number(VERSION)?.unwrap_or(0) }))
             .transpose()?;
@@ -242,9 +251,10 @@ impl Rows {
             kind: text(TYPE).map(ValueType::parse).transpose()?.or(self.kind),
             stepped: step.is_some(),
             on_variable: variable.is_some(),
+            on_cells: cells.is_some(),
             rank: start.len(),
         };
-        Ok(Row { group, variable, step, start, count, value })
+        Ok(Row { group, variable, step, start, count, cells, value })
     }
 
     /// Every batch, and no row any more. `tag_of` finds or makes the tag of a group, given the type of
@@ -279,6 +289,7 @@ struct Row {
     step: Option<i64>,
     start: Vec<i64>,
     count: Vec<i64>,
+    cells: Option<Vec<i64>>,
     value: Cell,
 }
 
@@ -303,6 +314,9 @@ impl Columns {
         }
         if group.rank > 0 {
             target = target.within_each(group.rank, self.start, self.count);
+        }
+        if group.on_cells {
+            target = target.on_cells_each(self.cells);
         }
         Ok(Batch { run: group.run, rows, target, values: Values::of(tag.kind, values), tag })
     }

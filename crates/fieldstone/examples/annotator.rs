@@ -87,7 +87,7 @@ fn marks(run: &RunName, steps: [i64; 3]) -> AttributeBatch {
         step: Some(Column::Each(steps.into())),
         variables: vec![VariableName { name: "v".into(), version: 0 }],
         variable: Column::One(0),
-        boxes: Some(Boxes { rank: 2, start: vec![1, 2], count: vec![3, 4] }),
+        boxes: Some(Boxes { rank: 2, start: vec![1, 2], count: vec![3, 4], cells: None }),
         values: Values::Float(steps.iter().map(|step| *step as f64).collect()),
         one_value: false,
         continues: false,

@@ -69,6 +69,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
                 rank: 2,
                 start: (0..ROWS as i64).flat_map(|row| [row, step % 64]).collect(),
                 count: [1, 1].repeat(ROWS),
+                cells: None,
             }),
             values: Values::Int((0..ROWS as i64).map(|row| step * 1000 + row).collect()),
             one_value: false,

@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use fieldstone::arrays::{
-    FileRead, JobImport, JobMesh, MemoryMut, MeshArray, MeshContent, MeshCoordinate, MeshRows, View,
-    dense_strides,
-};
+use fieldstone::arrays::{JobImport, JobMesh, MeshArray, MeshContent, MeshCoordinate, MeshRows, View};
 use fieldstone::catalog::ImportedVariable;
 use fieldstone::catalog::value::Value;
 use fieldstone::container::Attrs;
@@ -14,10 +11,10 @@ use fieldstone::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::local;
+use super::memory::read_into;
 use crate::catalog::values;
 use crate::container::PyView;
-use crate::data::{self, NewArray, Strided, dtype_object, new_array};
+use crate::data::{self, Strided, dtype_object, new_array};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 use crate::store::{Store, transaction};
@@ -31,47 +28,6 @@ pub fn raw_variables(rows: Vec<RawRow<'_>>) -> PyResult<Vec<ImportedVariable>> {
         Ok(ImportedVariable { name, dtype: data::parse_dtype(&dtype)?, offset, shape })
     };
     rows.into_iter().map(variable).collect()
-}
-
-/// Reads into the caller's array or a new one.
-fn fill<'py>(
-    py: Python<'py>,
-    begun: &FileRead,
-    into: Option<Bound<'py, PyAny>>,
-    read: impl FnOnce(Result<MemoryMut<'_>>) -> Result<()> + Send,
-) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(array) = into {
-        let mut target = local(py, Strided::writable(&array));
-        let memory = match &mut target {
-            Ok(target) => {
-                let (dtype, origin) = (target.dtype, target.origin);
-                let (shape, strides) = (target.shape.clone(), target.strides.clone());
-                local(py, target.bytes_mut()).map(|bytes| (bytes, dtype, shape, strides, origin))
-            }
-            Err(error) => Err(error.replicate()),
-        };
-        let done = py.waiting(|| match memory {
-            Ok((bytes, dtype, shape, strides, origin)) => {
-                read(Ok(MemoryMut { bytes, dtype, shape: &shape, strides: &strides, origin }))
-            }
-            Err(error) => read(Err(error)),
-        });
-        done.or_raise()?;
-        return Ok(array);
-    }
-    let (dtype, shape) = (begun.dtype(), begun.local_shape());
-    let mut made = match local(py, NewArray::new(py, dtype, shape)) {
-        Ok(made) => made,
-        Err(error) => {
-            py.waiting(|| read(Err(error))).or_raise()?;
-            return Err(crate::errors::exception(Error::internal("a failed read went on")));
-        }
-    };
-    let strides = dense_strides(dtype, shape);
-    let bytes = made.bytes();
-    bytes.fill(0);
-    py.waiting(|| read(Ok(MemoryMut { bytes, dtype, shape, strides: &strides, origin: 0 }))).or_raise()?;
-    Ok(made.done())
 }
 
 /// Name, dtype and shape of a variable.
@@ -112,7 +68,9 @@ impl PyJobImport {
     ) -> PyResult<Bound<'py, PyAny>> {
         let view: Option<&View> = view.map(|view| view.get().view());
         let begun = py.waiting(|| self.with(|import| import.begin_read(name, view))).or_raise()?;
-        fill(py, &begun, into, |memory| self.with(|import| import.read(&begun, memory).map(drop)))
+        read_into(py, (begun.dtype(), begun.local_shape()), into, |memory| {
+            self.with(|import| import.read(&begun, memory).map(drop))
+        })
     }
 
     /// Closes the file.
@@ -253,7 +211,9 @@ impl PyJobMesh {
         })?;
         let view: Option<&View> = view.map(|view| view.get().view());
         let begun = py.waiting(|| self.with(|mesh| mesh.begin_read(array, view))).or_raise()?;
-        fill(py, &begun, into, |memory| self.with(|mesh| mesh.read(array, &begun, memory).map(drop)))
+        read_into(py, (begun.dtype(), begun.local_shape()), into, |memory| {
+            self.with(|mesh| mesh.read(array, &begun, memory).map(drop))
+        })
     }
 
     /// This rank's share of its edges, else of those of its faces or volumes: two nodes a row.

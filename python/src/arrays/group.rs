@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use fieldstone::arrays::{ArrayGroup, Memory, MemoryMut, ReadRequest, View, WriteOptions};
+use fieldstone::arrays::{ArrayGroup, Memory, View, WriteOptions};
 use pyo3::prelude::*;
 
 use super::local;
+use super::memory::read_into;
 use crate::comm::hints_of;
 use crate::container::{PyView, told};
-use crate::data::{NewArray, Strided, dtype_object};
+use crate::data::{Strided, dtype_object};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 
@@ -123,18 +124,8 @@ impl PyArrayGroup {
             Err(error) => Err(self.group.refuse("read", error)),
         });
         let request = request.or_raise()?;
-        match into {
-            Some(array) => {
-                let target = local(py, Strided::writable(&array));
-                self.fill(py, &request, target)?;
-                Ok(array)
-            }
-            None => {
-                let dtype = request.dtype().to_native();
-                let made = local(py, NewArray::new(py, dtype, request.local_shape()));
-                self.fill_new(py, &request, made)
-            }
-        }
+        let form = (request.dtype(), request.local_shape());
+        read_into(py, form, into, |memory| self.group.read(&request, memory).map(drop))
     }
 
     /// Steps at which a set is whole.
@@ -150,59 +141,5 @@ impl PyArrayGroup {
     /// The shape of this rank's part of a set.
     fn local_shape(&self, name: &str) -> PyResult<Vec<u64>> {
         self.group.local_shape(name).or_raise()
-    }
-}
-
-impl PyArrayGroup {
-    /// Reads into the caller's array.
-    fn fill(
-        &self,
-        py: Python<'_>,
-        request: &ReadRequest,
-        target: fieldstone::Result<Strided<'_>>,
-    ) -> PyResult<()> {
-        let mut target = target;
-        let memory = match &mut target {
-            Ok(target) => {
-                let (dtype, origin) = (target.dtype, target.origin);
-                let (shape, strides) = (target.shape.clone(), target.strides.clone());
-                local(py, target.bytes_mut()).map(|bytes| (bytes, dtype, shape, strides, origin))
-            }
-            Err(error) => Err(error.replicate()),
-        };
-        let read = py.waiting(|| match memory {
-            Ok((bytes, dtype, shape, strides, origin)) => {
-                let memory = MemoryMut { bytes, dtype, shape: &shape, strides: &strides, origin };
-                self.group.read(request, Ok(memory))
-            }
-            Err(error) => self.group.read(request, Err(error)),
-        });
-        read.or_raise().map(drop)
-    }
-
-    /// Reads into a new array, which is given back.
-    fn fill_new<'py>(
-        &self,
-        py: Python<'py>,
-        request: &ReadRequest,
-        made: fieldstone::Result<NewArray<'py>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let mut made = match made {
-            Ok(made) => made,
-            Err(error) => {
-                let failed = py.waiting(|| self.group.read(request, Err(error)));
-                failed.or_raise()?;
-                return Err(crate::errors::exception(fieldstone::Error::internal("a failed read went on")));
-            }
-        };
-        let dtype = request.dtype().to_native();
-        let shape = request.local_shape();
-        let strides = fieldstone::arrays::dense_strides(dtype, shape);
-        let bytes = made.bytes();
-        // A halo beyond the array, and entries that name no element, are not read.
-        bytes.fill(0);
-        let memory = MemoryMut { bytes, dtype, shape, strides: &strides, origin: 0 };
-        py.waiting(|| self.group.read(request, Ok(memory))).or_raise()?;
-        Ok(made.done())
     }
 }

@@ -4,6 +4,7 @@
 
 mod files;
 mod group;
+mod memory;
 mod partition;
 
 use fieldstone::arrays::{ArrayJob, GroupOptions, JobOptions, LevelChoice, Method, SetOptions};

@@ -85,6 +85,7 @@ impl PyHitTable {
             unit: word(&table.unit, row).unwrap_or_default(),
             value: table.value[row].clone(),
             region: (!ends.is_empty()).then(region),
+            cells: table.cells_of(row).cloned(),
             user: table.user[row],
             id: table.id[row],
         }
@@ -151,13 +152,15 @@ impl PyHitTable {
         let coded = |coded: &Coded| {
             (coded.codes.clone(), coded.words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
         };
+        let cells: Vec<(u64, usize, Vec<i64>)> =
+            table.cells.iter().map(|(row, (dim, cells))| (*row, *dim, cells.to_vec())).collect();
         let names = [&table.project, &table.run, &table.variable, &table.tag, &table.unit].map(coded);
         let state = (
             names.to_vec(),
             (table.step.clone(), table.time.clone()),
             (table.variable_version.clone(), table.tag_version.clone()),
             table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
-            (table.offsets.clone(), table.start.clone(), table.count.clone()),
+            (table.offsets.clone(), table.start.clone(), table.count.clone(), cells),
             (table.user.clone(), self.names()),
         );
         let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
@@ -171,7 +174,7 @@ impl PyHitTable {
         when: (Several<Option<i64>>, Several<Option<f64>>),
         versions: (Several<i64>, Several<i64>),
         values: Several<(u8, Bound<'_, PyAny>)>,
-        boxes: (Several<u64>, Several<i64>, Several<i64>),
+        boxes: (Several<u64>, Several<i64>, Several<i64>, Several<CellsOfRow>),
         users: (Several<u32>, BTreeMap<u32, String>),
     ) -> PyResult<PyHitTable> {
         let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
@@ -200,6 +203,7 @@ impl PyHitTable {
             offsets: boxes.0.0,
             start: boxes.1.0,
             count: boxes.2.0,
+            cells: boxes.3.0.into_iter().map(|(row, dim, cells)| (row, (dim, cells.0.into()))).collect(),
             user: users.0.0,
             id: vec![nobody(); rows],
             visited: 0,
@@ -211,6 +215,9 @@ impl PyHitTable {
         Ok(PyHitTable { table: Arc::new(table), users: Users::named(names.collect()) })
     }
 }
+
+/// Row, dimension and cells.
+type CellsOfRow = (u64, usize, Several<i64>);
 
 /// Whether all columns have as many rows, and boxes are where they should be.
 fn is_whole(table: &HitTable) -> bool {
@@ -224,6 +231,8 @@ fn is_whole(table: &HitTable) -> bool {
         && offsets.is_sorted()
         && offsets.last() == Some(&ends)
         && table.count.len() == table.start.len()
+        && table.cells.is_sorted_by(|a, b| a.0 < b.0)
+        && table.cells.last().is_none_or(|(row, _)| (*row as usize) < rows)
 }
 
 /// Stands for the identity of hits that came from another process.
@@ -251,17 +260,29 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
         offsets: vec![0],
         start: Vec::new(),
         count: Vec::new(),
+        cells: Vec::new(),
         user: at(&table.user, rows),
         id: at(&table.id, rows),
         visited: table.visited,
     };
-    for row in rows {
+    for (at, row) in rows.iter().enumerate() {
+        out.cells.extend(table.cells_of(*row).map(|cells| (at as u64, cells.clone())));
         let ends = table.offsets[*row] as usize..table.offsets[*row + 1] as usize;
         out.start.extend(&table.start[ends.clone()]);
         out.count.extend(&table.count[ends]);
         out.offsets.push(out.start.len() as u64);
     }
     out
+}
+
+/// Cells of the rows that have some.
+fn cells(table: &HitTable) -> Column {
+    let (mut offsets, mut values) = (vec![0], Vec::new());
+    for row in 0..table.step.len() {
+        values.extend(table.cells_of(row).iter().flat_map(|(_, cells)| cells.iter()));
+        offsets.push(values.len() as u64);
+    }
+    Column::Ints { offsets, values }
 }
 
 /// The columns that the guide documents.
@@ -301,6 +322,7 @@ fn arrow(table: &HitTable, users: &Users) -> Table {
         ("type", kind),
         ("start", boxes(&table.start)),
         ("count", boxes(&table.count)),
+        ("cells", cells(table)),
         ("user", user),
     ];
     Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(), rows)

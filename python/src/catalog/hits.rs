@@ -10,6 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use super::values;
+use crate::data;
 use crate::errors::{Raise, exception};
 use crate::keys::{Interner, Key};
 use crate::store::Store;
@@ -140,6 +141,29 @@ impl PyHit {
         self.hit.region.as_ref().map(|(_, count)| PyTuple::new(py, count)).transpose()
     }
 
+    /// The cells that it stands on, as a numpy array of int64, ascending: indices along one dimension of its box (the
+    /// mesh's, of a variable on a mesh). None where it stands on all elements of its box.
+    #[getter]
+    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let array = |cells: &Arc<[i64]>| {
+            data::new_array(py, fieldstone::DType::I8, &[cells.len() as u64], |out| {
+                out.as_chunks_mut()
+                    .0
+                    .iter_mut()
+                    .zip(cells.iter())
+                    .for_each(|(out, cell)| *out = cell.to_ne_bytes());
+                Ok(())
+            })
+        };
+        self.hit.cells.as_ref().map(|(_, cells)| array(cells)).transpose()
+    }
+
+    /// The dimension of the cells, by index; None where there are none.
+    #[getter]
+    fn _cells_along(&self) -> Option<usize> {
+        self.hit.cells.as_ref().map(|(dim, _)| *dim)
+    }
+
     /// The box as a tuple of slices, which index a numpy array and are a ``box=`` term; None for the whole
     /// variable, step or run.
     #[getter(r#box)]
@@ -165,7 +189,8 @@ impl PyHit {
     }
 
     /// The elements that it points to: its box of the field, or the whole field; only the blocks that the
-    /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both.
+    /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both. On a set
+    /// of cells only these, in their order, along their dimension.
     ///
     /// Raises NotFound where there is no such field, Invalid where the attribute stands on no variable.
     #[pyo3(signature = (within=None))]
@@ -216,6 +241,9 @@ impl PyHit {
         if let Some((start, count)) = &hit.region {
             let ranges = start.iter().zip(count).map(|(a, n)| format!("{a}:{}", a.saturating_add(*n)));
             text += &format!(" [{}]", ranges.collect::<Vec<_>>().join(","));
+        }
+        if let Some((_, cells)) = &hit.cells {
+            text += &format!(" {} cell{}", cells.len(), if cells.len() == 1 { "" } else { "s" });
         }
         let value: String = values::object(py, &hit.value)?.repr()?.to_string().chars().take(60).collect();
         let unit = if hit.unit.is_empty() { String::new() } else { format!(" {}", hit.unit) };

@@ -6,7 +6,7 @@ use fieldstone::Target;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Column, Values, VariableName};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PySequence};
 
 use super::columns::{self, Cells, cells, from_numpy};
 use super::values;
@@ -122,6 +122,7 @@ pub fn target(
     step: Option<&Bound<'_, PyAny>>,
     start: Option<&Bound<'_, PyAny>>,
     count: Option<&Bound<'_, PyAny>>,
+    cells: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Target> {
     let target = match variable {
         Some(variable) => {
@@ -136,7 +137,43 @@ pub fn target(
         Some(Column::Each(steps)) => target.steps(steps),
         None => target,
     };
-    boxes(target, start, count)
+    match cells.filter(|cells| !cells.is_none()) {
+        Some(cells) if start.or(count).is_none_or(PyAnyMethods::is_none) => on_cells(target, cells),
+        Some(_) => Err(invalid("cells and a box", "give cells=, or start= and count=")),
+        None => boxes(target, start, count),
+    }
+}
+
+/// The target on a set of cells, or on a set a row: a list or tuple of sets.
+fn on_cells(target: Target, cells: &Bound<'_, PyAny>) -> PyResult<Target> {
+    let one = |set: &Bound<'_, PyAny>| -> PyResult<Vec<i64>> {
+        let array = values::asarray(set)?;
+        let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+        let wrong = || {
+            invalid(format!("cells are {}", type_name(set)), "give indices: whole numbers in one dimension")
+        };
+        if array.getattr("ndim")?.extract::<usize>()? != 1 {
+            return Err(wrong());
+        }
+        match from_numpy(&array, "cells")? {
+            Cells::Int(cells) => Ok(cells),
+            Cells::UInt(cells) => {
+                cells.into_iter().map(i64::try_from).collect::<Result<_, _>>().map_err(|_| wrong())
+            }
+            _ if array.len()? == 0 => Ok(Vec::new()),
+            _ if matches!(&*kind, "i" | "u") => Ok(Vec::new()),
+            _ => Err(wrong()),
+        }
+    };
+    if !values::is_array(cells)?
+        && let Ok(sets) = cells.cast::<PySequence>()
+        && sets.len()? > 0
+        && (values::is_array(&sets.get_item(0)?)? || sets.get_item(0)?.cast::<PySequence>().is_ok())
+    {
+        let sets = sets.try_iter()?.map(|set| one(&set?)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(target.on_cells_each(sets));
+    }
+    Ok(target.on_cells(one(cells)?))
 }
 
 /// The target in its box, or in a box a row.

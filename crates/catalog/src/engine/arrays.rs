@@ -353,6 +353,13 @@ impl Index {
         Ok(found)
     }
 
+    /// The mesh of a name. Within a read.
+    pub(super) fn mesh_named(&mut self, name: &str) -> Result<Option<MeshDecl>> {
+        let sql = "SELECT m.content FROM mesh m JOIN array_item i ON i.item = m.item WHERE i.kind = $1 AND i.name = $2";
+        let mut found = self.contents(sql, &[Cell::Int(MESH), Cell::Text(name)], mesh_decl)?;
+        Ok(found.pop())
+    }
+
     /// Histories, by path. Within a read.
     pub fn histories(&mut self) -> Result<Vec<HistoryDecl>> {
         let mut found = self.contents("SELECT content FROM history", &[], history_decl)?;

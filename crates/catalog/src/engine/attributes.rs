@@ -14,7 +14,7 @@ use super::names::{Batch, Tombstone};
 use super::order::EntrySource;
 use super::owners::User;
 use super::remove::{RUN, STEP, TAG, VARIABLE};
-use super::stored::{Stored, encode_region};
+use super::stored::{Stored, encode_cells, encode_region};
 use super::summary::{Delta, Member};
 use super::{AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, TagId, curve};
 
@@ -127,6 +127,9 @@ impl Index {
                 (Some((start, count)), _) => {
                     let from = regions.len() as u32;
                     encode_region(start, count, &mut regions);
+                    if let Some((dim, cells)) = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row)) {
+                        encode_cells(dim, cells, &mut regions);
+                    }
                     let extent = count.iter().copied().max().unwrap_or(0);
                     ((from, regions.len() as u32), curve::key(start, count), extent)
                 }

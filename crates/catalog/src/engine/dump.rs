@@ -7,7 +7,7 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::AttributeId;
 
 use super::index::Index;
-use super::stored::decode_region;
+use super::stored::{decode_region, region_cells};
 use super::{Cell, Flow, NO_STEP, Probe, RunSelect, Tables};
 
 impl Index {
@@ -86,7 +86,9 @@ impl Index {
         let probe = Probe::Key { run, tag, steps: i64::MIN..=i64::MAX, variable: None, curve: None };
         self.db.scan(&[probe], &mut |row| {
             let region = decode_region(row.region)?;
-            let text = format!("{} {region:?} {:?}", place((row.step, row.variable)), row.value()?);
+            let cells = region_cells(row.region)?;
+            let cells = cells.map_or_else(String::new, |(dim, cells)| format!(" {dim}:{cells:?}"));
+            let text = format!("{} {region:?}{cells} {:?}", place((row.step, row.variable)), row.value()?);
             found.push((row.batch, row.row, text));
             Ok(Flow::More)
         })?;

@@ -21,6 +21,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -28,6 +29,7 @@ use fieldstone_format::Id;
 use fieldstone_journal::feed::TransactionState;
 
 use super::names::NameTable;
+use super::points::PointSource;
 use super::summary::Sums;
 use super::{Cell, Database, Dialect, Flow, Wait, schema, views};
 
@@ -56,6 +58,7 @@ pub struct Index {
     pub(super) dirty: super::declare::Dirty,
     pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,
+    pub(super) points: Option<Arc<dyn PointSource>>,
     attributes: u64,
 }
 
@@ -73,6 +76,7 @@ impl Index {
             dirty: Default::default(),
             owners: Default::default(),
             problems: Vec::new(),
+            points: None,
             attributes: 0,
         };
         if !index.is_ours()? {

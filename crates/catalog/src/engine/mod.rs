@@ -26,6 +26,7 @@ mod names;
 mod order;
 mod owners;
 mod page;
+mod points;
 mod postgres;
 mod read;
 mod remove;
@@ -52,6 +53,7 @@ pub use index::Index;
 pub use order::Decided;
 pub use owners::OwnerOf;
 pub(crate) use page::PAGE;
+pub use points::{CoordinateRange, MeshRegion, PointSource};
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 pub use views::ARRAY_TABLES;
@@ -339,6 +341,12 @@ pub enum RunSelect {
 
 /// What a query reads, all of one state.
 pub trait Tables {
+    /// What the meshes of a run have in ranges of coordinates, and which variables stand on each.
+    fn mesh_regions(
+        &mut self,
+        run: RunId,
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>>;
     /// Runs, by number.
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>>;
     /// Names and numbers of runs alone: cheap for many.

@@ -10,8 +10,8 @@ use super::declare::{run_decl, value_type, variable_decl};
 use super::index::Index;
 use super::owners::stored_first;
 use super::{
-    AttrRow, Cell, Flow, NO_STEP, Probe, RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId,
-    TagRow, VariableId, VariableRow,
+    AttrRow, Cell, CoordinateRange, Flow, MeshRegion, NO_STEP, Probe, RunId, RunRow, RunSelect, Series, Span,
+    StepRow, Tables, TagId, TagRow, VariableId, VariableRow,
 };
 
 /// A run is shown if it is declared or something stands on it.
@@ -69,6 +69,14 @@ fn variable_row(run: RunId, row: &[Cell<'_>]) -> Result<VariableRow> {
 }
 
 impl Tables for Index {
+    fn mesh_regions(
+        &mut self,
+        run: RunId,
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
+        self.regions_of(run, ranges)
+    }
+
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {
         const COLUMNS: &str = "SELECT run, project, name, declared, content, first FROM run WHERE ";
         let mut found = Vec::new();

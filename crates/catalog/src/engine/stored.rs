@@ -10,7 +10,10 @@
 //! | array, list, map, nothing | | its bytes, private to the engine |
 //!
 //! A datetime's `num` is nanoseconds. Rounding keeps the order: `a <= b` gives `num(a) <= num(b)`.
-//! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes.
+//! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes. Where it holds
+//! a set of cells, their dimension and number follow, the first cell, and how far each lies behind the one before.
+
+use std::sync::Arc;
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
@@ -291,6 +294,38 @@ pub fn encode_region(start: &[i64], count: &[i64], out: &mut Vec<u8>) {
         varint(zigzag(start), out);
         varint(count as u64, out);
     }
+}
+
+/// Appends the bytes of a set of cells, behind those of its box.
+pub fn encode_cells(dim: usize, cells: &[i64], out: &mut Vec<u8>) {
+    varint(dim as u64, out);
+    varint(cells.len() as u64, out);
+    let mut before = 0;
+    for cell in cells {
+        varint((cell - before) as u64, out);
+        before = *cell;
+    }
+}
+
+/// The dimension of a stored box's cells, and which they are; `None` where it holds all of its elements.
+pub fn region_cells(region: &[u8]) -> Result<Option<(usize, Arc<[i64]>)>> {
+    let mut dims = region_dims(region);
+    dims.by_ref().try_for_each(|dim| dim.map(drop))?;
+    let mut bytes = dims.bytes;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let mut read = || {
+        let dim = usize::try_from(read_varint(&mut bytes)?).ok()?;
+        let count = read_varint(&mut bytes)?;
+        let mut before = 0i64;
+        let cells = (0..count).map(|_| {
+            before = before.checked_add(i64::try_from(read_varint(&mut bytes)?).ok()?)?;
+            Some(before)
+        });
+        Some((dim, cells.collect::<Option<_>>()?))
+    };
+    read().map(Some).ok_or_else(|| damaged("a set of cells that ends early"))
 }
 
 /// Rank of a stored box; 0 for none.

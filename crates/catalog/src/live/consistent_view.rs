@@ -12,6 +12,8 @@
 //! * what is not visible to everybody is applied within a transaction of the engine that is rolled back;
 //! * nothing is made on disk before the store has a commit.
 
+use std::sync::Arc;
+
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::feed::{Commit, Feed};
@@ -20,7 +22,7 @@ use fieldstone_journal::writer::{PendingCursor, PendingSide};
 
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
-use crate::engine::{Index, is_busy};
+use crate::engine::{Index, PointSource, is_busy};
 use fieldstone_journal::participant::FlushParticipant;
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
@@ -100,6 +102,7 @@ impl Inner {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
         self.overlays().drop_idle(self.env.clock.monotonic());
+        let read = &mut self.with_points(read);
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.is_some() || view.has_own())
@@ -120,11 +123,24 @@ impl Inner {
         view: ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
+        let read = &mut self.with_points(read);
         self.with_consistent_view(view, Visibility::Synced, &mut |view| {
             let place = self.location_for(&view.heads)?;
             let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
             self.with(&place, Patience::Full, work)
         })
+    }
+
+    /// What reads an index that knows where meshes lie.
+    fn with_points<T>(
+        &self,
+        read: &mut dyn FnMut(&mut Index) -> Result<T>,
+    ) -> impl FnMut(&mut Index) -> Result<T> {
+        let points: Arc<dyn PointSource> = self.fields.clone();
+        move |index| {
+            index.set_points(points.clone());
+            read(index)
+        }
     }
 
     /// Does something with a view; with a later one where it gives nothing, because the engine has applied

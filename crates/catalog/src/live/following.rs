@@ -97,12 +97,14 @@ mod tests {
     use fieldstone_core::{Error, Result};
     use fieldstone_format::Id;
     use fieldstone_format::catalog::{AttributeBatch, Column, RunDecl, RunName, TagDecl, Values};
+    use fieldstone_format::catalog::{MeshDecl, MeshLocation};
     use fieldstone_journal::feed::Feed;
     use fieldstone_journal::view::Holds;
     use fieldstone_store::Standing;
     use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
     use fieldstone_store::local::{LocalOptions, LocalStore};
 
+    use crate::engine::{CoordinateRange, MeshRegion, PointSource};
     use crate::live::{Catalog, CatalogSettings, FieldPort};
     use crate::query::Query;
     use fieldstone_journal::participant::FlushParticipant;
@@ -110,6 +112,12 @@ mod tests {
     /// The fields of a store, and nothing that changes them.
     #[derive(Debug)]
     struct Fields(LocalStore);
+
+    impl PointSource for Fields {
+        fn region(&self, _: &MeshDecl, _: MeshLocation, _: &[CoordinateRange]) -> Result<Option<MeshRegion>> {
+            Ok(None)
+        }
+    }
 
     impl FieldPort for Fields {
         fn standing(&self, feed: &Feed) -> Box<dyn Holds> {

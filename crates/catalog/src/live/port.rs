@@ -1,7 +1,7 @@
 //! What the catalog of an open store asks of the store, and what the store reports to it.
 //!
-//! Side records, claims and feeds it has from the journal. Of fields it needs what stands here and no more, so
-//! that it knows no field store: the facade, which composes both, implements [`FieldPort`].
+//! Side records, claims and feeds it has from the journal. Of fields and meshes it needs what stands here and no more,
+//! so that it knows no field store: the facade, which composes both, implements [`FieldPort`].
 //!
 //! Invariant: neither side calls the other with a lock held that the other may want.
 
@@ -14,8 +14,10 @@ use fieldstone_journal::feed::Feed;
 use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::Holds;
 
+use crate::engine::PointSource;
+
 /// What a catalog asks of the store that its fields are in.
-pub trait FieldPort: Send + Sync + std::fmt::Debug {
+pub trait FieldPort: PointSource {
     /// Fields that stand at the very moment of a feed.
     fn standing(&self, feed: &Feed) -> Box<dyn Holds>;
 

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::value::{Glob, Test, Value};
 
-use super::region::{BoxTest, Lengths, boxes_of};
+use super::place::Place;
+use super::region::{BoxTest, Lengths};
 use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where};
-use crate::engine::{RunId, TagId, VariableId, VariableRow};
+use crate::engine::{CoordinateRange, MeshRegion, RunId, TagId, VariableId, VariableRow};
 use fieldstone_format::catalog::{RunDecl, TagDecl};
 
 /// A test of a name, its patterns read.
@@ -84,6 +85,46 @@ pub(super) struct VariableAt {
     pub(super) rank: u32,
     /// What the run says of it, where it was asked for and there is something.
     pub(super) row: Option<Arc<VariableRow>>,
+    /// Where it stands on a mesh: what the regions that are asked for have of that.
+    pub(super) points: Vec<Arc<OnMesh>>,
+}
+
+/// The ranges of a region that name a coordinate.
+pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
+    let named = dims.iter().filter_map(|(dim, range)| match (dim, range) {
+        (Dim::Name(name), Range::Physical(low, high)) => Some((name.clone(), *low, *high)),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// What a variable's mesh has in the ranges of a region.
+#[derive(Debug)]
+pub(super) struct OnMesh {
+    /// All ranges of the region that name a coordinate.
+    pub(super) ranges: Arc<[CoordinateRange]>,
+    /// What the mesh has in them.
+    pub(super) region: MeshRegion,
+}
+
+impl OnMesh {
+    /// Whether this range is decided by where the points lie.
+    pub(super) fn decides(&self, dim: &Dim, range: &Range) -> bool {
+        let (Dim::Name(name), Range::Physical(low, high)) = (dim, range) else { return false };
+        let mut both = self.ranges.iter().zip(&self.region.decided);
+        both.any(|(one, decided)| *decided && one.0 == *name && one.1 == *low && one.2 == *high)
+    }
+}
+
+impl VariableAt {
+    /// What was found for this region, where the variable stands on a mesh that has one of its coordinates.
+    pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&OnMesh> {
+        if self.points.is_empty() {
+            return None;
+        }
+        let ranges = coordinate_ranges(dims);
+        self.points.iter().find(|points| *points.ranges == *ranges).map(|points| &**points)
+    }
 }
 
 /// Step and variable, each where there is one.
@@ -152,7 +193,7 @@ pub(super) struct Related {
 /// A row, or what was kept of one, for [`Cond::test`].
 pub(super) trait Row {
     /// Its box, or that of the whole variable; `None` where there is neither.
-    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>>;
+    fn bounds(&mut self) -> Result<Option<Place<'_>>>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
     /// Whether there is the related attribute; `None` where that is not known yet.
@@ -221,6 +262,22 @@ impl Cond {
             Cond::All(list) | Cond::Any(list) => list.iter().any(|one| one.has(what)),
             Cond::Not(inner) => inner.has(what),
             Cond::Leaf(leaf) => what(leaf),
+        }
+    }
+
+    /// Adds the ranges of coordinates that each region names, each list once.
+    pub(super) fn regions(&self, found: &mut Vec<Arc<[CoordinateRange]>>) {
+        match self {
+            Cond::Const(_) => {}
+            Cond::All(list) | Cond::Any(list) => list.iter().for_each(|one| one.regions(found)),
+            Cond::Not(inner) => inner.regions(found),
+            Cond::Leaf(Leaf::Region(term)) => {
+                let ranges: Arc<[CoordinateRange]> = coordinate_ranges(&term.0).into();
+                if !ranges.is_empty() && !found.contains(&ranges) {
+                    found.push(ranges);
+                }
+            }
+            Cond::Leaf(_) => {}
         }
     }
 
@@ -372,13 +429,13 @@ impl Leaf {
     fn test(&self, row: &mut dyn Row) -> Result<Option<bool>> {
         Ok(Some(match self {
             Leaf::Value(test) => test.matches(row.value()?),
-            Leaf::Boxed(test) => row.bounds()?.is_some_and(|(start, count)| test.matches(start, count)),
+            Leaf::Boxed(test) => row.bounds()?.is_some_and(|place| test.matches(&place)),
             Leaf::Length(term) => row
                 .bounds()?
-                .and_then(|(_, count)| term.0.of_box(count))
+                .and_then(|place| term.0.of_box(place.count))
                 .is_some_and(|length| term.1.matches(&Value::Int(length))),
             Leaf::Volume(test) => {
-                row.bounds()?.is_some_and(|(_, count)| test.matches(&Value::UInt(boxes_of(count))))
+                row.bounds()?.is_some_and(|place| test.matches(&Value::UInt(place.volume())))
             }
             Leaf::Related(index) => return Ok(row.related(*index)),
             // All others are decided by the place, which is known before rows are read.

@@ -18,14 +18,18 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
-use fieldstone_format::catalog::{AttributeId, RunName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
+use super::Cells;
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Names, OnMesh, Related, RunAt, Series, TagAt, VariableAt};
+use super::place::Place;
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
-use crate::engine::{Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve};
+use crate::engine::{
+    CoordinateRange, Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve,
+};
 
 /// Rows that are read before hits are handed on, about.
 const BATCH: u64 = 50_000;
@@ -146,6 +150,8 @@ pub(super) struct MatchedRow {
     /// Where its box is among the batch's: start, then count.
     at: usize,
     dims: usize,
+    /// Its cells, where its box does not hold all of its elements.
+    pub(super) cells: Option<Cells>,
     /// Whether the box is its own, not that of the whole variable.
     pub(super) own: bool,
     /// Whether it hangs on a related attribute.
@@ -165,11 +171,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Start and count of a row's box, or of its whole variable where that is known.
-    pub(super) fn bounds(&self, found: &MatchedRow) -> Option<(&[i64], &[i64])> {
+    /// A row's box, or that of its whole variable where that is known.
+    pub(super) fn bounds<'b>(&'b self, found: &'b MatchedRow) -> Option<Place<'b>> {
         (found.dims > 0).then(|| {
             let both = &self.boxes[found.at..found.at + 2 * found.dims];
-            both.split_at(found.dims)
+            let (start, count) = both.split_at(found.dims);
+            let cells = found.cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
+            Place { start, count, cells }
         })
     }
 }
@@ -184,6 +192,8 @@ pub(super) struct Exec<'t> {
     pub(super) tables: &'t mut dyn Tables,
     pub(super) stats: Stats,
     pub(super) related: Rc<Vec<Related>>,
+    /// Ranges of coordinates, a list for each region that is asked for.
+    regions: Rc<[Arc<[CoordinateRange]>]>,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
     variables: Option<(RunId, Rc<VariableMap>)>,
@@ -198,12 +208,17 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(tables: &'t mut dyn Tables, related: Vec<Related>) -> Exec<'t> {
+    pub(super) fn new(tables: &'t mut dyn Tables, cond: &Cond, related: Vec<Related>) -> Exec<'t> {
+        let mut regions: Vec<Arc<[CoordinateRange]>> = Vec::new();
+        for cond in [cond].into_iter().chain(related.iter().map(|one| &one.cond)) {
+            cond.regions(&mut regions);
+        }
         let by_decl = related.iter().any(|one| one.cond.has(&Leaf::of_declared_run));
         Exec {
             tables,
             stats: Stats::default(),
             related: Rc::new(related),
+            regions: regions.into(),
             tags: None,
             names: None,
             variables: None,
@@ -244,7 +259,14 @@ impl<'t> Exec<'t> {
         rows.sort_by(|a, b| a.1.cmp(&b.1));
         let ranked = rows.into_iter().zip(0u32..);
         let names = ranked.map(|((id, name), rank)| {
-            let at = VariableAt { id, name: name.name.into(), version: name.version, rank, row: None };
+            let at = VariableAt {
+                id,
+                name: name.name.into(),
+                version: name.version,
+                rank,
+                row: None,
+                points: Vec::new(),
+            };
             (id, Arc::new(at))
         });
         let names: Rc<VariableMap> = Rc::new(names.collect());
@@ -260,14 +282,30 @@ impl<'t> Exec<'t> {
             return Ok(variables.clone());
         }
         let names = self.names()?;
+        let mut points = self.points(run)?;
         let rows = self.tables.variables(run)?.into_iter();
         let own = rows.filter_map(|row| {
             let at = names.get(&row.id)?;
-            Some((row.id, Arc::new(VariableAt { row: Some(Arc::new(row)), ..(**at).clone() })))
+            let points = points.remove(&row.decl.variable).unwrap_or_default();
+            Some((row.id, Arc::new(VariableAt { row: Some(Arc::new(row)), points, ..(**at).clone() })))
         });
         let variables = Rc::new(own.collect::<VariableMap>());
         self.variables = Some((run, variables.clone()));
         Ok(variables)
+    }
+
+    /// What the meshes of a run's variables have of the regions that are asked for.
+    fn points(&mut self, run: RunId) -> Result<HashMap<VariableName, Vec<Arc<OnMesh>>>> {
+        let mut found: HashMap<VariableName, Vec<Arc<OnMesh>>> = HashMap::new();
+        for ranges in self.regions.clone().iter() {
+            for (variables, region) in self.tables.mesh_regions(run, ranges)? {
+                let points = Arc::new(OnMesh { ranges: ranges.clone(), region });
+                for variable in variables {
+                    found.entry(variable).or_default().push(points.clone());
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Times of the steps of a run, where they have one.
@@ -613,7 +651,7 @@ impl<'t> Exec<'t> {
             };
             let at = boxes.len();
             let own = !row.region.is_empty();
-            let mut dims = 0;
+            let (mut dims, mut cells) = (0, None);
             if own {
                 if !reader.decoded {
                     reader.decode(row.region)?;
@@ -621,6 +659,8 @@ impl<'t> Exec<'t> {
                 dims = reader.start.len();
                 boxes.extend_from_slice(&reader.start);
                 boxes.extend_from_slice(&reader.count);
+                cells = reader.cells.take();
+                reader.decoded = false;
             } else if let Some((start, count)) = &cell.whole {
                 dims = start.len();
                 boxes.extend_from_slice(start);
@@ -638,6 +678,7 @@ impl<'t> Exec<'t> {
                 value,
                 at,
                 dims,
+                cells,
                 own,
                 open,
             });

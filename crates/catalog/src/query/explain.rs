@@ -18,7 +18,7 @@ use crate::engine::{Flow, Tables};
 pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     const SHOWN: usize = 100;
     let (cond, related) = Cond::of(&query.expr)?;
-    let mut exec = Exec::new(tables, related);
+    let mut exec = Exec::new(tables, &cond, related);
     exec.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;
     let stats = exec.stats;

@@ -11,8 +11,8 @@ use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::cond::Cond;
 use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Partition, Stats};
+use super::place::{OwnPlace, Place};
 use super::plan::Plan;
-use super::region::boxes_of;
 use super::results::{Aggregate, By};
 use super::table::{HitTable, TableBuilder};
 use super::{Hit, Key, Pick, Query};
@@ -44,6 +44,8 @@ pub struct HitRef<'a> {
     pub value: Value,
     /// Its own box: start and count; `None` for the whole variable, step or run.
     pub region: Option<(&'a [i64], &'a [i64])>,
+    /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
+    pub cells: Option<(usize, &'a Arc<[i64]>)>,
     /// The user who wrote it.
     pub user: u32,
     /// Which attribute it is.
@@ -65,6 +67,7 @@ impl HitRef<'_> {
             unit: self.unit.clone(),
             value: self.value,
             region: self.region.map(|(start, count)| (start.to_vec(), count.to_vec())),
+            cells: self.cells.map(|(dim, cells)| (dim, cells.clone())),
             user: self.user,
             id: self.id,
         }
@@ -85,7 +88,7 @@ pub fn run(
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
     let (cond, related) = Cond::of(&query.expr)?;
-    let mut exec = Exec::new(tables, related);
+    let mut exec = Exec::new(tables, &cond, related);
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.stats)
 }
@@ -110,7 +113,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     let (cond, related) = Cond::of(&query.expr)?;
     let plain = query.pick.is_none() && query.limit.is_none() && related.is_empty();
-    let mut exec = Exec::new(tables, related);
+    let mut exec = Exec::new(tables, &cond, related);
     let mut hit_count = 0;
     if !plain {
         let unordered = Query { order: Vec::new(), ..query.clone() };
@@ -238,7 +241,7 @@ pub(super) struct RowRef<'a> {
     pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
     /// Its box, or that of the whole variable where that was asked for.
-    pub(super) bounds: Option<(&'a [i64], &'a [i64])>,
+    pub(super) bounds: Option<Place<'a>>,
 }
 
 type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
@@ -275,7 +278,7 @@ pub(super) fn hits(
         let mut keep = |row: RowRef<'_>| {
             let keys = query.order.iter().map(|(key, _)| Sort::of(key, &row)).collect();
             let (partition, variable) = (row.partition, row.found_variable);
-            let bounds = row.bounds.filter(|_| boxes).map(|(start, count)| (start.to_vec(), count.to_vec()));
+            let bounds = row.bounds.filter(|_| boxes).map(Place::to_own);
             seen += 1;
             let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
@@ -308,7 +311,7 @@ struct KeptHit {
     hit: Hit,
     partition: Rc<Partition>,
     variable: i64,
-    bounds: Option<(Vec<i64>, Vec<i64>)>,
+    bounds: Option<OwnPlace>,
 }
 
 impl KeptHit {
@@ -329,12 +332,13 @@ impl KeptHit {
                 unit: &hit.unit,
                 value: hit.value,
                 region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+                cells: hit.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
                 user: hit.user,
                 id: hit.id,
             },
             partition: &partition,
             found_variable: variable,
-            bounds: bounds.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+            bounds: bounds.as_ref().map(OwnPlace::as_ref),
         })
     }
 }
@@ -363,7 +367,7 @@ impl Sort {
             Key::Variable => Sort::Text(hit.variable.cloned()),
             Key::Tag => Sort::Text(Some(hit.tag.clone())),
             Key::Value => Sort::Value(hit.value.clone()),
-            Key::Volume => Sort::Count(row.bounds.map(|(_, count)| boxes_of(count))),
+            Key::Volume => Sort::Count(row.bounds.map(|place| place.volume())),
         }
     }
 
@@ -497,7 +501,8 @@ impl Out for Emit<'_, '_> {
             }
             rows.push(row);
         }
-        for row in rows {
+        for mut row in rows {
+            let value = std::mem::replace(&mut row.value, Value::Null);
             let Some(partition) = batch.partitions.get(row.partition).cloned() else { continue };
             if of != Some(partition.run.id) {
                 of = Some(partition.run.id);
@@ -538,10 +543,11 @@ impl Out for Emit<'_, '_> {
                     tag: &partition.tag.name,
                     tag_version: partition.tag.version,
                     unit: &partition.tag.unit,
-                    region: bounds.filter(|_| row.own),
+                    region: bounds.filter(|_| row.own).map(|place| (place.start, place.count)),
+                    cells: row.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
                     user,
                     id,
-                    value: row.value,
+                    value,
                 },
                 partition: &partition,
                 found_variable: row.variable,
@@ -552,7 +558,7 @@ impl Out for Emit<'_, '_> {
                 if last.0 != row.step {
                     *last = (row.step, Vec::new());
                 }
-                let bounds = bounds.map(|(start, count)| (start.to_vec(), count.to_vec()));
+                let bounds = bounds.map(Place::to_own);
                 last.1.push(KeptHit {
                     hit: row_ref.hit.to_hit(),
                     partition: partition.clone(),

@@ -11,6 +11,7 @@ mod explain;
 mod hits;
 mod lists;
 mod missing;
+mod place;
 mod plan;
 mod region;
 mod relate;
@@ -67,7 +68,8 @@ pub enum Dim {
 pub enum Range {
     /// Elements, half-open; an end that is not given is open.
     Index(Option<i64>, Option<i64>),
-    /// Coordinates, both ends included; mapped to elements by the variable's coordinates.
+    /// Coordinates, both ends included; mapped to elements by the variable's coordinates. Where no dimension has the
+    /// name, by those of the mesh that the variable stands on; longitudes from a greater to a lesser one go around.
     Physical(f64, f64),
 }
 
@@ -119,7 +121,7 @@ pub enum Term {
     Region(Vec<(Dim, Range)>, Relation),
     /// Extent of the box along a dimension, in elements.
     Extent(Dim, Test),
-    /// Elements in the box.
+    /// Elements in the box; of a set of cells, those that it has.
     Volume(Test),
 }
 
@@ -207,6 +209,9 @@ impl Query {
 /// A box, half-open, in elements.
 pub type Box64 = (Vec<i64>, Vec<i64>);
 
+/// A dimension, and indices along it, ascending.
+pub type Cells = (usize, std::sync::Arc<[i64]>);
+
 /// An attribute that was found. Names are shared by the hits of a query.
 #[derive(Debug, Clone)]
 pub struct Hit {
@@ -232,6 +237,8 @@ pub struct Hit {
     pub value: Value,
     /// The box: start and count; `None` for the whole variable, step or run.
     pub region: Option<Box64>,
+    /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
+    pub cells: Option<Cells>,
     /// The user who wrote it, by number.
     pub user: u32,
     /// Which attribute it is.

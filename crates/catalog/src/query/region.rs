@@ -3,10 +3,13 @@
 //! Index ranges are half-open; an end that is not given is open. Physical ranges include both ends and
 //! become the elements whose coordinate lies in them, whichever way the coordinates run.
 
+use std::sync::Arc;
+
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::Coordinate;
 
 use super::cond::VariableAt;
+use super::place::{Place, are_among, have_common, within};
 use super::{Dim, Range, Relation};
 
 /// Why a region cannot be looked for on a variable.
@@ -23,17 +26,14 @@ pub(super) enum Misfit {
 pub(super) struct BoxTest {
     /// Dimension, first element and the one after the last; `None` is open.
     pub(super) sides: Vec<(usize, Option<i64>, Option<i64>)>,
+    /// Only these elements of a dimension, ascending: those of a mesh that lie in ranges of coordinates.
+    pub(super) points: Option<(usize, Arc<[i64]>)>,
     pub(super) relation: Relation,
 }
 
 /// The dimension whose extent is asked for, on one variable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Lengths(usize);
-
-/// Elements of a box, at most `u64::MAX`.
-pub(super) fn boxes_of(count: &[i64]) -> u64 {
-    count.iter().fold(1u64, |all, extent| all.saturating_mul(u64::try_from(*extent).unwrap_or(0)))
-}
 
 /// Extents of a variable as a box counts them.
 pub(super) fn shape_of(variable: Option<&VariableAt>) -> Option<Vec<i64>> {
@@ -74,9 +74,11 @@ impl BoxTest {
     ) -> Result<std::result::Result<BoxTest, Misfit>> {
         let shape = shape_of(variable);
         let mut sides = Vec::with_capacity(dims.len());
+        let on_mesh = variable.and_then(|variable| variable.points_for(dims));
         for (dim, range) in dims {
             let index = match index_of(dim, variable) {
                 Ok(index) => index,
+                Err(_) if on_mesh.is_some_and(|points| points.decides(dim, range)) => continue,
                 Err(misfit) => return Ok(Err(misfit)),
             };
             let extent = shape.as_ref().and_then(|shape| shape.get(index).copied());
@@ -101,25 +103,74 @@ impl BoxTest {
             }
             sides.push((index, from, to));
         }
-        Ok(Ok(BoxTest { sides, relation }))
+        let points = on_mesh.map(|found| {
+            // Of a mesh whose dimension is not named it is the first.
+            let along = index_of(&Dim::Name(found.region.dimension.clone()), variable).unwrap_or(0);
+            let elements = found.region.elements.clone();
+            if relation != Relation::Overlaps || sides.iter().all(|(dim, ..)| *dim != along) {
+                return (along, elements);
+            }
+            // One element must lie in all that is asked for.
+            let of_dim = sides.iter().filter(|(dim, ..)| *dim == along);
+            let range = of_dim.fold((i64::MIN, i64::MAX), |all, (_, from, to)| {
+                (all.0.max(from.unwrap_or(i64::MIN)), all.1.min(to.unwrap_or(i64::MAX)))
+            });
+            (along, within(&elements, range).collect())
+        });
+        Ok(Ok(BoxTest { sides, points, relation }))
     }
 
-    /// Whether a box lies to the region as asked.
-    pub(super) fn matches(&self, start: &[i64], count: &[i64]) -> bool {
+    /// Whether a box, or a set of cells, lies to the region as asked.
+    pub(super) fn matches(&self, place: &Place<'_>) -> bool {
+        self.matches_box(place)
+            && self.points.as_ref().is_none_or(|(dim, points)| self.matches_points(place, *dim, points))
+            && place.cells.is_none_or(|(dim, cells)| self.matches_cells(dim, cells))
+    }
+
+    fn matches_box(&self, place: &Place<'_>) -> bool {
         self.sides.iter().all(|(dim, from, to)| {
-            let (Some(first), Some(extent)) = (start.get(*dim), count.get(*dim)) else { return false };
-            let end = first.saturating_add(*extent);
+            let Some((first, end)) = place.side(*dim) else { return false };
             if let (Some(from), Some(to)) = (from, to)
                 && from >= to
             {
                 return false;
             }
             match self.relation {
-                Relation::Overlaps => to.is_none_or(|to| *first < to) && from.is_none_or(|from| end > from),
-                Relation::Within => from.is_none_or(|from| *first >= from) && to.is_none_or(|to| end <= to),
-                Relation::Contains => from.is_none_or(|from| *first <= from) && to.is_none_or(|to| end >= to),
+                Relation::Overlaps => to.is_none_or(|to| first < to) && from.is_none_or(|from| end > from),
+                Relation::Within => from.is_none_or(|from| first >= from) && to.is_none_or(|to| end <= to),
+                Relation::Contains => from.is_none_or(|from| first <= from) && to.is_none_or(|to| end >= to),
             }
         })
+    }
+
+    /// What it has along a dimension of the points that are asked for.
+    fn matches_points(&self, place: &Place<'_>, dim: usize, points: &[i64]) -> bool {
+        let Some(side) = place.side(dim) else { return false };
+        match (self.relation, place.cells_along(dim)) {
+            (_, _) if points.is_empty() => false,
+            (Relation::Overlaps, None) => within(points, side).next().is_some(),
+            (Relation::Overlaps, Some(cells)) => have_common(cells, points),
+            (Relation::Within, None) => within(points, side).count() as i64 == side.1 - side.0,
+            (Relation::Within, Some(cells)) => are_among(cells, points),
+            (Relation::Contains, None) => {
+                points.first().is_some_and(|first| *first >= side.0)
+                    && points.last().is_some_and(|last| *last < side.1)
+            }
+            (Relation::Contains, Some(cells)) => are_among(points, cells),
+        }
+    }
+
+    /// What is left to ask of cells whose box lies to the region as asked.
+    fn matches_cells(&self, dim: usize, cells: &[i64]) -> bool {
+        let sides = self.sides.iter().filter(|(of, ..)| *of == dim);
+        let ranges = sides.map(|(_, from, to)| (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX)));
+        match self.relation {
+            Relation::Within => true,
+            Relation::Overlaps => ranges.into_iter().all(|range| within(cells, range).next().is_some()),
+            Relation::Contains => ranges
+                .into_iter()
+                .all(|(from, to)| within(cells, (from, to)).count() as i64 == to.saturating_sub(from)),
+        }
     }
 
     /// A region that holds all elements that a box must touch to match, as `(first, behind the last)` for
@@ -133,6 +184,13 @@ impl BoxTest {
                 return None;
             }
             // A dimension named twice: a box may touch both ranges and nothing between; the narrower holds.
+            if end - first < *high - *low {
+                (*low, *high) = (first, end);
+            }
+        }
+        if let Some((dim, points)) = &self.points {
+            let (first, end) = (*points.first()?, points.last()?.saturating_add(1));
+            let (low, high) = (from.get_mut(*dim)?, to.get_mut(*dim)?);
             if end - first < *high - *low {
                 (*low, *high) = (first, end);
             }

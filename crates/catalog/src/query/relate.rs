@@ -14,6 +14,7 @@ use fieldstone_core::value::Value;
 use super::bounds::Steps;
 use super::cond::{Cond, Leaf, Related, Row};
 use super::exec::{Ask, Batch, Exec, MatchedRow, Out};
+use super::place::{OwnPlace, Place};
 use super::region::BoxTest;
 use super::{Relation, Where};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
@@ -36,8 +37,8 @@ struct Mates {
 
 #[derive(Default)]
 struct Boxes {
-    /// Start, then count, and which row.
-    boxes: Vec<(Vec<i64>, Vec<i64>, Own)>,
+    /// By start, and which row.
+    boxes: Vec<(OwnPlace, Own)>,
     /// Greatest extent along the first dimension.
     extent: i64,
 }
@@ -53,42 +54,37 @@ impl Mates {
     }
 
     /// Whether there is another attribute related this row.
-    fn related(&self, found: &MatchedRow, bounds: Option<(&[i64], &[i64])>) -> bool {
+    fn related(&self, found: &MatchedRow, bounds: Option<Place<'_>>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
             let mates =
                 Mates::key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
             return mates.is_some_and(|mates| mates.iter().any(|mate| *mate != me));
         }
-        let Some((start, count)) = bounds else { return false };
-        let Some(mates) = self.by_box.get(&(found.step, start.len())) else { return false };
-        let (Some(first), Some(extent)) = (start.first(), count.first()) else { return false };
-        let (from, end) = (first.saturating_sub(mates.extent), first.saturating_add(*extent));
-        let at = mates.boxes.partition_point(|mate| mate.0.first().is_some_and(|first| *first < from));
+        let Some(place) = bounds else { return false };
+        let Some(mates) = self.by_box.get(&(found.step, place.start.len())) else { return false };
+        let Some((first, end)) = place.side(0) else { return false };
+        let from = first.saturating_sub(mates.extent);
+        let begin = |mate: &(OwnPlace, Own)| mate.0.start.first().copied();
+        let at = mates.boxes.partition_point(|mate| begin(mate).is_some_and(|first| first < from));
         let near =
-            mates.boxes.iter().skip(at).take_while(|mate| mate.0.first().is_some_and(|first| *first < end));
-        near.filter(|mate| mate.2 != me).any(|mate| overlap((start, count), (&mate.0, &mate.1)))
+            mates.boxes.iter().skip(at).take_while(|mate| begin(mate).is_some_and(|first| first < end));
+        near.filter(|mate| mate.1 != me).any(|mate| place.overlaps(&mate.0.as_ref()))
     }
 
     fn sort(&mut self) {
-        self.by_box.values_mut().for_each(|mates| mates.boxes.sort_unstable());
+        self.by_box.values_mut().for_each(|mates| mates.boxes.sort_by(|a, b| a.0.start.cmp(&b.0.start)));
     }
-}
-
-/// Whether boxes of equal rank have an element in common.
-fn overlap(a: (&[i64], &[i64]), b: (&[i64], &[i64])) -> bool {
-    let sides = a.0.iter().zip(a.1).zip(b.0.iter().zip(b.1));
-    sides.into_iter().all(|((x, n), (y, m))| *x < y.saturating_add(*m) && *y < x.saturating_add(*n))
 }
 
 impl Out for Mates {
     fn take(&mut self, _: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
         for found in &batch.found {
             if self.place == Where::Overlapping {
-                let Some((start, count)) = batch.bounds(found) else { continue };
-                let mates = self.by_box.entry((found.step, start.len())).or_default();
-                mates.extent = mates.extent.max(count.first().copied().unwrap_or(0));
-                mates.boxes.push((start.to_vec(), count.to_vec(), own(found)));
+                let Some(place) = batch.bounds(found) else { continue };
+                let mates = self.by_box.entry((found.step, place.start.len())).or_default();
+                mates.extent = mates.extent.max(place.count.first().copied().unwrap_or(0));
+                mates.boxes.push((place.to_own(), own(found)));
             } else if let Some(key) = Mates::key(self.place, found.step, found.variable) {
                 let mates = self.by_place.entry(key).or_default();
                 if mates.len() < 2 {
@@ -106,12 +102,12 @@ impl Out for Mates {
 /// A row that was kept, with what is related it.
 struct RelatedRow<'a> {
     found: &'a MatchedRow,
-    bounds: Option<(&'a [i64], &'a [i64])>,
+    bounds: Option<Place<'a>>,
     mates: &'a HashMap<usize, Mates>,
 }
 
 impl Row for RelatedRow<'_> {
-    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
+    fn bounds(&mut self) -> Result<Option<Place<'_>>> {
         Ok(self.bounds)
     }
     fn value(&mut self) -> Result<&Value> {
@@ -203,7 +199,7 @@ impl Exec<'_> {
 /// The region that holds the boxes of all rows, where they have one rank.
 fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
     let mut sides: Option<Vec<(i64, i64)>> = None;
-    for (start, count) in asking.iter().filter_map(|found| batch.bounds(found)) {
+    for Place { start, count, .. } in asking.iter().filter_map(|found| batch.bounds(found)) {
         let own = start.iter().zip(count).map(|(first, extent)| (*first, first.saturating_add(*extent)));
         match &mut sides {
             None => sides = Some(own.collect()),
@@ -216,5 +212,5 @@ fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
         }
     }
     let sides = sides?.into_iter().enumerate().map(|(dim, (from, to))| (dim, Some(from), Some(to)));
-    Some(BoxTest { sides: sides.collect(), relation: Relation::Overlaps })
+    Some(BoxTest { sides: sides.collect(), points: None, relation: Relation::Overlaps })
 }

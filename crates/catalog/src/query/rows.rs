@@ -1,6 +1,7 @@
 //! A row of attr as it is read: its box and value are decoded when a term asks for them, not before.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
@@ -8,6 +9,7 @@ use fieldstone_core::value::Value;
 use super::bounds;
 use super::cond::Row;
 use super::exec::{CellCondition, Partition};
+use super::place::Place;
 use crate::engine::{AttrRow, VariableId, stored};
 
 /// Decides rows one after another.
@@ -16,13 +18,14 @@ pub(super) struct Reader {
     pub(super) cell: Option<(i64, VariableId, Rc<CellCondition>)>,
     pub(super) start: Vec<i64>,
     pub(super) count: Vec<i64>,
-    /// Whether start and count are those of the row.
+    pub(super) cells: Option<(usize, Arc<[i64]>)>,
+    /// Whether start, count and cells are those of the row.
     pub(super) decoded: bool,
     pub(super) value: Option<Value>,
 }
 
 impl Reader {
-    /// Decodes a box into start and count.
+    /// Decodes a box into start, count and cells.
     pub(super) fn decode(&mut self, region: &[u8]) -> Result<()> {
         self.start.clear();
         self.count.clear();
@@ -31,6 +34,7 @@ impl Reader {
             self.start.push(start);
             self.count.push(count);
         }
+        self.cells = stored::region_cells(region)?;
         self.decoded = true;
         Ok(())
     }
@@ -71,14 +75,17 @@ struct View<'a, 'r> {
 }
 
 impl Row for View<'_, '_> {
-    fn bounds(&mut self) -> Result<Option<(&[i64], &[i64])>> {
+    fn bounds(&mut self) -> Result<Option<Place<'_>>> {
         if self.row.region.is_empty() {
-            return Ok(self.cell.whole.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())));
+            let whole = self.cell.whole.as_ref();
+            return Ok(whole.map(|(start, count)| Place { start, count, cells: None }));
         }
         if !self.reader.decoded {
             self.reader.decode(self.row.region)?;
         }
-        Ok(Some((&self.reader.start, &self.reader.count)))
+        let Reader { start, count, cells, .. } = &*self.reader;
+        let cells = cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
+        Ok(Some(Place { start, count, cells }))
     }
 
     fn value(&mut self) -> Result<&Value> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::AttributeId;
 
-use super::Hit;
 use super::hits::HitRef;
+use super::{Cells, Hit};
 
 /// Texts of a column, each distinct one once.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +48,8 @@ pub struct HitTable {
     pub start: Vec<i64>,
     /// Extents, in elements.
     pub count: Vec<i64>,
+    /// The cells of the rows that have some, in their order: row, then dimension and indices along it.
+    pub cells: Vec<(u64, Cells)>,
     /// The user who wrote it, by number.
     pub user: Vec<u32>,
     /// Which attribute it is.
@@ -104,6 +106,12 @@ impl Coded {
 }
 
 impl HitTable {
+    /// The cells of a row; `None` where its box holds all of its elements.
+    pub fn cells_of(&self, row: usize) -> Option<&Cells> {
+        let at = self.cells.binary_search_by_key(&(row as u64), |(row, _)| *row).ok()?;
+        self.cells.get(at).map(|(_, cells)| cells)
+    }
+
     /// One row as a hit of its own; `None` behind the last.
     pub fn hit(&self, row: usize) -> Option<Hit> {
         let value = self.value.get(row)?.clone();
@@ -121,6 +129,7 @@ impl HitTable {
             unit: self.unit.text(row)?,
             value,
             region,
+            cells: self.cells_of(row).cloned(),
             user: self.user[row],
             id: self.id[row],
         })
@@ -159,6 +168,9 @@ impl TableBuilder {
         if let Some((start, count)) = hit.region {
             table.start.extend_from_slice(start);
             table.count.extend_from_slice(count);
+        }
+        if let Some((dim, cells)) = hit.cells {
+            table.cells.push((table.user.len() as u64, (dim, cells.clone())));
         }
         table.offsets.push(table.start.len() as u64);
         table.user.push(hit.user);

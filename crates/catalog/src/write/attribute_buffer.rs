@@ -80,7 +80,10 @@ fn grow(growing: &mut Vec<AttributeBatch>, single: AttributeBatch) -> Vec<Attrib
 
 /// Whether a batch has a place for a single attribute.
 fn takes(batch: &AttributeBatch, single: &AttributeBatch) -> bool {
-    let rank = |batch: &AttributeBatch| batch.boxes.as_ref().map(|boxes| boxes.rank);
+    let rank = |batch: &AttributeBatch| {
+        let cells_along = |boxes: &Boxes| boxes.cells.as_ref().map(|cells| cells.dim);
+        batch.boxes.as_ref().map(|boxes| (boxes.rank, cells_along(boxes)))
+    };
     let known = match single.variables.first() {
         Some(name) => batch.variables.len() < VARIABLES || batch.variables.contains(name),
         None => true,
@@ -126,9 +129,12 @@ fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
     if let Column::Each(indexes) = &mut batch.variable {
         indexes.push(index as u32);
     }
-    if let (Some(boxes), Some(Boxes { start, count, .. })) = (&mut batch.boxes, single.boxes) {
+    if let (Some(boxes), Some(Boxes { start, count, cells, .. })) = (&mut batch.boxes, single.boxes) {
         boxes.start.extend(start);
         boxes.count.extend(count);
+        if let (Some(all), Some(own)) = (&mut boxes.cells, cells) {
+            all.sets.extend(own.sets);
+        }
     }
     match (&mut batch.values, single.values) {
         (Values::Bool(all), Values::Bool(one)) => all.extend(one),
@@ -160,7 +166,7 @@ mod tests {
             step: step.map(Column::One),
             variables: variable.map(name).into_iter().collect(),
             variable: Column::One(0),
-            boxes: variable.map(|_| Boxes { rank: 1, start: vec![2], count: vec![3] }),
+            boxes: variable.map(|_| Boxes { rank: 1, start: vec![2], count: vec![3], cells: None }),
             values: Values::Float(vec![value]),
             one_value: true,
             continues: false,

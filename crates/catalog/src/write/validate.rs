@@ -150,7 +150,7 @@ mod tests {
             step: None,
             variables: vec![name("t"), name("u")],
             variable,
-            boxes: Some(Boxes { rank, start, count }),
+            boxes: Some(Boxes { rank, start, count, cells: None }),
             values: Values::Int(vec![1, 2]),
             one_value: false,
             continues: false,

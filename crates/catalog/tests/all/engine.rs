@@ -46,7 +46,7 @@ fn attributes(from: i64, values: &[f64]) -> Record {
         step: Some(Column::One(1)),
         variables: vec![variable()],
         variable: Column::One(0),
-        boxes: Some(Boxes { rank: 1, start: starts.collect(), count: vec![10; values.len()] }),
+        boxes: Some(Boxes { rank: 1, start: starts.collect(), count: vec![10; values.len()], cells: None }),
         values: Values::Float(values.to_vec()),
         one_value: false,
         continues: false,

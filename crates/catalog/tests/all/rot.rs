@@ -36,7 +36,12 @@ fn record(rng: &mut Random) -> Record {
     let mut each = |to| (0..rows).map(|_| rng.within(0, to)).collect::<Vec<i64>>();
     Record::Attributes(AttributeBatch {
         step: Some(Column::Each(each(40))),
-        boxes: Some(Boxes { rank: 1, start: each(5000), count: each(90).iter().map(|n| n + 1).collect() }),
+        boxes: Some(Boxes {
+            rank: 1,
+            start: each(5000),
+            count: each(90).iter().map(|n| n + 1).collect(),
+            cells: None,
+        }),
         values: Values::Float(each(1_000_000).iter().map(|n| *n as f64 / 8.0).collect()),
         run: run(rng.within(0, 4)),
         tag: tag(),

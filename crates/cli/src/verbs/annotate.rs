@@ -35,13 +35,13 @@ Examples:
   fieldstone annotate store --parquet features.parquet --run a --unit K
 
 An attribute stands on the run, with --step on a step, with --variable on a variable, with --box on a box of
-it, in elements and half-open. The tag is made where there is none; its type is that of the values, or
+it, in elements and half-open, with --cells on cells of its mesh (or along its first dimension). The tag is made where there is none; its type is that of the values, or
 --type: bool int uint float text bytes datetime int_range float_range array json. Values are written as in
 queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text. A second value for the same
 place corrects the first, but for one that another user gave.
 
 A table has a line of names first: tag, value, run, project, variable, version, step, box (75:81,60:81) or
-start and count (75 60; or start_0, start_1 …), unit, type, tag_version. What all rows share can be given as
+start and count (75 60; or start_0, start_1 …), cells (4 17 5), unit, type, tag_version. What all rows share can be given as
 an option instead. An empty cell is none. A file is taken whole or not at all, and its rows do not correct
 one another. Parquet is read by a Python that has pyarrow (FIELDSTONE_PYTHON names one).
 
@@ -83,6 +83,9 @@ pub struct Arguments {
     /// The box, half-open: 75:81,60:81
     #[arg(long = "box", value_name = "FROM:TO,…", requires = "variable")]
     region: Option<String>,
+    /// Cells of a variable on a mesh, in place of a box: 4,17,5
+    #[arg(long, value_name = "CELL,…", requires = "variable", conflicts_with = "region")]
+    cells: Option<String>,
     /// The unit of the values
     #[arg(long)]
     unit: Option<String>,
@@ -353,6 +356,7 @@ impl Arguments {
             ("version", number(self.version)),
             ("step", number(self.step)),
             ("box", self.region.clone()),
+            ("cells", self.cells.clone()),
             ("unit", self.unit.clone()),
             ("type", self.kind.clone()),
             ("tag_version", number(self.tag_version)),

@@ -11,7 +11,7 @@ use crate::catalog::{
     Asking, Users, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
     value_cell, variable_cell, variable_name_cell,
 };
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
 
 const EXAMPLES: &str = "\
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 fn cells(hit: &Hit) -> Vec<String> {
-    let (start, count) = hit.region.as_ref().map_or((&[][..], &[][..]), |(start, count)| (start, count));
+    let (start, extents) = hit.region.as_ref().map_or((&[][..], &[][..]), |(start, count)| (start, count));
     let run =
         if hit.project.is_empty() { hit.run.to_string() } else { format!("{}:{}", hit.project, hit.run) };
     vec![
@@ -119,7 +119,12 @@ fn cells(hit: &Hit) -> Vec<String> {
         if hit.tag_version == 0 { hit.tag.to_string() } else { format!("{};{}", hit.tag, hit.tag_version) },
         value_cell(&hit.value),
         if hit.unit.is_empty() { "-".into() } else { hit.unit.to_string() },
-        box_cell(start, count),
+        match &hit.cells {
+            Some((_, cells)) => {
+                format!("{} ({})", box_cell(start, extents), count(cells.len() as u64, "cell"))
+            }
+            None => box_cell(start, extents),
+        },
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fieldstone_array::distributed::mesh::{Mesh, MeshArray, MeshContent};
+use fieldstone_array::distributed::mesh::{Mesh, MeshArray, MeshContent, check_declared};
 use fieldstone_array::distributed::plan::Settings;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
@@ -64,12 +64,8 @@ impl Store {
         let decl = self.mesh_info(name)?;
         let (team, env, root) = alone(self)?;
         let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path))?;
-        match mesh.checksum() == *decl.checksum {
-            true => Ok(StoredMesh { decl, mesh }),
-            false => Err(Code::Checksum
-                .error(format!("{} is not the mesh that '{name}' was declared as", mesh.path().display()))
-                .with_hint("restore the file: the catalog keeps its checksum")),
-        }
+        check_declared(&mesh, &decl)?;
+        Ok(StoredMesh { decl, mesh })
     }
 
     /// Path of a mesh's file; within the store where that is in no folder.

@@ -173,7 +173,7 @@ pub fn annotations(
                 step: step.map(Column::One),
                 variables: vec![variable.clone()],
                 variable: Column::One(0),
-                boxes: (rank > 0).then(|| Boxes { rank, start: Vec::new(), count: Vec::new() }),
+                boxes: (rank > 0).then(|| Boxes { rank, start: Vec::new(), count: Vec::new(), cells: None }),
                 values: Values::Float(Vec::new()),
                 one_value: false,
                 continues: false,

@@ -114,7 +114,7 @@ impl Run {
             step: on.step.clone(),
             variables: on.variables.clone(),
             variable: on.variable.clone().unwrap_or(Column::One(0)),
-            boxes: on.boxes.clone(),
+            boxes: self.boxes_of(on, rows)?,
             values,
             one_value,
             continues: call == Call::More,

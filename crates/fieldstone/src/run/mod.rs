@@ -3,7 +3,7 @@
 //! * `declare`: runs, variables and steps, each by a builder that ends in `create()`;
 //! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
 //! * `target`: what attributes stand on, one or many;
-//! * `annotate`: attributes;
+//! * `annotate`: attributes; `cells`: sets of cells as the catalog keeps them;
 //! * `arrays`: groups and imports of distributed arrays.
 //!
 //! ```
@@ -24,6 +24,7 @@
 
 mod annotate;
 mod arrays;
+mod cells;
 mod declare;
 mod fields;
 mod target;

@@ -1,5 +1,7 @@
 //! What attributes stand on: the run, a step, a variable, a box of it; for one attribute, or in columns for many.
 
+use std::sync::Arc;
+
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{Boxes, Column, VariableName};
 
@@ -21,8 +23,17 @@ pub struct Target {
     pub(super) variables: Vec<VariableName>,
     pub(super) variable: Option<Column<u32>>,
     pub(super) boxes: Option<Boxes>,
-    /// Rows of the boxes, where they are a column.
+    /// Rows of the boxes or cells, where they are a column.
     box_rows: Option<usize>,
+    /// Cells of the variables, a set for all rows or one a row; they become boxes once the variables' shapes are known.
+    pub(super) cells: Option<Vec<Arc<[i64]>>>,
+}
+
+/// Ascending; what comes twice stays, so that it is refused.
+fn sorted(cells: impl IntoIterator<Item = i64>) -> Arc<[i64]> {
+    let mut cells: Vec<i64> = cells.into_iter().collect();
+    cells.sort_unstable();
+    cells.into()
 }
 
 impl Target {
@@ -62,15 +73,38 @@ impl Target {
 
     /// In a box, half-open, in elements.
     pub fn within(mut self, start: &[i64], count: &[i64]) -> Target {
-        self.boxes = Some(Boxes { rank: start.len(), start: start.to_vec(), count: count.to_vec() });
-        self.box_rows = None;
+        self.boxes =
+            Some(Boxes { rank: start.len(), start: start.to_vec(), count: count.to_vec(), cells: None });
+        (self.box_rows, self.cells) = (None, None);
         self
     }
 
     /// In boxes, one a row: `rank` numbers of `start` and of `count` each.
     pub fn within_each(mut self, rank: usize, start: Vec<i64>, count: Vec<i64>) -> Target {
         self.box_rows = Some(start.len().checked_div(rank).unwrap_or(0));
-        self.boxes = Some(Boxes { rank, start, count });
+        self.boxes = Some(Boxes { rank, start, count, cells: None });
+        self.cells = None;
+        self
+    }
+
+    /// On a set of cells: indices along the dimension of the variable's mesh, or along its first one where it stands on
+    /// none; in any order, each once. Of other dimensions all elements. The variable's shape has to be known.
+    ///
+    /// ```
+    /// use fieldstone::Target;
+    /// let shock = Target::variable("p").step(6).on_cells([17, 4, 5]);
+    /// ```
+    pub fn on_cells(mut self, cells: impl IntoIterator<Item = i64>) -> Target {
+        self.cells = Some(vec![sorted(cells)]);
+        (self.boxes, self.box_rows) = (None, None);
+        self
+    }
+
+    /// On sets of cells, one a row; see [`on_cells`](Self::on_cells).
+    pub fn on_cells_each<C: IntoIterator<Item = i64>>(mut self, sets: impl IntoIterator<Item = C>) -> Target {
+        let sets: Vec<Arc<[i64]>> = sets.into_iter().map(sorted).collect();
+        self.box_rows = Some(sets.len());
+        (self.boxes, self.cells) = (None, Some(sets));
         self
     }
 
@@ -85,7 +119,7 @@ impl Target {
         [
             ("step", each(self.step.as_ref())),
             ("variable", each(self.variable.as_ref())),
-            ("start", self.box_rows),
+            (if self.cells.is_some() { "cells" } else { "start" }, self.box_rows),
         ]
     }
 

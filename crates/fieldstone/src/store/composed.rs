@@ -27,6 +27,7 @@ use fieldstone_store::local::LocalStore;
 use fieldstone_journal::author::AuthorScope;
 use fieldstone_journal::participant::FlushParticipant;
 
+use super::mesh_points::KnownPoints;
 use crate::execution::current::current;
 use crate::execution::{reachable, settle};
 
@@ -44,6 +45,8 @@ pub struct Composed {
     pub(super) reachable: Option<Arc<str>>,
     /// Who keeps records for flushes of this process.
     pub(super) participants: Participants,
+    /// Where meshes lie that queries asked for.
+    pub(super) mesh_points: KnownPoints,
 }
 
 impl Composed {
@@ -52,7 +55,8 @@ impl Composed {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let reachable = reachable(fields.url()).map(Arc::from);
-        Arc::new(Composed { fields, journal, durable: AtomicBool::new(false), reachable, participants })
+        let (durable, mesh_points) = (AtomicBool::new(false), KnownPoints::default());
+        Arc::new(Composed { fields, journal, durable, reachable, participants, mesh_points })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).

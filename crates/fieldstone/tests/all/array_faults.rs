@@ -1,7 +1,9 @@
 //! Jobs of distributed arrays in the simulated world: killed in a system call, cut off the power, on a disk that fails or is
-//! full. Each step that was flushed is whole, no other one is there by half, and the run goes on.
+//! full, with ranks that fail or die in a collective. Each step that was flushed is whole, no other one is there by half, and
+//! the run goes on.
 //!
-//! `FIELDSTONE_CRASH=full` makes 1,000 kills, otherwise 40.
+//! `FIELDSTONE_CRASH=full` makes 1,000 kills, otherwise 40, and lets ranks fail 200 times in each collective of a job,
+//! otherwise once in every seventh.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -111,8 +113,20 @@ fn job(
     steps: std::ops::Range<i64>,
     flushed: &Flushed,
 ) -> Vec<Result<()>> {
+    job_with(env, ranks, scene, steps, flushed, Faults::none())
+}
+
+/// The same, whose ranks fail as it is said.
+fn job_with(
+    env: &Env,
+    ranks: usize,
+    scene: (ArrayLayout, u64),
+    steps: std::ops::Range<i64>,
+    flushed: &Flushed,
+    faults: Faults,
+) -> Vec<Result<()>> {
     let disk = env.disk.clone();
-    threads::run(ranks, None, disk, Faults::none(), |comm| rank(env, comm, scene, steps.clone(), flushed))
+    threads::run(ranks, None, disk, faults, |comm| rank(env, comm, scene, steps.clone(), flushed))
 }
 
 /// The steps that are there, whole; nothing else may be there of a step.
@@ -275,4 +289,41 @@ fn a_full_disk_loses_what_the_job_says_and_it_goes_on_when_there_is_room() {
         }
         check(&world, scene, &BTreeSet::from([0, 2]), &format!("{scene:?}, full"));
     }
+}
+
+#[test]
+fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_whole_or_away() {
+    let (seeds, stride) = if full() { (200, 1) } else { (1, 7) };
+    let (mut dice, mut struck_at, mut runs) = (seeded(34), 0, 0u64);
+    for nth in (1u64..).step_by(stride) {
+        let mut struck = 0;
+        for seed in 0..seeds {
+            let scene = *dice.pick(&SCENES);
+            let ranks = 2 + dice.below(3) as usize;
+            let of = dice.below(ranks as u64) as usize;
+            let faults = match dice.below(3) {
+                0 => Faults::step(of, nth),
+                1 => Faults::call(of, nth),
+                _ => Faults::death(of, nth),
+            };
+            let (world, flushed) = (SimWorld::new(nth * 1_000 + seed), Flushed::default());
+            world.set_tracing(false);
+            let place = format!("{scene:?}, {ranks} ranks, {faults:?}");
+            let outcomes = job_with(&world.process("a"), ranks, scene, 0..STEPS, &flushed, faults.clone());
+            let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+            assert!(
+                failed == 0 || failed == ranks,
+                "{place}: an error of one is not one of all: {outcomes:?}"
+            );
+            check(&world, scene, &noted(&flushed), &place);
+            struck += u64::from(faults.struck());
+        }
+        runs += seeds;
+        // No job has so many.
+        if struck == 0 && nth > 100 {
+            break;
+        }
+        struck_at = nth;
+    }
+    assert!(struck_at > 100, "the last collective that was struck is number {struck_at} of {runs} runs");
 }

@@ -6,19 +6,22 @@
 //!              [steps: ints(rows)]                                         flag 1
 //!              [variable: ints(rows)]                                      where n is 2 or more
 //!              [rank: varint  rank x { start: ints(b)  count: ints(b) }]   flag 2; b = 1 with flag 16
+//!              [dim: varint  sizes: ints(b)  b x cells: ints(size)]        flag 64
 //!              form: u8  values(v)                                         v = 1 with flag 32
 //! flags      = 1 steps  2 boxes  4 goes on with the call of the record before  8 each row is a call
-//!              16 all rows have the same box  32 all rows have the same value
+//!              16 all rows have the same box  32 all rows have the same value  64 boxes hold sets of cells
 //! values(v)  = 0 bits(v, 1) | 1 ints(v) | 2 ints(v) of the bits | 3 floats(v) | 4 texts(v)
 //!            | 5 v x value | 6 ints(v) ints(v): first, last - first | 7 floats(v) floats(v)
 //!            | 8 texts(v), any bytes
 //! ```
 
+use std::sync::Arc;
+
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 
 use super::declarations::{put_run, put_tag, read_run, read_tag};
-use super::{AttributeBatch, Boxes, Column, ROWS_MAX, Values, VariableName};
+use super::{AttributeBatch, Boxes, CellSets, Column, ROWS_MAX, Values, VariableName};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{
     put_floats, put_ints, put_strings, put_zigzag, read_floats, read_ints, read_strings, read_zigzag, texts,
@@ -32,11 +35,14 @@ const CONTINUES: u8 = 4;
 const SINGLES: u8 = 8;
 const ONE_BOX: u8 = 16;
 const ONE_VALUE: u8 = 32;
+const CELLS: u8 = 64;
 
 /// Most dimensions of a box.
 pub const RANK_MAX: usize = 64;
 /// Most rows of a record times dimensions of their boxes.
 const EXTENTS_MAX: usize = 16 * ROWS_MAX;
+/// Most cells of a record.
+pub const CELLS_MAX: usize = 1 << 24;
 /// Bytes of values after which a batch is split.
 const SPLIT_BYTES: usize = 16 << 20;
 
@@ -156,6 +162,22 @@ impl Boxes {
         Some((self.start.get(at..at + self.rank)?, self.count.get(at..at + self.rank)?))
     }
 
+    /// The dimension of a row's cells, and which they are; `None` where its box holds all of its elements.
+    pub fn cells(&self, row: usize) -> Option<(usize, &Arc<[i64]>)> {
+        let cells = self.cells.as_ref()?;
+        Some((cells.dim, cells.sets.get(if self.is_one() { 0 } else { row })?))
+    }
+
+    /// Cells of the largest set.
+    fn most_cells(&self) -> usize {
+        self.cells.iter().flat_map(|cells| &cells.sets).map(|set| set.len()).max().unwrap_or(0)
+    }
+
+    /// Cells of all boxes.
+    fn cell_count(&self) -> usize {
+        self.cells.iter().flat_map(|cells| &cells.sets).map(|set| set.len()).sum()
+    }
+
     fn slice(&self, from: usize, to: usize) -> Boxes {
         if self.is_one() {
             return self.clone();
@@ -165,7 +187,38 @@ impl Boxes {
             rank: self.rank,
             start: self.start[range.clone()].to_vec(),
             count: self.count[range].to_vec(),
+            cells: self
+                .cells
+                .as_ref()
+                .map(|cells| CellSets { dim: cells.dim, sets: cells.sets[from..to].to_vec() }),
         }
+    }
+
+    /// Refuses sets of cells whose boxes are not the least that hold them.
+    fn check_cells(&self) -> std::result::Result<(), String> {
+        let Some(CellSets { dim, sets }) = &self.cells else { return Ok(()) };
+        if *dim >= self.rank {
+            return Err(format!("cells along dimension {dim} of boxes of rank {}", self.rank));
+        }
+        if sets.len() * self.rank != self.start.len() {
+            return Err(format!("{} sets of cells in {} boxes", sets.len(), self.start.len() / self.rank));
+        }
+        for (row, set) in sets.iter().enumerate() {
+            let (start, count) = (self.start[row * self.rank + dim], self.count[row * self.rank + dim]);
+            if let Some(at) = set.windows(2).position(|two| two[0] >= two[1]) {
+                return Err(format!(
+                    "row {row}: cell {} follows cell {}: cells ascend",
+                    set[at + 1],
+                    set[at]
+                ));
+            }
+            if set.first() != Some(&start) || set.last() != Some(&(start + (count - 1))) {
+                return Err(format!(
+                    "row {row}: a box from {start} with {count} is not the least for its cells"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -268,7 +321,11 @@ impl AttributeBatch {
                 ));
             }
         }
-        Ok(())
+        boxes.check_cells()?;
+        match boxes.most_cells() {
+            most if most > CELLS_MAX => Err(format!("an attribute on {most} cells: {CELLS_MAX} at most")),
+            _ => Ok(()),
+        }
     }
 
     fn check_values(&self) -> std::result::Result<(), String> {
@@ -330,10 +387,20 @@ impl AttributeBatch {
             })
         };
         let weighs = !self.one_value && matches!(self.values, Values::Text(_) | Values::Any(_));
+        let sets = self.boxes.as_ref().filter(|boxes| !boxes.is_one() && boxes.cell_count() > CELLS_MAX);
+        let crowded = |boxes: &Boxes, from: usize, to: usize| {
+            let mut sum = 0usize;
+            (from..to).find(|row| {
+                sum += boxes.cells(*row).map_or(0, |(_, set)| set.len());
+                sum > CELLS_MAX && *row > from
+            })
+        };
         let (mut cuts, mut from) = (vec![0], 0);
         while from < self.rows {
-            let to = self.rows.min(from + most);
-            from = if weighs { heavy(from, to).unwrap_or(to) } else { to };
+            let mut to = self.rows.min(from + most);
+            to = if weighs { heavy(from, to).unwrap_or(to) } else { to };
+            to = sets.and_then(|boxes| crowded(boxes, from, to)).unwrap_or(to);
+            from = to;
             cuts.push(from);
         }
         if cuts.len() <= 2 {
@@ -355,6 +422,7 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
         (batch.singles, SINGLES),
         (one_box, ONE_BOX),
         (batch.one_value || batch.rows == 1, ONE_VALUE),
+        (batch.boxes.as_ref().is_some_and(|boxes| boxes.cells.is_some()), CELLS),
     ];
     out.push(flags.iter().filter(|(set, _)| *set).fold(0, |sum, (_, bit)| sum | bit));
     out.put_varint(batch.rows as u64);
@@ -387,6 +455,12 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
                 put_ints(out, &column);
             }
         }
+        if let Some(CellSets { dim, sets }) = &boxes.cells {
+            let sets = &sets[..rows];
+            out.put_varint(*dim as u64);
+            put_ints(out, &sets.iter().map(|set| set.len() as i64).collect::<Vec<i64>>());
+            sets.iter().for_each(|set| put_ints(out, set));
+        }
     }
     put_values(out, &batch.values);
 }
@@ -394,7 +468,8 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
 /// Whether all rows have the same box, whichever way it is given.
 fn same_boxes(boxes: &Boxes, rows: usize) -> bool {
     let same = |side: &[i64]| side.chunks_exact(boxes.rank.max(1)).all(|one| one == &side[..boxes.rank]);
-    boxes.is_one() || rows == 1 || (same(&boxes.start) && same(&boxes.count))
+    let same_sets = || boxes.cells.iter().all(|cells| cells.sets.windows(2).all(|two| two[0] == two[1]));
+    boxes.is_one() || rows == 1 || (same(&boxes.start) && same(&boxes.count) && same_sets())
 }
 
 fn put_values(out: &mut Vec<u8>, values: &Values) {
@@ -460,7 +535,8 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
     let run = read_run(cursor)?;
     let tag = read_tag(cursor)?;
     let flags = cursor.u8()?;
-    if flags >= 64 {
+    let cells_alone = flags & (CELLS | BOXES) == CELLS;
+    if flags >= 2 * CELLS || cells_alone {
         return Err(cursor.fail("attributes have an unknown flag"));
     }
     let has = |flag: u8| flags & flag != 0;
@@ -483,8 +559,11 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
     } else {
         Column::One(0)
     };
-    let boxes =
-        if has(BOXES) { Some(read_boxes(cursor, if has(ONE_BOX) { 1 } else { rows })?) } else { None };
+    let sets = if has(ONE_BOX) { 1 } else { rows };
+    let mut boxes = if has(BOXES) { Some(read_boxes(cursor, sets)?) } else { None };
+    if let (Some(boxes), true) = (&mut boxes, has(CELLS)) {
+        boxes.cells = Some(read_cells(cursor, sets)?);
+    }
     let values = read_values(cursor, if has(ONE_VALUE) { 1 } else { rows })?;
     let batch = AttributeBatch {
         run,
@@ -516,7 +595,7 @@ fn read_boxes(cursor: &mut Cursor<'_>, rows: usize) -> Result<Boxes> {
     if !(1..=RANK_MAX).contains(&rank) || rows * rank > EXTENTS_MAX {
         return Err(cursor.fail("boxes have an impossible number of dimensions"));
     }
-    let mut boxes = Boxes { rank, start: vec![0; rows * rank], count: vec![0; rows * rank] };
+    let mut boxes = Boxes { rank, start: vec![0; rows * rank], count: vec![0; rows * rank], cells: None };
     for dim in 0..rank {
         for side in [&mut boxes.start, &mut boxes.count] {
             for (row, value) in read_ints(cursor, rows)?.into_iter().enumerate() {
@@ -525,6 +604,19 @@ fn read_boxes(cursor: &mut Cursor<'_>, rows: usize) -> Result<Boxes> {
         }
     }
     Ok(boxes)
+}
+
+fn read_cells(cursor: &mut Cursor<'_>, sets: usize) -> Result<CellSets> {
+    let dim = cursor.size()?;
+    let mut left = CELLS_MAX;
+    let mut cells = CellSets { dim, sets: Vec::with_capacity(sets) };
+    for size in read_ints(cursor, sets)? {
+        let size = usize::try_from(size).ok().filter(|size| (1..=left).contains(size));
+        let size = size.ok_or_else(|| cursor.fail("sets of an impossible number of cells"))?;
+        left -= size;
+        cells.sets.push(read_ints(cursor, size)?.into());
+    }
+    Ok(cells)
 }
 
 fn read_values(cursor: &mut Cursor<'_>, rows: usize) -> Result<Values> {

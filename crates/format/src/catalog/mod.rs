@@ -19,6 +19,8 @@ mod attributes;
 mod declarations;
 mod record;
 
+use std::sync::Arc;
+
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
@@ -27,7 +29,7 @@ pub use arrays::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
     ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
 };
-pub use attributes::RANK_MAX;
+pub use attributes::{CELLS_MAX, RANK_MAX};
 pub use record::{KINDS, ROWS_MAX, is_catalog, keeps_runs};
 
 /// A run's name, unique within its project.
@@ -174,6 +176,18 @@ pub struct Boxes {
     pub start: Vec<i64>,
     /// Extents, in elements.
     pub count: Vec<i64>,
+    /// The cells that the boxes hold, where those are not all of their elements.
+    pub cells: Option<CellSets>,
+}
+
+/// Cells along one dimension: a set for each box, which is the least that holds it there. All elements of other
+/// dimensions belong to it that the box holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellSets {
+    /// The dimension.
+    pub dim: usize,
+    /// Indices along it, ascending, none twice; a set for each box.
+    pub sets: Vec<Arc<[i64]>>,
 }
 
 /// Values of a batch, by type. [`Values::Any`] holds types that have no column of their own.

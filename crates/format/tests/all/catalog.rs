@@ -6,8 +6,8 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, Column,
-    Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl,
+    Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
+    Column, Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl,
     MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, StepDecl, StorageOrder, TagDecl,
     Values, VariableDecl, VariableName,
 };
@@ -77,7 +77,7 @@ fn named() -> impl Strategy<Value = Vec<(String, Value)>> {
 }
 
 fn batch() -> impl Strategy<Value = AttributeBatch> {
-    let head = (run_name(), tag(), 1..40usize, 0..4usize, 0..4usize, 0..3u8, any::<[bool; 4]>());
+    let head = (run_name(), tag(), 1..40usize, 0..4usize, 0..4usize, 0..3u8, any::<[bool; 5]>());
     head.prop_flat_map(|(run, tag, rows, variables, rank, stepped, flags)| {
         let rank = if variables == 0 { 0 } else { rank };
         let boxed = if flags[3] { 1 } else { rows };
@@ -106,6 +106,7 @@ fn batch() -> impl Strategy<Value = AttributeBatch> {
                     rank,
                     start: sides.iter().map(|side| side.0).collect(),
                     count: sides.iter().map(|side| side.1).collect(),
+                    cells: flags[4].then(|| cells(rank, &sides)),
                 }),
                 values: Values::of(tag.kind, values),
                 tag: tag.clone(),
@@ -114,6 +115,16 @@ fn batch() -> impl Strategy<Value = AttributeBatch> {
                 singles: flags[2],
             })
     })
+}
+
+/// Cells along the last dimension of boxes: their ends, and some between.
+fn cells(rank: usize, sides: &[(i64, i64)]) -> CellSets {
+    let set = |(start, count): &(i64, i64)| {
+        let mut set: Vec<i64> = [0, count / 3, count / 2, count - 1].map(|cell| start + cell).to_vec();
+        set.dedup();
+        set.into()
+    };
+    CellSets { dim: rank - 1, sets: sides.chunks(rank).map(|of_row| set(&of_row[rank - 1])).collect() }
 }
 
 fn variable() -> impl Strategy<Value = VariableDecl> {
@@ -281,7 +292,8 @@ pub fn said(record: &Record) -> String {
     let mut text = format!("{:?} {:?} {} {}", batch.run, batch.tag, batch.continues, batch.singles);
     for row in 0..batch.rows {
         let at = (batch.step_of(row), batch.variable_of(row), batch.box_of(row));
-        text.push_str(&format!("\n{at:?} {:?}", batch.value_of(row)));
+        let cells = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row));
+        text.push_str(&format!("\n{at:?} {cells:?} {:?}", batch.value_of(row)));
     }
     text
 }
@@ -349,6 +361,7 @@ fn floats(rows: usize, rank: usize) -> AttributeBatch {
             rank,
             start: (0..n).collect(),
             count: (0..n).map(|i| 1 + i % 7).collect(),
+            cells: None,
         }),
         values: Values::Float((0..rows).map(|i| i as f64 * 0.1).collect()),
         one_value: false,
@@ -422,6 +435,26 @@ fn what_a_record_may_not_hold_is_refused() {
     broken(&|b| b.boxes.as_mut().unwrap().start[0] = -1, "row 0: a box from -1");
     broken(&|b| b.boxes.as_mut().unwrap().start[0] = i64::MAX, "is none");
     broken(&|b| b.boxes.as_mut().unwrap().rank = 65, "1 to 64 dimensions");
+    let on_cells = |change: fn(&mut Boxes)| {
+        move |b: &mut AttributeBatch| {
+            let boxes = b.boxes.as_mut().unwrap();
+            boxes.count.fill(5);
+            let sets = boxes.start.chunks(2).map(|at| [at[1], at[1] + 4].into()).collect();
+            boxes.cells = Some(CellSets { dim: 1, sets });
+            change(boxes);
+        }
+    };
+    let mut right = floats(3, 2);
+    on_cells(|_| {})(&mut right);
+    right.check().unwrap();
+    broken(&on_cells(|b| b.cells.as_mut().unwrap().dim = 2), "cells along dimension 2 of boxes of rank 2");
+    broken(&on_cells(|b| drop(b.cells.as_mut().unwrap().sets.pop())), "2 sets of cells in 3 boxes");
+    broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [].into()), "not the least for its cells");
+    broken(
+        &on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [3, 7, 9].into()),
+        "not the least for its cells",
+    );
+    broken(&on_cells(|b| b.cells.as_mut().unwrap().sets[1] = [3, 5, 5, 7].into()), "cell 5 follows cell 5");
     let ranges = |b: &mut AttributeBatch| {
         b.tag.kind = ValueType::IntRange;
         b.values = Values::Any(vec![Value::IntRange(1, 2), Value::IntRange(2, 1), Value::IntRange(1, 1)]);
@@ -603,7 +636,7 @@ fn the_papers_volume_takes_few_bytes() {
                 step: Some(Column::One(step)),
                 variables: (0..10).map(name).collect(),
                 variable: Column::Each(variable.clone()),
-                boxes: Some(Boxes { rank: 3, start: sides.0, count: sides.1 }),
+                boxes: Some(Boxes { rank: 3, start: sides.0, count: sides.1, cells: None }),
                 values: Values::of(kind, values),
                 one_value: false,
                 continues: false,
@@ -626,6 +659,7 @@ fn the_papers_volume_takes_few_bytes() {
                         rank: 3,
                         start: boxes.iter().flat_map(|b| b.0).copied().collect(),
                         count: boxes.iter().flat_map(|b| b.1).copied().collect(),
+                        cells: None,
                     }),
                     values: Values::of(kind, of.iter().map(|row| whole.value_of(*row)).collect()),
                     ..whole.clone()

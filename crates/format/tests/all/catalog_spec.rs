@@ -31,7 +31,7 @@ fn the_example_is_what_is_written() {
         step: Some(Column::One(6)),
         variables: vec![VariableName { name: "t".into(), version: 0 }],
         variable: Column::One(0),
-        boxes: Some(Boxes { rank: 2, start: vec![5, 10, 8, 10], count: vec![3, 2, 3, 2] }),
+        boxes: Some(Boxes { rank: 2, start: vec![5, 10, 8, 10], count: vec![3, 2, 3, 2], cells: None }),
         values: Values::Float(vec![310.5]),
         one_value: true,
         continues: false,

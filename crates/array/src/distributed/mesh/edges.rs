@@ -6,8 +6,11 @@
 //! Invariants: no edge that is derived comes twice, in whatever direction faces run; derived edges have their lower node
 //! first, and ascend over all ranks; their order does not depend on the number of ranks; memory is that of a share.
 
+use std::ops::Range;
+
 use fieldstone_core::{Code, Error, Result};
 
+use super::content::KINDS;
 use super::{Mesh, MeshArray, STEP};
 
 /// Bytes of rows that are read at a time.
@@ -126,19 +129,30 @@ impl Mesh {
     pub(super) fn for_each_row(
         &self,
         array: MeshArray,
+        act: impl FnMut(u64, &[i64]) -> Result<()>,
+    ) -> Result<()> {
+        let place = KINDS.iter().position(|(other, _)| *other == array);
+        let rows = place.map_or(0, |place| self.head.counts[place + 1]);
+        self.for_each_row_in(array, self.share_of(rows), act)
+    }
+
+    /// The same of these rows.
+    pub(super) fn for_each_row_in(
+        &self,
+        array: MeshArray,
+        share: Range<u64>,
         mut act: impl FnMut(u64, &[i64]) -> Result<()>,
     ) -> Result<()> {
         if self.arrays().all(|other| other != array) {
             return Ok(());
         }
         let imported = self.array(array)?;
-        let [rows, width] = imported.variable.shape[..] else {
+        let [_, width] = imported.variable.shape[..] else {
             return Err(Error::internal("a connectivity without rows"));
         };
         let size = imported.array.size;
         let each = (PIECE / (width * size).max(1)).max(1);
         let (mut bytes, mut row) = (Vec::new(), Vec::new());
-        let share = self.share_of(rows);
         let mut at = share.start;
         while at < share.end {
             let end = share.end.min(at + each);

@@ -10,6 +10,7 @@
 //! | [`image`] | the header of the file and the names in it |
 //! | `create` | writing the file |
 //! | `edges` | the edges that faces and volumes have |
+//! | `points` | where everything lies, and what of it lies in ranges of coordinates |
 //!
 //! Invariants: all calls are collective, and what fails on one rank fails on all; in a file nodes are counted from 0, and an
 //! entry names a node that there is, or is -1 behind all others of its row; a file bears its name only when it is whole and
@@ -33,11 +34,13 @@ pub mod content;
 mod create;
 mod edges;
 pub mod image;
+mod points;
 mod verify;
 
 pub use content::{MeshContent, MeshCoordinate, MeshRows};
 pub use edges::EdgeShare;
 use image::MeshHead;
+pub use points::{MeshAxis, MeshPoints};
 
 const STEP: &str = "mesh";
 
@@ -82,6 +85,7 @@ pub struct Mesh {
     team: Team,
     import: Import,
     head: MeshHead,
+    axes: Vec<MeshAxis>,
     is_new: bool,
 }
 
@@ -91,14 +95,15 @@ impl Mesh {
     /// Errors: `NotFound` where there is none; `Invalid` for a netCDF file that is no mesh of ours; `Corrupt` for one
     /// that is damaged or short.
     pub fn open(team: &Team, disk: &dyn Disk, path: &Path) -> Result<Mesh> {
-        let (import, head) =
+        let (import, (head, axes)) =
             Import::of_header((team, disk), path, (&[], "the arrays of a mesh"), |header| {
                 let head = MeshHead::parse(header)?;
+                let axes = MeshAxis::all(header, head.variables());
                 // With the topology, which is the last in the file: what was cut off is missed.
                 let names = head.variables().map(|(_, name)| name).chain([head.name.clone()]);
-                Ok((names.collect(), head))
+                Ok((names.collect(), (head, axes)))
             })?;
-        Ok(Mesh { team: team.clone(), import, head, is_new: false })
+        Ok(Mesh { team: team.clone(), import, head, axes, is_new: false })
     }
 
     /// Path of its file.
@@ -190,6 +195,18 @@ impl Mesh {
     /// Collective: gives back what the file holds.
     pub fn close(self) -> Result<()> {
         self.import.close()
+    }
+}
+
+/// Refuses a mesh whose content is another than the one that was declared under the name.
+///
+/// Errors: `Corrupt`.
+pub fn check_declared(mesh: &Mesh, decl: &MeshDecl) -> Result<()> {
+    match mesh.checksum() == *decl.checksum {
+        true => Ok(()),
+        false => Err(Code::Checksum
+            .error(format!("{} is not the mesh that '{}' was declared as", mesh.path().display(), decl.name))
+            .with_hint("restore the file: the catalog keeps its checksum")),
     }
 }
 

@@ -54,7 +54,9 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
                 .with_hint("write box(z=0.5..0.7)"));
         }
         scan.at += 1;
-        return coordinates(scan).map(|range| (dim, range));
+        // From a greater to a lesser longitude a range goes around.
+        let around = matches!(&dim, Dim::Name(name) if name.to_ascii_lowercase().starts_with("lon"));
+        return coordinates(scan, around).map(|range| (dim, range));
     }
     let numbers: Vec<&str> = rest.split(':').skip(1).collect();
     let (dim, from, to) = match (&quoted, &numbers[..]) {
@@ -91,7 +93,7 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
 }
 
 /// `LOW..HIGH`, both ends included.
-fn coordinates(scan: &mut Scan<'_>) -> Result<Range> {
+fn coordinates(scan: &mut Scan<'_>, around: bool) -> Result<Range> {
     scan.peek();
     let place = scan.at;
     let word = scan.bare();
@@ -103,7 +105,7 @@ fn coordinates(scan: &mut Scan<'_>) -> Result<Range> {
     };
     let ends = word.split_once("..").and_then(|(low, high)| Some((float(low)?, float(high)?)));
     match ends {
-        Some((low, high)) if low <= high => Ok(Range::Physical(low, high)),
+        Some((low, high)) if low <= high || around => Ok(Range::Physical(low, high)),
         _ => Err(scan
             .error_at(place, "expected LOW..HIGH, both included")
             .with_hint("write box(z=0.5..0.7); inf stands for no end")),

@@ -128,6 +128,8 @@ fn rows_are(world: &World, found: &HitTable, expected: &[&Attr], asked: &Query) 
         let (from, to) = (found.offsets[row] as usize, found.offsets[row + 1] as usize);
         let region = (found.start[from..to].to_vec(), found.count[from..to].to_vec());
         assert_eq!(region, attr.region.clone().unwrap_or_default());
+        let cells = found.cells_of(row).map(|(dim, cells)| (*dim, cells.to_vec()));
+        assert_eq!(cells, attr.cells);
     }
 }
 

@@ -11,6 +11,7 @@ use fieldstone_catalog::query::{
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{Coordinate, RunDecl, RunName, VariableDecl, VariableName};
 
+use super::meshes;
 use super::world::{Attr, World};
 
 type Box64 = (Vec<i64>, Vec<i64>);
@@ -79,10 +80,60 @@ fn elements(decl: Option<&VariableDecl>, index: usize, range: &Range) -> Option<
     }
 }
 
+/// Elements of an attribute along a dimension.
+fn along(attr: &Attr, dim: usize, start: i64, count: i64) -> Vec<i64> {
+    match &attr.cells {
+        Some((of, cells)) if *of == dim => cells.clone(),
+        _ => (start..start.saturating_add(count)).collect(),
+    }
+}
+
+/// Of a region on a mesh: its dimension, and the elements that lie in all ranges of the mesh's coordinate.
+fn on_mesh(decl: Option<&VariableDecl>, dims: &[(Dim, Range)]) -> Option<(usize, Vec<i64>)> {
+    let (dim, extent) = meshes::dimension(decl?)?;
+    let ranges: Vec<(f64, f64)> = dims.iter().filter_map(of_mesh).collect();
+    let mut found = meshes::elements(extent, f64::NEG_INFINITY, f64::INFINITY);
+    ranges.iter().for_each(|(low, high)| {
+        found.retain(|element| meshes::elements(extent, *low, *high).contains(element))
+    });
+    (!ranges.is_empty()).then_some((dim, found))
+}
+
+fn of_mesh((dim, range): &(Dim, Range)) -> Option<(f64, f64)> {
+    match (dim, range) {
+        (Dim::Name(name), Range::Physical(low, high)) if name == meshes::COORDINATE => Some((*low, *high)),
+        _ => None,
+    }
+}
+
 fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -> bool {
     let decl = world.variable(attr);
     let Some((start, count)) = bounds(world, attr) else { return false };
-    dims.iter().all(|(which, range)| {
+    let mesh = on_mesh(decl, dims);
+    if let Some((index, points)) = &mesh {
+        let own = along(attr, *index, start[*index], count[*index]);
+        let sides: Vec<_> = dims
+            .iter()
+            .filter(|one| of_mesh(one).is_none() && dim(decl, &one.0) == Some(*index))
+            .map(|one| elements(decl, *index, &one.1))
+            .collect();
+        let in_sides = |element: &i64| {
+            sides.iter().all(|side| {
+                side.is_some_and(|(from, to)| {
+                    from.is_none_or(|from| from <= *element) && to.is_none_or(|to| *element < to)
+                })
+            })
+        };
+        let fits = match relation {
+            Relation::Overlaps => own.iter().any(|element| points.contains(element) && in_sides(element)),
+            Relation::Within => !points.is_empty() && own.iter().all(|element| points.contains(element)),
+            Relation::Contains => !points.is_empty() && points.iter().all(|element| own.contains(element)),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    dims.iter().filter(|one| mesh.is_none() || of_mesh(one).is_none()).all(|(which, range)| {
         let Some(index) = dim(decl, which) else { return false };
         if index >= start.len() {
             return false;
@@ -91,6 +142,21 @@ fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -
         let (first, end) = (i128::from(start[index]), i128::from(start[index]) + i128::from(count[index]));
         let low = from.map_or(i128::MIN, i128::from);
         let high = to.map_or(i128::MAX, i128::from);
+        if let Some((of, cells)) = &attr.cells
+            && *of == index
+        {
+            let inside = |cell: &i64| (low..high).contains(&i128::from(*cell));
+            return match relation {
+                Relation::Overlaps => cells.iter().any(inside),
+                Relation::Within => cells.iter().all(inside),
+                Relation::Contains => {
+                    let shape = decl.and_then(|decl| decl.shape.as_ref());
+                    let end = to.or(shape.and_then(|shape| shape.get(index)).map(|n| *n as i64));
+                    let from = from.unwrap_or(0);
+                    end.is_some_and(|end| from < end && (from..end).all(|cell| cells.contains(&cell)))
+                }
+            };
+        }
         match relation {
             Relation::Overlaps => first < high && end > low,
             Relation::Within => first >= low && end <= high,
@@ -138,18 +204,30 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
                 _ => false,
             }
         }
-        Term::Volume(test) => bounds(world, attr).is_some_and(|(_, count)| {
-            let all = count.iter().fold(1u128, |all, n| (all * *n as u128).min(u128::from(u64::MAX)));
-            test.matches(&Value::UInt(all as u64))
-        }),
+        Term::Volume(test) => volume(world, attr).is_some_and(|all| test.matches(&Value::UInt(all as u64))),
     }
 }
 
-fn overlap(a: &Box64, b: &Box64) -> bool {
-    a.0.len() == b.0.len()
-        && (0..a.0.len()).all(|d| {
-            let (x, y) = (i128::from(a.0[d]), i128::from(b.0[d]));
-            x < y + i128::from(b.1[d]) && y < x + i128::from(a.1[d])
+/// Elements of an attribute, at most `u64::MAX`.
+fn volume(world: &World, attr: &Attr) -> Option<u128> {
+    let (_, mut count) = bounds(world, attr)?;
+    if let Some((dim, cells)) = &attr.cells {
+        count[*dim] = cells.len() as i64;
+    }
+    Some(count.iter().fold(1u128, |all, n| (all * *n as u128).min(u128::from(u64::MAX))))
+}
+
+fn overlap((a, a_box): (&Attr, &Box64), (b, b_box): (&Attr, &Box64)) -> bool {
+    a_box.0.len() == b_box.0.len()
+        && (0..a_box.0.len()).all(|d| {
+            let (x, y) = (i128::from(a_box.0[d]), i128::from(b_box.0[d]));
+            let boxes = x < y + i128::from(b_box.1[d]) && y < x + i128::from(a_box.1[d]);
+            let of_cells = [a, b].iter().any(|one| one.cells.as_ref().is_some_and(|(dim, _)| *dim == d));
+            boxes
+                && (!of_cells || {
+                    let theirs = along(b, d, b_box.0[d], b_box.1[d]);
+                    along(a, d, a_box.0[d], a_box.1[d]).iter().any(|element| theirs.contains(element))
+                })
         })
 }
 
@@ -171,7 +249,7 @@ pub fn holds(world: &World, attr: &Attr, expr: &Expr) -> bool {
                     Where::Overlapping => {
                         other.step == attr.step
                             && match (bounds(world, attr), bounds(world, other)) {
-                                (Some(a), Some(b)) => overlap(&a, &b),
+                                (Some(a), Some(b)) => overlap((attr, &a), (other, &b)),
                                 _ => false,
                             }
                     }
@@ -197,14 +275,7 @@ fn key_order(world: &World, key: &Key, a: &Attr, b: &Attr) -> Ordering {
         }
         Key::Tag => world.tags[a.tag].name.cmp(&world.tags[b.tag].name),
         Key::Value => a.value.order(&b.value),
-        Key::Volume => {
-            let volume = |x: &Attr| {
-                bounds(world, x).map(|(_, count)| {
-                    count.iter().fold(1u128, |all, n| (all * *n as u128).min(u128::from(u64::MAX)))
-                })
-            };
-            volume(a).cmp(&volume(b))
-        }
+        Key::Volume => volume(world, a).cmp(&volume(world, b)),
     }
 }
 
@@ -227,7 +298,7 @@ pub fn find<'w>(world: &'w World, query: &Query) -> Vec<&'w Attr> {
         let (run, tag) = (&world.runs[attr.run].run, &world.tags[attr.tag]);
         let curve = attr.region.as_ref().map_or(-1, |(start, count)| curve::key(start, count));
         let place = (run.clone(), tag.name.clone(), tag.version, attr.step, attr.variable.clone());
-        (place, curve, attr.region.clone(), attr.id)
+        (place, curve, attr.region.clone(), attr.cells.clone(), attr.id)
     };
     hits.sort_by_key(|attr| default(attr));
     hits.sort_by(|a, b| {
@@ -348,6 +419,7 @@ fn places(
             step: *step,
             variable: variable.clone(),
             region: None,
+            cells: None,
             value: Value::Null,
             id: world.attrs.first().map_or(super::world::NOBODY, |attr| attr.id),
         };

@@ -336,6 +336,7 @@ pub fn world() -> World {
             step: on_step.then_some(step),
             variable: on_variable.then(|| rng.pick(&variables).clone()),
             region: (on_variable && rng.percent(90)).then_some((start, count)),
+            cells: None,
             value: match world.tags[tag].kind {
                 ValueType::Float => Value::Float(number as f64 + 0.25),
                 ValueType::Int => Value::Int(number),

@@ -106,7 +106,12 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
         let shared = dice.one_in(3);
         let n = if shared { 1 } else { rows };
         let start = (0..n * 2).map(|_| dice.below(2) as i64 * 10).collect();
-        Boxes { rank: 2, start, count: (0..n * 2).map(|_| 1 + dice.below(2) as i64 * 40).collect() }
+        Boxes {
+            rank: 2,
+            start,
+            count: (0..n * 2).map(|_| 1 + dice.below(2) as i64 * 40).collect(),
+            cells: None,
+        }
     });
     let one_value = dice.one_in(4);
     let values = values(dice, tag.kind, if one_value { 1 } else { rows });

@@ -1,5 +1,7 @@
 //! A [`World`] in an engine: its records applied as one commit, its fields as entries.
 
+use std::sync::Arc;
+
 use fieldstone_catalog::engine::{Database, FieldRow, Index, Wait};
 use fieldstone_format::Id;
 use fieldstone_journal::feed::Commit;
@@ -29,5 +31,6 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
     index.set_watermark(WRITER, 2).unwrap();
     index.end_apply().unwrap();
     index.begin_read().unwrap();
+    index.set_points(Arc::new(super::meshes::Source));
     index
 }

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use fieldstone_catalog::engine::stored::{Stored, encode_region};
+use fieldstone_catalog::engine::stored::{Stored, encode_cells, encode_region};
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, RunRow, RunSelect, Series, Span,
-    StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
+    AttrRow, Cell, CoordinateRange, Flow, MeshRegion, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, RunRow,
+    RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
 };
 use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
+use super::meshes;
 use super::world::World;
 
 type RowKey = (RunId, TagId, i64, VariableId, i64, i64, i64);
@@ -65,6 +66,9 @@ impl Memory {
             let (mut key, mut levels, mut extent) = (NO_CURVE, curve::OUTSIDE, 0);
             if let Some((start, count)) = &attr.region {
                 encode_region(start, count, &mut region);
+                if let Some((dim, cells)) = &attr.cells {
+                    encode_cells(*dim, cells, &mut region);
+                }
                 key = curve::key(start, count);
                 levels = curve::levels_of(start, count);
                 extent = *count.iter().max().unwrap();
@@ -144,6 +148,19 @@ impl Memory {
 }
 
 impl Tables for Memory {
+    fn mesh_regions(
+        &mut self,
+        run: RunId,
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
+        let of_run = self.world.variables.iter().filter(|variable| variable.run as i64 + 1 == run);
+        let found = of_run.filter_map(|variable| {
+            let region = meshes::region(meshes::dimension(&variable.decl)?.1, ranges)?;
+            Some((vec![variable.decl.variable.clone()], region))
+        });
+        Ok(found.collect())
+    }
+
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {
         let rows = self.world.runs.iter().zip(1..).map(|(decl, id)| RunRow {
             id,

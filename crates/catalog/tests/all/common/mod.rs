@@ -8,6 +8,7 @@ pub mod empress;
 pub mod history;
 pub mod indexed;
 pub mod memory;
+pub mod meshes;
 pub mod paper;
 pub mod random;
 pub mod world;

@@ -165,6 +165,7 @@ impl Paper {
                         rank: 3,
                         start: rows.iter().flat_map(|r| r.start).collect(),
                         count: rows.iter().flat_map(|r| r.count).collect(),
+                        cells: None,
                     }),
                     values,
                     one_value: false,

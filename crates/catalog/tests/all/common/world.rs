@@ -6,10 +6,12 @@
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, AttributeId, Boxes, Column, Coordinate, Record, RunDecl, RunName, StepDecl, TagDecl,
-    Values, VariableDecl, VariableName,
+    ArrayGroup, AttributeBatch, AttributeId, Boxes, CellSets, Column, Coordinate, Record, RunDecl, RunName,
+    StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_testkit::Random;
+
+use super::meshes;
 
 /// An attribute.
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ pub struct Attr {
     pub step: Option<i64>,
     pub variable: Option<VariableName>,
     pub region: Option<(Vec<i64>, Vec<i64>)>,
+    /// A dimension, and indices along it.
+    pub cells: Option<(usize, Vec<i64>)>,
     pub value: Value,
     pub id: AttributeId,
 }
@@ -83,11 +87,20 @@ impl World {
             records.push(Record::Steps(run.run.clone(), steps.collect()));
             let variables = self.variables.iter().filter(|v| v.run == index).map(|v| v.decl.clone());
             records.push(Record::Variables(run.run.clone(), variables.collect()));
+            let of_run = self.variables.iter().filter(|v| v.run == index);
+            let on_mesh = of_run.filter_map(|v| Some((&v.decl, meshes::dimension(&v.decl)?.1)));
+            let groups: Vec<ArrayGroup> =
+                on_mesh.clone().map(|(decl, extent)| meshes::group(decl, extent)).collect();
+            if !groups.is_empty() {
+                records.push(Record::Meshes(on_mesh.map(|(_, extent)| meshes::mesh(extent)).collect()));
+                records.push(Record::Groups(run.run.clone(), groups));
+            }
         }
         // Rows of one record share run, tag and what they stand on.
         let class = |a: &Attr| {
             let rank = a.region.as_ref().map_or(0, |(start, _)| start.len() + 1);
-            (a.run, a.tag, a.step.is_some(), a.variable.is_some(), rank)
+            let cells = a.cells.as_ref().map_or(0, |(dim, _)| dim + 1);
+            (a.run, a.tag, a.step.is_some(), a.variable.is_some(), rank, cells)
         };
         self.attrs.sort_by_key(class); // stable: rows keep their order
         let mut from = 0;
@@ -117,6 +130,10 @@ impl World {
             rank: start.len(),
             start: attrs.iter().flat_map(|a| a.region.clone().unwrap().0).collect(),
             count: attrs.iter().flat_map(|a| a.region.clone().unwrap().1).collect(),
+            cells: first.cells.as_ref().map(|(dim, _)| CellSets {
+                dim: *dim,
+                sets: attrs.iter().map(|a| a.cells.clone().unwrap().1.into()).collect(),
+            }),
         });
         AttributeBatch {
             run: self.runs[first.run].run.clone(),
@@ -274,6 +291,18 @@ fn region(rng: &mut Random, decl: &VariableDecl) -> (Vec<i64>, Vec<i64>) {
     (start, count)
 }
 
+/// Some elements of a box along one dimension; the box becomes the least that holds them.
+fn cells(rng: &mut Random, (start, count): &mut (Vec<i64>, Vec<i64>)) -> (usize, Vec<i64>) {
+    let dim = rng.within(0, start.len() as i64) as usize;
+    let all = start[dim]..start[dim] + count[dim];
+    let mut cells: Vec<i64> = all.clone().filter(|_| rng.percent(40)).collect();
+    if cells.is_empty() {
+        cells.push(all.start);
+    }
+    (start[dim], count[dim]) = (cells[0], cells[cells.len() - 1] - cells[0] + 1);
+    (dim, cells)
+}
+
 /// A random catalog of about `rows` attributes, on few series where `dense`.
 pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
     let mut world = World::default();
@@ -330,12 +359,16 @@ pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
         let tag = rng.within(0, world.tags.len() as i64) as usize;
         let decl = (dense || rng.percent(80)).then(|| *rng.pick(&variables));
         let boxed = decl.filter(|_| dense || rng.percent(75));
+        let mut region = boxed.map(|decl| region(rng, decl));
+        let of_cells = boxed.is_some_and(|decl| decl.shape.is_some()) && rng.percent(30);
+        let cells = region.as_mut().filter(|_| of_cells).map(|region| cells(rng, region));
         let attr = Attr {
             run,
             tag,
             step: rng.percent(85).then(|| *rng.pick(&steps)),
             variable: decl.map(|decl| decl.variable.clone()),
-            region: boxed.map(|decl| region(rng, decl)),
+            region,
+            cells,
             value: value(rng, world.tags[tag].kind),
             id: AttributeId { writer: WRITER, sequence: 0, record: 0, row: 0 },
         };

@@ -62,7 +62,7 @@ impl Both {
         let batch = AttributeBatch {
             step: Some(Column::One(step)),
             variables: vec![variable_name("t")],
-            boxes: Some(Boxes { rank: 2, start: start.into(), count: vec![2, 2] }),
+            boxes: Some(Boxes { rank: 2, start: start.into(), count: vec![2, 2], cells: None }),
             ..on_run(name, tag, value)
         };
         self.catalog.annotate(batch, transaction)
@@ -151,7 +151,7 @@ pub fn columns(name: &str, tag: &str, rows: usize) -> AttributeBatch {
         rows,
         step: Some(Column::Each((0..rows as i64).map(|i| i / 100).collect())),
         variables: vec![variable_name("t")],
-        boxes: Some(Boxes { rank: 2, start, count: vec![1; 2 * rows] }),
+        boxes: Some(Boxes { rank: 2, start, count: vec![1; 2 * rows], cells: None }),
         values: Values::Float((0..rows).map(|i| i as f64 / 8.0).collect()),
         one_value: false,
         ..on_run(name, tag, 0.0)

@@ -1,0 +1,255 @@
+//! Where the nodes, edges, faces and volumes of a mesh lie, and which of them lie in ranges of coordinates.
+//!
+//! A node lies at its coordinates, everything else in the middle of its nodes: on a sphere (coordinates that are a
+//! longitude and a latitude) in the direction of the sum of their directions, so that a face across 180° or around a
+//! pole lies where it is; elsewhere at the mean of each coordinate.
+//!
+//! Invariant: a longitude lies in a range from a greater to a lesser one where it lies beyond the greater or below the
+//! lesser, and all longitudes are taken modulo a full circle, whichever way a file counts them.
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::MeshLocation;
+use fieldstone_format::netcdf::Header;
+
+use super::{Mesh, MeshArray};
+
+/// A coordinate of nodes, as its file names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeshAxis {
+    /// Which one.
+    pub array: MeshArray,
+    /// The attribute `standard_name`; empty where there is none.
+    pub standard_name: String,
+    /// The attribute `units`; empty where there is none.
+    pub units: String,
+}
+
+impl MeshAxis {
+    /// The coordinates that a mesh's file has.
+    pub(super) fn all(header: &Header, arrays: impl Iterator<Item = (MeshArray, String)>) -> Vec<MeshAxis> {
+        let axes = arrays.filter(|(array, _)| matches!(array, MeshArray::X | MeshArray::Y | MeshArray::Z));
+        let axis = |(array, variable): (MeshArray, String)| {
+            let var = header.vars.iter().find(|var| var.name() == variable);
+            let text = |name: &str| {
+                let attr = var.as_ref().and_then(|var| var.attrs().find(|attr| attr.name == name));
+                attr.map_or_else(String::new, |attr| String::from_utf8_lossy(attr.value).trim().to_owned())
+            };
+            MeshAxis { array, standard_name: text("standard_name"), units: text("units") }
+        };
+        axes.map(axis).collect()
+    }
+
+    /// Whether it is a longitude.
+    pub fn is_longitude(&self) -> bool {
+        self.is_angle("longitude", &["east", "E"])
+    }
+
+    /// Whether it is a latitude.
+    pub fn is_latitude(&self) -> bool {
+        self.is_angle("latitude", &["north", "N"])
+    }
+
+    /// CF tells longitudes and latitudes by their names, or by units such as `degrees_east`, `degree_E`, `degreesN`.
+    fn is_angle(&self, name: &str, ends: &[&str]) -> bool {
+        let of_units = self.units.strip_prefix("degrees").or_else(|| self.units.strip_prefix("degree"));
+        self.standard_name == name
+            || of_units.is_some_and(|end| ends.contains(&end.strip_prefix('_').unwrap_or(end)))
+    }
+
+    /// Whether a query that names a coordinate means this one: `x`, `y`, `z`, its standard name, `lon` or `lat`.
+    pub fn is_called(&self, name: &str) -> bool {
+        name == self.array.word()
+            || (!self.standard_name.is_empty() && name == self.standard_name)
+            || (self.is_longitude() && matches!(name, "lon" | "longitude"))
+            || (self.is_latitude() && matches!(name, "lat" | "latitude"))
+    }
+
+    /// A full circle in its unit; `None` where it is no longitude.
+    fn circle(&self) -> Option<f64> {
+        self.is_longitude().then(|| if self.is_in_radians() { std::f64::consts::TAU } else { 360.0 })
+    }
+
+    fn is_in_radians(&self) -> bool {
+        self.units.starts_with("rad")
+    }
+
+    /// Whether a coordinate lies from `low` to `high`, both included.
+    pub fn holds(&self, (low, high): (f64, f64), at: f64) -> bool {
+        match self.circle() {
+            Some(circle) if low.is_finite() && high.is_finite() => {
+                let width = if high >= low { high - low } else { (high - low).rem_euclid(circle) };
+                // Where the range ends at its own begin, once around, rounding must not lose it.
+                width >= circle || (at - low).rem_euclid(circle) <= width || at == low || at == high
+            }
+            _ => low <= at && at <= high,
+        }
+    }
+}
+
+/// Where the elements at one location of a mesh lie.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeshPoints {
+    /// The coordinates.
+    pub axes: Vec<MeshAxis>,
+    /// Of each coordinate a value for each element.
+    pub values: Vec<Vec<f64>>,
+}
+
+impl MeshPoints {
+    /// Elements that lie in all of these ranges, ascending, and which ranges name a coordinate; those that name none are
+    /// not looked at. `None` where none does.
+    pub fn within(&self, ranges: &[(String, f64, f64)]) -> Option<(Vec<bool>, Vec<i64>)> {
+        let axis_of = |name: &str| self.axes.iter().position(|axis| axis.is_called(name));
+        let asked: Vec<(usize, (f64, f64))> =
+            ranges.iter().filter_map(|(name, low, high)| Some((axis_of(name)?, (*low, *high)))).collect();
+        let decided = ranges.iter().map(|(name, ..)| axis_of(name).is_some()).collect();
+        let lies_in = |at: &usize| {
+            asked.iter().all(|(axis, range)| self.axes[*axis].holds(*range, self.values[*axis][*at]))
+        };
+        let count = self.values.first().map_or(0, Vec::len);
+        let elements = (0..count).filter(lies_in).map(|at| at as i64).collect();
+        (!asked.is_empty()).then_some((decided, elements))
+    }
+
+    /// Bytes that it takes in memory, about.
+    pub fn nbytes(&self) -> usize {
+        self.values.iter().map(|values| 8 * values.len()).sum()
+    }
+}
+
+impl Mesh {
+    /// The coordinates that its nodes have.
+    pub fn axes(&self) -> &[MeshAxis] {
+        &self.axes
+    }
+
+    /// Where everything at a location lies. Not collective: the calling rank reads all of it.
+    ///
+    /// Errors: `Corrupt` for an entry that names no node, or a file that ends early.
+    pub fn points(&self, location: MeshLocation) -> Result<MeshPoints> {
+        let axes = self.axes.clone();
+        let nodes = axes.iter().map(|axis| self.node_values(axis.array)).collect::<Result<Vec<_>>>()?;
+        let rows = match location {
+            MeshLocation::Node => return Ok(MeshPoints { axes, values: nodes }),
+            MeshLocation::Edge => MeshArray::Edges,
+            MeshLocation::Face => MeshArray::Faces,
+            MeshLocation::Volume => MeshArray::Volumes,
+        };
+        let middle = Middle::of(&axes);
+        let mut values = vec![Vec::new(); axes.len()];
+        self.for_each_row_in(rows, 0..self.count(location), |_, row| {
+            middle.push(&nodes, row, &mut values);
+            Ok(())
+        })?;
+        Ok(MeshPoints { axes, values })
+    }
+
+    /// A coordinate of all nodes.
+    fn node_values(&self, array: MeshArray) -> Result<Vec<f64>> {
+        let mut bytes = Vec::new();
+        self.import.read_range(self.array(array)?, 0..self.head.counts[0], &mut bytes)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|value| f64::from_be_bytes(*value)).collect())
+    }
+}
+
+/// How the middle of a row of nodes is found.
+enum Middle {
+    /// Places of longitude and latitude among the axes, and radians in their units.
+    OnSphere {
+        longitude: (usize, f64),
+        latitude: (usize, f64),
+    },
+    Flat,
+}
+
+impl Middle {
+    fn of(axes: &[MeshAxis]) -> Middle {
+        let find = |is: fn(&MeshAxis) -> bool| {
+            let at = axes.iter().position(is)?;
+            Some((at, if axes[at].is_in_radians() { 1.0 } else { 1f64.to_radians() }))
+        };
+        match (find(MeshAxis::is_longitude), find(MeshAxis::is_latitude)) {
+            (Some(longitude), Some(latitude)) => Middle::OnSphere { longitude, latitude },
+            _ => Middle::Flat,
+        }
+    }
+
+    /// Adds the middle of the nodes of a row to `values`; of no nodes it is nowhere.
+    fn push(&self, nodes: &[Vec<f64>], row: &[i64], values: &mut [Vec<f64>]) {
+        for (values, nodes) in values.iter_mut().zip(nodes) {
+            values.push(row.iter().map(|node| nodes[*node as usize]).sum::<f64>() / row.len() as f64);
+        }
+        let Middle::OnSphere { longitude, latitude } = self else { return };
+        let mut sum = [0f64; 3];
+        for node in row {
+            let angle = |(axis, unit): (usize, f64)| nodes[axis][*node as usize] * unit;
+            let ((sin_lon, cos_lon), (sin_lat, cos_lat)) =
+                (angle(*longitude).sin_cos(), angle(*latitude).sin_cos());
+            sum = [sum[0] + cos_lat * cos_lon, sum[1] + cos_lat * sin_lon, sum[2] + sin_lat];
+        }
+        let flat = sum[0].hypot(sum[1]);
+        let found = [(*longitude, sum[1].atan2(sum[0])), (*latitude, sum[2].atan2(flat))];
+        // Nodes all around the sphere have no middle: it stays at their mean.
+        if sum != [0.0; 3] {
+            for ((axis, unit), angle) in found {
+                if let Some(last) = values[axis].last_mut() {
+                    *last = angle / unit;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(array: MeshArray, standard_name: &str, units: &str) -> MeshAxis {
+        MeshAxis { array, standard_name: standard_name.into(), units: units.into() }
+    }
+
+    #[test]
+    fn coordinates_are_known_by_cf_names_and_units() {
+        for units in ["degrees_east", "degree_east", "degreesE", "degree_E"] {
+            let lon = axis(MeshArray::X, "", units);
+            assert!(lon.is_longitude() && lon.is_called("lon") && lon.is_called("x"), "{units}");
+            assert!(!lon.is_latitude() && !lon.is_called("lat") && !lon.is_called(""));
+        }
+        assert!(axis(MeshArray::Y, "latitude", "radian").is_called("lat"));
+        let plane = axis(MeshArray::X, "projection_x_coordinate", "m");
+        assert!(plane.is_called("projection_x_coordinate") && !plane.is_called("lon"));
+    }
+
+    #[test]
+    fn longitudes_go_around_and_others_do_not() {
+        let lon = axis(MeshArray::X, "longitude", "degrees_east");
+        let inside = |range, all: &[f64]| all.iter().map(|at| lon.holds(range, *at)).collect::<Vec<_>>();
+        assert_eq!(
+            inside((170.0, -170.0), &[170.0, 180.0, -180.0, 190.0, -170.0, 0.0, 169.9]),
+            [true, true, true, true, true, false, false]
+        );
+        assert_eq!(inside((-30.0, 30.0), &[330.0, 0.0, 360.0, 31.0]), [true, true, true, false]);
+        assert_eq!(inside((0.0, 360.0), &[-77.0, 360.0]), [true, true]);
+        assert_eq!(inside((10.0, f64::INFINITY), &[9.0, 11.0]), [false, true]);
+        let plane = axis(MeshArray::X, "", "m");
+        assert!(!plane.holds((5.0, 3.0), 4.0) && plane.holds((3.0, 5.0), 4.0));
+    }
+
+    #[test]
+    fn the_middle_of_a_face_across_the_date_line_or_a_pole_is_where_the_face_is() {
+        let axes = [
+            axis(MeshArray::X, "longitude", "degrees_east"),
+            axis(MeshArray::Y, "latitude", "degrees_north"),
+        ];
+        let nodes = [
+            vec![179.0, -179.0, -179.0, 179.0, 0.0, 90.0, 180.0, 270.0],
+            vec![1.0, 1.0, -1.0, -1.0, 80.0, 80.0, 80.0, 80.0],
+        ];
+        let mut values = vec![Vec::new(); 2];
+        let middle = Middle::of(&axes);
+        middle.push(&nodes, &[0, 1, 2, 3], &mut values);
+        middle.push(&nodes, &[4, 5, 6, 7], &mut values);
+        assert!((values[0][0].abs() - 180.0).abs() < 1e-9 && values[1][0].abs() < 1e-9, "{values:?}");
+        assert!((values[1][1] - 90.0).abs() < 1e-9, "{values:?}");
+    }
+}

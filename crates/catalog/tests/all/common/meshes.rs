@@ -1,0 +1,101 @@
+//! Meshes of a [`World`](super::world::World): what is named `lat` is one, and its elements have a coordinate, `pole`, that
+//! neither rises nor falls.
+
+use std::sync::Arc;
+
+use fieldstone_catalog::engine::{CoordinateRange, MeshRegion, PointSource};
+use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
+use fieldstone_format::catalog::{
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, MeshDecl, MeshLocation, StorageOrder, VariableDecl,
+};
+
+/// The name of the coordinate.
+pub const COORDINATE: &str = "pole";
+const DIMENSION: &str = "lat";
+
+/// Where an element lies.
+pub fn pole(element: i64) -> f64 {
+    (element * 7 % 13) as f64 / 2.0
+}
+
+/// The dimension of a variable that is its mesh's, and its extent.
+pub fn dimension(decl: &VariableDecl) -> Option<(usize, u64)> {
+    let dim = decl.dims.iter().position(|name| name == DIMENSION)?;
+    Some((dim, *decl.shape.as_ref()?.get(dim)?))
+}
+
+/// The elements of a mesh of this extent that lie in a range.
+pub fn elements(extent: u64, low: f64, high: f64) -> Vec<i64> {
+    (0..extent as i64).filter(|element| (low..=high).contains(&pole(*element))).collect()
+}
+
+fn name_of(extent: u64) -> String {
+    format!("mesh{extent}")
+}
+
+pub fn mesh(extent: u64) -> MeshDecl {
+    let counts = [extent, 0, 0, 0];
+    MeshDecl {
+        name: name_of(extent),
+        checksum: vec![extent as u8; 16],
+        path: "m".into(),
+        counts,
+        attrs: Vec::new(),
+    }
+}
+
+/// The group of a variable that stands on a mesh.
+pub fn group(decl: &VariableDecl, extent: u64) -> ArrayGroup {
+    let set = ArraySet {
+        variable: decl.variable.clone(),
+        dtype: DType::F8,
+        shape: decl.shape.iter().flatten().map(|extent| Some(*extent)).collect(),
+        dims: decl.dims.clone(),
+        fill: None,
+        attrs: Vec::new(),
+        pattern: BasicPattern::Irregular,
+        view: String::new(),
+    };
+    ArrayGroup {
+        name: format!("{}.{}", decl.variable.name, decl.variable.version),
+        level: 3,
+        layout: ArrayLayout::Files,
+        method: "auto".into(),
+        order: StorageOrder::C,
+        mesh: Some(name_of(extent)),
+        location: Some(MeshLocation::Node),
+        chunks: None,
+        compression: None,
+        attrs: Vec::new(),
+        sets: vec![set],
+    }
+}
+
+/// What is found of a mesh.
+pub fn region(extent: u64, ranges: &[CoordinateRange]) -> Option<MeshRegion> {
+    let decided: Vec<bool> = ranges.iter().map(|(name, ..)| name == COORDINATE).collect();
+    let inside = |element: &i64| {
+        ranges
+            .iter()
+            .filter(|range| range.0 == COORDINATE)
+            .all(|(_, low, high)| (*low..=*high).contains(&pole(*element)))
+    };
+    let elements: Arc<[i64]> = (0..extent as i64).filter(inside).collect();
+    decided.contains(&true).then(|| MeshRegion { dimension: DIMENSION.into(), decided, elements })
+}
+
+/// Who knows that.
+#[derive(Debug)]
+pub struct Source;
+
+impl PointSource for Source {
+    fn region(
+        &self,
+        mesh: &MeshDecl,
+        _: MeshLocation,
+        ranges: &[CoordinateRange],
+    ) -> Result<Option<MeshRegion>> {
+        Ok(region(mesh.counts[0], ranges))
+    }
+}

@@ -1,0 +1,130 @@
+//! Sets of cells as boxes of their variables: what the catalog keeps.
+
+use std::sync::Arc;
+
+use fieldstone_array::distributed::mesh::image::dimension;
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::{Boxes, CellSets, Column, MeshLocation, VariableDecl, VariableName};
+
+use super::{Run, Target};
+
+/// A variable as cells need it.
+struct CellVariable {
+    name: String,
+    shape: Vec<i64>,
+    /// Which dimension the cells lie along.
+    along: usize,
+}
+
+impl CellVariable {
+    fn of(decl: &VariableDecl) -> Result<CellVariable> {
+        let name = decl.variable.name.clone();
+        let Some(shape) = decl.shape.as_ref().filter(|shape| !shape.is_empty()) else {
+            return Err(Code::Shape
+                .error(format!("cells of variable '{name}', of which no extents are declared"))
+                .with_hint("declare the variable with its shape, or a group on a mesh"));
+        };
+        let shape = shape.iter().map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX)).collect();
+        Ok(CellVariable { along: mesh_dimension(decl).unwrap_or(0), name, shape })
+    }
+
+    /// Refuses cells that it has not.
+    fn check(&self, set: &[i64], row: usize) -> Result<()> {
+        let count = self.shape[self.along];
+        let row = if row > 0 { format!(", row {row}") } else { String::new() };
+        let wrong = |why: String| Err(Error::invalid(format!("variable '{}'{row}: {why}", self.name)));
+        if let Some(twice) = set.windows(2).find(|two| two[0] == two[1]) {
+            return wrong(format!("cell {} is named twice", twice[0]));
+        }
+        match set.iter().find(|cell| !(0..count).contains(*cell)) {
+            Some(cell) => {
+                wrong(format!("there is no cell {cell}: there are {count} along dimension {}", self.along))
+            }
+            None if set.is_empty() => wrong("an attribute on no cell".into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The dimension that is named for the mesh that a variable says it stands on.
+fn mesh_dimension(decl: &VariableDecl) -> Option<usize> {
+    let text = |wanted: &str| {
+        decl.attrs.iter().find_map(|(name, value)| match value {
+            Value::Text(text) if name == wanted => Some(text.as_str()),
+            _ => None,
+        })
+    };
+    let word = text("location")?;
+    let all = [MeshLocation::Node, MeshLocation::Edge, MeshLocation::Face, MeshLocation::Volume];
+    let location = all.into_iter().find(|location| location.name() == word)?;
+    let wanted = dimension(text("mesh")?, location);
+    decl.dims.iter().position(|own| *own == wanted)
+}
+
+impl Run {
+    /// The boxes of a target: those that it has, or the least that hold its cells.
+    pub(super) fn boxes_of(&self, on: &Target, rows: usize) -> Result<Option<Boxes>> {
+        let Some(sets) = &on.cells else { return Ok(on.boxes.clone()) };
+        if on.variables.is_empty() {
+            return Err(Error::invalid("cells without a variable").with_hint("give variable="));
+        }
+        let known = |name: &VariableName| {
+            let found = self.store.catalog().variable(
+                &self.name,
+                &name.name,
+                Some(name.version),
+                self.transaction,
+            )?;
+            CellVariable::of(&found.decl)
+        };
+        let variables = on.variables.iter().map(known).collect::<Result<Vec<_>>>()?;
+        let first = &variables[0];
+        if let Some(other) = variables
+            .iter()
+            .find(|other| (other.shape.len(), other.along) != (first.shape.len(), first.along))
+        {
+            return Err(Error::invalid(format!(
+                "cells of variables '{}' and '{}', which lie along other dimensions",
+                first.name, other.name
+            ))
+            .with_hint("annotate them in two calls"));
+        }
+        let of_row = |row: usize| match &on.variable {
+            Some(Column::Each(each)) => each.get(row).and_then(|index| variables.get(*index as usize)),
+            Some(Column::One(index)) => variables.get(*index as usize),
+            None => variables.first(),
+        };
+        let each_row = sets.len() > 1 || matches!(on.variable, Some(Column::Each(_)));
+        let (rank, along) = (first.shape.len(), first.along);
+        let mut boxes = Boxes {
+            rank,
+            start: Vec::new(),
+            count: Vec::new(),
+            cells: Some(CellSets { dim: along, sets: Vec::new() }),
+        };
+        for row in 0..if each_row { rows } else { 1 } {
+            let Some(set) = sets.get(if sets.len() == 1 { 0 } else { row }) else { break };
+            let variable =
+                of_row(row).ok_or_else(|| Error::invalid(format!("row {row} names no variable")))?;
+            variable.check(set, row)?;
+            push(&mut boxes, variable, set);
+        }
+        Ok(Some(boxes))
+    }
+}
+
+/// Adds the least box that holds a set of cells which [`CellVariable::check`] passed.
+fn push(boxes: &mut Boxes, variable: &CellVariable, set: &Arc<[i64]>) {
+    for (dim, extent) in variable.shape.iter().enumerate() {
+        let (first, count) = match (dim == variable.along, set.first(), set.last()) {
+            (true, Some(first), Some(last)) => (*first, last - first + 1),
+            _ => (0, *extent),
+        };
+        boxes.start.push(first);
+        boxes.count.push(count);
+    }
+    if let Some(cells) = &mut boxes.cells {
+        cells.sets.push(set.clone());
+    }
+}
