@@ -5,13 +5,14 @@
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{
-    ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName,
+    ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, VariableName,
 };
 
 use super::declare::{content, record, shape_text};
 use super::index::Index;
 use super::names::one_int;
 use super::order::EntrySource;
+use super::points::{CoordinateRange, MeshRegion};
 use super::remove::{GROUP, HISTORY, IMPORT, MESH};
 use super::{Cell, Flow, RunId};
 
@@ -350,6 +351,29 @@ impl Index {
     pub fn meshes(&mut self) -> Result<Vec<MeshDecl>> {
         let mut found = self.contents("SELECT content FROM mesh", &[], mesh_decl)?;
         found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// What the meshes of a run have in ranges of coordinates, and which variables stand on each. Within a read.
+    pub(super) fn regions_of(
+        &mut self,
+        run: RunId,
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
+        let Some(source) = self.points.clone() else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for group in self.groups_of(run)? {
+            let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
+            let mesh = self.mesh_named(name)?.ok_or_else(|| {
+                Error::not_found(format!(
+                    "the group '{}' stands on the mesh '{name}', which is gone",
+                    group.name
+                ))
+            })?;
+            if let Some(region) = source.region(&mesh, location, ranges)? {
+                found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
+            }
+        }
         Ok(found)
     }
 

@@ -63,6 +63,11 @@ pub struct Index {
 }
 
 impl Index {
+    /// From now on regions in coordinates are looked for on meshes, too.
+    pub fn set_points(&mut self, source: Arc<dyn PointSource>) {
+        self.points = Some(source);
+    }
+
     /// Opens the tables of a store, and makes them where there are none, or those of another store or
     /// layout.
     pub fn open(db: Box<dyn Database>, store: Id) -> Result<Index> {

@@ -5,11 +5,8 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
-use fieldstone_format::catalog::{MeshDecl, MeshLocation, VariableName};
-
-use super::RunId;
-use super::index::Index;
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 
 /// A range of coordinates by name: both ends included.
 pub type CoordinateRange = (String, f64, f64);
@@ -36,33 +33,4 @@ pub trait PointSource: Send + Sync + std::fmt::Debug {
         location: MeshLocation,
         ranges: &[CoordinateRange],
     ) -> Result<Option<MeshRegion>>;
-}
-
-impl Index {
-    /// From now on regions in coordinates are looked for on meshes, too.
-    pub fn set_points(&mut self, source: Arc<dyn PointSource>) {
-        self.points = Some(source);
-    }
-
-    pub(super) fn regions_of(
-        &mut self,
-        run: RunId,
-        ranges: &[CoordinateRange],
-    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
-        let Some(source) = self.points.clone() else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for group in self.groups_of(run)? {
-            let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
-            let mesh = self.mesh_named(name)?.ok_or_else(|| {
-                Error::not_found(format!(
-                    "the group '{}' stands on the mesh '{name}', which is gone",
-                    group.name
-                ))
-            })?;
-            if let Some(region) = source.region(&mesh, location, ranges)? {
-                found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
-            }
-        }
-        Ok(found)
-    }
 }

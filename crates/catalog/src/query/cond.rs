@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::value::{Glob, Test, Value};
 
-use super::place::Place;
+use super::place::RowRegion;
 use super::region::{BoxTest, Lengths};
 use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where};
 use crate::engine::{CoordinateRange, MeshRegion, RunId, TagId, VariableId, VariableRow};
@@ -193,7 +193,7 @@ pub(super) struct Related {
 /// A row, or what was kept of one, for [`Cond::test`].
 pub(super) trait Row {
     /// Its box, or that of the whole variable; `None` where there is neither.
-    fn bounds(&mut self) -> Result<Option<Place<'_>>>;
+    fn bounds(&mut self) -> Result<Option<RowRegion<'_>>>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
     /// Whether there is the related attribute; `None` where that is not known yet.

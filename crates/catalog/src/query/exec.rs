@@ -23,7 +23,7 @@ use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 use super::Cells;
 use super::bounds::{self, ALL_STEPS, Steps, Values};
 use super::cond::{Cond, KnownRow, Leaf, Names, OnMesh, Related, RunAt, Series, TagAt, VariableAt};
-use super::place::Place;
+use super::place::RowRegion;
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
@@ -172,12 +172,12 @@ pub(super) struct Batch {
 
 impl Batch {
     /// A row's box, or that of its whole variable where that is known.
-    pub(super) fn bounds<'b>(&'b self, found: &'b MatchedRow) -> Option<Place<'b>> {
+    pub(super) fn bounds<'b>(&'b self, found: &'b MatchedRow) -> Option<RowRegion<'b>> {
         (found.dims > 0).then(|| {
             let both = &self.boxes[found.at..found.at + 2 * found.dims];
             let (start, count) = both.split_at(found.dims);
             let cells = found.cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
-            Place { start, count, cells }
+            RowRegion { start, count, cells }
         })
     }
 }

@@ -11,7 +11,7 @@ use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::cond::Cond;
 use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Partition, Stats};
-use super::place::{OwnPlace, Place};
+use super::place::{OwnedRegion, RowRegion};
 use super::plan::Plan;
 use super::results::{Aggregate, By};
 use super::table::{HitTable, TableBuilder};
@@ -241,7 +241,7 @@ pub(super) struct RowRef<'a> {
     pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
     /// Its box, or that of the whole variable where that was asked for.
-    pub(super) bounds: Option<Place<'a>>,
+    pub(super) bounds: Option<RowRegion<'a>>,
 }
 
 type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
@@ -278,7 +278,7 @@ pub(super) fn hits(
         let mut keep = |row: RowRef<'_>| {
             let keys = query.order.iter().map(|(key, _)| Sort::of(key, &row)).collect();
             let (partition, variable) = (row.partition, row.found_variable);
-            let bounds = row.bounds.filter(|_| boxes).map(Place::to_own);
+            let bounds = row.bounds.filter(|_| boxes).map(RowRegion::to_own);
             seen += 1;
             let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
@@ -311,7 +311,7 @@ struct KeptHit {
     hit: Hit,
     partition: Rc<Partition>,
     variable: i64,
-    bounds: Option<OwnPlace>,
+    bounds: Option<OwnedRegion>,
 }
 
 impl KeptHit {
@@ -338,7 +338,7 @@ impl KeptHit {
             },
             partition: &partition,
             found_variable: variable,
-            bounds: bounds.as_ref().map(OwnPlace::as_ref),
+            bounds: bounds.as_ref().map(OwnedRegion::as_ref),
         })
     }
 }
@@ -558,7 +558,7 @@ impl Out for Emit<'_, '_> {
                 if last.0 != row.step {
                     *last = (row.step, Vec::new());
                 }
-                let bounds = bounds.map(Place::to_own);
+                let bounds = bounds.map(RowRegion::to_own);
                 last.1.push(KeptHit {
                     hit: row_ref.hit.to_hit(),
                     partition: partition.clone(),

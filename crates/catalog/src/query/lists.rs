@@ -17,7 +17,7 @@ use super::bounds;
 use super::cond::{Cond, KnownRow, Leaf, RunAt, Series, TagAt, VariableAt};
 use super::exec::{Ask, Exec, Partition};
 use super::hits::hits;
-use super::place::Place;
+use super::place::RowRegion;
 use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
@@ -442,7 +442,7 @@ pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
         return Ok(rows);
     }
     hits(&mut list.exec, &list.cond, &hit_query, true, &mut |row| {
-        let Some(Place { start, count, .. }) = row.bounds else { return Ok(Flow::More) };
+        let Some(RowRegion { start, count, .. }) = row.bounds else { return Ok(Flow::More) };
         let step = row.hit.step.unwrap_or(NO_STEP);
         if seen.insert((row.partition.run.id, step, row.found_variable, start.to_vec(), count.to_vec())) {
             let variable = row

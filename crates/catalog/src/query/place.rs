@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A box as a row has it, with its cells where it does not hold all of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place<'a> {
+pub(super) struct RowRegion<'a> {
     pub(super) start: &'a [i64],
     pub(super) count: &'a [i64],
     /// A dimension, and the indices along it, ascending.
@@ -16,23 +16,23 @@ pub(super) struct Place<'a> {
 
 /// The same, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OwnPlace {
+pub(super) struct OwnedRegion {
     pub(super) start: Vec<i64>,
     pub(super) count: Vec<i64>,
     pub(super) cells: Option<(usize, Arc<[i64]>)>,
 }
 
-impl OwnPlace {
-    pub(super) fn as_ref(&self) -> Place<'_> {
+impl OwnedRegion {
+    pub(super) fn as_ref(&self) -> RowRegion<'_> {
         let cells = self.cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
-        Place { start: &self.start, count: &self.count, cells }
+        RowRegion { start: &self.start, count: &self.count, cells }
     }
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn to_own(self) -> OwnPlace {
+impl<'a> RowRegion<'a> {
+    pub(super) fn to_own(self) -> OwnedRegion {
         let cells = self.cells.map(|(dim, cells)| (dim, cells.into()));
-        OwnPlace { start: self.start.to_vec(), count: self.count.to_vec(), cells }
+        OwnedRegion { start: self.start.to_vec(), count: self.count.to_vec(), cells }
     }
 
     /// First element and the one behind the last, along a dimension that it has.
@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
     }
 
     /// Whether there is an element in both. Both have the same rank.
-    pub(super) fn overlaps(&self, other: &Place<'_>) -> bool {
+    pub(super) fn overlaps(&self, other: &RowRegion<'_>) -> bool {
         (0..self.start.len()).all(|dim| {
             let (Some(mine), Some(theirs)) = (self.side(dim), other.side(dim)) else { return false };
             if mine.0 >= theirs.1 || theirs.0 >= mine.1 {
@@ -103,8 +103,8 @@ pub(super) fn are_among(few: &[i64], many: &[i64]) -> bool {
 mod tests {
     use super::*;
 
-    fn place<'a>(start: &'a [i64], count: &'a [i64], cells: Option<(usize, &'a [i64])>) -> Place<'a> {
-        Place { start, count, cells }
+    fn place<'a>(start: &'a [i64], count: &'a [i64], cells: Option<(usize, &'a [i64])>) -> RowRegion<'a> {
+        RowRegion { start, count, cells }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::Coordinate;
 
 use super::cond::VariableAt;
-use super::place::{Place, are_among, have_common, within};
+use super::place::{RowRegion, are_among, have_common, within};
 use super::{Dim, Range, Relation};
 
 /// Why a region cannot be looked for on a variable.
@@ -121,13 +121,13 @@ impl BoxTest {
     }
 
     /// Whether a box, or a set of cells, lies to the region as asked.
-    pub(super) fn matches(&self, place: &Place<'_>) -> bool {
+    pub(super) fn matches(&self, place: &RowRegion<'_>) -> bool {
         self.matches_box(place)
             && self.points.as_ref().is_none_or(|(dim, points)| self.matches_points(place, *dim, points))
             && place.cells.is_none_or(|(dim, cells)| self.matches_cells(dim, cells))
     }
 
-    fn matches_box(&self, place: &Place<'_>) -> bool {
+    fn matches_box(&self, place: &RowRegion<'_>) -> bool {
         self.sides.iter().all(|(dim, from, to)| {
             let Some((first, end)) = place.side(*dim) else { return false };
             if let (Some(from), Some(to)) = (from, to)
@@ -144,7 +144,7 @@ impl BoxTest {
     }
 
     /// What it has along a dimension of the points that are asked for.
-    fn matches_points(&self, place: &Place<'_>, dim: usize, points: &[i64]) -> bool {
+    fn matches_points(&self, place: &RowRegion<'_>, dim: usize, points: &[i64]) -> bool {
         let Some(side) = place.side(dim) else { return false };
         match (self.relation, place.cells_along(dim)) {
             (_, _) if points.is_empty() => false,

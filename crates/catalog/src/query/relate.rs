@@ -14,7 +14,7 @@ use fieldstone_core::value::Value;
 use super::bounds::Steps;
 use super::cond::{Cond, Leaf, Related, Row};
 use super::exec::{Ask, Batch, Exec, MatchedRow, Out};
-use super::place::{OwnPlace, Place};
+use super::place::{OwnedRegion, RowRegion};
 use super::region::BoxTest;
 use super::{Relation, Where};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
@@ -38,7 +38,7 @@ struct Mates {
 #[derive(Default)]
 struct Boxes {
     /// By start, and which row.
-    boxes: Vec<(OwnPlace, Own)>,
+    boxes: Vec<(OwnedRegion, Own)>,
     /// Greatest extent along the first dimension.
     extent: i64,
 }
@@ -54,7 +54,7 @@ impl Mates {
     }
 
     /// Whether there is another attribute related this row.
-    fn related(&self, found: &MatchedRow, bounds: Option<Place<'_>>) -> bool {
+    fn related(&self, found: &MatchedRow, bounds: Option<RowRegion<'_>>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
             let mates =
@@ -65,7 +65,7 @@ impl Mates {
         let Some(mates) = self.by_box.get(&(found.step, place.start.len())) else { return false };
         let Some((first, end)) = place.side(0) else { return false };
         let from = first.saturating_sub(mates.extent);
-        let begin = |mate: &(OwnPlace, Own)| mate.0.start.first().copied();
+        let begin = |mate: &(OwnedRegion, Own)| mate.0.start.first().copied();
         let at = mates.boxes.partition_point(|mate| begin(mate).is_some_and(|first| first < from));
         let near =
             mates.boxes.iter().skip(at).take_while(|mate| begin(mate).is_some_and(|first| first < end));
@@ -102,12 +102,12 @@ impl Out for Mates {
 /// A row that was kept, with what is related it.
 struct RelatedRow<'a> {
     found: &'a MatchedRow,
-    bounds: Option<Place<'a>>,
+    bounds: Option<RowRegion<'a>>,
     mates: &'a HashMap<usize, Mates>,
 }
 
 impl Row for RelatedRow<'_> {
-    fn bounds(&mut self) -> Result<Option<Place<'_>>> {
+    fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
         Ok(self.bounds)
     }
     fn value(&mut self) -> Result<&Value> {
@@ -199,7 +199,7 @@ impl Exec<'_> {
 /// The region that holds the boxes of all rows, where they have one rank.
 fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
     let mut sides: Option<Vec<(i64, i64)>> = None;
-    for Place { start, count, .. } in asking.iter().filter_map(|found| batch.bounds(found)) {
+    for RowRegion { start, count, .. } in asking.iter().filter_map(|found| batch.bounds(found)) {
         let own = start.iter().zip(count).map(|(first, extent)| (*first, first.saturating_add(*extent)));
         match &mut sides {
             None => sides = Some(own.collect()),

@@ -9,7 +9,7 @@ use fieldstone_core::value::Value;
 use super::bounds;
 use super::cond::Row;
 use super::exec::{CellCondition, Partition};
-use super::place::Place;
+use super::place::RowRegion;
 use crate::engine::{AttrRow, VariableId, stored};
 
 /// Decides rows one after another.
@@ -75,17 +75,17 @@ struct View<'a, 'r> {
 }
 
 impl Row for View<'_, '_> {
-    fn bounds(&mut self) -> Result<Option<Place<'_>>> {
+    fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
         if self.row.region.is_empty() {
             let whole = self.cell.whole.as_ref();
-            return Ok(whole.map(|(start, count)| Place { start, count, cells: None }));
+            return Ok(whole.map(|(start, count)| RowRegion { start, count, cells: None }));
         }
         if !self.reader.decoded {
             self.reader.decode(self.row.region)?;
         }
         let Reader { start, count, cells, .. } = &*self.reader;
         let cells = cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
-        Ok(Some(Place { start, count, cells }))
+        Ok(Some(RowRegion { start, count, cells }))
     }
 
     fn value(&mut self) -> Result<&Value> {

@@ -2,10 +2,12 @@
 
 use std::sync::{Mutex, PoisonError, Weak};
 
+use fieldstone_catalog::engine::{CoordinateRange, MeshRegion, PointSource};
 use fieldstone_catalog::live::FieldPort;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
+use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 use fieldstone_graph::live::GraphPort;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::participant::FlushParticipant;
@@ -30,6 +32,18 @@ impl GraphPort for Composed {
 
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>) {
         self.take_part(graph);
+    }
+}
+
+impl PointSource for Composed {
+    fn region(
+        &self,
+        mesh: &MeshDecl,
+        location: MeshLocation,
+        ranges: &[CoordinateRange],
+    ) -> Result<Option<MeshRegion>> {
+        let (disk, root) = (&self.journal.env().disk, self.folder().unwrap_or_default());
+        Ok(self.mesh_points.located(disk, &root, mesh, location)?.region(ranges))
     }
 }
 

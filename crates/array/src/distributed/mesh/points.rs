@@ -49,7 +49,7 @@ impl MeshAxis {
         self.is_angle("latitude", &["north", "N"])
     }
 
-    /// CF tells longitudes and latitudes by their names, or by units such as `degrees_east`, `degree_E`, `degreesN`.
+    /// CF knows longitudes and latitudes by their names, or by units such as `degrees_east`, `degree_E`, `degreesN`.
     fn is_angle(&self, name: &str, ends: &[&str]) -> bool {
         let of_units = self.units.strip_prefix("degrees").or_else(|| self.units.strip_prefix("degree"));
         self.standard_name == name

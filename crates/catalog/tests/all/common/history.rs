@@ -5,17 +5,21 @@
 mod arrays;
 #[path = "fields.rs"]
 mod fields;
+#[path = "history_records.rs"]
+mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use records::record;
+use records::{run_name, variable};
+
 use fieldstone_catalog::engine::{Database, Index, NO_STEP, NO_VARIABLE, RunSelect, Tables, Wait, stored};
 use fieldstone_catalog::engine::{Flow, Probe};
-use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Annotate, AttributeBatch, AttributeId, Boxes, Column, Record, Removal, RunDecl, RunName, StepDecl,
-    TagDecl, Values, VariableDecl, VariableName,
+    Annotate, AttributeId, Record, Removal, RunDecl, RunName, TagDecl, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_journal::feed::{self, TransactionState};
@@ -54,7 +58,7 @@ pub struct History {
     pub folder: Option<u32>,
 }
 
-fn id(n: u64) -> Id {
+fn writer_id(n: u64) -> Id {
     let n = n + 1;
     let mut bytes = [0; 16];
     // Spread, so that the order of ids is not that of numbers.
@@ -63,138 +67,10 @@ fn id(n: u64) -> Id {
     Id(bytes)
 }
 
-fn run_name(dice: &mut Random) -> RunName {
-    let project = if dice.one_in(3) { "p" } else { "" };
-    RunName { project: project.into(), name: ["a", "b"][dice.below(2) as usize].into() }
-}
-
-fn tag(dice: &mut Random) -> TagDecl {
-    let (name, version, kind, unit) = match dice.below(5) {
-        0 => ("max", 1, ValueType::Float, "K"),
-        1 => ("max", 1, ValueType::Float, "degC"),
-        2 => ("max", 2, ValueType::Int, ""),
-        3 => ("note", 1, ValueType::Text, ""),
-        _ => ("any", 1, ValueType::Json, ""),
-    };
-    TagDecl { name: name.into(), version, kind, unit: unit.into() }
-}
-
-fn variable(dice: &mut Random) -> VariableName {
-    VariableName { name: ["t", "u"][dice.below(2) as usize].into(), version: 1 }
-}
-
-fn values(dice: &mut Random, kind: ValueType, n: usize) -> Values {
-    let floats = [1.5, -2.0, f64::NAN, f64::INFINITY, 0.0, -0.0];
-    match kind {
-        ValueType::Float => Values::Float((0..n).map(|_| floats[dice.below(6) as usize]).collect()),
-        ValueType::Int => Values::Int((0..n).map(|_| dice.below(9) as i64 - 4).collect()),
-        ValueType::Text => Values::Text((0..n).map(|_| format!("x{}", dice.below(4))).collect()),
-        _ => Values::Any((0..n).map(|_| Value::List(vec![Value::Int(dice.below(4) as i64)])).collect()),
-    }
-}
-
-fn attributes(dice: &mut Random) -> AttributeBatch {
-    let (run, tag) = (run_name(dice), tag(dice));
-    let rows = 1 + dice.below(4) as usize;
-    let scope = dice.below(4);
-    let step = (scope > 0).then(|| match dice.one_in(2) {
-        true => Column::One(dice.below(3) as i64),
-        false => Column::Each((0..rows).map(|_| dice.below(3) as i64).collect()),
-    });
-    let variables = if scope > 1 { vec![variable(dice)] } else { Vec::new() };
-    let boxes = (scope > 2).then(|| {
-        let shared = dice.one_in(3);
-        let n = if shared { 1 } else { rows };
-        let start = (0..n * 2).map(|_| dice.below(2) as i64 * 10).collect();
-        Boxes {
-            rank: 2,
-            start,
-            count: (0..n * 2).map(|_| 1 + dice.below(2) as i64 * 40).collect(),
-            cells: None,
-        }
-    });
-    let one_value = dice.one_in(4);
-    let values = values(dice, tag.kind, if one_value { 1 } else { rows });
-    AttributeBatch {
-        run,
-        tag,
-        rows,
-        step,
-        variables,
-        variable: Column::One(0),
-        boxes,
-        values,
-        one_value,
-        continues: false,
-        singles: dice.one_in(3),
-    }
-}
-
-pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Record {
-    match dice.below(21) {
-        16 | 17 => Record::Groups(run_name(dice), vec![arrays::group(dice)]),
-        18 => Record::Imports(run_name(dice), vec![arrays::import(dice)]),
-        19 => Record::Meshes(vec![arrays::mesh(dice)]),
-        20 => Record::Histories(vec![arrays::kept_partition(dice)]),
-        0 => Record::Runs(vec![RunDecl {
-            run: run_name(dice),
-            job: None,
-            params: vec![("nx".into(), Value::Int(dice.below(2) as i64))],
-            created: dice.below(1000) as i64,
-            grid: None,
-            notes: None,
-            outside: None,
-            annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
-        }]),
-        1 => {
-            let time = [None, Some(1.0), Some(2.0)][dice.below(3) as usize];
-            Record::Steps(run_name(dice), vec![StepDecl { number: dice.below(3) as i64, time }])
-        }
-        2 => Record::Variables(
-            run_name(dice),
-            vec![VariableDecl {
-                variable: variable(dice),
-                dtype: None,
-                shape: Some(vec![100 + dice.below(2)]),
-                dims: Vec::new(),
-                attrs: Vec::new(),
-                coords: Vec::new(),
-                decomposition: None,
-                finders: None,
-            }],
-        ),
-        3 => Record::Tags(vec![tag(dice)]),
-        4 => Record::Remove(vec![match dice.below(4) {
-            0 => Removal::Run(run_name(dice)),
-            1 => Removal::Step(run_name(dice), dice.below(3) as i64),
-            2 => Removal::Variable(run_name(dice), variable(dice)),
-            _ => Removal::Tag(tag(dice)),
-        }]),
-        5 | 6 => {
-            // Of no log: an attribute of the commit that deletes it.
-            let one = |dice: &mut Random| AttributeId {
-                writer: if dice.one_in(4) { Id::NONE } else { id(dice.below(writers)) },
-                sequence: 1 + dice.below(8),
-                record: dice.below(3) as u32,
-                row: dice.below(3) as u32,
-            };
-            Record::Remove(vec![Removal::Attributes((0..3).map(|_| one(dice)).collect())])
-        }
-        _ => match before {
-            Some(Record::Attributes(before)) if dice.one_in(3) => {
-                let mut more = before.clone();
-                more.continues = true;
-                Record::Attributes(more)
-            }
-            _ => Record::Attributes(attributes(dice)),
-        },
-    }
-}
-
 impl History {
     pub fn random(dice: &mut Random, users: u64) -> History {
         let writers = 1 + dice.below(3);
-        let transactions: Vec<Id> = (100..103).map(id).collect();
+        let transactions: Vec<Id> = (100..103).map(writer_id).collect();
         let mut logs = Vec::new();
         for writer in 0..writers {
             let (mut sequence, mut stamp) = (0, dice.below(20));
@@ -214,7 +90,7 @@ impl History {
                 for _ in 0..dice.below(3) {
                     fields::change(dice, &log, &mut changes);
                 }
-                let writer = id(writer);
+                let writer = writer_id(writer);
                 let fields = changes;
                 log.push(Commit { writer, user, sequence, stamp, transaction, records, side, fields });
             }
@@ -223,7 +99,7 @@ impl History {
         let mut turns = BTreeMap::new();
         for transaction in transactions {
             let (mut made, mut stamp) = (Vec::<Turn>::new(), dice.below(40));
-            let (mut closed, decider) = (false, id(200 + dice.below(2)));
+            let (mut closed, decider) = (false, writer_id(200 + dice.below(2)));
             for _ in 0..dice.below(4) {
                 stamp += 1 + dice.below(60);
                 let covers: BTreeMap<Id, u64> =
@@ -421,12 +297,15 @@ fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order
 /// (stamp, decider, own stamp, writer, sequence, call, row).
 type AttributeOrder = (u64, Id, u64, Id, u64, usize, usize);
 
+type Region = (Vec<i64>, Vec<i64>, Option<(usize, Vec<i64>)>);
+
 struct Attribute {
     run: RunName,
     tag: TagDecl,
     step: Option<i64>,
     variable: Option<VariableName>,
-    region: Option<(Vec<i64>, Vec<i64>)>,
+    /// Start, count and cells.
+    region: Option<Region>,
     value: Value,
     place: AttributeOrder,
     id: AttributeId,
@@ -485,7 +364,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                             tag: batch.tag.clone(),
                             step: batch.step_of(row),
                             variable: batch.variable_of(row).cloned(),
-                            region: batch.box_of(row).map(|(a, b)| (a.to_vec(), b.to_vec())),
+                            region: batch.box_of(row).map(|(start, count)| {
+                                let cells = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row));
+                                (start.to_vec(), count.to_vec(), cells.map(|(dim, set)| (dim, set.to_vec())))
+                            }),
                             value: batch.value_of(row),
                             place: place(call, at),
                             id: AttributeId {
@@ -752,7 +634,8 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
             let steps = i64::MIN..=i64::MAX;
             let probe = Probe::Key { run: row.id, tag: span.tag, steps, variable: None, curve: None };
             let scanned = index.scan(&[probe], &mut |row| {
-                let region = stored::decode_region(row.region)?;
+                let cells = stored::region_cells(row.region)?.map(|(dim, set)| (dim, set.to_vec()));
+                let region = stored::decode_region(row.region)?.map(|(start, count)| (start, count, cells));
                 let (step, variable) = (step_of(row.step), name(row.variable));
                 let value = row.value()?;
                 let text = format!("{run:?} {tag:?} {step:?} {variable:?} {region:?} {value:?}");
@@ -783,7 +666,7 @@ pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>)
     let history = History::random(&mut dice, users);
     let mut dumps = Vec::new();
     for _ in 0..2 {
-        let mut index = Index::open(open(), id(7)).unwrap();
+        let mut index = Index::open(open(), writer_id(7)).unwrap();
         history.apply(&mut index, &mut dice);
         let (found, expected) = (found(&mut index), expected(&history));
         let missing: Vec<&String> = expected.difference(&found).collect();
