@@ -40,7 +40,13 @@ impl JobInner {
                     0 => self.take(state, &durable, histories),
                     _ => Ok(()),
                 };
-                self.team.agree("flush", taken)
+                let agreed = self.team.agree("flush", taken);
+                if agreed.is_err() && self.team.rank() == 0 {
+                    // Whoever failed: what the store took of this flush names files that are about to go.
+                    self.store.discard(self.options.transaction)?;
+                    state.groups.iter_mut().for_each(|open| open.declared = false);
+                }
+                agreed
             })
         });
         if let Err(error) = outcome {
@@ -86,21 +92,13 @@ impl JobInner {
         durable: &[(usize, Vec<DurableArray>)],
         histories: Vec<HistoryDecl>,
     ) -> Result<()> {
-        let taken = self.archive(state, durable).and_then(|()| {
-            // One that another job has kept meanwhile stands.
-            let catalog = self.store.catalog();
-            let transaction = state.logged.transaction.or(self.options.transaction);
-            let known = if histories.is_empty() { Vec::new() } else { catalog.histories(transaction)? };
-            let fresh = histories.into_iter().filter(|own| !known.iter().any(|other| other.path == own.path));
-            catalog.create_histories(fresh.collect(), transaction)
-        });
-        if let Err(error) = taken {
-            // What was taken of this flush names files that are about to go.
-            self.store.discard(self.options.transaction)?;
-            state.groups.iter_mut().for_each(|open| open.declared = false);
-            return Err(error);
-        }
-        Ok(())
+        self.archive(state, durable)?;
+        // One that another job has kept meanwhile stands.
+        let catalog = self.store.catalog();
+        let transaction = state.logged.transaction.or(self.options.transaction);
+        let known = if histories.is_empty() { Vec::new() } else { catalog.histories(transaction)? };
+        let fresh = histories.into_iter().filter(|own| !known.iter().any(|other| other.path == own.path));
+        catalog.create_histories(fresh.collect(), transaction)
     }
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {

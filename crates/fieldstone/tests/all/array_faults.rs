@@ -308,8 +308,8 @@ fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_wh
             };
             let (world, flushed) = (SimWorld::new(nth * 1_000 + seed), Flushed::default());
             world.set_tracing(false);
-            let place = format!("{scene:?}, {ranks} ranks, {faults:?}");
             let outcomes = job_with(&world.process("a"), ranks, scene, 0..STEPS, &flushed, faults.clone());
+            let place = format!("{scene:?}, {ranks} ranks, {faults:?}");
             let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
             assert!(
                 failed == 0 || failed == ranks,
