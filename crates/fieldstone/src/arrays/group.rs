@@ -293,10 +293,7 @@ impl ArrayGroup {
     /// Takes part as failed in the call that the other ranks make: `write`, `read` or `steps`. Gives the error, which they
     /// have, too; the job goes on.
     pub fn refuse(&self, call: &'static str, error: Error) -> Error {
-        match self.job.team.agree::<()>(call, Err(error)) {
-            Err(error) => error,
-            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
-        }
+        self.job.refuse(call, error)
     }
 
     /// Collective: as [`write`](Self::write), from dense memory in C order and this machine's byte order.

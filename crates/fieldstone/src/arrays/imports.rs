@@ -10,7 +10,7 @@ use fieldstone_array::distributed::plan::{MoveReport, Settings};
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
-use fieldstone_format::catalog::ImportedVariable;
+use fieldstone_format::catalog::{ImportedVariable, StorageOrder};
 
 use super::inner::JobInner;
 use super::job::ArrayJob;
@@ -26,15 +26,26 @@ pub struct JobImport {
 /// A read of a file's variable that all ranks have begun.
 #[derive(Debug)]
 pub struct FileRead {
-    pub(super) name: String,
+    name: String,
     pub(super) local: LocalView,
-    pub(super) dtype: DType,
+    dtype: DType,
+    pub(super) order: StorageOrder,
+    /// The shape of this rank's memory, as callers say it.
+    local_shape: Vec<u64>,
 }
 
 impl FileRead {
+    pub(super) fn new(name: &str, local: LocalView, dtype: DType, order: StorageOrder) -> FileRead {
+        let mut local_shape = local.local_shape().to_vec();
+        if order == StorageOrder::Fortran {
+            local_shape.reverse();
+        }
+        FileRead { name: name.to_owned(), local, dtype, order, local_shape }
+    }
+
     /// The shape of this rank's memory.
     pub fn local_shape(&self) -> &[u64] {
-        self.local.local_shape()
+        &self.local_shape
     }
 
     /// Type of the elements, in this machine's byte order.
@@ -44,9 +55,17 @@ impl FileRead {
 }
 
 /// Memory for a variable of a file; `Invalid` for another type.
-pub(super) fn buffer<'a>(array: &ImportedArray, memory: MemoryMut<'a>) -> Result<BufferMut<'a>> {
+pub(super) fn buffer<'a>(
+    array: &ImportedArray,
+    order: StorageOrder,
+    memory: MemoryMut<'a>,
+) -> Result<BufferMut<'a>> {
     let element = array.element(memory.dtype)?;
-    BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
+    let made = match order {
+        StorageOrder::C => BufferMut::strided,
+        StorageOrder::Fortran => BufferMut::transposed,
+    };
+    made(memory.bytes, element, memory.shape, memory.strides, memory.origin)
 }
 
 impl JobInner {
@@ -113,15 +132,20 @@ impl JobImport {
     ///
     /// Errors: `NotFound` for a variable that is not there; `Invalid` for a view that does not fit.
     pub fn begin_read(&self, name: &str, view: Option<&View>) -> Result<FileRead> {
-        let local = self.import.view(name, view)?;
-        let dtype = self.import.variable(name)?.variable.dtype;
-        Ok(FileRead { name: name.to_owned(), local, dtype })
+        self.begin_read_in(name, view, StorageOrder::C)
+    }
+
+    /// As [`begin_read`](Self::begin_read), by a view and into memory whose dimensions are said in an order: in Fortran's
+    /// those of the file in reverse. Without a view the share is that of the file's first dimension in either.
+    pub fn begin_read_in(&self, name: &str, view: Option<&View>, order: StorageOrder) -> Result<FileRead> {
+        let local = self.import.view_in(name, view, order == StorageOrder::Fortran)?;
+        Ok(FileRead::new(name, local, self.import.variable(name)?.variable.dtype, order))
     }
 
     /// Collective: reads into memory of the local shape. A rank that failed before passes its error.
     pub fn read(&self, begun: &FileRead, memory: Result<MemoryMut<'_>>) -> Result<MoveReport> {
         let array = self.import.variable(&begun.name);
-        let mut buffer = memory.and_then(|memory| buffer(array?, memory));
+        let mut buffer = memory.and_then(|memory| buffer(array?, begun.order, memory));
         let read = match &mut buffer {
             Ok(into) => Ok((&begun.local, into)),
             Err(error) => Err(error.replicate()),

@@ -114,6 +114,12 @@ impl ArrayJob {
         self.inner.group(name, Ok(None))
     }
 
+    /// Takes part as failed in the call that the other ranks make, which this rank could not begin. Gives the error, which
+    /// they have, too; the job goes on.
+    pub fn refuse(&self, call: &'static str, error: Error) -> Error {
+        self.inner.refuse(call, error)
+    }
+
     /// Collective: makes all writes since the last flush durable and visible, or none of them: one commit by rank 0.
     ///
     /// Where it fails, nothing of them is left; the job goes on.
@@ -187,6 +193,13 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
 }
 
 impl JobInner {
+    pub(super) fn refuse(&self, call: &'static str, error: Error) -> Error {
+        match self.team.agree::<()>(call, Err(error)) {
+            Err(error) => error,
+            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
+        }
+    }
+
     fn group(self: &Arc<Self>, name: &str, options: Result<Option<&GroupOptions>>) -> Result<ArrayGroup> {
         let mut state = self.state();
         state.check_open()?;

@@ -9,7 +9,7 @@ use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::View;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{MeshDecl, MeshLocation};
+use fieldstone_format::catalog::{MeshDecl, MeshLocation, StorageOrder};
 
 use super::imports::{FileRead, buffer};
 use super::inner::JobInner;
@@ -187,9 +187,20 @@ impl JobMesh {
 
     /// Collective: begins to read an array, by `view`, else this rank's share of a balanced cut.
     pub fn begin_read(&self, array: MeshArray, view: Option<&View>) -> Result<FileRead> {
-        let local = self.mesh.view(array, view)?;
-        let dtype = self.mesh.array(array)?.variable.dtype;
-        Ok(FileRead { name: array.word().to_owned(), local, dtype })
+        self.begin_read_in(array, view, StorageOrder::C)
+    }
+
+    /// As [`begin_read`](Self::begin_read), with dimensions in an order; see [`JobImport::begin_read_in`].
+    ///
+    /// [`JobImport::begin_read_in`]: super::JobImport::begin_read_in
+    pub fn begin_read_in(
+        &self,
+        array: MeshArray,
+        view: Option<&View>,
+        order: StorageOrder,
+    ) -> Result<FileRead> {
+        let local = self.mesh.view_in(array, view, order == StorageOrder::Fortran)?;
+        Ok(FileRead::new(array.word(), local, self.mesh.array(array)?.variable.dtype, order))
     }
 
     /// Collective: reads into memory of the local shape. A rank that failed before passes its error.
@@ -200,7 +211,7 @@ impl JobMesh {
         memory: Result<MemoryMut<'_>>,
     ) -> Result<MoveReport> {
         let known = self.mesh.array(array);
-        let mut buffer = memory.and_then(|memory| buffer(known?, memory));
+        let mut buffer = memory.and_then(|memory| buffer(known?, begun.order, memory));
         let read = match &mut buffer {
             Ok(into) => Ok((&begun.local, into)),
             Err(error) => Err(error.replicate()),

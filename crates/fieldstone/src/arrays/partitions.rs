@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fieldstone_array::distributed::buffer::{BufferMut, Element};
-use fieldstone_array::distributed::group::MemoryMut;
+use fieldstone_array::distributed::group::{MemoryMut, agreement};
 use fieldstone_array::distributed::mesh::MeshArray;
 use fieldstone_array::distributed::partition::checksum::ContentSum;
 use fieldstone_array::distributed::partition::history::{HistoryWriter, read_edges, read_parts};
@@ -44,6 +44,17 @@ pub enum MeshEdges<'a> {
     Import(&'a JobImport, &'a str, &'a str),
     /// A mesh of the store: its edges, else those of its faces or volumes.
     Mesh(&'a JobMesh),
+}
+
+impl MeshEdges<'_> {
+    /// What they come from, in words.
+    fn word(&self) -> &'static str {
+        match self {
+            MeshEdges::Arrays(..) => "arrays",
+            MeshEdges::Import(..) => "an import",
+            MeshEdges::Mesh(_) => "a mesh",
+        }
+    }
 }
 
 /// Which rank a node belongs to.
@@ -149,7 +160,11 @@ impl ArrayJob {
         options: &PartitionOptions,
     ) -> Result<JobPartition> {
         let job = self.inner.clone();
-        let (edges, vector) = job.team.agree("partition", given)?;
+        let kind = given.as_ref().map_or("", |(edges, _)| edges.word());
+        let said = format!("partitions the edges of {kind} with {options:?}");
+        let both = given.as_ref().map(|_| 0).map_err(Error::replicate);
+        agreement::same_call(&job.team, "partition", &said, both)?;
+        let (edges, vector) = given?;
         let PartitionOptions { base, history, method, .. } = *options;
         let nodes = options.nodes.or_else(|| match &edges {
             MeshEdges::Mesh(mesh) => Some(mesh.counts()[0]),

@@ -11,7 +11,7 @@ use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{ImportedVariable, MeshDecl, MeshLocation};
+use fieldstone_format::catalog::{ImportedVariable, MeshDecl, MeshLocation, StorageOrder};
 
 use super::imports::buffer;
 use super::memory::dense;
@@ -187,7 +187,7 @@ impl StoredMesh {
         let known = self.mesh.array(array)?;
         let local = self.mesh.view(array, None)?;
         dense(known.variable.dtype.to_native(), local.local_shape(), |memory| {
-            let mut into = memory.and_then(|memory| buffer(known, memory));
+            let mut into = memory.and_then(|memory| buffer(known, StorageOrder::C, memory));
             let into = into.as_mut().map(|into| (&local, into)).map_err(|error| error.replicate());
             self.mesh.read(array, into, Settings::default()).map(drop)
         })

@@ -239,8 +239,22 @@ impl Import {
     ///
     /// Errors: `NotFound` for a variable that is not there; those of [`View::resolve`].
     pub fn view(&self, name: &str, view: Option<&View>) -> Result<LocalView> {
+        self.view_in(name, view, false)
+    }
+
+    /// As [`view`](Self::view); with `reversed` by a view that says the dimensions in reverse, as programs in Fortran do.
+    /// Its memory is then one of [`BufferMut::transposed`].
+    pub fn view_in(&self, name: &str, view: Option<&View>, reversed: bool) -> Result<LocalView> {
         let team = self.file.team();
-        let shape = self.variable(name).map(|array| &array.variable.shape[..]);
+        // Our own cut is that of the file's first dimension in either case.
+        let reversed = reversed && view.is_some();
+        let shape = self.variable(name).map(|array| {
+            let mut shape = array.variable.shape.clone();
+            if reversed {
+                shape.reverse();
+            }
+            shape
+        });
         let count = shape.as_ref().map_err(Error::replicate).and_then(|shape| {
             let count = view.and_then(View::joined_count).unwrap_or(0);
             match shape.first().is_none_or(|len| count <= *len) {
@@ -258,7 +272,8 @@ impl Import {
                     &share
                 }
             };
-            view.resolve_joined(shape, team.rank(), team.size(), before)
+            let local = view.resolve_joined(&shape, team.rank(), team.size(), before)?;
+            Ok(if reversed { local.transposed() } else { local })
         });
         team.agree(STEP, local.map_err(|error| error.context(format_args!("variable `{name}`"))))
     }

@@ -165,8 +165,13 @@ impl Mesh {
 
     /// Collective: what a view means for an array on this rank; see [`Import::view`].
     pub fn view(&self, array: MeshArray, view: Option<&View>) -> Result<LocalView> {
+        self.view_in(array, view, false)
+    }
+
+    /// As [`view`](Self::view), by a view that may say the dimensions in reverse; see [`Import::view_in`].
+    pub fn view_in(&self, array: MeshArray, view: Option<&View>, reversed: bool) -> Result<LocalView> {
         let name = self.named(array).unwrap_or_else(|_| array.word().to_owned());
-        self.import.view(&name, view)
+        self.import.view_in(&name, view, reversed)
     }
 
     /// Collective: reads what each rank's view names of an array; see [`Import::read`].

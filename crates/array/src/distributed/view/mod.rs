@@ -102,6 +102,14 @@ impl View {
         View::of(ViewKind::Irregular { map: map.into(), owned, dim })
     }
 
+    /// The same map along another dimension; any other view as it is.
+    pub fn along(mut self, along: usize) -> View {
+        if let ViewKind::Irregular { dim, .. } = &mut self.kind {
+            *dim = Some(along);
+        }
+        self
+    }
+
     /// `count` indices of the first dimension behind those of the lower ranks.
     pub fn joined(count: u64) -> View {
         View::of(ViewKind::Joined { count })
