@@ -150,6 +150,11 @@
 #define FS_VARYING UINT64_MAX
 
 /*
+ Bytes of the name of a variable of a file, with the zero byte at its end.
+ */
+#define FS_NAME_SIZE 257
+
+/*
  How a call ended: the numbers of the program's exit codes.
  */
 typedef enum fs_status {
@@ -203,6 +208,11 @@ typedef struct fs_container fs_container;
 typedef struct fs_group fs_group;
 
 /*
+ A file from outside that all ranks of a job have open.
+ */
+typedef struct fs_import fs_import;
+
+/*
  A key that is being put together.
  */
 typedef struct fs_key fs_key;
@@ -213,9 +223,24 @@ typedef struct fs_key fs_key;
 typedef struct fs_list fs_list;
 
 /*
+ An unstructured mesh that all ranks of a job have open.
+ */
+typedef struct fs_mesh fs_mesh;
+
+/*
+ A rank's part of an unstructured mesh.
+ */
+typedef struct fs_partition fs_partition;
+
+/*
  An open store.
  */
 typedef struct fs_store fs_store;
+
+/*
+ What a rank holds of arrays.
+ */
+typedef struct fs_view fs_view;
 
 /*
  What a field is.
@@ -366,6 +391,20 @@ typedef struct fs_comm {
 } fs_comm;
 
 /*
+ A hint: a key and a value of MPI_Info, such as "cb_nodes" and "4".
+ */
+typedef struct fs_hint {
+  /*
+   Its key.
+   */
+  const char *key;
+  /*
+   Its value.
+   */
+  const char *value;
+} fs_hint;
+
+/*
  How a job is opened; equal on all ranks. All zeros and nulls are what a null pointer is.
  */
 typedef struct fs_arrays_options {
@@ -389,7 +428,65 @@ typedef struct fs_arrays_options {
    Where arrays lie: "files" (also where null), netCDF files that belong to the store; "fields", the store's own logs.
    */
   const char *layout;
+  /*
+   How many hints it has.
+   */
+  int nhints;
+  /*
+   Hints that all its files are opened with, beside those of the communicator.
+   */
+  const struct fs_hint *hints;
 } fs_arrays_options;
+
+/*
+ What this rank of a job has done since it began.
+ */
+typedef struct fs_arrays_counts {
+  /*
+   Bytes of elements and indices that it sent to others.
+   */
+  uint64_t exchanged;
+  /*
+   Bytes that it wrote to files.
+   */
+  uint64_t written;
+  /*
+   Bytes that it read from files.
+   */
+  uint64_t read;
+  /*
+   Files that were made or opened.
+   */
+  uint64_t opened;
+  /*
+   Exchanges that were planned.
+   */
+  uint64_t plans;
+  /*
+   Openings of the catalog's engine.
+   */
+  uint64_t connections;
+  /*
+   Seconds for declaring groups, choosing files and looking up places.
+   */
+  double plan_seconds;
+  /*
+   Seconds for exchanging and writing elements.
+   */
+  double write_seconds;
+  /*
+   Seconds for making them durable.
+   */
+  double sync_seconds;
+  /*
+   Seconds for the store's commits.
+   */
+  double commit_seconds;
+  /*
+   Seconds for reading elements.
+   */
+  double read_seconds;
+} fs_arrays_counts;
 
 /*
  An attribute: `count` values of a type, or of type "S1" a text of as many bytes.
@@ -488,57 +585,283 @@ typedef struct fs_group_options {
    Compression of them: "none", "zstd" or "zstd:LEVEL"; null: as the store has it.
    */
   const char *compression;
+  /*
+   The mesh of the store that its sets stand on; null for none. They take the first extent of their shape and its
+   dimension from it; `ndim` 0 is that extent alone.
+   */
+  const char *mesh;
+  /*
+   Where on the mesh: "node", "edge", "face" or "volume".
+   */
+  const char *location;
+  /*
+   How many hints it has.
+   */
+  int nhints;
+  /*
+   Hints that its files are opened with, beside those of the job; fs_group_why names what nobody took.
+   */
+  const struct fs_hint *hints;
 } fs_group_options;
 
 /*
- What this rank of a job has done since it began.
+ A variable of a raw file, of which the file itself says nothing.
  */
-typedef struct fs_arrays_counts {
+typedef struct fs_raw_variable {
   /*
-   Bytes of elements and indices that it sent to others.
+   The name that it is given.
    */
-  uint64_t exchanged;
+  const char *name;
   /*
-   Bytes that it wrote to files.
+   Type of its elements, in the file's byte order: "<i4", ">f8".
    */
-  uint64_t written;
+  const char *dtype;
   /*
-   Bytes that it read from files.
+   Where its first element stands in the file, in bytes.
    */
-  uint64_t read;
+  uint64_t offset;
   /*
-   Files that were made or opened.
+   How many dimensions it has.
    */
-  uint64_t opened;
+  int ndim;
   /*
-   Exchanges that were planned.
+   Its extents.
    */
-  uint64_t plans;
+  const uint64_t *shape;
+} fs_raw_variable;
+
+/*
+ How a file is imported. All zeros and nulls are what a null pointer is.
+ */
+typedef struct fs_import_options {
   /*
-   Openings of the catalog's engine.
+   Not 0: its variables are read once, for a checksum that the catalog keeps.
    */
-  uint64_t connections;
+  int checksum;
   /*
-   Seconds for declaring groups, choosing files and looking up places.
+   In which order shapes and views of its variables are said, and how memory without strides stands: "C" (also where
+   null), or "F", in which the dimensions are those of the file in reverse.
    */
-  double plan_seconds;
+  const char *order;
+} fs_import_options;
+
+/*
+ A variable of a file that was imported.
+ */
+typedef struct fs_variable_info {
   /*
-   Seconds for exchanging and writing elements.
+   Its name, cut where it is longer.
    */
-  double write_seconds;
+  char name[FS_NAME_SIZE];
   /*
-   Seconds for making them durable.
+   Type of its elements, in the file's byte order.
    */
-  double sync_seconds;
+  char dtype[FS_DTYPE_SIZE];
   /*
-   Seconds for the store's commits.
+   How many dimensions it has.
    */
-  double commit_seconds;
+  int ndim;
   /*
-   Seconds for reading elements.
+   Its extents; 0 from `ndim` on.
    */
-  double read_seconds;
-} fs_arrays_counts;
+  uint64_t shape[FS_MAX_RANK];
+} fs_variable_info;
+
+/*
+ Edges, faces or volumes: a row of nodes for each, one row after another. Of edges a row has two nodes, of faces and
+ volumes as many as one has at most, then -1.
+ */
+typedef struct fs_mesh_rows {
+  /*
+   How many rows this rank has.
+   */
+  size_t count;
+  /*
+   Entries of a row; 0: the mesh has no such rows.
+   */
+  size_t width;
+  /*
+   The entries.
+   */
+  const int64_t *nodes;
+} fs_mesh_rows;
+
+/*
+ A mesh, as far as this rank holds it: its contiguous share of each list, in the order of ranks. All zeros and nulls
+ are nothing.
+ */
+typedef struct fs_mesh_content {
+  /*
+   How many nodes this rank has.
+   */
+  size_t nodes;
+  /*
+   How many coordinates a node has, on all ranks alike: 2 or 3; 0: 3 where `z` is not null.
+   */
+  int dimensions;
+  /*
+   The first coordinate of each node.
+   */
+  const double *x;
+  /*
+   The second coordinate.
+   */
+  const double *y;
+  /*
+   The third one.
+   */
+  const double *z;
+  /*
+   Edges.
+   */
+  struct fs_mesh_rows edges;
+  /*
+   Faces, their nodes in turn.
+   */
+  struct fs_mesh_rows faces;
+  /*
+   Volumes, their nodes in UGRID's order.
+   */
+  struct fs_mesh_rows volumes;
+  /*
+   The number of the first node: 0 or 1.
+   */
+  int64_t base;
+  /*
+   How many attributes the mesh has; equal on all ranks.
+   */
+  int nattrs;
+  /*
+   Its attributes.
+   */
+  const struct fs_attr *attrs;
+} fs_mesh_content;
+
+/*
+ What a mesh has.
+ */
+typedef struct fs_mesh_counts {
+  /*
+   Nodes.
+   */
+  uint64_t nodes;
+  /*
+   Edges.
+   */
+  uint64_t edges;
+  /*
+   Faces.
+   */
+  uint64_t faces;
+  /*
+   Volumes.
+   */
+  uint64_t volumes;
+} fs_mesh_counts;
+
+/*
+ Where edges come from: a mesh; or an import, whose variables `first_name` and `second_name` are the ends; or else the
+ arrays `first` and `second`, of which each rank gives its contiguous share, in the order of ranks.
+ */
+typedef struct fs_edges {
+  /*
+   How many edges this rank gives.
+   */
+  size_t count;
+  /*
+   The node at the first end of each.
+   */
+  const int64_t *first;
+  /*
+   The node at the second end.
+   */
+  const int64_t *second;
+  /*
+   A file with the edges; null for none.
+   */
+  struct fs_import *import;
+  /*
+   The variable with the first ends: whole numbers of 4 or 8 bytes.
+   */
+  const char *first_name;
+  /*
+   The variable with the second ends.
+   */
+  const char *second_name;
+  /*
+   A mesh, by its edges, else by those of its faces or volumes; null for none.
+   */
+  struct fs_mesh *mesh;
+} fs_edges;
+
+/*
+ Which rank a node belongs to.
+ */
+typedef struct fs_vector {
+  /*
+   "replicated": `ranks` are those of all nodes, equal on all ranks; "shares": of this rank's contiguous share of the
+   nodes; "block": contiguous ranges of nodes; "hilbert": equal shares along a Hilbert curve through the nodes of a
+   mesh; "file": a file of METIS, with a line for each node.
+   */
+  const char *kind;
+  /*
+   How many numbers `ranks` has.
+   */
+  size_t count;
+  /*
+   The rank of each node.
+   */
+  const int64_t *ranks;
+  /*
+   Path of the file.
+   */
+  const char *path;
+} fs_vector;
+
+/*
+ How a partition is made; equal on all ranks. All zeros and nulls are what a null pointer is.
+ */
+typedef struct fs_partition_options {
+  /*
+   How many nodes there are; 0: as many as the vector has, or the mesh.
+   */
+  uint64_t nodes;
+  /*
+   The number of the first node in the edges: 0 or 1. Nodes of a mesh count from 0.
+   */
+  uint64_t base;
+  /*
+   Not 0: what earlier runs kept is not used, and this partition is not kept.
+   */
+  int no_history;
+  /*
+   How edges come to the ranks of their ends: "direct" (also where null), each to these ranks alone; "ring", all of
+   them past all ranks.
+   */
+  const char *method;
+} fs_partition_options;
+
+/*
+ How much a rank has of a mesh.
+ */
+typedef struct fs_partition_counts {
+  /*
+   Nodes: own ones, then ghosts.
+   */
+  size_t nodes;
+  /*
+   Own nodes.
+   */
+  size_t owned;
+  /*
+   Edges with an own end.
+   */
+  size_t edges;
+  /*
+   Edges whose first end is own: the first ones.
+   */
+  size_t owned_edges;
+} fs_partition_counts;
 
 #ifdef __cplusplus
 extern "C" {
@@ -883,22 +1206,6 @@ int fs_arrays_open(struct fs_store *store,
 int fs_arrays_run(struct fs_arrays *job, char *name, size_t capacity);
 
 /*
- Collective: declares a group of `nsets` sets, or takes it where it is there and says the same. FS_CONFLICT where
- ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
- */
-int fs_arrays_group(struct fs_arrays *job,
-                    const char *name,
-                    int nsets,
-                    const struct fs_set *sets,
-                    const struct fs_group_options *options,
-                    struct fs_group **group);
-
-/*
- Collective: a group as it was declared; FS_NOT_FOUND where there is none of the name.
- */
-int fs_arrays_declared_group(struct fs_arrays *job, const char *name, struct fs_group **group);
-
-/*
  Collective: makes all writes since the last flush durable and visible, or none of them: one commit.
  */
 int fs_arrays_flush(struct fs_arrays *job);
@@ -909,8 +1216,8 @@ int fs_arrays_flush(struct fs_arrays *job);
 int fs_arrays_discard(struct fs_arrays *job);
 
 /*
- Collective: flushes, and closes all files. The handles of the job and its groups are gone also where this fails.
- Null is nothing to close. The store stays open.
+ Collective: flushes, and closes all files. The handles of the job and of its groups, imports, meshes and partitions are
+ gone also where this fails. Null is nothing to close. The store stays open.
  */
 int fs_arrays_close(struct fs_arrays *job);
 
@@ -925,6 +1232,22 @@ int fs_arrays_abandon(struct fs_arrays *job,
  What this rank has done so far.
  */
 int fs_arrays_report(struct fs_arrays *job, struct fs_arrays_counts *counts);
+
+/*
+ Collective: declares a group of `nsets` sets, or takes it where it is there and says the same. FS_CONFLICT where
+ ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+ */
+int fs_arrays_group(struct fs_arrays *job,
+                    const char *name,
+                    int nsets,
+                    const struct fs_set *sets,
+                    const struct fs_group_options *options,
+                    struct fs_group **group);
+
+/*
+ Collective: a group as it was declared; FS_NOT_FOUND where there is none of the name.
+ */
+int fs_arrays_declared_group(struct fs_arrays *job, const char *name, struct fs_group **group);
 
 /*
  This rank holds the box of `count` indices from `start` on, of the `nsets` sets named, or of all where `nsets` is 0.
@@ -982,6 +1305,46 @@ int fs_group_view_irregular(struct fs_group *group,
 int fs_group_view_joined(struct fs_group *group, int nsets, const char *const *sets, uint64_t count);
 
 /*
+ As fs_group_view_block, as a handle, which fs_view_free gives back.
+ */
+int fs_view_block(int ndim,
+                  const uint64_t *start,
+                  const uint64_t *count,
+                  const uint64_t *halo,
+                  const uint64_t *stride,
+                  struct fs_view **view);
+
+/*
+ As fs_group_view_grid, as a handle.
+ */
+int fs_view_grid(int ndim, const uint64_t *grid, const uint64_t *halo, struct fs_view **view);
+
+/*
+ As fs_group_view_cyclic, as a handle.
+ */
+int fs_view_cyclic(int ndim, const uint64_t *grid, const uint64_t *blocks, struct fs_view **view);
+
+/*
+ As fs_group_view_irregular, as a handle.
+ */
+int fs_view_irregular(size_t length, const int64_t *map, int64_t owned, int dim, struct fs_view **view);
+
+/*
+ As fs_group_view_joined, as a handle.
+ */
+int fs_view_joined(uint64_t count, struct fs_view **view);
+
+/*
+ Gives a view back; what it was given to keeps it. Null is nothing to give back.
+ */
+int fs_view_free(struct fs_view *view);
+
+/*
+ This rank holds, of the `nsets` sets named, or of all where `nsets` is 0, what the view says.
+ */
+int fs_group_view(struct fs_group *group, int nsets, const char *const *sets, struct fs_view *view);
+
+/*
  The shape of this rank's part of a set by its view, which memory has: the number of dimensions, and extents in
  `shape`, which has room for FS_MAX_RANK. Of this rank alone.
  */
@@ -1010,6 +1373,22 @@ int fs_group_write(struct fs_group *group,
                    int wait);
 
 /*
+ Collective: as fs_group_write, with hints of this call, beside the group's: for its exchange ("cb_nodes"), and for a
+ file that is made for it.
+ */
+int fs_group_write_with(struct fs_group *group,
+                        const char *set,
+                        int64_t step,
+                        const char *dtype,
+                        int ndim,
+                        const uint64_t *shape,
+                        const int64_t *strides,
+                        const void *data,
+                        int wait,
+                        int nhints,
+                        const struct fs_hint *hints);
+
+/*
  Collective: reads what this rank holds of a set at a step into `data`; the arguments are those of fs_group_write.
  What was written and not flushed is read, too. FS_NOT_FOUND for a set or step that is not there.
  */
@@ -1021,6 +1400,21 @@ int fs_group_read(struct fs_group *group,
                   const uint64_t *shape,
                   const int64_t *strides,
                   void *data);
+
+/*
+ Collective: as fs_group_read, by a view of this call (null: that of the set), and with hints of this call.
+ */
+int fs_group_read_with(struct fs_group *group,
+                       const char *set,
+                       int64_t step,
+                       struct fs_view *view,
+                       const char *dtype,
+                       int ndim,
+                       const uint64_t *shape,
+                       const int64_t *strides,
+                       void *data,
+                       int nhints,
+                       const struct fs_hint *hints);
 
 /*
  Collective: steps at which a set was flushed and is whole, ascending. `count` becomes how many there are, also where
@@ -1051,6 +1445,216 @@ int fs_group_level(struct fs_group *group, int *level);
 int fs_group_why(struct fs_group *group,
                  char *why,
                  size_t capacity);
+
+/*
+ Collective: a raw file, of which `nvariables` are named with type, place and shape. Nothing of them is read yet. The
+ catalog records path, size, time and variables. FS_NOT_FOUND where there is no such file; FS_CORRUPT where it ends
+ before a variable does; FS_CONFLICT where ranks, or an earlier import of the file, say otherwise. `options` may be
+ null. The import ends with its job.
+ */
+int fs_arrays_import_raw(struct fs_arrays *job,
+                         const char *path,
+                         int nvariables,
+                         const struct fs_raw_variable *variables,
+                         const struct fs_import_options *options,
+                         struct fs_import **import);
+
+/*
+ Collective: `nnames` variables of a netCDF classic file, by name; all where `nnames` is 0. As fs_arrays_import_raw;
+ FS_INVALID for a netCDF-4 file, which is HDF5.
+ */
+int fs_arrays_import_netcdf(struct fs_arrays *job,
+                            const char *path,
+                            int nnames,
+                            const char *const *names,
+                            const struct fs_import_options *options,
+                            struct fs_import **import);
+
+/*
+ How many variables an import has. Of this rank alone.
+ */
+int fs_import_count(struct fs_import *import, int *count);
+
+/*
+ What a variable of an import is, by its number from 0 on: the order is that in which they were named. Of this rank
+ alone.
+ */
+int fs_import_variable(struct fs_import *import,
+                       int number,
+                       struct fs_variable_info *info);
+
+/*
+ Collective: the shape of this rank's part of a variable by a view (null: its share of a balanced cut of the file's
+ first dimension): the number of dimensions, and extents in `shape`, which has room for FS_MAX_RANK.
+ */
+int fs_import_local_shape(struct fs_import *import,
+                          const char *name,
+                          struct fs_view *view,
+                          int *ndim,
+                          uint64_t *shape);
+
+/*
+ Collective: reads what this rank holds of a variable by a view (null: its share of a balanced cut of the file's first
+ dimension) into `data`. `dtype` is the type of the data, in either byte order; where null, the variable's in this
+ machine's. `shape`, `strides` and `ndim` are those of fs_group_read.
+ */
+int fs_import_read(struct fs_import *import,
+                   const char *name,
+                   struct fs_view *view,
+                   const char *dtype,
+                   int ndim,
+                   const uint64_t *shape,
+                   const int64_t *strides,
+                   void *data);
+
+/*
+ Collective: closes the file. Null is nothing to close.
+ */
+int fs_import_close(struct fs_import *import);
+
+/*
+ Collective: makes a mesh of what the ranks hold, and declares it under a name, which stands for one content. The same
+ content is kept once, as a file with UGRID's conventions. `order` says how dimensions are said where arrays of the mesh
+ are read, as for imports: "C" (also where null) or "F". FS_INVALID for an entry that names no node, with rank,
+ position and value; FS_CONFLICT where the name is of another mesh. The mesh ends with its job.
+ */
+int fs_arrays_create_mesh(struct fs_arrays *job,
+                          const char *name,
+                          const struct fs_mesh_content *content,
+                          const char *order,
+                          struct fs_mesh **mesh);
+
+/*
+ Collective: a mesh that the store keeps, by name. FS_NOT_FOUND where there is none; FS_CORRUPT where its file is not the
+ one that was declared. `order` as for fs_arrays_create_mesh. The mesh ends with its job.
+ */
+int fs_arrays_mesh(struct fs_arrays *job,
+                   const char *name,
+                   const char *order,
+                   struct fs_mesh **mesh);
+
+/*
+ How many nodes, edges, faces and volumes a mesh has. Of this rank alone.
+ */
+int fs_mesh_info(struct fs_mesh *mesh, struct fs_mesh_counts *counts);
+
+/*
+ The checksum of a mesh's content as a text of 32 hexadecimal digits, cut to `capacity` bytes with its zero byte: meshes
+ of equal content have the same. Of this rank alone.
+ */
+int fs_mesh_checksum(struct fs_mesh *mesh,
+                     char *checksum,
+                     size_t capacity);
+
+/*
+ Collective: the shape of this rank's part of an array of a mesh by a view; see fs_import_local_shape.
+ */
+int fs_mesh_local_shape(struct fs_mesh *mesh,
+                        const char *array,
+                        struct fs_view *view,
+                        int *ndim,
+                        uint64_t *shape);
+
+/*
+ Collective: reads an array of a mesh: "x", "y", "z", "edges", "faces" or "volumes", by a view (null: this rank's share
+ of a balanced cut). Nodes count from 0. The arguments are those of fs_import_read.
+ */
+int fs_mesh_read(struct fs_mesh *mesh,
+                 const char *array,
+                 struct fs_view *view,
+                 const char *dtype,
+                 int ndim,
+                 const uint64_t *shape,
+                 const int64_t *strides,
+                 void *data);
+
+/*
+ Collective: closes the mesh, which the store keeps. Null is nothing to close.
+ */
+int fs_mesh_close(struct fs_mesh *mesh);
+
+/*
+ Collective: this rank's part of a mesh: the nodes that the vector gives it, as ghosts the nodes at the other ends of its
+ edges, and all edges with an own end. With history a partition that an earlier run kept is used, before edges are read,
+ and one that is computed is kept: written by a thread, and declared by the next flush. FS_INVALID, with rank, position
+ and value, for a vector or an edge that names what is not there. `options` may be null. It ends with its job.
+ */
+int fs_arrays_partition(struct fs_arrays *job,
+                        const struct fs_edges *edges,
+                        const struct fs_vector *vector,
+                        const struct fs_partition_options *options,
+                        struct fs_partition **partition);
+
+/*
+ How much this rank has. Of this rank alone, as are the next five calls.
+ */
+int fs_partition_info(struct fs_partition *partition, struct fs_partition_counts *counts);
+
+/*
+ Global numbers of nodes from 0 on: own ones ascending, then ghosts ascending. `nodes` has room for `capacity`; fewer than
+ there are is FS_INVALID.
+ */
+int fs_partition_nodes(struct fs_partition *partition,
+                       int64_t *nodes,
+                       size_t capacity);
+
+/*
+ Global numbers of edges from 0 on: those whose first end is own, ascending, then the others, ascending.
+ */
+int fs_partition_edges(struct fs_partition *partition, int64_t *edges, size_t capacity);
+
+/*
+ Both ends of each edge, as places in the list of nodes, from 0 on: two numbers an edge.
+ */
+int fs_partition_ends(struct fs_partition *partition, int64_t *ends, size_t capacity);
+
+/*
+ How it came about, as a text cut to `capacity` bytes with its zero byte: "computed"; "edges", from edges that an earlier
+ run kept; "parts", as an earlier run finished it.
+ */
+int fs_partition_source(struct fs_partition *partition,
+                        char *source,
+                        size_t capacity);
+
+/*
+ What was kept and could not be used, a line for each file with the reason, as a text cut to `capacity` bytes with its
+ zero byte; "" where there is none.
+ */
+int fs_partition_ignored(struct fs_partition *partition,
+                         char *ignored,
+                         size_t capacity);
+
+/*
+ What this rank holds of an array at the nodes, which are along dimension `dim`: own ones are written, all are read. A
+ view for groups and imports, which fs_view_free gives back.
+ */
+int fs_partition_node_view(struct fs_partition *partition,
+                           int dim,
+                           struct fs_view **view);
+
+/*
+ What this rank holds of an array at the edges, which are along dimension `dim`: edges whose first end is own are
+ written, all are read.
+ */
+int fs_partition_edge_view(struct fs_partition *partition,
+                           int dim,
+                           struct fs_view **view);
+
+/*
+ Collective: gives ghosts their owners' values, in place, in an array at the nodes: of the shape (nodes, ...), of which
+ `shape` has `ndim` extents; where null, the array has one dimension. `strides` as for fs_group_write.
+ */
+int fs_partition_update(struct fs_partition *partition,
+                        const char *dtype,
+                        int ndim,
+                        const uint64_t *shape,
+                        const int64_t *strides,
+                        void *data);
+
+/*
+ Forgets a partition; views and kept files stay. Of this rank alone. Null is nothing to forget.
+ */
+int fs_partition_free(struct fs_partition *partition);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use fieldstone::arrays::{ArrayGroup, Memory, MemoryMut, dense_strides};
+use fieldstone::arrays::{Memory, MemoryMut, dense_strides};
 use fieldstone::catalog::StorageOrder;
 use fieldstone::{Code, DType, Result};
 
@@ -29,12 +29,12 @@ pub struct GivenLayout {
 }
 
 impl ElementLayout {
-    /// Of elements of a group, whose local shape is `local`; without strides they stand close, in the group's order.
+    /// Of elements of an array, whose local shape is `local`; without strides they stand close, in this order.
     ///
     /// # Safety
     /// The lists are null or have `ndim` numbers that nobody changes during the call.
     pub unsafe fn new(
-        group: &ArrayGroup,
+        order: StorageOrder,
         dtype: DType,
         local: &[u64],
         given: GivenLayout,
@@ -47,7 +47,7 @@ impl ElementLayout {
                     .error(format!(
                         "data of {ndim} dimensions, where this rank's part has the shape {local:?}"
                     ))
-                    .with_hint("fs_group_local_shape gives it"));
+                    .with_hint("fs_group_local_shape gives it, fs_import_local_shape of an import"));
             }
         }
         if !given.shape.is_null() {
@@ -55,7 +55,7 @@ impl ElementLayout {
             shape = unsafe { items(given.shape, local.len(), "shape of the data") }?.to_vec();
         }
         let strides = match given.strides.is_null() {
-            true => close_strides(group.order(), dtype, &shape),
+            true => close_strides(order, dtype, &shape),
             false => {
                 // SAFETY: as above.
                 let strides = unsafe { items(given.strides, local.len(), "strides") }?;

@@ -6,9 +6,11 @@ use fieldstone::arrays::{ArrayGroup, WriteOptions};
 use fieldstone::{Code, DType, Result};
 
 use crate::arguments::{FS_MAX_RANK, copy_text, dtype as element_type, result, text};
+use crate::attributes::{fs_hint, hints as hints_of};
 use crate::elements::{ElementLayout, GivenLayout};
-use crate::handles::{find, fs_group};
+use crate::handles::{find, fs_group, fs_view};
 use crate::status::call;
+use crate::views::optional_view;
 
 /// The shape of this rank's part of a set by its view, which memory has: the number of dimensions, and extents in
 /// `shape`, which has room for FS_MAX_RANK. Of this rank alone.
@@ -55,23 +57,30 @@ pub unsafe extern "C" fn fs_group_write(
     data: *const c_void,
     wait: c_int,
 ) -> c_int {
-    call(|| {
-        let group = find(group)?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
-        let set = unsafe { text(set, "set") }.map_err(|error| group.refuse("write", error))?;
-        let given = GivenLayout { ndim, shape, strides };
-        let layout = group.local_shape(set).and_then(|local| {
-            // SAFETY: the caller gives a text and lists of `ndim` numbers, or null.
-            unsafe { ElementLayout::new(&group, declared_or(&group, set, dtype)?, &local, given) }
-        });
-        let memory = match &layout {
-            // SAFETY: the caller gives data of that layout, or null.
-            Ok(layout) => unsafe { layout.memory(data) },
-            Err(error) => Err(error.replicate()),
-        };
-        let options = WriteOptions { wait: wait != 0, ..WriteOptions::default() };
-        group.write_with(set, step, memory, &options).map(drop)
-    })
+    let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
+    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    call(|| unsafe { write(group, (set, step), given, data, wait != 0, (0, std::ptr::null())) })
+}
+
+/// Collective: as fs_group_write, with hints of this call, beside the group's: for its exchange ("cb_nodes"), and for a
+/// file that is made for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_group_write_with(
+    group: *mut fs_group,
+    set: *const c_char,
+    step: i64,
+    dtype: *const c_char,
+    ndim: c_int,
+    shape: *const u64,
+    strides: *const i64,
+    data: *const c_void,
+    wait: c_int,
+    nhints: c_int,
+    hints: *const fs_hint,
+) -> c_int {
+    let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
+    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    call(|| unsafe { write(group, (set, step), given, data, wait != 0, (nhints, hints)) })
 }
 
 /// Collective: reads what this rank holds of a set at a step into `data`; the arguments are those of fs_group_write.
@@ -87,23 +96,29 @@ pub unsafe extern "C" fn fs_group_read(
     strides: *const i64,
     data: *mut c_void,
 ) -> c_int {
-    call(|| {
-        let group = find(group)?;
-        // SAFETY: the caller gives a text that ends in a zero byte, or null.
-        let set = unsafe { text(set, "set") }.map_err(|error| group.refuse("read", error))?;
-        let request = group.begin_read(set, step, None)?;
-        let given = GivenLayout { ndim, shape, strides };
-        // SAFETY: the caller gives a text and lists of `ndim` numbers, or null.
-        let layout = unsafe { declared_or(&group, set, dtype) }
-            // SAFETY: as above.
-            .and_then(|dtype| unsafe { ElementLayout::new(&group, dtype, request.local_shape(), given) });
-        let memory = match &layout {
-            // SAFETY: the caller gives data of that layout, which nobody else uses, or null.
-            Ok(layout) => unsafe { layout.memory_mut(data) },
-            Err(error) => Err(error.replicate()),
-        };
-        group.read(&request, memory).map(drop)
-    })
+    let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
+    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    call(|| unsafe { read(group, (set, step), std::ptr::null_mut(), given, data, (0, std::ptr::null())) })
+}
+
+/// Collective: as fs_group_read, by a view of this call (null: that of the set), and with hints of this call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_group_read_with(
+    group: *mut fs_group,
+    set: *const c_char,
+    step: i64,
+    view: *mut fs_view,
+    dtype: *const c_char,
+    ndim: c_int,
+    shape: *const u64,
+    strides: *const i64,
+    data: *mut c_void,
+    nhints: c_int,
+    hints: *const fs_hint,
+) -> c_int {
+    let given = GivenData { dtype, layout: GivenLayout { ndim, shape, strides } };
+    // SAFETY: the caller gives texts, lists and data as the arguments say, or null.
+    call(|| unsafe { read(group, (set, step), view, given, data, (nhints, hints)) })
 }
 
 /// Collective: steps at which a set was flushed and is whole, ascending. `count` becomes how many there are, also where
@@ -175,6 +190,76 @@ pub unsafe extern "C" fn fs_group_why(group: *mut fs_group, why: *mut c_char, ca
         // SAFETY: the caller gives `capacity` bytes, or null.
         unsafe { copy_text(&text, why, capacity) }
     })
+}
+
+/// Type and layout of a caller's data.
+#[derive(Clone, Copy)]
+struct GivenData {
+    dtype: *const c_char,
+    layout: GivenLayout,
+}
+
+/// Collective: the body of a write.
+///
+/// # Safety
+/// The texts end in a zero byte, the lists are as long as their counts say, and the data are of the layout; each may be
+/// null.
+unsafe fn write(
+    group: *mut fs_group,
+    (set, step): (*const c_char, i64),
+    given: GivenData,
+    data: *const c_void,
+    wait: bool,
+    (nhints, hints): (c_int, *const fs_hint),
+) -> Result<()> {
+    let group = find(group)?;
+    // SAFETY: the caller's promise is the same.
+    let said = unsafe { text(set, "set").and_then(|set| Ok((set, hints_of(nhints, hints)?))) };
+    let (set, hints) = said.map_err(|error| group.refuse("write", error))?;
+    let layout = group.local_shape(set).and_then(|local| {
+        // SAFETY: as above.
+        unsafe {
+            ElementLayout::new(group.order(), declared_or(&group, set, given.dtype)?, &local, given.layout)
+        }
+    });
+    let memory = match &layout {
+        // SAFETY: as above.
+        Ok(layout) => unsafe { layout.memory(data) },
+        Err(error) => Err(error.replicate()),
+    };
+    group.write_with(set, step, memory, &WriteOptions { wait, hints }).map(drop)
+}
+
+/// Collective: the body of a read.
+///
+/// # Safety
+/// As for [`write`], and nobody else uses the data during the call.
+unsafe fn read(
+    group: *mut fs_group,
+    (set, step): (*const c_char, i64),
+    view: *mut fs_view,
+    given: GivenData,
+    data: *mut c_void,
+    (nhints, hints): (c_int, *const fs_hint),
+) -> Result<()> {
+    let group = find(group)?;
+    let said = || -> Result<_> {
+        // SAFETY: the caller's promise is the same.
+        Ok((optional_view(view)?, unsafe { (text(set, "set")?, hints_of(nhints, hints)?) }))
+    };
+    let (view, (set, hints)) = said().map_err(|error| group.refuse("read", error))?;
+    let request = group.begin_read_with(set, step, view.as_deref(), &hints)?;
+    // SAFETY: as above.
+    let layout = unsafe {
+        declared_or(&group, set, given.dtype)
+            .and_then(|dtype| ElementLayout::new(group.order(), dtype, request.local_shape(), given.layout))
+    };
+    let memory = match &layout {
+        // SAFETY: as above.
+        Ok(layout) => unsafe { layout.memory_mut(data) },
+        Err(error) => Err(error.replicate()),
+    };
+    group.read(&request, memory).map(drop)
 }
 
 /// The type that a caller names, or else the one that a set was declared with.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use fieldstone::arrays::ArrayGroup;
+use fieldstone::arrays::{ArrayGroup, JobImport, JobMesh, View};
 use fieldstone::container::Container;
 use fieldstone::{Code, Error, Result};
 
-use crate::job::OpenJob;
+use crate::job::{OpenFile, OpenJob, OpenPartition};
 use crate::key::KeyBuilder;
 use crate::list::OpenList;
 
@@ -43,6 +43,26 @@ pub struct fs_arrays {
 
 /// A group of a job.
 pub struct fs_group {
+    _opaque: [u8; 0],
+}
+
+/// What a rank holds of arrays.
+pub struct fs_view {
+    _opaque: [u8; 0],
+}
+
+/// A file from outside that all ranks of a job have open.
+pub struct fs_import {
+    _opaque: [u8; 0],
+}
+
+/// An unstructured mesh that all ranks of a job have open.
+pub struct fs_mesh {
+    _opaque: [u8; 0],
+}
+
+/// A rank's part of an unstructured mesh.
+pub struct fs_partition {
     _opaque: [u8; 0],
 }
 
@@ -106,6 +126,42 @@ impl Handle for fs_group {
     const NAME: &str = "fs_group";
     fn table() -> &'static Table<Self::Target> {
         static TABLE: Table<ArrayGroup> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_view {
+    type Target = View;
+    const NAME: &str = "fs_view";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<View> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_import {
+    type Target = OpenFile<JobImport>;
+    const NAME: &str = "fs_import";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<OpenFile<JobImport>> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_mesh {
+    type Target = OpenFile<JobMesh>;
+    const NAME: &str = "fs_mesh";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<OpenFile<JobMesh>> = Table::new();
+        &TABLE
+    }
+}
+
+impl Handle for fs_partition {
+    type Target = OpenPartition;
+    const NAME: &str = "fs_partition";
+    fn table() -> &'static Table<Self::Target> {
+        static TABLE: Table<OpenPartition> = Table::new();
         &TABLE
     }
 }

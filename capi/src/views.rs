@@ -1,13 +1,16 @@
-//! Views of a group: which part of its sets is this rank's. Calls of this rank alone; whether a view fits is seen in the
-//! next write or read, on all ranks.
+//! Views: which part of an array is this rank's. Calls of this rank alone; whether a view fits is seen in the next write
+//! or read, on all ranks.
+//!
+//! A view is given to the sets of a group by one call, or made as a handle, which serves groups and imports alike.
 
 use std::ffi::{c_char, c_int};
+use std::sync::Arc;
 
 use fieldstone::arrays::{Halo, View};
 use fieldstone::{Code, Result};
 
-use crate::arguments::{count as counted, items, numbers, texts};
-use crate::handles::{find, fs_group};
+use crate::arguments::{count as counted, items, numbers, result, texts};
+use crate::handles::{find, fs_group, fs_view, give, take};
 use crate::status::call;
 
 /// Gives the sets named a view, or all where `nsets` is 0.
@@ -39,6 +42,78 @@ unsafe fn with_halo(view: View, ndim: c_int, halo: *const u64) -> Result<View> {
         .halo(Halo::Each(widths.as_chunks().0.iter().map(|[before, behind]| (*before, *behind)).collect())))
 }
 
+/// A box.
+///
+/// # Safety
+/// The lists are null or have `ndim` numbers, `halo` twice as many, that nobody changes during the call.
+unsafe fn block(
+    ndim: c_int,
+    start: *const u64,
+    count: *const u64,
+    halo: *const u64,
+    stride: *const u64,
+) -> Result<View> {
+    // SAFETY: the caller's promise is the same.
+    let (start, count) = unsafe { (numbers(start, ndim, "start")?, numbers(count, ndim, "count")?) };
+    let mut view = View::block(start, count);
+    if !stride.is_null() {
+        // SAFETY: as above, and it is not null.
+        view = view.stride(unsafe { numbers(stride, ndim, "stride") }?);
+    }
+    // SAFETY: as above.
+    unsafe { with_halo(view, ndim, halo) }
+}
+
+/// A balanced cut.
+///
+/// # Safety
+/// As for [`block`].
+unsafe fn grid(ndim: c_int, grid: *const u64, halo: *const u64) -> Result<View> {
+    // SAFETY: the caller's promise is the same.
+    unsafe { numbers(grid, ndim, "grid").and_then(|grid| with_halo(View::grid(grid), ndim, halo)) }
+}
+
+/// Blocks in turn.
+///
+/// # Safety
+/// As for [`block`].
+unsafe fn cyclic(ndim: c_int, grid: *const u64, blocks: *const u64) -> Result<View> {
+    // SAFETY: the caller's promise is the same.
+    let (grid, blocks) = unsafe { (numbers(grid, ndim, "grid")?, numbers(blocks, ndim, "list of blocks")?) };
+    Ok(View::cyclic(grid, blocks))
+}
+
+/// A map.
+///
+/// # Safety
+/// `map` is null or has `length` numbers that nobody changes during the call.
+unsafe fn irregular(length: usize, map: *const i64, owned: i64, dim: c_int) -> Result<View> {
+    // SAFETY: the caller's promise is the same.
+    let map = unsafe { items(map, length, "map") }?;
+    let owned = match owned {
+        -1 => None,
+        owned => Some(u64::try_from(owned).map_err(|_| Code::Argument.error(format!("{owned} owned")))?),
+    };
+    let dim = if dim == -1 { None } else { Some(counted(dim, "as a dimension")?) };
+    Ok(View::irregular(map, owned, dim))
+}
+
+/// The view of a handle; none where it is null.
+pub fn optional_view(view: *mut fs_view) -> Result<Option<Arc<View>>> {
+    if view.is_null() { Ok(None) } else { find(view).map(Some) }
+}
+
+/// Makes a handle of a view.
+///
+/// # Safety
+/// `place` is null or leads to a place for the handle.
+pub unsafe fn give_view(place: *mut *mut fs_view, view: impl FnOnce() -> Result<View>) -> Result<()> {
+    // SAFETY: the caller's promise is the same.
+    let place = unsafe { result(place, std::ptr::null_mut(), "place for the view") }?;
+    *place = give(Arc::new(view()?));
+    Ok(())
+}
+
 /// This rank holds the box of `count` indices from `start` on, of the `nsets` sets named, or of all where `nsets` is 0.
 /// `halo` (null: none) has two numbers a dimension: how much wider memory is before and behind; it is not written, and a
 /// read fills what of it lies within the array. `stride` (null: 1) is for reading: every so many indices. A rank may
@@ -54,21 +129,8 @@ pub unsafe extern "C" fn fs_group_view_block(
     halo: *const u64,
     stride: *const u64,
 ) -> c_int {
-    call(|| {
-        let view = || {
-            // SAFETY: the caller gives `ndim` numbers each, or null.
-            let (start, count) = unsafe { (numbers(start, ndim, "start")?, numbers(count, ndim, "count")?) };
-            let mut view = View::block(start, count);
-            if !stride.is_null() {
-                // SAFETY: as above, and it is not null.
-                view = view.stride(unsafe { numbers(stride, ndim, "stride") }?);
-            }
-            // SAFETY: the caller gives twice `ndim` numbers, or null.
-            unsafe { with_halo(view, ndim, halo) }
-        };
-        // SAFETY: the caller gives `nsets` texts, or null.
-        unsafe { set_view(group, (nsets, sets), view()) }
-    })
+    // SAFETY: the caller gives `ndim` numbers each, twice as many for the halo, and `nsets` texts, or null.
+    call(|| unsafe { set_view(group, (nsets, sets), block(ndim, start, count, halo, stride)) })
 }
 
 /// This rank holds its part of a balanced cut in `grid` parts a dimension, as numpy's array_split cuts; ranks in C order
@@ -82,13 +144,8 @@ pub unsafe extern "C" fn fs_group_view_grid(
     grid: *const u64,
     halo: *const u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the caller gives `ndim` numbers and twice as many, or null.
-        let view =
-            unsafe { numbers(grid, ndim, "grid").and_then(|grid| with_halo(View::grid(grid), ndim, halo)) };
-        // SAFETY: the caller gives `nsets` texts, or null.
-        unsafe { set_view(group, (nsets, sets), view) }
-    })
+    // SAFETY: the caller gives `ndim` numbers, twice as many for the halo, and `nsets` texts, or null.
+    call(|| unsafe { set_view(group, (nsets, sets), self::grid(ndim, grid, halo)) })
 }
 
 /// This rank holds every so many of blocks of `blocks` indices, which are dealt out in turn in every dimension; ranks in
@@ -102,13 +159,8 @@ pub unsafe extern "C" fn fs_group_view_cyclic(
     grid: *const u64,
     blocks: *const u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the caller gives `ndim` numbers each, or null.
-        let lists = unsafe { (numbers(grid, ndim, "grid"), numbers(blocks, ndim, "list of blocks")) };
-        let view = lists.0.and_then(|grid| Ok(View::cyclic(grid, lists.1?)));
-        // SAFETY: the caller gives `nsets` texts, or null.
-        unsafe { set_view(group, (nsets, sets), view) }
-    })
+    // SAFETY: the caller gives `ndim` numbers each, and `nsets` texts, or null.
+    call(|| unsafe { set_view(group, (nsets, sets), cyclic(ndim, grid, blocks)) })
 }
 
 /// This rank holds the `length` global indices of `map` along dimension `dim`, other dimensions whole; with `dim` -1
@@ -124,22 +176,8 @@ pub unsafe extern "C" fn fs_group_view_irregular(
     owned: i64,
     dim: c_int,
 ) -> c_int {
-    call(|| {
-        let view = || {
-            // SAFETY: the caller gives `length` numbers, or null.
-            let map = unsafe { items(map, length, "map") }?;
-            let owned = match owned {
-                -1 => None,
-                owned => {
-                    Some(u64::try_from(owned).map_err(|_| Code::Argument.error(format!("{owned} owned")))?)
-                }
-            };
-            let dim = if dim == -1 { None } else { Some(counted(dim, "as a dimension")?) };
-            Ok(View::irregular(map, owned, dim))
-        };
-        // SAFETY: the caller gives `nsets` texts, or null.
-        unsafe { set_view(group, (nsets, sets), view()) }
-    })
+    // SAFETY: the caller gives `length` numbers, and `nsets` texts, or null.
+    call(|| unsafe { set_view(group, (nsets, sets), irregular(length, map, owned, dim)) })
 }
 
 /// This rank holds `count` indices of the first dimension, which is FS_VARYING, behind those of the lower ranks.
@@ -152,4 +190,80 @@ pub unsafe extern "C" fn fs_group_view_joined(
 ) -> c_int {
     // SAFETY: the caller gives `nsets` texts, or null.
     call(|| unsafe { set_view(group, (nsets, sets), Ok(View::joined(count))) })
+}
+
+/// As fs_group_view_block, as a handle, which fs_view_free gives back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_view_block(
+    ndim: c_int,
+    start: *const u64,
+    count: *const u64,
+    halo: *const u64,
+    stride: *const u64,
+    view: *mut *mut fs_view,
+) -> c_int {
+    // SAFETY: the caller gives `ndim` numbers each, twice as many for the halo, and a place for the handle, or null.
+    call(|| unsafe { give_view(view, || block(ndim, start, count, halo, stride)) })
+}
+
+/// As fs_group_view_grid, as a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_view_grid(
+    ndim: c_int,
+    grid: *const u64,
+    halo: *const u64,
+    view: *mut *mut fs_view,
+) -> c_int {
+    // SAFETY: the caller gives `ndim` numbers, twice as many for the halo, and a place for the handle, or null.
+    call(|| unsafe { give_view(view, || self::grid(ndim, grid, halo)) })
+}
+
+/// As fs_group_view_cyclic, as a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_view_cyclic(
+    ndim: c_int,
+    grid: *const u64,
+    blocks: *const u64,
+    view: *mut *mut fs_view,
+) -> c_int {
+    // SAFETY: the caller gives `ndim` numbers each, and a place for the handle, or null.
+    call(|| unsafe { give_view(view, || cyclic(ndim, grid, blocks)) })
+}
+
+/// As fs_group_view_irregular, as a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_view_irregular(
+    length: usize,
+    map: *const i64,
+    owned: i64,
+    dim: c_int,
+    view: *mut *mut fs_view,
+) -> c_int {
+    // SAFETY: the caller gives `length` numbers, and a place for the handle, or null.
+    call(|| unsafe { give_view(view, || irregular(length, map, owned, dim)) })
+}
+
+/// As fs_group_view_joined, as a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_view_joined(count: u64, view: *mut *mut fs_view) -> c_int {
+    // SAFETY: the caller gives a place for the handle, or null.
+    call(|| unsafe { give_view(view, || Ok(View::joined(count))) })
+}
+
+/// Gives a view back; what it was given to keeps it. Null is nothing to give back.
+#[unsafe(no_mangle)]
+pub extern "C" fn fs_view_free(view: *mut fs_view) -> c_int {
+    call(|| if view.is_null() { Ok(()) } else { take(view).map(drop) })
+}
+
+/// This rank holds, of the `nsets` sets named, or of all where `nsets` is 0, what the view says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fs_group_view(
+    group: *mut fs_group,
+    nsets: c_int,
+    sets: *const *const c_char,
+    view: *mut fs_view,
+) -> c_int {
+    // SAFETY: the caller gives `nsets` texts, or null.
+    call(|| unsafe { set_view(group, (nsets, sets), find(view).map(|view| (*view).clone())) })
 }

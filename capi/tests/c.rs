@@ -69,6 +69,28 @@ fn every_call_of_distributed_arrays_does_what_it_says() {
 }
 
 #[test]
+fn every_call_of_imports_meshes_and_partitions_does_what_it_says() {
+    if !require::program("gcc") {
+        return;
+    }
+    let (folder, program) = program("tests/c/meshes.c");
+    succeed(Command::new(program).arg(folder.path().join("store")));
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
+    let mesh = &store.meshes().unwrap()[0];
+    assert_eq!((mesh.name.as_str(), mesh.counts), ("plate", [6, 0, 2, 0]));
+    assert_eq!(format!("{:?}", mesh.attrs), r#"[("long_name", Text("plate"))]"#);
+    // Each file was imported several times, with what was said first.
+    let imports = store.run("plate").unwrap().imports().unwrap();
+    let raw = imports.iter().find(|import| import.source.ends_with(".raw")).unwrap();
+    let xy = raw.variables.iter().find(|variable| variable.name == "xy").unwrap();
+    assert_eq!((xy.shape.as_slice(), xy.offset), (&[6, 2][..], 60));
+    assert!(raw.checksum.is_some() && imports.iter().any(|import| import.source.ends_with(".nc")));
+    assert!(store.histories().unwrap().iter().any(|history| history.edges == 7));
+    assert!(open(&folder.path().join("store")).verify(&Request::new()).unwrap().ok());
+}
+
+#[test]
 fn mistakes_are_errors_and_never_crashes() {
     if !require::program("gcc") {
         return;

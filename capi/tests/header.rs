@@ -10,7 +10,7 @@ use std::process::Command;
 use fieldstone_testkit::require::program;
 
 /// The files with something for the header, in the header's order.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 18] = [
     "status",
     "arguments",
     "handles",
@@ -21,9 +21,14 @@ const SOURCES: [&str; 13] = [
     "list",
     "comm",
     "container",
+    "attributes",
     "arrays",
+    "declared",
     "views",
     "group",
+    "imports",
+    "meshes",
+    "partitions",
 ];
 
 fn generated() -> String {

@@ -149,6 +149,40 @@ static void refused(fs_arrays *job, fs_group *flow) {
   OK(fs_group_read(flow, "t", 6, "f8", 0, NULL, NULL, t));
 }
 
+/* Hints of a job, a group and a call: what nobody takes is named. */
+static void hinted(fs_store *store) {
+  const fs_hint of_job[1] = {{"direct_write", "true"}}, of_group[1] = {{"striping_unit", "1048576"}};
+  const fs_hint of_call[2] = {{"cb_nodes", "1"}, {"romio_cb_write", "enable"}};
+  const fs_hint wrong[1] = {{"cb_nodes", "many"}}, keyless[1] = {{NULL, "1"}};
+  const fs_arrays_options options = {.nhints = 1, .hints = of_job}, bad_options = {.nhints = 1, .hints = wrong};
+  const fs_group_options of = {.level = 1, .nhints = 1, .hints = of_group}, bad = {.nhints = 1, .hints = keyless};
+  const uint64_t shape[1] = {NX}, start[1] = {1}, two[1] = {2};
+  const fs_set set = {"a", "f4", 1, shape, NULL, NULL, 0, NULL};
+  const float a[NX] = {1, 2, 3, 4};
+  float back[2];
+  fs_arrays *job;
+  fs_group *group;
+  fs_view *view;
+  char why[400];
+  FAILS(fs_arrays_open(store, "hinted", NULL, &bad_options, &job), FS_INVALID, "cb_nodes");
+  OK(fs_arrays_open(store, "hinted", NULL, &options, &job));
+  FAILS(fs_arrays_group(job, "g", 1, &set, &bad, &group), FS_INVALID, "key of a hint is null");
+  OK(fs_arrays_group(job, "g", 1, &set, &of, &group));
+  FAILS(fs_group_write_with(group, "a", 0, "f4", 0, NULL, NULL, a, 1, 1, wrong), FS_INVALID, "cb_nodes");
+  FAILS(fs_group_write_with(group, "a", 0, "f4", 0, NULL, NULL, a, 1, -1, wrong), FS_INVALID, "-1 hints");
+  OK(fs_group_write_with(group, "a", 0, "f4", 0, NULL, NULL, a, 1, 2, of_call));
+  OK(fs_group_why(group, why, sizeof why));
+  CHECK(strstr(why, "nobody took the hints ") && strstr(why, "striping_unit=1048576"));
+  CHECK(strstr(why, "romio_cb_write=enable") && !strstr(why, "cb_nodes=1"));
+  OK(fs_view_block(1, start, two, NULL, NULL, &view));
+  FAILS(fs_group_read_with(group, "a", 0, view, "f4", 0, NULL, NULL, back, 1, wrong), FS_INVALID, "cb_nodes");
+  OK(fs_group_read_with(group, "a", 0, view, "f4", 0, NULL, NULL, back, 2, of_call));
+  CHECK(back[0] == 2 && back[1] == 3);
+  OK(fs_view_free(view));
+  FAILS(fs_group_view(group, 0, NULL, view), FS_INVALID, "no open fs_view handle");
+  OK(fs_arrays_close(job));
+}
+
 /* Arrays in the store's logs, chunked and compressed. */
 static void in_logs(fs_store *store) {
   const fs_arrays_options fields = {.layout = "fields"}, nowhere = {.layout = "hdf5"};
@@ -203,6 +237,7 @@ int main(int argc, char **argv) {
   OK(fs_arrays_close(job));
 
   in_logs(store);
+  hinted(store);
 
   /* A new run gets a name; what is abandoned is gone. */
   OK(fs_arrays_open(store, NULL, NULL, NULL, &job));

@@ -26,6 +26,12 @@ static int read_row(int wrong, double *row, int64_t step) {
                        wrong == 2 || wrong == 3 ? other : NULL, NULL, wrong == 4 ? NULL : row);
 }
 
+static const fs_hint one_rank[1] = {{"cb_nodes", "1"}}, no_rank[1] = {{"cb_nodes", "0"}}, two[1] = {{"cb_nodes", "2"}};
+
+static int write_hinted(const fs_hint *hint, const double *row, int64_t step) {
+  return fs_group_write_with(group, "x", step, "f8", 0, NULL, NULL, row, 1, 1, hint);
+}
+
 /* All ranks have an error that names the rank at fault. */
 static void failed(int status, int expected, int bad) {
   char named[32];
@@ -46,9 +52,13 @@ static void calls(void) {
       /* Another name is another call: ranks contradict one another only where each may be right. */
       failed(i, wrong == 0 ? FS_NOT_FOUND : FS_INVALID, bad);
     }
+    failed(write_hinted(rank == bad ? no_rank : one_rank, row, step), FS_INVALID, bad);
+    CHECK(write_hinted(rank == bad ? two : one_rank, row, step) == FS_CONFLICT);
     CHECK(read_row(-1, back, step) == FS_NOT_FOUND);
     OK(write_row(-1, row, step));
     for (wrong = 0; wrong < WRONG_READS; wrong++) failed(read_row(rank == bad ? wrong : -1, back, step), FS_INVALID, bad);
+    failed(fs_group_read_with(group, "x", step, NULL, "f8", 0, NULL, NULL, back, 1, rank == bad ? no_rank : one_rank),
+           FS_INVALID, bad);
     OK(read_row(-1, back, step));
     CHECK(memcmp(row, back, sizeof row) == 0);
     failed(fs_group_steps(group, rank == bad ? NULL : "x", steps, 2, &count), FS_INVALID, bad);
