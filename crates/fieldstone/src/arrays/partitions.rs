@@ -117,13 +117,20 @@ impl JobPartition {
     ///
     /// Errors: `Invalid` for an array of another length; `Conflict` where ranks give arrays of other sizes.
     pub fn update(&self, arrays: Result<Vec<MemoryMut<'_>>>) -> Result<()> {
+        let nodes = self.part.nodes().len() as u64;
+        let memory = |given| memory(given, nodes);
         let buffers = arrays.and_then(|arrays| arrays.into_iter().map(memory).collect::<Result<Vec<_>>>());
         let mut buffers = self.job.team.agree("update", buffers)?;
         self.part.update(&self.job.team, &mut buffers, self.job.options.buffer as u64)
     }
 }
 
-fn memory(memory: MemoryMut<'_>) -> Result<BufferMut<'_>> {
+fn memory(memory: MemoryMut<'_>, nodes: u64) -> Result<BufferMut<'_>> {
+    if memory.shape.first() != Some(&nodes) {
+        return Err(Code::ShapeMismatch
+            .error(format!("an array of shape {:?} at {nodes} nodes", memory.shape))
+            .with_hint("ghosts are part of it: its first dimension is that of `nodes`"));
+    }
     let element = Element::of(memory.dtype, memory.dtype.byte_order())?;
     BufferMut::strided(memory.bytes, element, memory.shape, memory.strides, memory.origin)
 }
