@@ -6,7 +6,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, check_heat, open, printed, shared, succeed};
+use common::{FORTRAN_MODULES, capi, check_heat, open, printed, shared, succeed};
+use fieldstone::catalog::value::Value;
 use fieldstone_testkit::require::program;
 
 /// Compiles the modules that need no MPI and a program of `capi/` into `folder`, warnings being errors.
@@ -14,8 +15,7 @@ fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let mut gfortran = Command::new("gfortran");
     gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-J").arg(folder);
-    gfortran
-        .args(["fortran/fieldstone.f90", "fortran/fieldstone_arrays.f90", source].map(|f| capi().join(f)));
+    gfortran.args(FORTRAN_MODULES.iter().chain([&source]).map(|file| capi().join(file)));
     gfortran.arg("-o").arg(&program);
     gfortran.arg("-L").arg(common::library()).args(shared());
     succeed(&mut gfortran);
@@ -81,4 +81,39 @@ fn distributed_arrays_of_every_kind_come_back() {
     let key = [("project", "p"), ("run", "f"), ("variable", "i4"), ("step", "6")];
     assert!(store.get(&key, &Default::default()).is_err(), "it was discarded");
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
+
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
+    let name = fieldstone::catalog::RunName { project: "p".to_owned(), name: "f".to_owned() };
+    let group = fieldstone::Run::new(&store, name, None).array_group("kinds").unwrap();
+    let shown = |attrs: &[(String, Value)]| {
+        attrs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    let of_group =
+        "title=\"each kind\" i4=7 i8=8 r4=0.5 r8=0.25 rows=[1, 2] reals=[0.5, 1.5] doubles=[0.25, 0.75]";
+    assert_eq!(shown(&group.attrs), of_group);
+    assert_eq!(shown(&group.sets[0].attrs), "units=\"K\" valid=[1, 12]");
+}
+
+#[test]
+fn imports_meshes_and_partitions_do_what_they_say() {
+    if !program("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-cpp", "-g", "-fcheck=all,no-array-temps", "-Wno-compare-reals"];
+    let program = compile("tests/fortran/meshes.f90", folder.path(), &flags);
+    succeed(Command::new(program).arg(folder.path()));
+
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
+    let meshes = store.meshes().unwrap();
+    let plate = meshes.iter().find(|mesh| mesh.name == "plate").unwrap();
+    assert_eq!((meshes.len(), plate.counts), (2, [6, 0, 3, 0]));
+    assert_eq!(plate.attrs, [("long_name".to_owned(), Value::Text("a plate".into()))]);
+    let run = store.run("m").unwrap();
+    let import = &run.imports().unwrap()[0];
+    assert!(import.checksum.is_some() && import.variables[5].shape == [6, 2], "in the file's order");
+    assert_eq!(run.read("p", Some(0)).unwrap().shape().unwrap(), Some(vec![6]));
+    assert_eq!(run.array_group("state").unwrap().sets[1].shape, [Some(6), Some(2)]);
 }

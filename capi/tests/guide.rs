@@ -1,18 +1,18 @@
-//! The programs of `docs/guide/c-fortran.md` compile and print what the page says.
+//! The programs of `docs/guide/c-fortran.md` and `docs/guide/sdm.md` compile and print what the pages say.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, library, open, printed, shared, succeed};
+use common::{FORTRAN_MODULES, capi, library, open, printed, shared, succeed};
 use fieldstone_testkit::require::program;
 
-/// The blocks of the guide in a language.
-fn blocks(language: &str) -> Vec<String> {
-    let page = fs::read_to_string(capi().join("../docs/guide/c-fortran.md")).unwrap();
+/// The blocks of a page of the guide in a language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let page = fs::read_to_string(capi().join("../docs/guide").join(page)).unwrap();
     let fence = format!("```{language}\n");
     page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
@@ -29,7 +29,8 @@ fn run(compiler: &str, sources: &[&Path], folder: &Path) -> String {
 
 #[test]
 fn the_programs_of_the_guide_run() {
-    let (c, fortran, shown) = (blocks("c"), blocks("fortran"), blocks("text"));
+    let of = |language| blocks("c-fortran.md", language);
+    let (c, fortran, shown) = (of("c"), of("fortran"), of("text"));
     assert_eq!((c.len(), fortran.len()), (1, 1), "one program each");
     if !program("gcc") || !program("gfortran") {
         return;
@@ -52,4 +53,37 @@ fn the_programs_of_the_guide_run() {
     let listed = store.list(&fieldstone::Request::new(), &Default::default()).unwrap();
     let listed: String = listed.map(|entry| format!("{}\n", entry.unwrap().key)).collect();
     assert!(shown.iter().any(|block| block.ends_with(&listed)), "the page does not show\n{listed}");
+}
+
+#[test]
+fn the_programs_of_the_page_on_arrays_run() {
+    let of = |language| blocks("sdm.md", language);
+    let (c, fortran, shown) = (of("c"), of("fortran"), of("text"));
+    assert_eq!((c.len(), fortran.len()), (1, 1), "one program each");
+    if !program("gcc") || !program("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (ring_c, ring_f90) = (folder.path().join("ring.c"), folder.path().join("ring.f90"));
+    fs::write(&ring_c, &c[0]).unwrap();
+    fs::write(&ring_f90, &fortran[0]).unwrap();
+    let text = run("gcc", &[&ring_c], folder.path());
+    assert!(shown.contains(&text), "the page does not show\n{text}");
+
+    let modules = FORTRAN_MODULES.map(|module| capi().join(module));
+    let sources: Vec<&Path> = modules.iter().chain([&ring_f90]).map(PathBuf::as_path).collect();
+    let text = run("gfortran", &sources, folder.path());
+    assert!(shown.contains(&text), "the page does not show\n{text}");
+
+    let store = open(&folder.path().join("ring.store"));
+    let listed = store.list(&fieldstone::Request::new(), &Default::default()).unwrap();
+    let listed: String = listed.map(|entry| format!("{}\n", entry.unwrap().key)).collect();
+    assert!(shown.iter().any(|block| block.ends_with(&listed)), "the page does not show\n{listed}");
+
+    // The command that compiles the modules names all of them, in an order that works.
+    let command = of("bash").concat();
+    let named = command.split_once("fieldstone{,").and_then(|(_, rest)| rest.split_once('}')).unwrap().0;
+    let files: Vec<String> =
+        std::iter::once("").chain(named.split(',')).map(|n| format!("fortran/fieldstone{n}.f90")).collect();
+    assert_eq!(files[..9], FORTRAN_MODULES);
 }

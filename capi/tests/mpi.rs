@@ -7,7 +7,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, library, open, printed, succeed};
+use common::{FORTRAN_MODULES, capi, library, open, printed, succeed};
+use fieldstone::catalog::value::Value;
 use fieldstone::{DType, Request};
 use fieldstone_testkit::require::{self, require};
 
@@ -111,6 +112,15 @@ fn what_one_rank_is_refused_of_arrays_fails_on_all_and_the_job_goes_on() {
     }
 }
 
+#[test]
+fn what_one_rank_is_refused_of_meshes_fails_on_all_and_the_job_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/meshes_refused.c", folder.path()) else { return };
+    for ranks in [2, 3] {
+        succeed(&mut mpiexec(ranks, &built, &folder.path().join(format!("{ranks}.store"))));
+    }
+}
+
 /// The values of a variable of a run at a step, as a program anywhere reads them.
 fn values<const N: usize>(
     store: &Path,
@@ -183,6 +193,80 @@ fn regular_and_irregular_views_write_what_any_program_reads() {
     assert_eq!(nodes, expected);
 }
 
+/// How an example of FUN3D writes its mesh.
+#[derive(Clone, Copy)]
+struct MeshFile {
+    order: fieldstone::ByteOrder,
+    base: i32,
+}
+
+/// Numbers of a mesh's file, from a byte on, in this machine's order.
+fn numbers<const N: usize>(bytes: &[u8], form: MeshFile, from: usize, count: usize) -> Vec<[u8; N]> {
+    let mut all = bytes[from..].as_chunks::<N>().0[..count].to_vec();
+    if !DType::F8.with_order(form.order).is_native() {
+        all.iter_mut().for_each(|number| number.reverse());
+    }
+    all
+}
+
+/// What the examples of FUN3D write: computed again by one process, of the mesh's file.
+fn check_fun3d(store: &Path, mesh: &Path, form: MeshFile, steps: u64) {
+    const NODES: usize = 120;
+    let bytes = std::fs::read(mesh).unwrap();
+    // Two ends of 4 bytes, an area of 8; of a node 8 for the volume, 24 for x, y, z.
+    let edges = (bytes.len() - 32 * NODES) / 16;
+    let ends = |side: usize| {
+        let ends = numbers(&bytes, form, 4 * edges * side, edges).into_iter();
+        ends.map(|end| (i32::from_ne_bytes(end) - form.base) as usize).collect::<Vec<_>>()
+    };
+    let floats = |from, count| -> Vec<f64> {
+        numbers(&bytes, form, from, count).into_iter().map(f64::from_ne_bytes).collect()
+    };
+    let (first, second) = (ends(0), ends(1));
+    let (area, volume) = (floats(8 * edges, edges), floats(16 * edges, NODES));
+    let xyz = floats(16 * edges + 8 * NODES, 3 * NODES);
+    let mut q: Vec<f64> = (0..NODES).map(|node| 64.0 * xyz[3 * node]).collect();
+    for step in 0..steps {
+        let mut flux = vec![0.0; NODES];
+        for ((a, b), area) in first.iter().zip(&second).zip(&area) {
+            flux[*a] += area * (q[*b] - q[*a]);
+            flux[*b] += area * (q[*a] - q[*b]);
+        }
+        let before = q.clone();
+        q.iter_mut().zip(&volume).zip(&flux).for_each(|((q, volume), flux)| *q += volume * flux);
+        for (variable, expected) in
+            [("q", q.clone()), ("residual", q.iter().zip(&before).map(|(now, then)| now - then).collect())]
+        {
+            let (shape, found) = self::floats(values(store, "fun3d", variable, step, DType::F8));
+            assert_eq!(shape, [120]);
+            // A rank has its edges in another order.
+            let wrong = found.iter().zip(&expected).position(|(found, sum)| (found - sum).abs() > 1e-9);
+            assert_eq!(wrong, None, "{variable} at step {step}");
+        }
+    }
+    assert!(open(store).verify(&Request::new()).unwrap().ok());
+}
+
+fn run_fun3d(built: &Path, folder: &Path, form: MeshFile) {
+    let (store, mesh) = (folder.join("fun3d.store"), folder.join("uns3d.msh"));
+    // Finished parts serve as many ranks; edges by node any number.
+    for (run, (ranks, source)) in
+        [(4, "computed"), (4, "parts"), (3, "edges"), (1, "edges")].into_iter().enumerate()
+    {
+        let said = printed(mpiexec(ranks, built, &store).arg(&mesh));
+        let last = 2 * run + 1;
+        assert_eq!(said, format!("partition: {source}; 120 nodes, up to step {last}\n"));
+        check_fun3d(&store, &mesh, form, last as u64 + 1);
+    }
+}
+
+#[test]
+fn a_mesh_of_another_program_is_partitioned_and_its_values_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("examples/fun3d.c", folder.path()) else { return };
+    run_fun3d(&built, folder.path(), MeshFile { order: fieldstone::ByteOrder::Big, base: 0 });
+}
+
 /// Compiles a Fortran program as the guide says: the modules with gfortran, the C file with mpicc, which links.
 fn compile_fortran(source: &str, folder: &Path) -> Option<PathBuf> {
     let mpicc = program("mpicc");
@@ -191,16 +275,12 @@ fn compile_fortran(source: &str, folder: &Path) -> Option<PathBuf> {
     }
     let mpicc = mpicc?;
     // The wheel has no module `mpi`; another MPI has, and its mpif90 finds it.
-    let sources = [
-        "tests/fortran/mpi.f90",
-        "fortran/fieldstone.f90",
-        "fortran/fieldstone_arrays.f90",
-        "fortran/fieldstone_mpi.f90",
-        source,
-    ];
+    let mut sources = vec!["tests/fortran/mpi.f90"];
+    sources.extend(FORTRAN_MODULES);
+    sources.extend(["fortran/fieldstone_mpi.f90", source]);
     let mut gfortran = Command::new("gfortran");
     gfortran.args(["-Wall", "-Wextra", "-Werror", "-std=f2018", "-O1", "-fcheck=all,no-array-temps", "-c"]);
-    gfortran.args(sources.map(|source| capi().join(source))).current_dir(folder);
+    gfortran.args(sources.iter().map(|source| capi().join(source))).current_dir(folder);
     succeed(&mut gfortran);
     let mut converter = Command::new(&mpicc);
     converter.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(capi().join("include"));
@@ -226,6 +306,23 @@ fn fortran_writes_the_same_groups() {
     let said = printed(&mut mpiexec(2, &built, &store));
     assert!(said.starts_with("goes on after step 3\n") && said.ends_with("up to step 7\n"), "{said}");
     check_astro3d(&store, 8);
+}
+
+#[test]
+fn fortran_partitions_a_mesh_of_another_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile_fortran("examples/fun3d.f90", folder.path()) else { return };
+    run_fun3d(&built, folder.path(), MeshFile { order: fieldstone::ByteOrder::Little, base: 1 });
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    let url = folder.path().join("fun3d.store").display().to_string();
+    let run = fieldstone::open(&url, &options).unwrap().run("fun3d").unwrap();
+    let group = run.array_group("results").unwrap();
+    let attrs = |of: &[(String, Value)]| -> Vec<String> {
+        of.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    assert_eq!(attrs(&group.attrs), [r#"solver="explicit""#, "box=[6, 5, 4]"]);
+    assert_eq!(attrs(&group.sets[0].attrs), [r#"units="kg""#]);
+    assert_eq!(run.imports().unwrap()[0].variables[4].shape, [120, 3], "xyz(3, nodes) in the file's order");
 }
 
 #[test]

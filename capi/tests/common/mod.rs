@@ -6,6 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+/// The Fortran modules that need no MPI, in the order in which they are compiled.
+pub const FORTRAN_MODULES: [&str; 9] = [
+    "fortran/fieldstone.f90",
+    "fortran/fieldstone_arrays_types.f90",
+    "fortran/fieldstone_jobs.f90",
+    "fortran/fieldstone_views.f90",
+    "fortran/fieldstone_groups.f90",
+    "fortran/fieldstone_imports.f90",
+    "fortran/fieldstone_meshes.f90",
+    "fortran/fieldstone_partitions.f90",
+    "fortran/fieldstone_arrays.f90",
+];
+
 /// The folder `capi/`.
 pub fn capi() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

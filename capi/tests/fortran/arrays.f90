@@ -13,9 +13,12 @@ program arrays
   call get_command_argument(1, folder)
   call fs_open(store, trim(folder)//'/store')
   call fs_arrays_open(job, store, 'f', project='p', writers=1, readers=1, buffer=1000000_c_int64_t)
-  call fs_arrays_group(group, job, 'kinds', [fs_set('i4', 'i4', [2, 3]), fs_set('i8', 'i8', [2_c_int64_t, 3_c_int64_t]), &
+  call fs_arrays_group(group, job, 'kinds', [fs_set('i4', 'i4', [2, 3], attrs=[fs_attr('units', 'K'), &
+    fs_attr('valid', [1, 12])]), fs_set('i8', 'i8', [2_c_int64_t, 3_c_int64_t]), &
     fs_set('r4', 'f4', [2, 3], fill=-1d0), fs_set('r8', 'f8', [2, 3]), fs_set('c4', 'c8', [2, 3]), &
-    fs_set('c8', 'c16', [2, 3])], level=2, method='exchange')
+    fs_set('c8', 'c16', [2, 3])], level=2, method='exchange', attrs=[fs_attr('title', 'each kind'), fs_attr('i4', 7), &
+    fs_attr('i8', 8_c_int64_t), fs_attr('r4', 0.5), fs_attr('r8', 0.25d0), fs_attr('rows', [1_c_int64_t, 2_c_int64_t]), &
+    fs_attr('reals', [0.5, 1.5]), fs_attr('doubles', [0.25d0, 0.75d0])])
   call kinds()
   call views()
   call asked()
@@ -71,6 +74,7 @@ contains
   !> Of [1 5 9; 3 7 11].
   subroutine views()
     integer(c_int32_t) :: row(1, 2), some(3), wide(2, 5)
+    type(fieldstone_view) :: view
     call fs_group_view_block(group, [2, 1], [1, 2], stride=[1, 2])
     call fs_group_read(group, 'i4', 0, row)
     call check(all(row == reshape([3, 11], [1, 2])), __LINE__)
@@ -86,6 +90,18 @@ contains
     wide = -1
     call fs_group_read(group, 'i4', 0, wide)
     call check(all(wide(1, :) == [-1, 1, 5, 9, -1]), __LINE__)
+    call fs_group_view_grid(group, [1, 1])
+
+    ! Views by themselves, for a group or for one read.
+    call fs_view_grid(view, [1, 1], halo=reshape([0, 0, 1, 1], [2, 2]))
+    wide = -1
+    call fs_group_read(group, 'i4', 0, wide, view)
+    call check(all(wide(1, :) == [-1, 1, 5, 9, -1]), __LINE__)
+    call fs_view_free(view)
+    call fs_view_cyclic(view, [1, 1], [1, 2])
+    call fs_group_view(group, view, ['i4', 'i8'])
+    call fs_view_free(view)
+    call fs_view_free(view) ! nothing to give back
     call fs_group_view_grid(group, [1, 1])
   end subroutine
 

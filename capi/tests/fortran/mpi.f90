@@ -24,6 +24,12 @@ module mpi
       integer(c_int) :: failed
     end function
 
+    function c_barrier(comm) bind(c, name='MPI_Barrier') result(failed)
+      import :: c_int
+      integer(c_int), value :: comm
+      integer(c_int) :: failed
+    end function
+
     function c_size(comm, size) bind(c, name='MPI_Comm_size') result(failed)
       import :: c_int
       integer(c_int), value :: comm
@@ -48,6 +54,12 @@ contains
     integer, intent(in) :: comm
     integer, intent(out) :: rank, ierror
     ierror = c_rank(comm, rank)
+  end subroutine
+
+  subroutine MPI_Barrier(comm, ierror)
+    integer, intent(in) :: comm
+    integer, intent(out) :: ierror
+    ierror = c_barrier(comm)
   end subroutine
 
   subroutine MPI_Comm_size(comm, size, ierror)
