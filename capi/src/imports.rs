@@ -14,7 +14,8 @@ use crate::arguments::{
 use crate::declared::storage_order;
 use crate::elements::{ElementLayout, GivenLayout};
 use crate::handles::{find, fs_arrays, fs_import, fs_view};
-use crate::job::{OpenFile, close_import};
+use crate::job::OpenFile;
+use crate::job_handles::close_import;
 use crate::read::FS_DTYPE_SIZE;
 use crate::status::call;
 use crate::views::optional_view;

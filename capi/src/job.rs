@@ -1,25 +1,20 @@
-//! What handles of a job, and of what was made of it, stand for.
-//!
-//! Groups, imports, meshes and partitions end with their job: it knows their handles.
+//! What handles of a job, and of what was made of it, stand for. `job_handles` gives and ends them.
 
 use std::sync::{Arc, Mutex};
 
-use fieldstone::arrays::{ArrayGroup, ArrayJob, JobImport, JobMesh, JobPartition};
+use fieldstone::arrays::{ArrayJob, JobPartition};
 use fieldstone::catalog::StorageOrder;
-use fieldstone::{Code, Error, Result};
-
-use crate::handles::{Handle, fs_group, fs_import, fs_mesh, fs_partition, give, lock, take};
 
 /// A job, and the handles that end with it.
 pub struct OpenJob {
     pub job: ArrayJob,
     /// In the order in which they were given, which is the same on all ranks.
-    handles: Mutex<Vec<JobHandle>>,
+    pub handles: Mutex<Vec<JobHandle>>,
 }
 
 /// A handle by its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum JobHandle {
+pub enum JobHandle {
     Group(usize),
     Import(usize),
     Mesh(usize),
@@ -31,148 +26,12 @@ pub struct OpenFile<T> {
     pub owner: Arc<OpenJob>,
     /// In which order the dimensions of its variables are said.
     pub order: StorageOrder,
-    file: Mutex<Option<T>>,
+    /// None where it was closed.
+    pub file: Mutex<Option<T>>,
 }
 
 /// A partition and its job.
 pub struct OpenPartition {
     pub owner: Arc<OpenJob>,
     pub part: JobPartition,
-}
-
-/// A file that is to be closed by all ranks.
-pub enum FileToClose {
-    Import(Arc<OpenFile<JobImport>>),
-    Mesh(Arc<OpenFile<JobMesh>>),
-}
-
-fn pointer<H>(number: usize) -> *const H {
-    std::ptr::without_provenance(number)
-}
-
-impl OpenJob {
-    pub fn new(job: ArrayJob) -> OpenJob {
-        OpenJob { job, handles: Mutex::default() }
-    }
-
-    fn give<H: Handle>(&self, object: H::Target, kind: impl FnOnce(usize) -> JobHandle) -> *mut H
-    where
-        H::Target: Sized,
-    {
-        let handle: *mut H = give(Arc::new(object));
-        lock(&self.handles).push(kind(handle.addr()));
-        handle
-    }
-
-    /// A handle of a group.
-    pub fn give_group(&self, group: ArrayGroup) -> *mut fs_group {
-        self.give(group, JobHandle::Group)
-    }
-
-    /// A handle of an import.
-    pub fn give_import(self: &Arc<Self>, import: JobImport, order: StorageOrder) -> *mut fs_import {
-        self.give(OpenFile { owner: self.clone(), order, file: Mutex::new(Some(import)) }, JobHandle::Import)
-    }
-
-    /// A handle of a mesh.
-    pub fn give_mesh(self: &Arc<Self>, mesh: JobMesh, order: StorageOrder) -> *mut fs_mesh {
-        self.give(OpenFile { owner: self.clone(), order, file: Mutex::new(Some(mesh)) }, JobHandle::Mesh)
-    }
-
-    /// A handle of a partition.
-    pub fn give_partition(self: &Arc<Self>, part: JobPartition) -> *mut fs_partition {
-        self.give(OpenPartition { owner: self.clone(), part }, JobHandle::Partition)
-    }
-
-    fn forget(&self, number: usize) {
-        lock(&self.handles).retain(|handle| {
-            let (JobHandle::Group(known)
-            | JobHandle::Import(known)
-            | JobHandle::Mesh(known)
-            | JobHandle::Partition(known)) = *handle;
-            known != number
-        });
-    }
-
-    /// Ends all handles; gives the files that are open.
-    pub fn end(&self) -> Vec<FileToClose> {
-        let handles = std::mem::take(&mut *lock(&self.handles));
-        let ended = |handle| match handle {
-            JobHandle::Group(number) => {
-                drop(take(pointer::<fs_group>(number)));
-                None
-            }
-            JobHandle::Partition(number) => {
-                drop(take(pointer::<fs_partition>(number)));
-                None
-            }
-            JobHandle::Import(number) => take(pointer::<fs_import>(number)).ok().map(FileToClose::Import),
-            JobHandle::Mesh(number) => take(pointer::<fs_mesh>(number)).ok().map(FileToClose::Mesh),
-        };
-        handles.into_iter().filter_map(ended).collect()
-    }
-
-    /// Collective: ends all handles, and closes all files. The first error of them.
-    pub fn close_files(&self) -> Result<()> {
-        let mut first = Ok(());
-        for file in self.end() {
-            let closed = match file {
-                FileToClose::Import(file) => file.close(JobImport::close),
-                FileToClose::Mesh(file) => file.close(JobMesh::close),
-            };
-            first = first.and(closed);
-        }
-        first
-    }
-}
-
-impl<T> OpenFile<T> {
-    /// Uses the file. Who closes it meanwhile waits.
-    pub fn with<R>(&self, act: impl FnOnce(&T) -> Result<R>) -> Result<R> {
-        let file = lock(&self.file);
-        match &*file {
-            Some(file) => act(file),
-            None => Err(self.was_closed()),
-        }
-    }
-
-    fn close(&self, close: impl FnOnce(T) -> Result<()>) -> Result<()> {
-        let file = lock(&self.file).take();
-        close(file.ok_or_else(|| self.was_closed())?)
-    }
-
-    /// The error of a file that another thread closed. No rank is told: the others close it, too.
-    fn was_closed(&self) -> Error {
-        Code::Closed.error("the file was closed")
-    }
-}
-
-/// Collective: closes an import. Null is nothing to close.
-pub fn close_import(handle: *mut fs_import) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    let file = take(handle)?;
-    file.owner.forget(handle.addr());
-    file.close(JobImport::close)
-}
-
-/// Collective: closes a mesh. Null is nothing to close.
-pub fn close_mesh(handle: *mut fs_mesh) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    let file = take(handle)?;
-    file.owner.forget(handle.addr());
-    file.close(JobMesh::close)
-}
-
-/// Forgets a partition. Null is nothing to forget.
-pub fn free_partition(handle: *mut fs_partition) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    let part = take(handle)?;
-    part.owner.forget(handle.addr());
-    Ok(())
 }

@@ -23,6 +23,7 @@ mod group;
 mod handles;
 mod imports;
 mod job;
+mod job_handles;
 mod key;
 mod list;
 mod log;

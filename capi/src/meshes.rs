@@ -12,7 +12,7 @@ use crate::declared::storage_order;
 use crate::elements::GivenLayout;
 use crate::handles::{find, fs_arrays, fs_mesh, fs_view};
 use crate::imports::{read_file, shape_place};
-use crate::job::close_mesh;
+use crate::job_handles::close_mesh;
 use crate::status::call;
 use crate::views::optional_view;
 

@@ -15,7 +15,8 @@ use crate::arguments::{
 };
 use crate::elements::{ElementLayout, GivenLayout};
 use crate::handles::{find, fs_arrays, fs_import, fs_mesh, fs_partition, fs_view};
-use crate::job::{OpenFile, free_partition};
+use crate::job::OpenFile;
+use crate::job_handles::free_partition;
 use crate::status::call;
 use crate::views::give_view;
 

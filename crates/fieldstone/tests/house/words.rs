@@ -23,7 +23,11 @@ fn types(text: &str) -> Vec<&str> {
         };
         let name = ["struct ", "enum ", "trait "].iter().find_map(|word| rest.strip_prefix(word));
         if let Some(name) = name {
-            found.extend(name.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+            // In C's header an argument may be of `struct NAME *`.
+            if !name[end..].trim_start().starts_with('*') {
+                found.push(&name[..end]);
+            }
         }
     }
     found
@@ -50,7 +54,7 @@ fn names_of_types_are_shared_by_few() {
 
 #[test]
 fn checks_of_names_can_fail() {
-    let text = "pub struct A;\n    enum B {\npub(super) trait C: D {\ntype Item = u8;\n// struct E\nstruct F<'a>(u8);";
+    let text = "pub struct A;\n    enum B {\npub(super) trait C: D {\ntype Item = u8;\n// struct E\nstruct F<'a>(u8);\n  struct G *g,";
     assert_eq!(types(text), ["A", "B", "C", "F"]);
     assert_eq!(complaint("Part", 5).as_deref(), Some("5 types are called Part"));
     assert_eq!(complaint("Part", 4), None);
