@@ -81,6 +81,7 @@ with store.arrays("r", comm=comm) as job:
         (lambda: job.partition((a, b), np.where(np.arange(NODES) == 7, 99, vector)), "node 7 is 99"),
         (lambda: job.partition((a, b), "hilbert", nodes=NODES), "Hilbert"),
         (lambda: job.partition((a, 3 if comm.rank == 2 else b), vector), "rank 2"),
+        (lambda: other.update(np.zeros((2, len(other.nodes)))), "an array of shape [2, "),
     ]:
         try:
             wrong()
