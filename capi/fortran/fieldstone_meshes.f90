@@ -36,6 +36,8 @@ module fieldstone_meshes
     type(c_ptr) :: x, y, z
     type(c_rows) :: edges, faces, volumes
     integer(c_int64_t) :: base
+    integer(c_int) :: ncoordinate_attrs(3)
+    type(c_ptr) :: coordinate_attrs(3)
     integer(c_int) :: nattrs
     type(c_ptr) :: attrs
   end type
@@ -109,16 +111,19 @@ contains
   !> Makes a mesh of what the ranks hold, each its contiguous share, and declares it under a name. `x`, `y` and, in space,
   !> `z` are coordinates of nodes; edges(2, n), faces(width, n), volumes(width, n) have a column of nodes for each, those
   !> of volumes in UGRID's order. `base`: the number of the first node, 1 where absent, or 0 (then -1 is no node).
+  !> `attrs` are the mesh's, `x_attrs`, `y_attrs`, `z_attrs` those of coordinates, such as fs_attr('units', 'm').
   !> Collective. The mesh ends with its job; the store keeps it.
-  subroutine fs_arrays_create_mesh(mesh, job, name, x, y, z, edges, faces, volumes, base, attrs, ierr)
+  subroutine fs_arrays_create_mesh(mesh, job, name, x, y, z, edges, faces, volumes, base, attrs, x_attrs, y_attrs, &
+      z_attrs, ierr)
     type(fieldstone_mesh), intent(out) :: mesh
     type(fieldstone_job), intent(in) :: job
     character(len=*), intent(in) :: name
     real(c_double), intent(in), target, contiguous :: x(:), y(:)
     real(c_double), intent(in), target, contiguous, optional :: z(:)
     integer, intent(in), optional :: edges(:, :), faces(:, :), volumes(:, :), base
-    type(fieldstone_attr), intent(in), optional :: attrs(:)
+    type(fieldstone_attr), intent(in), optional :: attrs(:), x_attrs(:), y_attrs(:), z_attrs(:)
     integer, intent(out), optional :: ierr
+    type(c_attr), allocatable, target :: of_x(:), of_y(:), of_z(:)
     integer(c_int64_t), allocatable, target :: two(:), flat(:), solid(:)
     type(c_attr), allocatable, target :: list(:)
     type(c_content) :: content
@@ -143,6 +148,10 @@ contains
     call listed_rows(edges, content%base, two, content%edges)
     call listed_rows(faces, content%base, flat, content%faces)
     call listed_rows(volumes, content%base, solid, content%volumes)
+    call listed_attrs(x_attrs, of_x, content%ncoordinate_attrs(1))
+    call listed_attrs(y_attrs, of_y, content%ncoordinate_attrs(2))
+    call listed_attrs(z_attrs, of_z, content%ncoordinate_attrs(3))
+    content%coordinate_attrs = [c_loc(of_x), c_loc(of_y), c_loc(of_z)]
     call listed_attrs(attrs, list, content%nattrs)
     content%attrs = c_loc(list)
     call fs_finish(c_create(job%handle, c_text(name), content, c_text('F'), mesh%handle), ierr)

@@ -728,6 +728,14 @@ typedef struct fs_mesh_content {
    */
   int64_t base;
   /*
+   How many attributes `x`, `y` and `z` have, such as "standard_name" and "units"; equal on all ranks.
+   */
+  int ncoordinate_attrs[3];
+  /*
+   Attributes of each.
+   */
+  const struct fs_attr *coordinate_attrs[3];
+  /*
    How many attributes the mesh has; equal on all ranks.
    */
   int nattrs;

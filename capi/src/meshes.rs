@@ -54,6 +54,10 @@ pub struct fs_mesh_content {
     pub volumes: fs_mesh_rows,
     /// The number of the first node: 0 or 1.
     pub base: i64,
+    /// How many attributes `x`, `y` and `z` have, such as "standard_name" and "units"; equal on all ranks.
+    pub ncoordinate_attrs: [c_int; 3],
+    /// Attributes of each.
+    pub coordinate_attrs: [*const fs_attr; 3],
     /// How many attributes the mesh has; equal on all ranks.
     pub nattrs: c_int,
     /// Its attributes.
@@ -97,7 +101,7 @@ pub unsafe extern "C" fn fs_arrays_create_mesh(
             // SAFETY: the caller gives one structure, or null.
             let content = unsafe { items(content, 1, "content of a mesh") }?;
             let content = content.first().ok_or_else(|| Code::Argument.error("the content is null"))?;
-            // SAFETY: the caller gives `nattrs` attributes, or null.
+            // SAFETY: the caller gives as many attributes as it says, or null.
             let attrs = unsafe { attributes(content.nattrs, content.attrs) }?;
             // SAFETY: the caller gives lists as long as they say, or null.
             let content = unsafe { mesh_content(name, content) }?;
@@ -258,10 +262,12 @@ unsafe fn mesh_content<'a>(name: &'a str, given: &fs_mesh_content) -> Result<Mes
     if in_space {
         axes.push((given.z, "list of z"));
     }
-    let coordinate = |(values, what): (*const f64, &str)| {
+    let coordinate = |(place, (values, what)): (usize, (*const f64, &str))| {
         // SAFETY: the caller's promise is the same.
         let values = unsafe { items(values, given.nodes, what) }?;
-        Ok(MeshCoordinate { values, attrs: netcdf_attrs(&[])? })
+        // SAFETY: as above.
+        let attrs = unsafe { attributes(given.ncoordinate_attrs[place], given.coordinate_attrs[place]) }?;
+        Ok(MeshCoordinate { values, attrs: netcdf_attrs(&attrs)? })
     };
     let rows = |rows: fs_mesh_rows, what: &str| -> Result<Option<MeshRows<'a>>> {
         if rows.width == 0 {
@@ -278,7 +284,7 @@ unsafe fn mesh_content<'a>(name: &'a str, given: &fs_mesh_content) -> Result<Mes
     };
     Ok(MeshContent {
         name,
-        coordinates: axes.into_iter().map(coordinate).collect::<Result<_>>()?,
+        coordinates: axes.into_iter().enumerate().map(coordinate).collect::<Result<_>>()?,
         edges: rows(given.edges, "edges")?,
         faces: rows(given.faces, "faces")?,
         volumes: rows(given.volumes, "volumes")?,

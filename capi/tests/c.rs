@@ -80,6 +80,8 @@ fn every_call_of_imports_meshes_and_partitions_does_what_it_says() {
     let mesh = &store.meshes().unwrap()[0];
     assert_eq!((mesh.name.as_str(), mesh.counts), ("plate", [6, 0, 2, 0]));
     assert_eq!(format!("{:?}", mesh.attrs), r#"[("long_name", Text("plate"))]"#);
+    let file = std::fs::read(folder.path().join("store").join(&mesh.path)).unwrap();
+    assert!(file.windows(12).any(|bytes| bytes == b"degrees_east"), "an attribute of x is in the file");
     // Each file was imported several times, with what was said first.
     let imports = store.run("plate").unwrap().imports().unwrap();
     let raw = imports.iter().find(|import| import.source.ends_with(".raw")).unwrap();

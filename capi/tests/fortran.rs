@@ -111,6 +111,8 @@ fn imports_meshes_and_partitions_do_what_they_say() {
     let plate = meshes.iter().find(|mesh| mesh.name == "plate").unwrap();
     assert_eq!((meshes.len(), plate.counts), (2, [6, 0, 3, 0]));
     assert_eq!(plate.attrs, [("long_name".to_owned(), Value::Text("a plate".into()))]);
+    let file = std::fs::read(folder.path().join("store").join(&plate.path)).unwrap();
+    assert!(file.windows(8).any(|bytes| bytes == b"furlongs"), "an attribute of y is in the file");
     let run = store.run("m").unwrap();
     let import = &run.imports().unwrap()[0];
     assert!(import.checksum.is_some() && import.variables[5].shape == [6, 2], "in the file's order");

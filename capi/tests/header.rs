@@ -80,6 +80,41 @@ fn the_header_names_every_exported_function() {
     assert!(functions > 20, "only {functions} functions were found");
 }
 
+/// Calls on arrays that Fortran makes by others: writes and reads by those with hints, views of groups by views.
+const BY_OTHERS: [&str; 7] = [
+    "fs_group_write",
+    "fs_group_read",
+    "fs_group_view_block",
+    "fs_group_view_grid",
+    "fs_group_view_cyclic",
+    "fs_group_view_irregular",
+    "fs_group_view_joined",
+];
+
+#[test]
+fn fortran_has_every_call_on_arrays() {
+    let modules: String = common::FORTRAN_MODULES
+        .iter()
+        .map(|module| fs::read_to_string(common::capi().join(module)).unwrap())
+        .collect();
+    let header = generated();
+    let mut missing = Vec::new();
+    let mut calls = 0;
+    for line in header.lines().filter_map(|line| line.strip_prefix("int fs_")) {
+        let name = format!("fs_{}", line.split('(').next().unwrap());
+        let kinds = ["fs_arrays_", "fs_group_", "fs_view_", "fs_import_", "fs_mesh_", "fs_partition_"];
+        if !kinds.iter().any(|kind| name.starts_with(kind)) || BY_OTHERS.contains(&name.as_str()) {
+            continue;
+        }
+        calls += 1;
+        if !modules.contains(&format!("name='{name}'")) {
+            missing.push(name);
+        }
+    }
+    assert!(calls > 40, "only {calls} calls were found");
+    assert!(missing.is_empty(), "no module of Fortran calls {missing:?}");
+}
+
 #[test]
 fn a_strict_compiler_takes_the_header_alone() {
     if !program("gcc") {

@@ -173,8 +173,18 @@ static void meshes(fs_arrays *job, fs_mesh **plate) {
   const double x[NODES] = {0, 1, 2, 0, 1, 2}, y[NODES] = {0, 0, 0, 1, 1, 1};
   const int64_t nodes[FACES][5] = {{1, 2, 5, 4, -1}, {2, 3, 6, 5, -1}}, outside[3] = {1, 2, 7};
   const fs_attr attrs[1] = {{"long_name", "S1", 5, "plate"}};
-  const fs_mesh_content content = {
-      .nodes = NODES, .x = x, .y = y, .faces = {FACES, 5, &nodes[0][0]}, .base = 1, .nattrs = 1, .attrs = attrs};
+  const fs_attr of_x[1] = {{"units", "S1", 12, "degrees_east"}}, nameless[1] = {{NULL, "S1", 0, NULL}};
+  const fs_mesh_content content = {.nodes = NODES,
+                                   .x = x,
+                                   .y = y,
+                                   .faces = {FACES, 5, &nodes[0][0]},
+                                   .base = 1,
+                                   .ncoordinate_attrs = {1, 0, 0},
+                                   .coordinate_attrs = {of_x, NULL, NULL},
+                                   .nattrs = 1,
+                                   .attrs = attrs};
+  const fs_mesh_content wrong_attrs = {
+      .nodes = NODES, .x = x, .y = y, .ncoordinate_attrs = {0, 1, 0}, .coordinate_attrs = {NULL, nameless, NULL}};
   const fs_mesh_content wrong = {.nodes = NODES, .x = x, .y = y, .faces = {1, 3, outside}, .base = 1};
   const fs_mesh_content space = {.nodes = NODES, .dimensions = 3, .x = x, .y = y};
   const fs_mesh_content flat = {.nodes = NODES, .dimensions = 9, .x = x, .y = y};
@@ -212,6 +222,7 @@ static void meshes(fs_arrays *job, fs_mesh **plate) {
   FAILS(fs_arrays_create_mesh(job, "b", &space, NULL, &mesh), FS_INVALID, "list of z is null");
   FAILS(fs_arrays_create_mesh(job, "b", &flat, NULL, &mesh), FS_INVALID, "9 dimensions");
   FAILS(fs_arrays_create_mesh(job, "b", &no_nodes, NULL, &mesh), FS_INVALID, "edges of no nodes");
+  FAILS(fs_arrays_create_mesh(job, "b", &wrong_attrs, NULL, &mesh), FS_INVALID, "name of an attribute is null");
   FAILS(fs_arrays_create_mesh(job, "b", NULL, NULL, &mesh), FS_INVALID, "content");
   FAILS(fs_mesh_read(*plate, "w", NULL, "f8", 0, NULL, NULL, back), FS_NOT_FOUND, "no w");
   FAILS(fs_mesh_read(*plate, "z", NULL, "f8", 0, NULL, NULL, back), FS_NOT_FOUND, "z");
@@ -292,7 +303,13 @@ static void partitions(fs_arrays *job, fs_mesh *plate) {
     CHECK(strcmp(text, "computed") == 0); /* what is kept is declared by a flush */
     OK(fs_partition_free(part));
   }
-  OK(fs_arrays_partition(job, &arrays, &all, &ring, &part));
+  OK(fs_arrays_flush(job));
+  OK(fs_arrays_partition(job, &arrays, &all, &from_one, &part));
+  OK(fs_partition_source(part, text, sizeof text));
+  CHECK(strcmp(text, "parts") == 0);
+  OK(fs_arrays_partition(job, &arrays, &all, &ring, &part)); /* without what is kept */
+  OK(fs_partition_source(part, text, sizeof text));
+  CHECK(strcmp(text, "computed") == 0);
   OK(fs_partition_edge_view(part, 1, &view));
   OK(fs_view_free(view));
   OK(fs_partition_update(part, "f8", 2, pairs, NULL, xy));

@@ -119,7 +119,8 @@ contains
     x = [0, 1, 2, 0, 1, 2]
     y = [0, 0, 0, 1, 1, 1]
     faces = reshape([1, 2, 5, 4, 2, 3, 6, 0, 2, 6, 5, 0], [4, 3]) ! a square and two triangles
-    call fs_arrays_create_mesh(plate, job, 'plate', x, y, faces=faces, attrs=[fs_attr('long_name', 'a plate')])
+    call fs_arrays_create_mesh(plate, job, 'plate', x, y, faces=faces, attrs=[fs_attr('long_name', 'a plate')], &
+      y_attrs=[fs_attr('units', 'furlongs')])
     call fs_mesh_info(plate, counts)
     call check(counts%nodes == nodes .and. counts%edges == 0 .and. counts%faces == 3, __LINE__)
     call fs_mesh_read(plate, 'y', back)
