@@ -46,7 +46,7 @@ module fieldstone_arrays_types
 
   integer, parameter :: NAME_SIZE = 257, RANK_MAX = 32, HINT_SIZE = 1025
 
-  !> An attribute: made by fs_attr.
+  !> An attribute: made by fs_attr. gfortran 12 does not give its bytes back where it stood in an array constructor.
   type :: fieldstone_attr
     character(kind=c_char, len=NAME_SIZE) :: name = c_null_char, dtype = c_null_char
     integer :: count = 0

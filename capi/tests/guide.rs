@@ -80,6 +80,13 @@ fn the_programs_of_the_page_on_arrays_run() {
     let listed: String = listed.map(|entry| format!("{}\n", entry.unwrap().key)).collect();
     assert!(shown.iter().any(|block| block.ends_with(&listed)), "the page does not show\n{listed}");
 
+    let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
+    let folder = folder.path().canonicalize().unwrap();
+    let url = folder.join("ring.store").display().to_string();
+    let imports = fieldstone::open(&url, &options).unwrap().run("ring").unwrap().imports().unwrap();
+    let names: Vec<&Path> = imports.iter().map(|import| Path::new(&import.name)).collect();
+    assert_eq!(names, [folder.join("ring.raw")], "both programs took one file");
+
     // The command that compiles the modules names all of them, in an order that works.
     let command = of("bash").concat();
     let named = command.split_once("fieldstone{,").and_then(|(_, rest)| rest.split_once('}')).unwrap().0;

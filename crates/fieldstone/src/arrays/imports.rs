@@ -10,7 +10,7 @@ use fieldstone_array::distributed::plan::{MoveReport, Settings};
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
-use fieldstone_format::catalog::{ImportedVariable, StorageOrder};
+use fieldstone_format::catalog::{ImportDecl, ImportedVariable, StorageOrder};
 
 use super::inner::JobInner;
 use super::job::ArrayJob;
@@ -107,8 +107,10 @@ impl ArrayJob {
         let sum = if checksum { Some(import.checksum()?) } else { None };
         let recorded = match job.team.rank() {
             0 if job.writable().is_ok() => {
-                let decl = import.describe(&import.path().display().to_string(), sum);
-                self.run().create_import(decl)
+                // By its whole path, so that programs in other folders mean the same file.
+                let decl = import.describe("", sum);
+                let name = decl.source.clone();
+                self.run().create_import(ImportDecl { name, ..decl })
             }
             _ => Ok(()),
         };
