@@ -117,8 +117,18 @@ pub(super) fn read(
 }
 
 fn scatter(spans: &Spans<'_>, into: &mut BufferMut<'_>, bytes: &mut [u8]) {
+    let mut own = Vec::new();
     for piece in &spans.pieces {
-        into.place(piece.memory as usize, &mut bytes[piece.buffer_at..][..piece.len]);
+        let bytes = &mut bytes[piece.buffer_at..][..piece.len];
+        match spans.shares {
+            // Bytes are turned where they stand.
+            true => {
+                own.clear();
+                own.extend_from_slice(bytes);
+                into.place(piece.memory as usize, &mut own);
+            }
+            false => into.place(piece.memory as usize, bytes),
+        }
     }
 }
 

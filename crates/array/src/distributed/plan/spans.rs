@@ -1,7 +1,8 @@
 //! Runs as few long spans of the file, in rounds that a buffer bounds.
 //!
-//! Invariants: the spans of a round ascend, do not overlap, and stand one behind the other in the buffer; runs are
-//! taken as they come and may be cut.
+//! Invariants: the spans of a round ascend, do not overlap, and stand one behind the other in the buffer. Runs are taken as
+//! they come and may be cut; those that overlap, as of a map that is read and names an element twice, share bytes of a span:
+//! MPI-IO does not take a view that goes back.
 
 use super::file_array::FileArray;
 use crate::distributed::view::{Run, Runs};
@@ -36,6 +37,8 @@ pub(super) struct Spans<'a> {
     pub spans: Vec<FileSpan>,
     pub pieces: Vec<SpanPiece>,
     pub bytes: usize,
+    /// Whether pieces of the round share bytes.
+    pub shares: bool,
 }
 
 impl<'a> Spans<'a> {
@@ -43,37 +46,49 @@ impl<'a> Spans<'a> {
     pub fn new(mut runs: Runs<'a>, array: FileArray, budget: usize, gap: u64) -> Spans<'a> {
         let rest = runs.next();
         let budget = budget.max(array.size as usize);
-        Spans { runs, rest, array, budget, gap, spans: Vec::new(), pieces: Vec::new(), bytes: 0 }
+        let (spans, pieces) = (Vec::new(), Vec::new());
+        Spans { runs, rest, array, budget, gap, spans, pieces, bytes: 0, shares: false }
     }
 
     /// Goes on to the next round; false where nothing is left.
     pub fn next(&mut self) -> bool {
         self.spans.clear();
         self.pieces.clear();
-        self.bytes = 0;
+        (self.bytes, self.shares) = (0, false);
         while let Some(run) = self.rest {
             if self.pieces.len() >= PIECES {
                 break;
             }
             let offset = self.array.offset(run.at);
             let last = self.spans.last().copied();
-            let end = last.map(|last| last.offset + last.len as u64);
-            let bridged =
-                end.filter(|end| offset >= *end && offset - end <= self.gap).map(|end| offset - end);
-            let room = (self.budget - self.bytes) as u64;
-            let side_by_side = self.array.side_by_side(run.at, run.elements);
-            let take = (room.saturating_sub(bridged.unwrap_or(0)) / self.array.size).min(side_by_side);
+            // Behind a run that was cut one may come that began before it.
+            if last.is_some_and(|last| offset < last.offset) {
+                break;
+            }
+            let end = last.map_or(offset, |last| last.offset + last.len as u64);
+            let skip = offset.saturating_sub(end);
+            let joins = last.is_some() && skip <= self.gap;
+            let (skip, shared) = (if joins { skip } else { 0 }, end.saturating_sub(offset));
+            let room = ((self.budget - self.bytes) as u64).saturating_sub(skip) + shared;
+            let take = (room / self.array.size).min(self.array.side_by_side(run.at, run.elements));
             if take == 0 {
                 break;
             }
             let len = (take * self.array.size) as usize;
-            let skip = bridged.unwrap_or(0) as usize;
-            match (self.spans.last_mut(), bridged) {
-                (Some(last), Some(_)) => last.len += skip + len,
-                _ => self.spans.push(FileSpan { offset, buffer_at: self.bytes, len }),
-            }
-            self.pieces.push(SpanPiece { memory: run.memory, buffer_at: self.bytes + skip, len });
-            self.bytes += skip + len;
+            let grown = skip as usize + len.saturating_sub(shared as usize);
+            self.shares |= shared > 0;
+            let buffer_at = match self.spans.last_mut().filter(|_| joins) {
+                Some(last) => {
+                    last.len += grown;
+                    last.buffer_at + (offset - last.offset) as usize
+                }
+                None => {
+                    self.spans.push(FileSpan { offset, buffer_at: self.bytes, len });
+                    self.bytes
+                }
+            };
+            self.pieces.push(SpanPiece { memory: run.memory, buffer_at, len });
+            self.bytes += grown;
             self.rest = match run.elements - take {
                 0 => self.runs.next(),
                 elements => Some(Run { at: run.at + take, memory: run.memory + take, elements }),

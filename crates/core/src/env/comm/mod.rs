@@ -109,7 +109,7 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
     /// Collective: writes each part at its offset. Offsets ascend; parts of one rank do not overlap.
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()>;
-    /// Collective: fills each part from its offset. Offsets ascend. A part beyond the end of the file fails.
+    /// Collective: fills each part from its offset. Offsets ascend; parts of one rank do not overlap. A part beyond the end of the file fails.
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()>;
     /// Length of the file now.
     fn len(&self) -> Result<u64>;
