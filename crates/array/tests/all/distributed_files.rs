@@ -24,8 +24,8 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_format::netcdf::Attrs;
 use fieldstone_testkit::seeded;
 
-const FOLDER: &str = "/arrays";
-const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Exchange, Method::View];
+pub const FOLDER: &str = "/arrays";
+pub const METHODS: [Method; 4] = [Method::Auto, Method::Direct, Method::Exchange, Method::View];
 
 fn sets() -> Vec<SetDecl> {
     let set = |name: &str, dtype: &str, shape: &[Option<u64>]| SetDecl {
@@ -148,14 +148,14 @@ fn perform(comm: Arc<dyn Comm>, disk: &Arc<dyn Disk>, level: Level, acts: &[Act]
     Ok(shown)
 }
 
-fn names(disk: &dyn Disk) -> Vec<String> {
+pub fn names(disk: &dyn Disk) -> Vec<String> {
     let mut names: Vec<String> =
         disk.list_dir(Path::new(FOLDER)).unwrap().into_iter().map(|(name, _)| name).collect();
     names.sort();
     names
 }
 
-fn read_file(disk: &dyn Disk, name: &str) -> Vec<u8> {
+pub fn read_file(disk: &dyn Disk, name: &str) -> Vec<u8> {
     let file = disk.open_plain(&Path::new(FOLDER).join(name), false).unwrap();
     let mut bytes = vec![0; file.stat().unwrap().len as usize];
     assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
@@ -171,7 +171,7 @@ fn run(env: &Env, ranks: usize, level: Level, acts: &[Act]) -> Shown {
 }
 
 /// Each variable of a file at each step that it shows, as bytes of the file.
-fn shown_by(env: &Env, name: &str) -> Vec<(String, i64, Vec<u8>)> {
+pub fn shown_by(env: &Env, name: &str) -> Vec<(String, i64, Vec<u8>)> {
     let comm = Arc::new(SingleComm::new(env.disk.clone()));
     let file = Container::open(&Path::new(FOLDER).join(name), Mode::Read, comm, env).unwrap();
     let get = |var: &fieldstone_array::container::VarInfo, selection: &Selection| {

@@ -14,7 +14,7 @@ const SIZE: usize = 4;
 const BEGIN: u64 = 12;
 
 /// Where element `at` (in C order of the caller's shape) stands in the file, counted in elements.
-fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
+pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
     if matches!(spec, Spec::Irregular { dim: None, .. }) {
         return at;
     }

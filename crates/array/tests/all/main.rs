@@ -40,6 +40,7 @@ mod distributed_mesh;
 mod distributed_mesh_faults;
 mod distributed_model;
 mod distributed_order;
+mod distributed_random;
 mod partition;
 mod partition_history;
 mod partition_model;
