@@ -1,15 +1,22 @@
 //! What an exchange sends: each element once, each index once, and little else; as the model says, which goes on where no
-//! test can.
+//! test can. And what is read of an import: all of it once.
 
-use fieldstone_array::distributed::buffer::{Buffer, Element};
+use fieldstone_array::distributed::buffer::{Buffer, BufferMut, Element};
+use fieldstone_array::distributed::import::Import;
+use fieldstone_array::distributed::partition::source::EdgeArrays;
+use fieldstone_array::distributed::partition::vector::{NodeRanks, Vector};
+use fieldstone_array::distributed::partition::{PartitionMethod, PartitionSettings, partition};
 use fieldstone_array::distributed::plan::model::{ExchangeCase, ExchangeCost};
 use fieldstone_array::distributed::plan::{FileArray, Method, Planner, Settings, Write};
 use fieldstone_array::distributed::view::View;
 use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
 use fieldstone_core::env::comm::layer::CommLayer;
 use fieldstone_core::env::comm::threads::{self, Faults};
 use fieldstone_core::env::comm::{Comm, FileMode, Team};
 use fieldstone_core::env::sim::SimWorld;
+use fieldstone_core::env::write_all_at;
+use fieldstone_format::catalog::ImportedVariable;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,6 +72,7 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
         (1, 1, 64 << 20),
         (2, 2, 64 << 20),
         (3, 3, 64 << 20),
+        (4, 4, 64 << 20),
         (16, 16, 64 << 20),
         (16, 4, 64 << 20),
         (64, 64, 64 << 20),
@@ -95,6 +103,73 @@ fn an_exchange_sends_elements_and_indices_once_and_costs_what_the_model_says() {
         let (least, greatest) = (written.iter().min().unwrap(), written.iter().max().unwrap());
         assert_eq!(written.len(), owners, "{case:?}");
         assert!(greatest - least <= 512 * SIZE, "{case:?}: owners wrote {least} to {greatest} bytes");
+    }
+}
+
+/// A mesh in a raw file: edges, of which every rank reads its share, and values at nodes, read by the parts that come of it.
+#[test]
+fn the_bytes_of_an_import_are_read_once_whatever_the_ranks() {
+    const NODES: u64 = 6_000;
+    const EDGES: u64 = 30_000;
+    let world = SimWorld::new(1);
+    let disk = world.process("node").disk;
+    let end = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % NODES;
+    let ends = (0..2 * EDGES).flat_map(|n| (end(n) as i32).to_le_bytes());
+    let bytes: Vec<u8> = ends.chain((0..NODES).flat_map(|node| (node as f64).to_le_bytes())).collect();
+    let file = disk.create_new(Path::new("/mesh")).unwrap();
+    write_all_at(&*file, &bytes, 0).unwrap();
+    let variable = |name: &str, dtype: &str, offset: u64, len: u64| ImportedVariable {
+        name: name.into(),
+        dtype: DType::parse(dtype).unwrap(),
+        offset,
+        shape: vec![len],
+    };
+    for (ranks, method) in [
+        (1, PartitionMethod::Direct),
+        (2, PartitionMethod::Ring),
+        (4, PartitionMethod::Direct),
+        (16, PartitionMethod::Ring),
+        (64, PartitionMethod::Direct),
+    ] {
+        let before = world.counters().bytes_read;
+        let outcomes = threads::run(ranks, None, disk.clone(), Faults::none(), |comm| {
+            let team = Team::new(comm);
+            let variables = vec![
+                variable("first", "<i4", 0, EDGES),
+                variable("second", "<i4", 4 * EDGES, EDGES),
+                variable("x", "<f8", 8 * EDGES, NODES),
+            ];
+            let import = Import::raw(&team, &*disk, Path::new("/mesh"), variables)?;
+            let read = |name: &str, view: Option<&View>| -> Result<Vec<u8>> {
+                let (local, array) = (import.view(name, view)?, import.variable(name)?);
+                let dtype = array.variable.dtype.to_native();
+                let mut bytes = vec![0; local.local_shape()[0] as usize * dtype.size()];
+                let mut into = BufferMut::new(&mut bytes, array.element(dtype)?, local.local_shape())?;
+                import.read(name, Ok((&local, &mut into)), Settings::default())?;
+                Ok(bytes)
+            };
+            let ends = |name| -> Result<Vec<i32>> {
+                Ok(read(name, None)?.as_chunks().0.iter().map(|word| i32::from_ne_bytes(*word)).collect())
+            };
+            let (first, second) = (ends("first")?, ends("second")?);
+            let vector: Vec<i32> = (0..NODES).map(|node| (node * 31 % ranks as u64) as i32).collect();
+            let vector = NodeRanks::new(&team, &Vector::Replicated(vector[..].into()), Some(NODES))?;
+            let settings = PartitionSettings { method, buffer: 1 << 16, ..PartitionSettings::default() };
+            let mut edges = EdgeArrays { first: &first, second: &second };
+            let part = partition(&team, &mut edges, &vector, &settings)?;
+            let x = read("x", Some(&part.node_view()))?;
+            assert!(
+                x.as_chunks()
+                    .0
+                    .iter()
+                    .zip(part.nodes())
+                    .all(|(x, node)| f64::from_ne_bytes(*x) == *node as f64)
+            );
+            import.close()
+        });
+        outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+        let read = world.counters().bytes_read - before;
+        assert_eq!(read, bytes.len() as u64, "{ranks} ranks, {method:?}");
     }
 }
 

@@ -48,6 +48,11 @@ enum Act {
     Flush,
 }
 
+/// The set, the step, the extent and the salt of a write.
+type WriteNumbers = (usize, i64, u64, u64);
+/// What ranks hold of a write's array, and with what they read it at once.
+type WriteViews = (Vec<Spec>, Vec<Spec>);
+
 /// A group and what happens to it.
 #[derive(Debug, Clone)]
 struct Case {
@@ -70,8 +75,8 @@ struct Job {
     buffer: usize,
     deferred: bool,
     seed: u64,
-    /// For each write: what ranks hold of it, and with what they read it at once.
-    views: Vec<(Vec<Spec>, Vec<Spec>)>,
+    /// For each write.
+    views: Vec<WriteViews>,
     /// Of each write: the bytes that it leaves, and how many elements nobody writes.
     expected: Arc<Vec<(Vec<u8>, u64)>>,
 }
@@ -116,7 +121,7 @@ impl Case {
         Case { level, reversed, shape, sets, acts, buffer }
     }
 
-    fn writes(&self) -> impl Iterator<Item = (usize, i64, u64, u64)> {
+    fn writes(&self) -> impl Iterator<Item = WriteNumbers> {
         self.acts.iter().filter_map(|act| match act {
             Act::Write { set, step, extent, salt } => Some((*set, *step, *extent, *salt)),
             Act::Flush => None,
@@ -156,18 +161,17 @@ impl Case {
     }
 
     /// The array of each write as ranks leave it, with how many elements none of them writes.
-    fn expected(&self, views: &[(Vec<Spec>, Vec<Spec>)]) -> Vec<(Vec<u8>, u64)> {
-        let array =
-            |((set, _, extent, salt), (specs, _)): ((usize, i64, u64, u64), &(Vec<Spec>, Vec<Spec>))| {
-                let shape = self.shape(set, extent);
-                let (total, size) = (shape.iter().product::<u64>(), self.sets[set].dtype.size());
-                let mut bytes = self.missing(set).repeat(total as usize);
-                let written = self.written(&shape, specs);
-                for at in &written {
-                    bytes[*at as usize * size..][..size].copy_from_slice(&self.element(set, salt, *at));
-                }
-                (bytes, total - written.len() as u64)
-            };
+    fn expected(&self, views: &[WriteViews]) -> Vec<(Vec<u8>, u64)> {
+        let array = |((set, _, extent, salt), (specs, _)): (WriteNumbers, &WriteViews)| {
+            let shape = self.shape(set, extent);
+            let (total, size) = (shape.iter().product::<u64>(), self.sets[set].dtype.size());
+            let mut bytes = self.missing(set).repeat(total as usize);
+            let written = self.written(&shape, specs);
+            for at in &written {
+                bytes[*at as usize * size..][..size].copy_from_slice(&self.element(set, salt, *at));
+            }
+            (bytes, total - written.len() as u64)
+        };
         self.writes().zip(views).map(array).collect()
     }
 

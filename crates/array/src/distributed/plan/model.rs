@@ -1,7 +1,7 @@
-//! What an exchange costs in messages and bytes, as a function of its sizes: for numbers of ranks that nobody has at hand.
+//! What an exchange costs in messages, bytes and memory, as a function of its sizes: for numbers of ranks that nobody has at hand.
 //!
 //! The model follows the code step by step. A test compares it with counters of 1 to 256 ranks, each element of whose maps
-//! goes to an owner that the map's order does not favour; the example `exchange_model` prints it for up to 4,096.
+//! goes to an owner that the map's order does not favour, and with an allocator that counts; the example `exchange_model` prints it for up to 4,096.
 //!
 //! ```
 //! use fieldstone_array::distributed::plan::model::ExchangeCase;
@@ -44,7 +44,13 @@ pub struct ExchangeCost {
     pub sent: u64,
     /// Bytes of elements among them.
     pub elements: u64,
+    /// Bytes that it takes at most at any time, beside the caller's map and elements; of a later write beside the plan, too.
+    pub memory: u64,
 }
+
+/// Bytes of a list's place in a list of lists, and of the narrow or wide one of indices.
+const LIST: u64 = 24;
+const NUMBERS: u64 = 32;
 
 /// Messages and bytes so far.
 struct Account {
@@ -101,7 +107,7 @@ impl ExchangeCase {
     pub fn first_write(&self) -> ExchangeCost {
         let mut account = self.account();
         if self.ranks == 1 {
-            return self.write(account, false);
+            return self.with_plan(self.write(account, false));
         }
         // Whether a plan serves; amounts; whether boxes overlap; what moves together.
         account.reduce(2);
@@ -113,13 +119,52 @@ impl ExchangeCase {
             // Names of hosts.
             account.all_to_all(0);
         }
-        let width =
-            if self.ranges().most_blocks() << self.ranges().shift <= u64::from(u32::MAX) { 4 } else { 8 };
-        account.all_to_all(self.sent_elements() * width);
+        account.all_to_all(self.sent_elements() * self.widths().1);
         account.tree(AGREE);
         // Whether an element comes twice.
         account.sums(2);
-        self.write(account, true)
+        self.with_plan(self.write(account, true))
+    }
+
+    /// The cost of a write that makes its plan first.
+    fn with_plan(&self, write: ExchangeCost) -> ExchangeCost {
+        ExchangeCost { memory: self.planning().max(self.kept() + write.memory), ..write }
+    }
+
+    /// Bytes of a place in memory, and of an index within a range.
+    fn widths(&self) -> (u64, u64) {
+        let width = |limit: u64| if limit <= u64::from(u32::MAX) { 4 } else { 8 };
+        let ranges = self.ranges();
+        (width(self.own()), width(ranges.most_blocks() << ranges.shift))
+    }
+
+    fn own(&self) -> u64 {
+        self.elements.div_ceil(self.ranks as u64)
+    }
+
+    /// Elements of an owner's range.
+    fn range(&self) -> u64 {
+        self.elements.div_ceil(self.owners.clamp(1, self.ranks) as u64)
+    }
+
+    /// What a plan takes while it is made: places, indices, and these once more as they are sent; then those that come.
+    fn planning(&self) -> u64 {
+        let (place, index) = self.widths();
+        let (own, range, blocks, ranks) = (self.own(), self.range(), self.ranges().blocks, self.ranks as u64);
+        let sorting = own * (place + 2 * index) + 3 * 8 * blocks + LIST * ranks;
+        // What a rank has for itself is not sent; what came is given back list by list.
+        let each = range * index / ranks;
+        let sending = own * (place + index) + range * index - each + 8 * blocks + 2 * LIST * ranks;
+        let keeping = own * place + range * index + each + 8 * blocks + (LIST + NUMBERS) * ranks;
+        sorting.max(sending).max(keeping)
+    }
+
+    /// What a plan keeps: places, indices of the range, how many there are of each block, and which.
+    fn kept(&self) -> u64 {
+        let (place, index) = self.widths();
+        let (range, blocks) = (self.range(), self.ranges().blocks);
+        let of_owner = range * index + range / 8 + 8 * blocks / self.owners.max(1) as u64;
+        self.own() * place + of_owner + 8 * blocks + NUMBERS * self.ranks as u64
     }
 
     /// A write of the same view once more.
@@ -146,6 +191,16 @@ impl ExchangeCase {
             window /= 2;
         }
         let rounds = ranges.most_blocks().div_ceil(window);
+        // What it sends, what comes, and the window that this is put into.
+        let taken = (window << ranges.shift).min(self.range()) * self.size;
+        let lists = (2 * LIST + 8) * self.ranks as u64;
+        // What a rank has for itself is not sent. The window of a round before is there still.
+        let (sent, came) = (in_round(window), taken - taken / self.ranks as u64);
+        account.cost.memory = lists
+            + match rounds {
+                1 => (sent + came).max(2 * taken),
+                _ => sent + came + taken,
+            };
         let elements = self.sent_elements() * self.size;
         if self.ranks > 1 {
             if is_first {

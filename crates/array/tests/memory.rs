@@ -1,0 +1,300 @@
+//! What a rank has in memory while it writes a random map, reads one, or partitions a mesh: counted by the allocator, for
+//! which this is a program of its own. Ranks are threads; what they send is copied, as between processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use fieldstone_array::distributed::buffer::{Buffer, BufferMut, Element};
+use fieldstone_array::distributed::partition::source::EdgeArrays;
+use fieldstone_array::distributed::partition::vector::{NodeRanks, Vector};
+use fieldstone_array::distributed::partition::{PartitionSettings, partition};
+use fieldstone_array::distributed::plan::model::ExchangeCase;
+use fieldstone_array::distributed::plan::{FileArray, Method, PastFileEnd, Planner, Read, Settings, Write};
+use fieldstone_array::distributed::view::View;
+use fieldstone_core::Result;
+use fieldstone_core::env::comm::layer::FileLayer;
+use fieldstone_core::env::comm::threads::{self, Faults};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce, Team, Teams};
+use fieldstone_core::env::sim::SimWorld;
+
+/// Ranks at most; what belongs to none of them stands behind.
+const MOST: usize = 256;
+
+/// Bytes that are allocated by each rank's thread, and the most that there ever were since it was asked to look.
+static LIVE: [AtomicIsize; MOST + 1] = [const { AtomicIsize::new(0) }; MOST + 1];
+static PEAK: [AtomicIsize; MOST + 1] = [const { AtomicIsize::new(0) }; MOST + 1];
+
+thread_local! {
+    static OWNER: Cell<usize> = const { Cell::new(MOST) };
+}
+
+/// Tests take turns: they count with the same counters.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The system's allocator, which notes in front of each allocation whose it is.
+struct Counting;
+
+/// Bytes in front of an allocation.
+fn head(layout: Layout) -> usize {
+    layout.align().max(16)
+}
+
+fn with_head(layout: Layout, size: usize) -> Option<Layout> {
+    Layout::from_size_align(size.checked_add(head(layout))?, head(layout)).ok()
+}
+
+fn count(owner: usize, bytes: isize) {
+    let live = LIVE[owner].fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK[owner].fetch_max(live, Ordering::Relaxed);
+}
+
+// SAFETY: every block is one of the system's, longer by a head that is as aligned as it is; the head holds the owner, and is
+// found again by the same layout.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some(whole) = with_head(layout, layout.size()) else { return std::ptr::null_mut() };
+        // SAFETY: the size is not 0, as of the head.
+        let block = unsafe { System.alloc(whole) };
+        if block.is_null() {
+            return block;
+        }
+        let owner = OWNER.try_with(Cell::get).unwrap_or(MOST);
+        count(owner, layout.size() as isize);
+        // SAFETY: the head has 16 bytes at least, and is aligned to 16.
+        unsafe {
+            block.cast::<usize>().write(owner);
+            block.add(head(layout))
+        }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let Some(whole) = with_head(layout, layout.size()) else { return };
+        // SAFETY: `alloc` or `realloc` gave it, with this layout.
+        unsafe {
+            let block = pointer.sub(head(layout));
+            count(block.cast::<usize>().read(), -(layout.size() as isize));
+            System.dealloc(block, whole);
+        }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let whole = with_head(layout, layout.size()).zip(with_head(layout, size));
+        let Some((old, new)) = whole else { return std::ptr::null_mut() };
+        // SAFETY: as in `dealloc`; the head moves with the block.
+        unsafe {
+            let block = System.realloc(pointer.sub(head(layout)), old, new.size());
+            if block.is_null() {
+                return block;
+            }
+            count(block.cast::<usize>().read(), size as isize - layout.size() as isize);
+            block.add(head(layout))
+        }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What `act` takes beside what there was before it, at most at any time, on this rank.
+fn peak<T>(rank: usize, act: impl FnOnce() -> T) -> (T, u64) {
+    let before = LIVE[rank].load(Ordering::Relaxed);
+    PEAK[rank].store(before, Ordering::Relaxed);
+    let done = act();
+    (done, (PEAK[rank].load(Ordering::Relaxed) - before).max(0) as u64)
+}
+
+/// A communicator whose ranks have nothing in common: what one sends stays its own until all have theirs.
+#[derive(Debug)]
+struct Apart(Arc<dyn Comm>);
+
+/// Copies that are nobody's: they stand for what is on its way.
+fn on_the_way<T>(act: impl FnOnce() -> T) -> T {
+    let owner = OWNER.replace(MOST);
+    let done = act();
+    OWNER.set(owner);
+    done
+}
+
+impl Comm for Apart {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn before_step(&self, step: &str) -> Result<()> {
+        self.0.before_step(step)
+    }
+    fn teams(&self) -> Arc<Teams> {
+        self.0.teams()
+    }
+    fn barrier(&self) -> Result<()> {
+        on_the_way(|| self.0.barrier())
+    }
+    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+        on_the_way(|| self.0.broadcast(root, data))
+    }
+    fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        on_the_way(|| self.0.allgather(data))
+    }
+    fn gather(&self, root: usize, data: &[u8]) -> Result<Vec<Vec<u8>>> {
+        on_the_way(|| self.0.gather(root, data))
+    }
+    fn exscan(&self, values: &mut [u64]) -> Result<()> {
+        on_the_way(|| self.0.exscan(values))
+    }
+    fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
+        on_the_way(|| self.0.allreduce(reduce, values))
+    }
+    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let came = on_the_way(|| self.0.alltoallv(parts.clone()))?;
+        let own = came.clone();
+        drop(parts);
+        on_the_way(|| drop(came));
+        Ok(own)
+    }
+    fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
+        on_the_way(|| Ok(Arc::new(ElsewhereFile(self.0.open(path, mode)?)) as Arc<dyn CommFile>))
+    }
+}
+
+/// A file whose bytes are no rank's memory, though the disk is simulated.
+#[derive(Debug)]
+struct ElsewhereFile(Arc<dyn CommFile>);
+
+impl FileLayer for ElsewhereFile {
+    fn below(&self) -> &dyn CommFile {
+        &*self.0
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        on_the_way(|| self.0.write_at(data, offset))
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        on_the_way(|| self.0.read_at(buffer, offset))
+    }
+}
+
+/// Runs ranks whose allocations are counted apart; gives what each says.
+fn on_ranks<T: Send>(ranks: usize, body: impl Fn(&Team) -> Result<T> + Sync) -> Vec<T> {
+    let disk = on_the_way(|| SimWorld::memory().disk);
+    let outcomes = threads::run(ranks, None, disk, Faults::none(), |comm| {
+        OWNER.set(comm.rank());
+        body(&Team::new(Arc::new(Apart(comm))))
+    });
+    outcomes.into_iter().map(|outcome| outcome.unwrap()).collect()
+}
+
+const SIZE: u64 = 8;
+
+/// Of the rank that takes most: a first write, a later one, and a read by another map.
+fn exchange(case: &ExchangeCase) -> [u64; 3] {
+    let (ranks, own) = (case.ranks, case.elements / case.ranks as u64);
+    let peaks = on_ranks(ranks, |team| {
+        let rank = team.rank() as u64;
+        let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
+        // An odd factor deals the elements out evenly, in an order that ascends nowhere for long.
+        let map = |factor: u64| -> Vec<i64> {
+            (rank * own..(rank + 1) * own).map(|n| (n * factor % case.elements) as i64).collect()
+        };
+        let written = map(7919);
+        let bytes: Vec<u8> = written.iter().flat_map(|at| at.to_be_bytes()).collect();
+        let view = View::irregular(written, None, None).resolve(&[case.elements], team.rank(), ranks)?;
+        let element = Element::new(SIZE as usize, 1)?;
+        let from = Buffer::new(&bytes, element, view.local_shape())?;
+        let owners = Some(case.owners).filter(|owners| *owners < ranks);
+        let settings = Settings { method: Method::Exchange, buffer: case.buffer, owners };
+        let (planner, array) = (Planner::new(), FileArray::dense(0, SIZE));
+        let write = || {
+            let write = Write { view: &view, array, from: &from, fill: None, settings };
+            planner.write(&file, "put", Ok(write))
+        };
+        let (first, took_first) = peak(team.rank(), write);
+        let (later, took_later) = peak(team.rank(), write);
+        first?;
+        later?;
+        let asked = map(104_729);
+        let view =
+            View::irregular(asked.clone(), None, None).resolve(&[case.elements], team.rank(), ranks)?;
+        let mut found = vec![0; bytes.len()];
+        let mut into = BufferMut::new(&mut found, element, view.local_shape())?;
+        let read = Read { view: &view, array, into: &mut into, past_end: PastFileEnd::Corrupt, settings };
+        let (done, took_read) = peak(team.rank(), || planner.read(&file, "get", Ok(read)));
+        done?;
+        assert!(found.as_chunks().0.iter().zip(&asked).all(|(bytes, at)| i64::from_be_bytes(*bytes) == *at));
+        Ok([took_first, took_later, took_read])
+    });
+    [0, 1, 2].map(|n| peaks.iter().map(|peaks| peaks[n]).max().unwrap())
+}
+
+#[test]
+fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_model_says() {
+    let _turn = TURN.lock().unwrap();
+    for (ranks, owners, own, buffer) in [
+        (1, 1, 1 << 17, 64 << 20),
+        (1, 1, 1 << 17, 300_000),
+        (2, 2, 1 << 17, 300_000),
+        (4, 4, 1 << 17, 64 << 20),
+        (4, 1, 1 << 16, 300_000),
+        (16, 16, 1 << 15, 300_000),
+        (16, 4, 1 << 15, 64 << 20),
+        (64, 64, 1 << 13, 100_000),
+        (256, 256, 1 << 12, 64 << 20),
+    ] {
+        let elements = own * ranks as u64;
+        let case = ExchangeCase { ranks, owners, elements, size: SIZE, buffer };
+        let found = exchange(&case);
+        println!(
+            "{case:?}: {found:?}, model {} and {}",
+            case.first_write().memory,
+            case.later_write().memory
+        );
+        for took in found {
+            // An owner of more than its share has the indices of what it owns.
+            let entries = own.max(elements / owners as u64);
+            assert!(took <= 2 * buffer as u64 + 24 * entries, "{case:?}: {found:?}");
+        }
+        for (took, expected) in [(found[0], case.first_write().memory), (found[1], case.later_write().memory)]
+        {
+            assert!(took.abs_diff(expected) * 10 <= took.max(expected), "{case:?}: {took}, model {expected}");
+        }
+    }
+}
+
+/// What the rank that takes most takes for a mesh, whose vector is given in shares.
+fn partitioned(ranks: usize, nodes: u64) -> u64 {
+    let edges = 8 * nodes;
+    let peaks = on_ranks(ranks, |team| {
+        let (rank, size) = (team.rank() as u64, ranks as u64);
+        let cut = |total: u64| rank * total / size..(rank + 1) * total / size;
+        // Neighbours have near numbers, as after a partitioner of such a mesh.
+        let first: Vec<i64> = cut(edges).map(|edge| (edge / 8) as i64).collect();
+        let second: Vec<i64> =
+            cut(edges).map(|edge| ((edge / 8 + 1 + edge * 31 % 61) % nodes) as i64).collect();
+        let vector: Vec<i32> = cut(nodes).map(|node| (node * size / nodes) as i32).collect();
+        let settings = PartitionSettings { buffer: 1 << 16, ..PartitionSettings::default() };
+        let (part, took) = peak(team.rank(), || {
+            let vector = NodeRanks::new(team, &Vector::Shares(vector[..].into()), Some(nodes))?;
+            partition(team, &mut EdgeArrays { first: &first, second: &second }, &vector, &settings)
+        });
+        part.map(|_| took)
+    });
+    peaks.into_iter().max().unwrap()
+}
+
+#[test]
+fn a_rank_of_a_partition_takes_less_the_more_ranks_share_the_vector() {
+    let _turn = TURN.lock().unwrap();
+    let took: Vec<(usize, u64)> =
+        [1, 2, 4, 16, 64].map(|ranks| (ranks, partitioned(ranks, 1 << 16))).to_vec();
+    println!("{took:?}");
+    let alone = took[0].1;
+    for (ranks, took) in &took[1..] {
+        // Its part of everything, the rounds of its buffer, and ghosts.
+        let share = alone / *ranks as u64;
+        assert!(*took <= share * 3 / 2 + (4 << 16), "{ranks} ranks: {took}, {alone} alone");
+    }
+}
