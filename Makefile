@@ -38,6 +38,7 @@ test-long:
 	  crash:: power_cut:: syncs:: damage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
 	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 
 lint: test-tools

@@ -289,9 +289,9 @@ impl TableComm {
                 gather(
                     self.table.context,
                     root.map_or(-1, int),
-                    own.as_ptr().cast(),
+                    address(own),
                     int(own.len()),
-                    buffer.as_mut_ptr().cast(),
+                    address_mut(&mut buffer),
                     counts.as_ptr(),
                     places.as_ptr(),
                 )
@@ -318,10 +318,10 @@ impl TableComm {
                 self.table,
                 alltoall(
                     self.table.context,
-                    send.as_ptr().cast(),
+                    address(&send),
                     sent.as_ptr(),
                     send_places.as_ptr(),
-                    buffer.as_mut_ptr().cast(),
+                    address_mut(&mut buffer),
                     counts.as_ptr(),
                     places.as_ptr(),
                 )
@@ -331,6 +331,18 @@ impl TableComm {
         }
         Ok(received)
     }
+}
+
+/// What an empty buffer has for an address: the one that Rust gives it is 1, which means "in place" to Open MPI.
+static EMPTY: u64 = 0;
+
+fn address(bytes: &[u8]) -> *const c_void {
+    if bytes.is_empty() { (&raw const EMPTY).cast() } else { bytes.as_ptr().cast() }
+}
+
+/// Nothing is written to the address of an empty buffer.
+fn address_mut(bytes: &mut [u8]) -> *mut c_void {
+    if bytes.is_empty() { address(bytes).cast_mut() } else { bytes.as_mut_ptr().cast() }
 }
 
 /// Adds to each part what a round brought for it.
@@ -539,7 +551,7 @@ impl CommFile for TableFile {
                     int(round.len()),
                     offsets.as_ptr(),
                     lengths.as_ptr(),
-                    data.as_ptr().cast(),
+                    address(&data),
                 )
             )
             .map_err(|cause| self.failed("write", cause))
@@ -567,7 +579,7 @@ impl CommFile for TableFile {
                     int(round.len()),
                     offsets.as_ptr(),
                     lengths.as_ptr(),
-                    data.as_mut_ptr().cast(),
+                    address_mut(&mut data),
                 )
             )
             .map_err(|cause| self.failed("read", cause))?;

@@ -94,6 +94,13 @@ fn a_rank_without_memory_keeps_no_other_waiting_and_views_are_no_matter_of_calls
 }
 
 #[test]
+fn ranks_read_overlapping_bytes_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/overlap.c", folder.path()) else { return };
+    succeed(&mut mpiexec(4, &built, &folder.path().join("file")));
+}
+
+#[test]
 fn what_one_rank_is_refused_fails_on_all_and_the_container_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let Some(built) = compile("tests/c/refused.c", folder.path()) else { return };

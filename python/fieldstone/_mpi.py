@@ -75,6 +75,10 @@ class Communicator:
         self.teams: Any = None
         """What its containers know of one another; the native module's."""
         comm.Set_errhandler(mpi.ERRORS_RETURN)
+        vendor, version = mpi.get_vendor()
+        self.reads_apart = vendor == "Open MPI" and (4, 1, 0) <= version < (4, 1, 5)
+        """Whether ranks read by calls of their own where they read together: these versions leave out bytes
+        that several ranks read in one collective call of OMPIO's."""
 
     def barrier(self) -> None:
         self.comm.Barrier()
@@ -293,8 +297,9 @@ class File:
     def read_part(self, offset: int, length: int) -> bytearray:
         """Collective: at most one part a rank."""
         buffer, failed = _buffer(length)
+        read = self.file.Read_at if self.communicator.reads_apart else self.file.Read_at_all
         with self._using():
-            self.file.Read_at_all(offset, [buffer, len(buffer), self.mpi.BYTE])
+            read(offset, [buffer, len(buffer), self.mpi.BYTE])
         if failed is not None:
             raise failed
         return buffer
@@ -308,7 +313,8 @@ class File:
         buffer, failed = _buffer(sum(lengths))
         if failed is not None:
             offsets, lengths = [], []
-        self._view(offsets, lengths, lambda count: self.viewed.Read_all([buffer, count, self.mpi.BYTE]))
+        read = self.viewed.Read if self.communicator.reads_apart else self.viewed.Read_all
+        self._view(offsets, lengths, lambda count: read([buffer, count, self.mpi.BYTE]))
         if failed is not None:
             raise failed
         return buffer

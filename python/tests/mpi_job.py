@@ -1,4 +1,4 @@
-"""Jobs of several ranks under the mpiexec of the wheel `mpich`."""
+"""Jobs of several ranks under the mpiexec of the wheel `mpich`, or under Open MPI's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 from conftest import ROOT, require
@@ -25,14 +26,40 @@ def mpiexec() -> tuple[str, dict[str, str]]:
         environment["MPI4PY_LIBMPI"] = str(library)
     # More ranks than cores: who waits lets others run.
     environment["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
+    # These let nobody run where they go through shared memory.
+    for call in ("BARRIER", "ALLREDUCE", "BCAST", "REDUCE"):
+        environment[f"MPIR_CVAR_{call}_POSIX_INTRA_ALGORITHM"] = "mpir"
     return program, environment
 
 
+def openmpi() -> tuple[str, dict[str, str]]:
+    """Open MPI's program, as Debian calls it beside another MPI's, and an environment for mpi4py."""
+    program = shutil.which("mpiexec.openmpi")
+    require("openmpi", program, "no mpiexec.openmpi (Debian: openmpi-bin)")
+    assert program
+    given = {
+        "MPI4PY_LIBMPI": "libmpi.so.40",
+        "MPI4PY_MPIABI": "openmpi",
+        # CI may be root; more ranks than cores: who waits lets others run.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }
+    paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return program, os.environ | paths | given
+
+
 def mpirun(
-    ranks: int, script: str, *arguments: object, timeout: float = 60, check: bool = True
+    ranks: int,
+    script: str,
+    *arguments: object,
+    timeout: float = 60,
+    check: bool = True,
+    mpi: Callable[[], tuple[str, dict[str, str]]] = mpiexec,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script of Python on so many ranks; what it prints is that of all ranks, mixed."""
-    program, environment = mpiexec()
+    program, environment = mpi()
     python = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(
         [program, "-n", str(ranks), *python],
