@@ -229,8 +229,8 @@ class Run:
         are elements per dimension, half-open; `box`, a tuple of slices, says the same. `cells`, in place of a
         box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
         any order; all elements of the other dimensions. The variable's shape has to be declared. `version` is
-        the variable's. A tag that nobody declared is made with the type of the value. Annotating the same place
-        again is a correction: the newer value counts. Visible to this process at once, to all at flush.
+        the variable's. A tag that nobody declared is made with the type of the value. Annotating the same
+        place again is a correction: the newer value counts. Visible to this process at once, to all at flush.
         """
         start, count = _start_count(start, count, box)
         self.store._catalog().annotate(
