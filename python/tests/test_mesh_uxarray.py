@@ -107,7 +107,7 @@ def mesh_name(file: xr.Dataset) -> str:
     return str(name)
 
 
-def test_runs_that_say_different_things_have_plain_dimensions(tmp_path: Path) -> None:
+def test_runs_on_other_meshes_share_no_dataset(tmp_path: Path) -> None:
     nodes = {"x": np.arange(4.0), "y": np.zeros(4)}
     other = {"x": np.arange(4.0), "y": np.ones(4)}
     with fst.open(tmp_path / "store") as store:
@@ -122,7 +122,8 @@ def test_runs_that_say_different_things_have_plain_dimensions(tmp_path: Path) ->
     assert store.to_xarray("run=b").t.attrs == {"mesh": "n", "location": "node"}
     both = store.to_xarray("run=a/c").t
     assert (set(both.dims), both.attrs["mesh"]) == ({"run", "nm_node"}, "m")
-    assert store.to_xarray("run=a/b").t.dims == ("run", "dim_0")
+    with pytest.raises(fst.Conflict, match=r"'nm_node'.* in run a, and .*'nn_node'.* in run b"):
+        store.to_xarray("run=a/b")
     assert store.to_xarray("run=plain").t.dims == ("dim_0",)
     tree = xr.open_datatree(tmp_path / "store", engine="fieldstone")
     assert tree["a"].t.dims == ("nm_node",) and tree["b"].t.dims == ("nn_node",)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fieldstone._xarray import meshes
+from fieldstone._xarray.declared import Declarations, Declared, DeclaredVariable, RunOf, parameter
 from fieldstone._xarray.lazy import Axis, FieldArray, Tied, chunks, lazy
 from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid
@@ -48,9 +48,12 @@ class Roles:
 
 
 class Shared:
-    """Axes in typed order, and the coordinates made of them: equal ones once for many Datasets."""
+    """Axes in typed order, the coordinates made of them, and what runs declare: once for many Datasets."""
 
-    def __init__(self, order: dict[str, tuple[str | None, ...]]) -> None:
+    def __init__(
+        self, order: dict[str, tuple[str | None, ...]], declarations: Declarations | None = None
+    ) -> None:
+        self.declarations = declarations or Declarations()
         self._ranks: dict[str, dict[str | None, int]] = {}
         self._order = order
         self._coordinates: dict[tuple[str, int], tuple[Any, xr.Variable]] = {}
@@ -98,17 +101,52 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared)
             if len(values) > 1 and (None not in values or len(values) > 2):
                 held.setdefault(keyword, []).append(values)
     dims = {keyword: shared.union(keyword, axes) for keyword, axes in held.items()}
-    sizes: dict[str, int] = {}
-    said = meshes.declared(source.store, runs_of(made, roles))
+    runs = runs_of(made, roles)
+    shared.declarations.load(source.store, runs)
+    said = shared.declarations.of(runs)
+    inner = Inner(set(dims))
     for cube in made:
         own = str(cube.key.get(roles.variable, "field"))
         name = f"variable_{own}" if own in dims else own  # the dimension has its coordinate there
-        parts.variables[name] = variable(source, name, cube, roles, dims, sizes, shared, said.get(own))
+        parts.variables[name] = variable(
+            source, name, cube, roles, dims, inner, shared, said.variables.get(own)
+        )
     for keyword, values in dims.items():
         parts.variables[keyword] = shared.coordinate(keyword, values)
+    for dim, along in inner.coords.items():
+        parts.variables.setdefault(dim, xr.IndexVariable((dim,), along))
     scalars(parts, made, roles, dims)
     times(parts, made, dims, shared)
+    of_runs(parts, made, roles, dims, said)
+    parts.plain = not said.is_encoded
     return parts
+
+
+class Inner:
+    """Dimensions that arrays have of their own: one for all that name it, of one extent and coordinate."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._sizes: dict[str, int] = {}
+        self.coords: dict[str, np.ndarray] = {}
+
+    def take(self, name: str, place: int, size: int, said: DeclaredVariable | None) -> str:
+        """The name of a dimension of variable `name`."""
+        wanted = said.name_of(place) if said else ""
+        along = said.coordinate(place) if said else None
+        if along is not None and len(along) != size:
+            along = None
+        tried = [f"dim_{place}", f"{name}_dim_{place}"]
+        if wanted and wanted not in self._taken:
+            tried = [wanted, f"{name}_{wanted}"]
+        for dim in tried:
+            known = self.coords.get(dim)
+            fits = known is None or along is None or np.array_equal(known, along)
+            if fits and self._sizes.setdefault(dim, size) == size:
+                break
+        if along is not None:
+            self.coords.setdefault(dim, along)
+        return dim
 
 
 class Cube:
@@ -192,11 +230,11 @@ def variable(
     cube: Cube,
     roles: Roles,
     dims: dict[str, tuple[str | None, ...]],
-    sizes: dict[str, int],
+    inner: Inner,
     shared: Shared,
-    said: meshes.Said | None = None,
+    said: DeclaredVariable | None = None,
 ) -> xr.Variable:
-    """One variable, of one cube; `said` are names of its dimensions and attributes, where it was declared."""
+    """One variable, of one cube; `said` is what runs declare of it."""
     lacking = [k for k, values in cube.axes.items() if None in values]
     if lacking:
         raise Invalid(
@@ -218,20 +256,17 @@ def variable(
                 "give a request that selects what is complete",
             )
         fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=dtype)[()]
-    inner = []
-    named, own = said or ((), {})
-    if len(named) != len(cube.shape):
-        named, own = (), {}
-    for i, n in enumerate(cube.shape):
-        dim = (named[i] if named and named[i] not in cube.axes else "") or f"dim_{i}"
-        inner.append(dim if sizes.setdefault(dim, n) == n else f"{name}_dim_{i}")
+    own = said.attrs if said else {}
+    if said and said.dims and len(said.dims) != len(cube.shape):
+        said = None
+    named = [inner.take(name, i, n, said) for i, n in enumerate(cube.shape)]
     array = FieldArray(
         source, cube.key, axes, cube.shape, dtype, present=cube.present, tied=cube.tied, fill=fill
     )
     # What tells this variable's one value of a dimension that others have.
     attrs = own | {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}
-    made = xr.Variable((*cube.axes, *inner), lazy(array), attrs, fastpath=True)
-    made.encoding = {"preferred_chunks": chunks(list(cube.axes), inner, cube.chunks)}
+    made = xr.Variable((*cube.axes, *named), lazy(array), attrs, fastpath=True)
+    made.encoding = {"preferred_chunks": chunks(list(cube.axes), named, cube.chunks)}
     return made
 
 
@@ -244,6 +279,56 @@ def scalars(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
         if all(cube.key.get(keyword) == value for cube in cubes):
             parts.variables[keyword] = xr.Variable((), typed((value,))[0])
             parts.coords.append(keyword)
+
+
+def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, Any], said: Declared) -> None:
+    """Coordinates of what runs declare: times along the steps, parameters along the runs."""
+    if not said.runs:
+        return
+    run, project, step = roles.run[0], roles.project, roles.step
+    first = cubes[0].key
+    runs: Sequence[str | None] = dims.get(run, (first.get(run),))
+    projects: Sequence[str | None] = dims.get(project, (first.get(project),)) if project else (None,)
+    along = [k for k in (project, run) if k and k in dims]
+    keys: list[list[RunOf]] = [[(p, r or "") for r in runs] for p in projects]
+
+    def add(name: str, names: Sequence[str], values: np.ndarray) -> None:
+        parts.variables[name] = xr.Variable(names, values if names else values.reshape(())[()])
+        parts.coords.append(name)
+
+    def shaped(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+        return values.reshape([len(dims[k]) for k in names])
+
+    steps = dims.get(step) if step else None
+    if steps is None and step and step in parts.variables:
+        steps = (str(parts.variables[step].values),)
+    if steps is not None and TIME not in parts.variables:
+        numbers = [int(s) if s is not None and s.lstrip("-").isdigit() else None for s in steps]
+        empty: dict[int, float] = {}
+        rows = [
+            [said.runs[key].times if key in said.runs else empty for key in of_project] for of_project in keys
+        ]
+        found = np.array(
+            [
+                [[row.get(n, np.nan) if n is not None else np.nan for n in numbers] for row in of]
+                for of in rows
+            ]
+        )
+        if not np.isnan(found).all():
+            names = [*along, *([step] if step in dims else [])]
+            same = bool(along) and np.array_equal(
+                found, np.broadcast_to(found[:1, :1], found.shape), equal_nan=True
+            )
+            if same:
+                found, names = found[0, 0], names[len(along) :]
+            add(TIME, names, shaped(found, names))
+    for name in dict.fromkeys(name for own in said.runs.values() for name in own.params):
+        values = np.empty((len(projects), len(runs)), dtype=object)
+        for i, of_project in enumerate(keys):
+            for j, key in enumerate(of_project):
+                values[i, j] = said.runs[key].params.get(name) if key in said.runs else None
+        taken = name in parts.variables or name in dims
+        add(f"param.{name}" if taken else name, along, shaped(parameter(values), along))
 
 
 def times(parts: Parts, cubes: Sequence[Cube], dims: dict[str, Any], shared: Shared) -> None:

@@ -56,6 +56,7 @@ def tree(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
     shared, runs = Shared(order), by_run(cubes, roles)
+    shared.declarations.load(source.store, arrays.runs_of([arrays.Cube(cube) for cube in cubes], roles))
     held: dict[Key, list[Key]] = {}
     for key in headers(source, {cube.key.get("run", "") for cube in cubes}, roles):
         held.setdefault(run_of(key, roles), []).append(key)
@@ -99,7 +100,7 @@ def of_run(
         for cube in parted:
             nodes.setdefault(f"{keyword}={escaped(cube.key.get(keyword, ''))}", []).append(cube)
         for name, members in nodes.items():
-            yield name, arrays.describe(source, members, roles, Shared(order))
+            yield name, arrays.describe(source, members, roles, Shared(order, shared.declarations))
         return
     yield "", arrays.describe(source, cubes, roles, shared)
 

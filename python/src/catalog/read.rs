@@ -194,6 +194,11 @@ impl PyCatalog {
         py.waiting(|| self.catalog.explain(query)).or_raise()
     }
 
+    /// Whether the store's logs declare runs, steps, variables or groups.
+    fn has_declarations(&self, py: Python<'_>) -> PyResult<bool> {
+        py.waiting(|| self.catalog.has_declarations()).or_raise()
+    }
+
     fn conflicts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         py.waiting(|| self.catalog.conflicts()).or_raise()
     }

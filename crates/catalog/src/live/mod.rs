@@ -402,6 +402,11 @@ impl Catalog {
         self.inner.look(Visibility::All(None), &mut |index| index.conflicts())
     }
 
+    /// Whether the store's logs declare runs, steps, variables or groups of arrays. The engine is not asked, and not made.
+    pub fn has_declarations(&self) -> Result<bool> {
+        self.inner.has_declarations()
+    }
+
     /// Applies what the logs hold and the engine does not, if no other process does so at this moment.
     pub fn catch_up(&self) -> Result<bool> {
         self.inner.raise_apply_error()?;

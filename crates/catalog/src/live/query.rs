@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName, declares};
 
 use super::connection::{Connection, Patience};
 use super::consistent_view::{ConsistentView, Visibility};
@@ -153,6 +153,19 @@ impl Inner {
             // Nobody may be there any more to hear of it.
             drop(sender.send(Err(error)));
         }
+    }
+
+    /// Whether some commit of the logs declares something; the first that does ends the search.
+    pub fn has_declarations(&self) -> Result<bool> {
+        let feed = self.journal.feed()?;
+        for (writer, _) in feed.heads() {
+            for commit in feed.commits(writer, 0)? {
+                if commit?.side.iter().any(declares) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Makes the engine's tables anew.

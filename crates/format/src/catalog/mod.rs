@@ -30,7 +30,7 @@ pub use arrays::{
     ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
 };
 pub use attributes::{CELLS_MAX, RANK_MAX};
-pub use record::{KINDS, ROWS_MAX, is_catalog, keeps_runs};
+pub use record::{KINDS, ROWS_MAX, declares, is_catalog, keeps_runs};
 
 /// A run's name, unique within its project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

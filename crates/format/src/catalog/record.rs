@@ -39,6 +39,11 @@ pub fn is_catalog(side: &SideRecord) -> bool {
     KINDS.contains(&side.kind)
 }
 
+/// Whether a side record declares runs, steps, variables or groups of arrays.
+pub fn declares(side: &SideRecord) -> bool {
+    [RUNS, RUNS_WITH_FLAGS, STEPS, VARIABLES, GROUPS].contains(&side.kind)
+}
+
 /// Whether a side record, by its kind alone, says nothing of which runs there are and what they are declared as:
 /// steps, variables, tags and attributes stand in a run that is there, and groups and imports make none.
 pub fn keeps_runs(side: &SideRecord) -> bool {

@@ -1,0 +1,186 @@
+"""What runs declare: names of dimensions, attributes, coordinates, times of steps, parameters.
+
+Of a variable that several runs of a Dataset declare, dimensions, shape and units have to be the same:
+Conflict names two runs that differ (a tree takes each run by itself). Of attributes those are kept that all
+say, and so are coordinates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fieldstone._native import Test
+from fieldstone.errors import Conflict
+
+RunOf = tuple[str | None, str]
+"""Project, None where it is in none, and name of a run."""
+
+ENCODED = (
+    "scale_factor",
+    "add_offset",
+    "_FillValue",
+    "missing_value",
+    "_Unsigned",
+    "calendar",
+    "coordinates",
+)
+"""Attributes by which CF says that values are not what they stand for."""
+
+
+@dataclass
+class DeclaredVariable:
+    """A variable as runs declare it."""
+
+    run: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    attrs: dict[str, Any]
+    coords: dict[str | int, np.ndarray]
+
+    def name_of(self, place: int) -> str:
+        """The name of a dimension; empty where it has none."""
+        return self.dims[place] if place < len(self.dims) else ""
+
+    def coordinate(self, place: int) -> np.ndarray | None:
+        """The coordinate along a dimension."""
+        return self.coords.get(self.name_of(place) or place, self.coords.get(place))
+
+    def merged(self, name: str, other: DeclaredVariable) -> DeclaredVariable:
+        """What both runs say."""
+        for what, mine, theirs in (
+            ("dimensions", self.dims, other.dims),
+            ("extents", self.shape, other.shape),
+            ("units", self.attrs.get("units"), other.attrs.get("units")),
+        ):
+            if mine != theirs:
+                raise Conflict(
+                    f"variable {name} has the {what} {mine} in run {self.run}, "
+                    f"and {theirs} in run {other.run}",
+                    "request runs that agree, or open_datatree, which makes a node of each",
+                )
+        attrs = {k: v for k, v in self.attrs.items() if k in other.attrs and _same(v, other.attrs[k])}
+        coords = {k: v for k, v in self.coords.items() if k in other.coords and _same(v, other.coords[k])}
+        return DeclaredVariable(self.run, self.dims, self.shape, attrs, coords)
+
+
+@dataclass
+class DeclaredRun:
+    """What one run declares."""
+
+    variables: dict[str, DeclaredVariable] = field(default_factory=dict)
+    times: dict[int, float] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Declared:
+    """What the runs of a Dataset declare together."""
+
+    variables: dict[str, DeclaredVariable]
+    runs: dict[RunOf, DeclaredRun]
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether values of some variable are to be decoded by CF's rules."""
+        said = [variable.attrs for variable in self.variables.values()]
+        return any(set(ENCODED) & set(attrs) or " since " in str(attrs.get("units", "")) for attrs in said)
+
+
+class Declarations:
+    """What runs of a store declare, asked once for all runs of a Dataset or tree."""
+
+    def __init__(self) -> None:
+        self._runs: dict[RunOf, DeclaredRun] = {}
+        self._has_some: bool | None = None
+
+    def load(self, store: Any, runs: Sequence[RunOf]) -> None:
+        """Asks for these runs, but those that are known; nothing where the store's logs declare nothing."""
+        new = {run for run in runs if run not in self._runs}
+        if self._has_some is None and new:
+            self._has_some = store._catalog().has_declarations()
+        if not new or not self._has_some:
+            return
+        self._runs |= {run: DeclaredRun() for run in new}
+        terms = {"run": [Test().equal(name) for name in sorted({name for _, name in new})]}
+        newest: dict[tuple[RunOf, str], int] = {}
+        for row in store.variables(**terms):
+            run = (row.project, row.run)
+            if run not in new or not row.declared or newest.get((run, row.name), row.version) > row.version:
+                continue
+            newest[run, row.name] = row.version
+            self._runs[run].variables[row.name] = _variable(row)
+        for step in store.steps(**terms):
+            if (step.project, step.run) in new and step.time is not None:
+                self._runs[step.project, step.run].times[step.step] = step.time
+        for run in store.runs(**terms):
+            if (run.project, run.name) in new:
+                self._runs[run.project, run.name].params = run.params
+
+    def of(self, runs: Sequence[RunOf]) -> Declared:
+        """What these runs, which were asked for, declare together."""
+        found = Declared({}, {run: self._runs[run] for run in runs if run in self._runs})
+        for own in found.runs.values():
+            for name, variable in own.variables.items():
+                known = found.variables.get(name)
+                found.variables[name] = variable if known is None else known.merged(name, variable)
+        return found
+
+
+def _variable(row: Any) -> DeclaredVariable:
+    coords = {}
+    for dim, given in (row.coords or {}).items():
+        values = None if isinstance(given, str) else _values(given, row, dim)
+        if values is not None:
+            coords[dim] = values
+    return DeclaredVariable(row.run, tuple(row.dims), row.shape, dict(row.attrs), coords)
+
+
+def _values(coordinate: Any, row: Any, dim: str | int) -> np.ndarray | None:
+    """The values of a coordinate along a dimension; None where its extent is not known."""
+    if not isinstance(coordinate, tuple):
+        return np.asarray(coordinate)
+    place = row.dims.index(dim) if isinstance(dim, str) else dim
+    if row.shape is None or place >= len(row.shape):
+        return None
+    first, spacing = coordinate
+    return first + spacing * np.arange(row.shape[place])
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
+
+
+def parameter(values: np.ndarray) -> np.ndarray:
+    """Values of a parameter as an array of their type: what a run lacks is NaN, NaT or None."""
+    held = [value for value in values.ravel() if value is not None]
+    kinds = {type(value) for value in held}
+    lacking = len(held) < values.size
+    if kinds <= {bool, np.bool_} and not lacking:
+        return values.astype(bool)
+    if kinds <= {int, float}:
+        if not lacking and kinds == {int} and all(abs(value) < 2**63 for value in held):
+            return values.astype("i8")
+        return np.array([np.nan if value is None else value for value in values.ravel()], "f8").reshape(
+            values.shape
+        )
+    if all(hasattr(value, "isoformat") for value in held):
+        flat = [
+            np.datetime64("NaT") if v is None else np.datetime64(v.replace(tzinfo=None))
+            for v in values.ravel()
+        ]
+        return np.array(flat, "M8[ns]").reshape(values.shape)
+    # Lists and maps are no elements of an array that a file takes.
+    text = [
+        v if v is None or isinstance(v, str | bool | int | float) else json.dumps(v, default=str)
+        for v in values.ravel()
+    ]
+    if not lacking and all(isinstance(value, str) for value in text):
+        return np.array(text, dtype=str).reshape(values.shape)
+    made = np.empty(len(text), dtype=object)
+    made[:] = text
+    return made.reshape(values.shape)
