@@ -47,6 +47,7 @@ NAMES = {
     "sequential": "sequential write",
     "broadcast": "read and broadcast, C",
     **{f"fieldstone-level-{level}": f"level {level}" for level in (1, 2, 3)},
+    "fieldstone-direct": "direct I/O",
     "in-turn": "ranks in turn",
 }
 

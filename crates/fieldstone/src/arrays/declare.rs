@@ -85,10 +85,12 @@ impl JobInner {
                     let draft = self.settle(name, options, None, None);
                     let draft = self.team.agree("group", draft)?;
                     // One set has one file in any case: nothing is to be measured.
-                    let open = match draft.sets.len() {
-                        0 | 1 => 0.0,
-                        _ => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
+                    let open = match (draft.sets.len(), state.open_cost) {
+                        (0 | 1, _) => 0.0,
+                        (_, Some(known)) => known,
+                        (_, None) => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
                     };
+                    state.open_cost = state.open_cost.or(Some(open).filter(|open| *open > 0.0));
                     let choice = level::choose(&draft, open);
                     (chosen, why) = (Some(choice.level.number() as u8), choice.why);
                 }

@@ -77,6 +77,8 @@ pub struct JobState {
     pub logged: LoggedWrites,
     /// Writes for those who do not wait; made by the first of them.
     pub writer: Option<Arc<DeferredWriter>>,
+    /// Seconds that an open takes here, once that was measured.
+    pub open_cost: Option<f64>,
     pub closed: bool,
 }
 
