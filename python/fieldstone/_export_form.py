@@ -269,6 +269,7 @@ def shown(source: Any, request: Any, listed: list[dict[str, str]]) -> dict[str, 
     """The dataset that the xarray engine shows, as the parts of a file's content."""
     try:
         import xarray as xr
+        from xarray.backends.common import ensure_dtype_not_object
 
         from . import xarray_engine
     except ImportError as error:
@@ -277,6 +278,8 @@ def shown(source: Any, request: Any, listed: list[dict[str, str]]) -> dict[str, 
         raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
     dataset = xarray_engine.to_xarray(source.store, request)
     variables, attrs = xr.conventions.encode_dataset_coordinates(dataset)
+    # A text that is missing is empty in a file.
+    variables = {n: ensure_dtype_not_object(v, name=n) for n, v in variables.items()}
     # Encoding reads a variable whole; numbers that stand for themselves need none.
     coded = {n: v for n, v in variables.items() if v.dtype.kind not in "iuf" or PACKED & v.encoding.keys()}
     variables = {**variables, **xr.conventions.cf_encoder(coded, {})[0]}

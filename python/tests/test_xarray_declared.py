@@ -77,7 +77,7 @@ def test_what_a_run_lacks_is_missing_and_a_name_that_is_taken_is_told_apart() ->
     ds = store.to_xarray()
     assert ds.run.values.tolist() == ["plain", "r0", "r1", "r2"]
     np.testing.assert_array_equal(ds.seed, [np.nan, 5, np.nan, 7])
-    assert ds.on.values.tolist() == [None, True, None, None]
+    np.testing.assert_array_equal(ds.on, [np.nan, 1, np.nan, np.nan])
     assert np.isnat(ds["at"].values).tolist() == [True, False, True, True]
     assert ds["at"].values[1] == np.datetime64("2026-01-02")
     np.testing.assert_array_equal(ds["param.t"], [np.nan, 3, np.nan, np.nan])
@@ -163,3 +163,18 @@ def test_a_store_without_declarations_is_not_asked(tmp_path: Path) -> None:
     ds = xr.open_dataset(str(tmp_path / "s"), engine="fieldstone")
     assert ds.t.dims == ("dim_0",)
     assert not (tmp_path / "s" / "catalog").exists()
+
+
+def test_an_exported_file_has_it_too(tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4")
+    with fst.open(tmp_path / "s") as store:
+        study(store, r1={"seed": 5, "on": True, "name": "x"})
+    store = fst.open(tmp_path / "s", "r")
+    assert store.export("", tmp_path / "all.nc").skipped == ()
+    written, held = xr.open_dataset(tmp_path / "all.nc"), store.to_xarray()
+    assert written.name.values.tolist() == ["", "x", ""]  # files have no missing text
+    xr.testing.assert_identical(written.drop_vars("name"), held.drop_vars("name"))
+    store.export("run=r2", tmp_path / "one.nc")
+    one = xr.open_dataset(tmp_path / "one.nc")
+    assert (one.t.dims, one.t.attrs["units"], int(one.power)) == (("step", "y", "x"), "K", 10)
+    assert one.time.values.tolist() == [0, 0.5] and one.x.values.tolist() == [0.5, 0.75, 1.0]

@@ -156,13 +156,16 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def parameter(values: np.ndarray) -> np.ndarray:
-    """Values of a parameter as an array of their type: what a run lacks is NaN, NaT or None."""
+    """Values of a parameter as an array of their type: what a run lacks is NaN, NaT or None.
+
+    Numbers and bools are floats where some are lacking.
+    """
     held = [value for value in values.ravel() if value is not None]
     kinds = {type(value) for value in held}
     lacking = len(held) < values.size
-    if kinds <= {bool, np.bool_} and not lacking:
+    if kinds <= {bool} and not lacking:
         return values.astype(bool)
-    if kinds <= {int, float}:
+    if kinds <= {int, float} or kinds <= {bool}:
         if not lacking and kinds == {int} and all(abs(value) < 2**63 for value in held):
             return values.astype("i8")
         return np.array([np.nan if value is None else value for value in values.ravel()], "f8").reshape(
