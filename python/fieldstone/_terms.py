@@ -13,6 +13,7 @@ class _Terms(TypedDict, total=False):
 
     job: Any
     params: dict[str, Any]
+    attr: dict[str, Any]
     created: Any
     step: Any
     time: Any

@@ -15,11 +15,12 @@ use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
 /// Terms that say what must hold.
-const FILTERS: [&str; 20] = [
+const FILTERS: [&str; 21] = [
     "run",
     "project",
     "job",
     "params",
+    "attr",
     "created",
     "step",
     "time",
@@ -262,6 +263,20 @@ fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Chain<Expr>> {
     Chain::of(term(name, value)?)
 }
 
+/// Tests of parameters or attributes by their names.
+fn tested(value: &Bound<'_, PyAny>, what: &str, term: fn(String, Test) -> Term) -> PyResult<Expr> {
+    if !value.is_instance_of::<PyDict>() {
+        let hint = format!("give a dict: {what}={{\"units\": \"K\"}}, {what}={{\"nx\": fst.above(100)}}");
+        return Err(invalid(format!("{what}={}", type_name(value)), &hint));
+    }
+    let each = pairs(value, |key, test| {
+        let key: String = key.extract()?;
+        let test = tests::test_or_pattern(&test, &format!("{what}[{key:?}]"))?;
+        Ok(Expr::Term(term(key, test)))
+    });
+    each.map(one)
+}
+
 fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     match name {
         "run" => names::named(value, name, Term::Run, names::project_of),
@@ -272,17 +287,8 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
         }),
         "tag" => names::named(value, name, Term::Tag, |object| names::version_of(object, Term::TagVersion)),
         "unit" => names::named(value, name, Term::Unit, names::nothing_more),
-        "params" => {
-            let params = value.cast::<PyDict>().map_err(|_| {
-                invalid(format!("params={}", type_name(value)), "give a dict: {\"nx\": fst.above(100)}")
-            })?;
-            let tests = pairs(params.as_any(), |key, test| {
-                let key: String = key.extract()?;
-                let test = tests::test(&test, &format!("params[{key:?}]"))?;
-                Ok(Expr::Term(Term::Param(key, test)))
-            });
-            tests.map(one)
-        }
+        "params" => tested(value, name, Term::Param),
+        "attr" => tested(value, name, Term::Attr),
         "created" => Ok(Expr::Term(Term::Created(moments(&created(value)?)?))),
         "step" => steps::expr(value),
         "time" => Ok(Expr::Term(Term::Time(tests::test(value, name)?))),

@@ -1,6 +1,6 @@
 //! The class `Test`: what `fst.above` and its like make.
 
-use fieldstone::catalog::value::{Size, Test, Value};
+use fieldstone::catalog::value::{Glob, Size, Test, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
@@ -54,6 +54,16 @@ pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
         Value::List(values) => Ok(Test::IsIn(values)),
         value => Ok(Test::Equal(value)),
     }
+}
+
+/// As [`test`], where a text with `*`, `?` or `[` is a pattern, as in names.
+pub fn test_or_pattern(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
+    Ok(match test(object, what)? {
+        Test::Equal(Value::Text(text)) if !object.is_instance_of::<PyTest>() && Glob::is_pattern(&text) => {
+            Test::Glob(text)
+        }
+        test => test,
+    })
 }
 
 #[pymethods]

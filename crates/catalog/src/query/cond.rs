@@ -155,6 +155,7 @@ pub(super) enum Leaf {
     Time(Arc<Test>),
     Variable(Arc<Names>),
     VariableVersion(Arc<[i64]>),
+    Attr(Arc<(String, Test)>),
     Tag(Arc<Names>),
     TagVersion(Arc<[i64]>),
     Unit(Arc<Names>),
@@ -353,6 +354,7 @@ impl Leaf {
             Term::Project(test) => Leaf::Project(names(test)),
             Term::Job(test) => Leaf::Job(names(test)),
             Term::Param(name, test) => Leaf::Param(Arc::new((name.clone(), test.clone()))),
+            Term::Attr(name, test) => Leaf::Attr(Arc::new((name.clone(), test.clone()))),
             Term::Created(test) => Leaf::Created(Arc::new(test.clone())),
             Term::Step(ranges) => Leaf::Step(ranges.clone().into()),
             Term::Time(test) => Leaf::Time(Arc::new(test.clone())),
@@ -396,6 +398,11 @@ impl Leaf {
             Leaf::VariableVersion(versions) => {
                 place.map(|place| place.variable.is_some_and(|variable| versions.contains(&variable.version)))
             }
+            Leaf::Attr(test) => place.map(|place| {
+                let row = place.variable.and_then(|variable| variable.row.as_ref());
+                let value = row.and_then(|row| row.decl.attrs.iter().find(|(name, _)| *name == test.0));
+                value.is_some_and(|(_, value)| test.1.matches(value))
+            }),
             Leaf::On(ids) => place
                 .map(|place| place.variable.is_some_and(|variable| ids.binary_search(&variable.id).is_ok())),
             Leaf::Tag(names) => tag.map(|tag| names.matches(&tag.name)),
@@ -466,9 +473,10 @@ impl Leaf {
         matches!(self, Leaf::Job(_) | Leaf::Param(_) | Leaf::Created(_))
     }
 
-    /// Whether it needs boxes, and with them what the run says of its variables.
-    pub(super) fn of_boxes(&self) -> bool {
-        matches!(self, Leaf::Region(_) | Leaf::Extent(_) | Leaf::Volume(_) | Leaf::Related(_))
+    /// Whether it needs what the run says of its variables: their attributes, and with boxes their shapes.
+    pub(super) fn of_declared_variable(&self) -> bool {
+        let boxes = matches!(self, Leaf::Region(_) | Leaf::Extent(_) | Leaf::Volume(_) | Leaf::Related(_));
+        boxes || matches!(self, Leaf::Attr(_))
     }
 
     /// Whether it hangs on the step.
@@ -478,6 +486,6 @@ impl Leaf {
 
     /// Whether it hangs on the variable.
     pub(super) fn of_variable(&self) -> bool {
-        matches!(self, Leaf::Variable(_) | Leaf::VariableVersion(_) | Leaf::On(_))
+        matches!(self, Leaf::Variable(_) | Leaf::VariableVersion(_) | Leaf::Attr(_) | Leaf::On(_))
     }
 }

@@ -515,7 +515,7 @@ impl<'t> Exec<'t> {
         }
         let cond = bounds::without_steps(cond);
         let names = self.names()?;
-        let own = match ask.boxes || cond.has(&Leaf::of_boxes) {
+        let own = match ask.boxes || cond.has(&Leaf::of_declared_variable) {
             true => Some(self.variables(run.id)?),
             false => None,
         };

@@ -21,7 +21,7 @@ use super::place::RowRegion;
 use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
-use super::{Dim, Key, Pick, Query, Range};
+use super::{Dim, Expr, Key, Pick, Query, Range, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
 /// What is listed.
@@ -250,11 +250,29 @@ fn name_of(run: &RunAt) -> RunName {
     RunName { project: run.project.to_string(), name: run.name.to_string() }
 }
 
+/// The attributes of a run are its parameters. What is asked of an attribute beside it is asked of variables.
+fn params_for_attrs(expr: &Expr) -> Result<Expr> {
+    expr.size().check()?;
+    Ok(of_run(expr))
+}
+
+fn of_run(expr: &Expr) -> Expr {
+    let all = |list: &[Expr]| list.iter().map(of_run).collect();
+    match expr {
+        Expr::All(list) => Expr::All(all(list)),
+        Expr::Any(list) => Expr::Any(all(list)),
+        Expr::Not(inner) => Expr::Not(Box::new(of_run(inner))),
+        Expr::Term(Term::Attr(name, test)) => Expr::Term(Term::Param(name.clone(), test.clone())),
+        Expr::Term(_) | Expr::Related(..) => expr.clone(),
+    }
+}
+
 /// Runs, by project and name, or by `order`: name or creation.
 ///
 /// # Errors
 /// See [`run`](super::run).
 pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
+    let query = &Query { expr: params_for_attrs(&query.expr)?, ..query.clone() };
     let mut list = Listing::new(tables, query)?;
     let mut ids: BTreeSet<RunId> = BTreeSet::new();
     if list.attributes || query.pick.is_some() {

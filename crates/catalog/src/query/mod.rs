@@ -96,6 +96,8 @@ pub enum Term {
     Job(NameTest),
     /// A parameter of the run.
     Param(String, Test),
+    /// An attribute of the variable, as its declaration has it; where runs are listed, a parameter.
+    Attr(String, Test),
     /// When the run was created.
     Created(Test),
     /// Steps, both ends included; an attribute of a run has none.

@@ -71,6 +71,7 @@ fn asked(term: &Term) -> Asked<'_> {
         | Term::Tag(name)
         | Term::Unit(name) => Asked::Name(name),
         Term::Param(_, test)
+        | Term::Attr(_, test)
         | Term::Created(test)
         | Term::Time(test)
         | Term::Value(test)

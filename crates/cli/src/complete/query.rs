@@ -23,6 +23,7 @@ const TERMS: [(&str, &str); 15] = [
     ("project=", "project of the run"),
     ("created>", "when the run was created"),
     ("param.", "a parameter of the run"),
+    ("attr.", "an attribute of the variable, such as units; of runs, a parameter"),
     ("extent.", "extent of the box along a dimension"),
     ("volume>", "elements in the box"),
     ("version=", "version of the variable"),

@@ -125,6 +125,11 @@ fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
             part(f, param, false)?;
             test(f, value)
         }
+        Term::Attr(attr, value) => {
+            f.write_str("attr.")?;
+            part(f, attr, false)?;
+            test(f, value)
+        }
         Term::Created(value) => tested(f, "created", value),
         Term::Time(value) => tested(f, "time", value),
         Term::Value(value) => tested(f, "value", value),

@@ -11,11 +11,12 @@ use super::parser::one_or;
 use super::scan::Scan;
 
 /// Every word that begins a term, for errors.
-pub(super) const SUBJECTS: [&str; 17] = [
+pub(super) const SUBJECTS: [&str; 18] = [
     "run",
     "project",
     "job",
     "param",
+    "attr",
     "created",
     "step",
     "time",
@@ -56,8 +57,12 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
         "tag" => named(Term::Tag, scan),
         "unit" => named(Term::Unit, scan),
         "param" => {
-            let name = part(scan, "param", "nx")?;
+            let name = part(scan, "param", "nx=256")?;
             tested(Term::Param(name, test(scan)?))
+        }
+        "attr" => {
+            let name = part(scan, "attr", "units=K")?;
+            tested(Term::Attr(name, test(scan)?))
         }
         "created" => tested(Term::Created(test(scan)?)),
         "time" => tested(Term::Time(test(scan)?)),
@@ -65,7 +70,7 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
         "volume" => tested(Term::Volume(test(scan)?)),
         "extent" => {
             let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
-            let name = part(scan, "extent", "z")?;
+            let name = part(scan, "extent", "z=256")?;
             let dim = match dimension(&name) {
                 Some(dim) if !quoted => dim,
                 _ => Dim::Name(name),
@@ -109,7 +114,7 @@ fn part(scan: &mut Scan<'_>, subject: &str, example: &str) -> Result<String> {
     if !scan.rest().starts_with('.') {
         return Err(scan
             .expected(&format!("`.` and a name after `{subject}`"))
-            .with_hint(format!("write {subject}.{example}=256")));
+            .with_hint(format!("write {subject}.{example}")));
     }
     scan.at += 1;
     if scan.rest().starts_with(['"', '\'']) {

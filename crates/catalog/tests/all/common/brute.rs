@@ -178,6 +178,9 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
         Term::Project(test) => named(test, &run.run.project),
         Term::Job(test) => run.job.as_ref().is_some_and(|job| named(test, job)),
         Term::Param(name, test) => run.params.iter().any(|(own, value)| own == name && test.matches(value)),
+        Term::Attr(name, test) => world
+            .variable(attr)
+            .is_some_and(|decl| decl.attrs.iter().any(|(own, value)| own == name && test.matches(value))),
         Term::Created(test) => test.matches(&Value::DateTime(run.created)),
         Term::Step(ranges) => attr.step.is_some_and(|s| ranges.iter().any(|(a, b)| *a <= s && s <= *b)),
         Term::Time(test) => {
@@ -390,8 +393,10 @@ fn places(
     variables: bool,
 ) -> Vec<(usize, Option<i64>, Option<VariableName>)> {
     let steps = steps || mentions(&query.expr, &|t| matches!(t, Term::Step(_) | Term::Time(_)));
-    let variables =
-        variables || mentions(&query.expr, &|t| matches!(t, Term::Variable(_) | Term::VariableVersion(_)));
+    let variables = variables
+        || mentions(&query.expr, &|t| {
+            matches!(t, Term::Variable(_) | Term::VariableVersion(_) | Term::Attr(..))
+        });
     let mut all = Vec::new();
     for (run, decl) in world.runs.iter().enumerate() {
         let own_steps = || world.steps.iter().filter(|s| s.run == run).map(|s| s.step);
@@ -428,8 +433,21 @@ fn places(
     all
 }
 
+/// What a listing of runs asks: their attributes are their parameters.
+fn of_run(expr: &Expr) -> Expr {
+    match expr {
+        Expr::All(list) => Expr::All(list.iter().map(of_run).collect()),
+        Expr::Any(list) => Expr::Any(list.iter().map(of_run).collect()),
+        Expr::Not(inner) => Expr::Not(Box::new(of_run(inner))),
+        Expr::Term(Term::Attr(name, test)) => Expr::Term(Term::Param(name.clone(), test.clone())),
+        other => other.clone(),
+    }
+}
+
 /// Names of runs, sorted.
-pub fn runs(world: &World, hits: &[&Attr], query: &Query) -> Vec<String> {
+pub fn runs(world: &World, query: &Query) -> Vec<String> {
+    let query = &Query { expr: of_run(&query.expr), ..query.clone() };
+    let hits = find(world, query);
     let mut found: Vec<usize> = match of_attributes(&query.expr) || query.pick.is_some() {
         true => hits.iter().map(|attr| attr.run).collect(),
         false => places(world, query, false, false).into_iter().map(|place| place.0).collect(),

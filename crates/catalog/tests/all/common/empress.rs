@@ -386,7 +386,7 @@ pub fn check(world: &World, tables: &mut dyn Tables) {
         assert!(rows.len() < all(tables, gives), "{name} gives everything");
         let hits = brute::find(world, &asked);
         let count = match gives {
-            Gives::Runs => brute::runs(world, &hits, &asked).len(),
+            Gives::Runs => brute::runs(world, &asked).len(),
             Gives::Steps => brute::steps(world, &hits, &asked).len(),
             Gives::Variables => brute::variables(world, &hits, &asked).len(),
             Gives::Tags => brute::tags(world, &hits, &asked).len(),

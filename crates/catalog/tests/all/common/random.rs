@@ -83,11 +83,12 @@ fn region(rng: &mut Random) -> Term {
 
 fn term(rng: &mut Random) -> Term {
     let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
-    match rng.within(0, 24) {
+    match rng.within(0, 25) {
         0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
         1 => Term::Project(name(rng, &["", "ocean", "astro"], &["*o*", "?*"])),
         2 => Term::Job(name(rng, &["job-1", "job-2"], &["job*", "*3"])),
         3 => Term::Param(rng.pick(&["nx", "solver", "absent"]).to_string(), test(rng, 1)),
+        23 => Term::Attr(rng.pick(&["units", "cells", "absent"]).to_string(), test(rng, 1)),
         4 => Term::Created(Test::AtLeast(Value::DateTime(1_000 * rng.within(1, 5)))),
         5 | 6 => Term::Step(
             (0..rng.within(0, 3))

@@ -262,12 +262,17 @@ fn variable(rng: &mut Random, name: &str, version: i64) -> VariableDecl {
             coords.push((dim as u32, coordinate(rng, *extent)));
         }
     }
+    let mut attrs = Vec::new();
+    if rng.percent(60) {
+        attrs.push(("units".to_owned(), Value::Text(rng.pick(&["K", "m/s", "text"]).to_string())));
+        attrs.push(("cells".to_owned(), Value::Int(rng.within(-3, 12))));
+    }
     VariableDecl {
         variable: VariableName { name: name.to_owned(), version },
         dtype: None,
         shape: rng.percent(85).then_some(shape),
         dims,
-        attrs: Vec::new(),
+        attrs,
         coords,
         decomposition: None,
         finders: None,
