@@ -1,7 +1,7 @@
 """Which variables are fields per step: the rule of ``spec/netcdf-header.md``, for files and Datasets alike.
 
-A variable is split along its first dimension where that is unlimited, or has a coordinate variable that
-does not run along the ground.
+A variable is split along its first dimension where that has a coordinate variable that does not run along
+the ground, or is unlimited and has none.
 
 Example: ``is_horizontal("lat", {})`` and ``is_horizontal("j", {"axis": "Y"})`` hold, and
 ``is_horizontal("time", {})`` does not.

@@ -23,6 +23,8 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+mod declared;
+
 use std::io::{Read, Write};
 
 use fieldstone_core::dtype::{ByteOrder, DType};
@@ -30,6 +32,8 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 use crate::darshan::DarshanPart;
+
+pub use declared::{DeclaredAttrs, DeclaredFile, DeclaredVariable};
 
 /// Version of the protocol. Every request carries it; a helper of another version refuses.
 pub const PROTOCOL: u32 = 1;
@@ -108,6 +112,8 @@ pub enum Reply {
     },
     /// A field, or a piece of one; the payload has its bytes.
     Field(FieldFrame),
+    /// What a netCDF file says of its variables; the payload has coordinates and times.
+    Declared(DeclaredFile),
     /// The decoded values of a GRIB message.
     Decoded(Decoded),
     /// The key of each GRIB message asked about, or why it has none.
@@ -418,6 +424,7 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
             Reply::Decoded(frame.decoded(payload)?)
         }
         "field" => Reply::Field(frame.field(payload)?),
+        "declared" => Reply::Declared(DeclaredFile::parse(&frame, payload)?),
         "skipped" => {
             Reply::Skipped { what: frame.text("what")?.to_owned(), why: frame.text("why")?.to_owned() }
         }

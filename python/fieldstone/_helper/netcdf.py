@@ -1,7 +1,7 @@
 """netCDF-3 and -4 files as fields: one per variable and value of its leading coordinate.
 
-A variable of rank >= 2 is split along its first dimension where that is unlimited or has a coordinate
-variable that is not horizontal; `step` is then the index along it. Bounds, coordinates and everything
+A variable of rank >= 2 is split along its first dimension where that has a coordinate variable that is not
+horizontal, or is unlimited and has none; `step` is then the index along it. Bounds, coordinates and everything
 else is one field. The values stay as they are in the file: packed, with their fill, unmasked.
 ``spec/netcdf-header.md`` has the rules and the header that turns the fields back into the file.
 
@@ -29,6 +29,7 @@ import numpy as np
 from fieldstone import _split
 from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
 from fieldstone._helper.classic import HeaderError, Layout
+from fieldstone._helper.declare import Declared
 from fieldstone._helper.files import boxes, sha256
 from fieldstone._helper.frames import Channel, RequestError
 
@@ -76,13 +77,14 @@ class Reader:
     layout: Layout | None
     copy: bool = True
     skips: list[dict[str, str]] = field(default_factory=list)
+    declared: Declared = field(default_factory=Declared)
     fields: int = 0
     sent: int = 0
     total: int = 0
     reported: float = 0.0
 
     def send_all(self, complaints: list[str]) -> None:
-        """Variables in the file's order, then the header."""
+        """Variables in the file's order, what they are declared as, then the header."""
         for form in (self.dataset.set_auto_maskandscale, self.dataset.set_auto_chartostring):
             form(False)
         self.dataset.set_always_mask(False)
@@ -92,6 +94,8 @@ class Reader:
         groups = list(walk(self.dataset))
         self.total = sum(v.size * itemsize(v) for g in groups for v in g.variables.values())
         described = [self._group(group) for group in groups]
+        self.declared.attrs = described[0]["attrs"]
+        self.channel.send(*self.declared.frame())
         size = os.stat(self.path).st_size
         name = os.path.basename(self.path).encode("utf-8", "replace").decode()
         header = {
@@ -171,6 +175,7 @@ class Reader:
             elif variable.size:
                 self._numbers(variable, name, dtype, split)
         facts["attrs"] = self._attributes(variable, name)
+        self.declared.add(variable, name, facts, "<" if self.copy else ">")
         chunks = variable.chunking()
         facts["chunks"] = [int(n) for n in chunks] if isinstance(chunks, list | tuple) else None
         filters = variable.filters() or {}
@@ -392,11 +397,9 @@ def is_split(variable: netCDF4.Variable) -> bool:
     if rank < 2:
         return False
     leading = variable.get_dims()[0]
-    if leading.isunlimited():
-        return True
     coordinate = leading.group().variables.get(leading.name)
     if coordinate is None or coordinate.dimensions != (leading.name,):
-        return False
+        return bool(leading.isunlimited())
     return not is_horizontal(coordinate)
 
 

@@ -185,13 +185,16 @@ def stored_chunks(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def leading_dims(dataset: xr.Dataset, unlimited: set[Any]) -> set[Any]:
-    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis."""
+    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis; none
+    that runs along the ground."""
     found = set(unlimited)
     for dim in dataset.dims:
         coordinate = dataset.variables.get(dim)
         if coordinate is not None and coordinate.dims == (dim,):
             attrs = {**coordinate.encoding, **coordinate.attrs}
-            if not _split.is_horizontal(str(dim), attrs):
+            if _split.is_horizontal(str(dim), attrs):
+                found.discard(dim)
+            else:
                 found.add(dim)
     return found
 

@@ -53,7 +53,7 @@ pub use index::Index;
 pub use order::Decided;
 pub use owners::OwnerOf;
 pub(crate) use page::PAGE;
-pub use points::{CoordinateRange, MeshRegion, PointSource};
+pub use points::{CoordinateRange, GridRegion, MeshRegion, PointSet, PointSource};
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 pub use views::ARRAY_TABLES;
@@ -347,6 +347,14 @@ pub trait Tables {
         run: RunId,
         ranges: &[CoordinateRange],
     ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>>;
+    /// What the grids of a run's variables have in ranges of coordinates: of each that is asked for.
+    fn grid_regions(
+        &mut self,
+        run: RunId,
+        variables: &[VariableRow],
+        asked: &[bool],
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>>;
     /// Runs, by number.
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>>;
     /// Names and numbers of runs alone: cheap for many.

@@ -10,8 +10,8 @@ use super::declare::{run_decl, value_type, variable_decl};
 use super::index::Index;
 use super::owners::stored_first;
 use super::{
-    AttrRow, Cell, CoordinateRange, Flow, MeshRegion, NO_STEP, Probe, RunId, RunRow, RunSelect, Series, Span,
-    StepRow, Tables, TagId, TagRow, VariableId, VariableRow,
+    AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_STEP, Probe, RunId, RunRow, RunSelect,
+    Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow,
 };
 
 /// A run is shown if it is declared or something stands on it.
@@ -75,6 +75,20 @@ impl Tables for Index {
         ranges: &[CoordinateRange],
     ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
         self.regions_of(run, ranges)
+    }
+
+    fn grid_regions(
+        &mut self,
+        run: RunId,
+        variables: &[VariableRow],
+        asked: &[bool],
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>> {
+        let name = self.runs(&RunSelect::Ids(vec![run]))?.pop().map(|row| row.decl.run);
+        match (self.points.clone(), name) {
+            (Some(source), Some(name)) => source.grids(&name, variables, asked, ranges),
+            _ => Ok(vec![None; variables.len()]),
+        }
     }
 
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {

@@ -190,6 +190,18 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
+    /// Declares variables from what their fields' files say: each under its version, or the next one that is free
+    /// where that is declared otherwise. Denied where the run is another's.
+    pub fn create_versions(
+        &self,
+        run: &RunName,
+        variables: Vec<VariableDecl>,
+        transaction: Option<Id>,
+    ) -> Result<()> {
+        self.inner.create_versions(run, variables, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
     /// Declares steps of a run; Denied where it is another's. Declared again with another time: Conflict.
     pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, transaction: Option<Id>) -> Result<()> {
         self.inner.create_steps(run, steps, transaction)?;

@@ -305,7 +305,9 @@ pub(super) fn regions(cond: &Cond) -> Option<Vec<&BoxTest>> {
     const FEW: usize = 4;
     match cond {
         Cond::Const(false) => Some(Vec::new()),
-        Cond::Leaf(Leaf::Boxed(test)) if !test.sides.is_empty() || test.points.is_some() => Some(vec![test]),
+        Cond::Leaf(Leaf::Boxed(test)) if !test.sides.is_empty() || !test.points.is_empty() => {
+            Some(vec![test])
+        }
         Cond::All(list) => list.iter().filter_map(regions).min_by_key(Vec::len),
         Cond::Any(list) => {
             let all: Option<Vec<_>> = list.iter().map(regions).collect();

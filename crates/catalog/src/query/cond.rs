@@ -14,7 +14,7 @@ use fieldstone_core::value::{Glob, Test, Value};
 use super::place::RowRegion;
 use super::region::{BoxTest, Lengths};
 use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where};
-use crate::engine::{CoordinateRange, MeshRegion, RunId, TagId, VariableId, VariableRow};
+use crate::engine::{CoordinateRange, PointSet, RunId, TagId, VariableId, VariableRow};
 use fieldstone_format::catalog::{RunDecl, TagDecl};
 
 /// A test of a name, its patterns read.
@@ -85,8 +85,8 @@ pub(super) struct VariableAt {
     pub(super) rank: u32,
     /// What the run says of it, where it was asked for and there is something.
     pub(super) row: Option<Arc<VariableRow>>,
-    /// Where it stands on a mesh: what the regions that are asked for have of that.
-    pub(super) points: Vec<Arc<OnMesh>>,
+    /// What the regions that are asked for have of its mesh or grid.
+    pub(super) points: Vec<Arc<PointsInRanges>>,
 }
 
 /// The ranges of a region that name a coordinate.
@@ -98,27 +98,31 @@ pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
     named.collect()
 }
 
-/// What a variable's mesh has in the ranges of a region.
+/// What a variable's mesh or grid has in the ranges of a region.
 #[derive(Debug)]
-pub(super) struct OnMesh {
+pub(super) struct PointsInRanges {
     /// All ranges of the region that name a coordinate.
     pub(super) ranges: Arc<[CoordinateRange]>,
-    /// What the mesh has in them.
-    pub(super) region: MeshRegion,
+    /// Which of them it decides.
+    pub(super) decided: Vec<bool>,
+    /// Whether a dimension of a range's name goes first: so it is with meshes, which call their coordinates x, y and z.
+    pub(super) behind_dims: bool,
+    /// The elements that it has in all of those.
+    pub(super) sets: Vec<PointSet>,
 }
 
-impl OnMesh {
+impl PointsInRanges {
     /// Whether this range is decided by where the points lie.
     pub(super) fn decides(&self, dim: &Dim, range: &Range) -> bool {
         let (Dim::Name(name), Range::Physical(low, high)) = (dim, range) else { return false };
-        let mut both = self.ranges.iter().zip(&self.region.decided);
+        let mut both = self.ranges.iter().zip(&self.decided);
         both.any(|(one, decided)| *decided && one.0 == *name && one.1 == *low && one.2 == *high)
     }
 }
 
 impl VariableAt {
-    /// What was found for this region, where the variable stands on a mesh that has one of its coordinates.
-    pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&OnMesh> {
+    /// What was found for this region, where the variable's mesh or grid has one of its coordinates.
+    pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&PointsInRanges> {
         if self.points.is_empty() {
             return None;
         }
@@ -279,6 +283,22 @@ impl Cond {
                 }
             }
             Cond::Leaf(_) => {}
+        }
+    }
+
+    /// Whether what is asked of a variable alone rules this one out.
+    pub(super) fn rules_out(&self, variable: &VariableAt) -> bool {
+        match self {
+            Cond::Const(is) => !is,
+            Cond::All(list) => list.iter().any(|one| one.rules_out(variable)),
+            Cond::Any(list) => list.iter().all(|one| one.rules_out(variable)),
+            Cond::Not(_) => false,
+            Cond::Leaf(leaf) if leaf.of_variable() => {
+                let place = Series { step: None, time: None, variable: Some(variable) };
+                let known = KnownRow { place: Some(place), ..KnownRow::default() };
+                leaf.known(&known).is_ok_and(|left| left.is(false))
+            }
+            Cond::Leaf(_) => false,
         }
     }
 
@@ -448,6 +468,11 @@ impl Leaf {
             // All others are decided by the place, which is known before rows are read.
             _ => false,
         }))
+    }
+
+    /// Whether it asks where something lies by coordinates, which variables have without any attribute.
+    pub(super) fn of_coordinates(&self) -> bool {
+        matches!(self, Leaf::Region(term) if term.0.iter().any(|(_, range)| matches!(range, Range::Physical(..))))
     }
 
     /// Whether it looks at an attribute, not only at a run, step or variable.

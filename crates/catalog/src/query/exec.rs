@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
-use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
+use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::Cells;
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Cond, KnownRow, Leaf, Names, OnMesh, Related, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt, VariableAt};
 use super::place::RowRegion;
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
@@ -193,10 +193,12 @@ pub(super) struct Exec<'t> {
     pub(super) stats: Stats,
     pub(super) related: Rc<Vec<Related>>,
     /// Ranges of coordinates, a list for each region that is asked for.
-    regions: Rc<[Arc<[CoordinateRange]>]>,
+    pub(super) regions: Rc<[Arc<[CoordinateRange]>]>,
+    /// What is asked of every variable that is looked at, where that is one condition.
+    pub(super) screen: Option<Cond>,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
-    variables: Option<(RunId, Rc<VariableMap>)>,
+    pub(super) variables: Option<(RunId, Rc<VariableMap>)>,
     times: Option<(RunId, Rc<HashMap<i64, f64>>)>,
     sources: HashMap<i64, (AttributeId, u32)>,
     /// What runs declared is asked for, whatever the condition.
@@ -214,9 +216,11 @@ impl<'t> Exec<'t> {
             cond.regions(&mut regions);
         }
         let by_decl = related.iter().any(|one| one.cond.has(&Leaf::of_declared_run));
+        let screen = related.is_empty().then(|| cond.clone());
         Exec {
             tables,
             stats: Stats::default(),
+            screen,
             related: Rc::new(related),
             regions: regions.into(),
             tags: None,
@@ -272,40 +276,6 @@ impl<'t> Exec<'t> {
         let names: Rc<VariableMap> = Rc::new(names.collect());
         self.names = Some(names.clone());
         Ok(names)
-    }
-
-    /// Variables with what a run says of them.
-    pub(super) fn variables(&mut self, run: RunId) -> Result<Rc<VariableMap>> {
-        if let Some((of, variables)) = &self.variables
-            && *of == run
-        {
-            return Ok(variables.clone());
-        }
-        let names = self.names()?;
-        let mut points = self.points(run)?;
-        let rows = self.tables.variables(run)?.into_iter();
-        let own = rows.filter_map(|row| {
-            let at = names.get(&row.id)?;
-            let points = points.remove(&row.decl.variable).unwrap_or_default();
-            Some((row.id, Arc::new(VariableAt { row: Some(Arc::new(row)), points, ..(**at).clone() })))
-        });
-        let variables = Rc::new(own.collect::<VariableMap>());
-        self.variables = Some((run, variables.clone()));
-        Ok(variables)
-    }
-
-    /// What the meshes of a run's variables have of the regions that are asked for.
-    fn points(&mut self, run: RunId) -> Result<HashMap<VariableName, Vec<Arc<OnMesh>>>> {
-        let mut found: HashMap<VariableName, Vec<Arc<OnMesh>>> = HashMap::new();
-        for ranges in self.regions.clone().iter() {
-            for (variables, region) in self.tables.mesh_regions(run, ranges)? {
-                let points = Arc::new(OnMesh { ranges: ranges.clone(), region });
-                for variable in variables {
-                    found.entry(variable).or_default().push(points.clone());
-                }
-            }
-        }
-        Ok(found)
     }
 
     /// Times of the steps of a run, where they have one.

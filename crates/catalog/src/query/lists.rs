@@ -1,5 +1,6 @@
 //! Runs, steps, variables, tags and boxes: what matching attributes touch or, where no term looks at
-//! attributes, what there is.
+//! attributes, what there is. A box in coordinates is looked at without attributes where no other term is of them:
+//! a variable lies in it by its own points.
 //!
 //! Without such a term a run, step or variable is looked at with what the terms ask for: with a step
 //! term, a run at each of its steps; with a variable term, with each of its variables; with both, with
@@ -10,16 +11,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
-use super::cond::{Cond, KnownRow, Leaf, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Row, RunAt, Series, TagAt, VariableAt};
 use super::exec::{Ask, Exec, Partition};
 use super::hits::hits;
 use super::place::RowRegion;
 use super::plan::{Piece, Plan};
-use super::region::{BoxTest, Lengths, Misfit};
+use super::region::{BoxTest, Lengths, Misfit, shape_of};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
 use super::{Dim, Expr, Key, Pick, Query, Range, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
@@ -76,9 +78,10 @@ struct Listing<'t, 'q> {
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
         let (cond, related) = Cond::of(&query.expr)?;
-        let attributes = cond.has(&Leaf::of_attributes);
+        // A box in coordinates alone asks for what lies in it, not for what attributes there touch.
+        let attributes = cond.has(&|leaf| leaf.of_attributes() && !leaf.of_coordinates());
         let mut exec = Exec::new(tables, &cond, related);
-        if attributes {
+        if cond.has(&Leaf::of_attributes) {
             exec.check(&cond)?;
         }
         Ok(Listing { exec, query, cond, attributes })
@@ -114,7 +117,8 @@ impl<'t, 'q> Listing<'t, 'q> {
         take: &mut dyn FnMut(&Rc<RunAt>, Series<'_>) -> Flow,
     ) -> Result<()> {
         let with_steps = with_steps || self.cond.has(&|leaf| matches!(leaf, Leaf::Step(_) | Leaf::Time(_)));
-        let with_variables = with_variables || self.cond.has(&Leaf::of_variable);
+        let of_variable = |leaf: &Leaf| leaf.of_variable() || leaf.of_coordinates();
+        let with_variables = with_variables || self.cond.has(&of_variable);
         for run in self.exec.runs(&self.cond, None)? {
             let left = self.cond.known(&KnownRow { run: Some(&run), ..KnownRow::default() })?;
             self.places_of(&run, &left, with_steps, with_variables, take)?;
@@ -132,7 +136,12 @@ impl<'t, 'q> Listing<'t, 'q> {
     ) -> Result<()> {
         let mut at = |place: Series<'_>| -> Result<Flow> {
             let known = KnownRow { run: Some(run), place: Some(place), ..KnownRow::default() };
-            Ok(if left.known(&known)?.is(true) { take(run, place) } else { Flow::More })
+            let left = left.known(&known)?;
+            let is = match &left {
+                Cond::Const(is) => *is,
+                left => left.test(&mut WholeVariable::of(place.variable))? == Some(true),
+            };
+            Ok(if is { take(run, place) } else { Flow::More })
         };
         let none = Series { step: None, time: None, variable: None };
         if !with_steps && !with_variables {
@@ -193,6 +202,34 @@ impl<'t, 'q> Listing<'t, 'q> {
     fn limit<T>(&self, mut rows: Vec<T>) -> Vec<T> {
         rows.truncate(self.query.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
         rows
+    }
+}
+
+/// A variable in place of a row: its box is all of it, and it has no value.
+struct WholeVariable {
+    start: Vec<i64>,
+    shape: Option<Vec<i64>>,
+}
+
+impl WholeVariable {
+    fn of(variable: Option<&VariableAt>) -> WholeVariable {
+        let shape = shape_of(variable);
+        WholeVariable { start: vec![0; shape.as_ref().map_or(0, Vec::len)], shape }
+    }
+}
+
+impl Row for WholeVariable {
+    fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
+        let region = |count| RowRegion { start: &self.start, count, cells: None };
+        Ok(self.shape.as_deref().map(region))
+    }
+
+    fn value(&mut self) -> Result<&Value> {
+        Ok(&Value::Null)
+    }
+
+    fn related(&self, _: usize) -> Option<bool> {
+        Some(false)
     }
 }
 
@@ -512,7 +549,7 @@ impl Exec<'_> {
         let mut dims: BTreeSet<String> = BTreeSet::new();
         for run in self.runs(of_run, None)? {
             for variable in self.variables(run.id)?.values() {
-                if !may_be(about, variable) {
+                if about.rules_out(variable) {
                     continue;
                 }
                 let misfit = match leaf {
@@ -571,17 +608,5 @@ fn collect_terms<'a>(cond: &'a Cond, terms: &mut Vec<&'a Leaf>) {
                 terms.push(leaf);
             }
         }
-    }
-}
-
-/// Whether the names that a condition asks for leave a variable.
-fn may_be(cond: &Cond, variable: &VariableAt) -> bool {
-    match cond {
-        Cond::Const(is) => *is,
-        Cond::All(list) => list.iter().all(|one| may_be(one, variable)),
-        Cond::Any(list) => list.is_empty() || list.iter().any(|one| may_be(one, variable)),
-        Cond::Leaf(Leaf::Variable(names)) => names.matches(&variable.name),
-        Cond::Leaf(Leaf::VariableVersion(versions)) => versions.contains(&variable.version),
-        _ => true,
     }
 }

@@ -20,6 +20,7 @@ mod rows;
 mod size;
 mod table;
 pub mod text;
+mod variables;
 
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;

@@ -3,14 +3,13 @@
 //! Index ranges are half-open; an end that is not given is open. Physical ranges include both ends and
 //! become the elements whose coordinate lies in them, whichever way the coordinates run.
 
-use std::sync::Arc;
-
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::Coordinate;
 
 use super::cond::VariableAt;
 use super::place::{RowRegion, are_among, have_common, within};
 use super::{Dim, Range, Relation};
+use crate::engine::PointSet;
 
 /// Why a region cannot be looked for on a variable.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,13 +20,16 @@ pub(super) enum Misfit {
     Coordinates(String),
 }
 
+/// Dimension, first element and the one after the last.
+pub(super) type Side = (usize, Option<i64>, Option<i64>);
+
 /// A region on one variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BoxTest {
-    /// Dimension, first element and the one after the last; `None` is open.
-    pub(super) sides: Vec<(usize, Option<i64>, Option<i64>)>,
-    /// Only these elements of a dimension, ascending: those of a mesh that lie in ranges of coordinates.
-    pub(super) points: Option<(usize, Arc<[i64]>)>,
+    /// `None` is open.
+    pub(super) sides: Vec<Side>,
+    /// Only these elements: those of a mesh or grid that lie in ranges of coordinates.
+    pub(super) points: Vec<PointSet>,
     pub(super) relation: Relation,
 }
 
@@ -74,11 +76,13 @@ impl BoxTest {
     ) -> Result<std::result::Result<BoxTest, Misfit>> {
         let shape = shape_of(variable);
         let mut sides = Vec::with_capacity(dims.len());
-        let on_mesh = variable.and_then(|variable| variable.points_for(dims));
+        let found = variable.and_then(|variable| variable.points_for(dims));
         for (dim, range) in dims {
+            let decided = found.filter(|points| points.decides(dim, range));
             let index = match index_of(dim, variable) {
+                _ if decided.is_some_and(|points| !points.behind_dims) => continue,
                 Ok(index) => index,
-                Err(_) if on_mesh.is_some_and(|points| points.decides(dim, range)) => continue,
+                Err(_) if decided.is_some() => continue,
                 Err(misfit) => return Ok(Err(misfit)),
             };
             let extent = shape.as_ref().and_then(|shape| shape.get(index).copied());
@@ -103,27 +107,23 @@ impl BoxTest {
             }
             sides.push((index, from, to));
         }
-        let points = on_mesh.map(|found| {
-            // Of a mesh whose dimension is not named it is the first.
-            let along = index_of(&Dim::Name(found.region.dimension.clone()), variable).unwrap_or(0);
-            let elements = found.region.elements.clone();
-            if relation != Relation::Overlaps || sides.iter().all(|(dim, ..)| *dim != along) {
-                return (along, elements);
-            }
+        let sets = found.map_or(&[][..], |found| &found.sets);
+        let points = sets.iter().map(|set| match relation {
             // One element must lie in all that is asked for.
-            let of_dim = sides.iter().filter(|(dim, ..)| *dim == along);
-            let range = of_dim.fold((i64::MIN, i64::MAX), |all, (_, from, to)| {
-                (all.0.max(from.unwrap_or(i64::MIN)), all.1.min(to.unwrap_or(i64::MAX)))
-            });
-            (along, within(&elements, range).collect())
+            Relation::Overlaps => within_sides(set, &sides),
+            _ => set.clone(),
         });
+        let points = points.collect();
         Ok(Ok(BoxTest { sides, points, relation }))
     }
 
     /// Whether a box, or a set of cells, lies to the region as asked.
     pub(super) fn matches(&self, place: &RowRegion<'_>) -> bool {
         self.matches_box(place)
-            && self.points.as_ref().is_none_or(|(dim, points)| self.matches_points(place, *dim, points))
+            && self.points.iter().all(|set| match set.dims[..] {
+                [dim] => self.matches_points(place, dim, &set.elements),
+                _ => self.matches_grid(place, set),
+            })
             && place.cells.is_none_or(|(dim, cells)| self.matches_cells(dim, cells))
     }
 
@@ -160,6 +160,33 @@ impl BoxTest {
         }
     }
 
+    /// The same of points along several dimensions, or along none.
+    fn matches_grid(&self, place: &RowRegion<'_>, set: &PointSet) -> bool {
+        let sides: Option<Vec<_>> =
+            set.dims.iter().map(|dim| Some((place.side(*dim)?, place.cells_along(*dim)))).collect();
+        let Some(sides) = sides else { return false };
+        let is_inside = |element: &&i64| {
+            let mut rest = **element;
+            sides.iter().zip(&set.extents).rev().all(|(((from, to), cells), extent)| {
+                let at = rest.rem_euclid(*extent);
+                rest = rest.div_euclid(*extent);
+                (*from..*to).contains(&at) && cells.is_none_or(|cells| cells.binary_search(&at).is_ok())
+            })
+        };
+        let mut elements = set.elements.iter();
+        match self.relation {
+            _ if set.elements.is_empty() => false,
+            Relation::Overlaps => elements.any(|element| is_inside(&element)),
+            Relation::Contains => elements.all(|element| is_inside(&element)),
+            Relation::Within => {
+                let lengths = sides.iter().map(|((from, to), cells)| {
+                    cells.map_or(to.saturating_sub(*from), |cells| cells.len() as i64)
+                });
+                elements.filter(is_inside).count() as i64 == lengths.fold(1, i64::saturating_mul)
+            }
+        }
+    }
+
     /// What is left to ask of cells whose box lies to the region as asked.
     fn matches_cells(&self, dim: usize, cells: &[i64]) -> bool {
         let sides = self.sides.iter().filter(|(of, ..)| *of == dim);
@@ -188,15 +215,41 @@ impl BoxTest {
                 (*low, *high) = (first, end);
             }
         }
-        if let Some((dim, points)) = &self.points {
-            let (first, end) = (*points.first()?, points.last()?.saturating_add(1));
-            let (low, high) = (from.get_mut(*dim)?, to.get_mut(*dim)?);
-            if end - first < *high - *low {
-                (*low, *high) = (first, end);
+        for set in &self.points {
+            set.elements.first()?;
+            for (dim, (first, end)) in set.dims.iter().zip(&set.hull) {
+                let (low, high) = (from.get_mut(*dim)?, to.get_mut(*dim)?);
+                if end - first < *high - *low {
+                    (*low, *high) = (*first, *end);
+                }
             }
         }
         Some((from, to))
     }
+}
+
+/// Those elements of a set that lie within sides along its dimensions, too.
+fn within_sides(set: &PointSet, sides: &[Side]) -> PointSet {
+    let range_along = |dim: &usize| {
+        let of_dim = sides.iter().filter(|(of, ..)| of == dim);
+        of_dim.fold((i64::MIN, i64::MAX), |all, (_, from, to)| {
+            (all.0.max(from.unwrap_or(i64::MIN)), all.1.min(to.unwrap_or(i64::MAX)))
+        })
+    };
+    let ranges: Vec<(i64, i64)> = set.dims.iter().map(range_along).collect();
+    if ranges.iter().all(|range| *range == (i64::MIN, i64::MAX)) {
+        return set.clone();
+    }
+    let is_inside = |element: &i64| {
+        let mut rest = *element;
+        ranges.iter().zip(&set.extents).rev().all(|((from, to), extent)| {
+            let at = rest.rem_euclid((*extent).max(1));
+            rest = rest.div_euclid((*extent).max(1));
+            (*from..*to).contains(&at)
+        })
+    };
+    let elements = set.elements.iter().copied().filter(is_inside).collect();
+    PointSet::new(set.dims.clone(), set.extents.clone(), elements)
 }
 
 /// The elements whose coordinate is from `low` to `high`: the first, and the one after the last.

@@ -212,5 +212,5 @@ fn hull(asking: &[&MatchedRow], batch: &Batch) -> Option<BoxTest> {
         }
     }
     let sides = sides?.into_iter().enumerate().map(|(dim, (from, to))| (dim, Some(from), Some(to)));
-    Some(BoxTest { sides: sides.collect(), points: None, relation: Relation::Overlaps })
+    Some(BoxTest { sides: sides.collect(), points: Vec::new(), relation: Relation::Overlaps })
 }

@@ -9,6 +9,7 @@
 //! | `annotate`, `validate` | attributes; whether they agree with their tag and their variables |
 //! | `attribute_buffer` | attributes that came one at a time, gathered into few records |
 //! | `delete` | deletions |
+//! | `versions` | variables declared from their files, a version for each content |
 //! | `ownership` | who owns a run, and what others may do with it |
 //!
 //! All of it are methods of the catalog of an open store (`live`).
@@ -22,3 +23,4 @@ pub(crate) mod declare;
 mod delete;
 mod ownership;
 mod validate;
+mod versions;

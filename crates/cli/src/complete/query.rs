@@ -10,7 +10,7 @@ use super::Candidate;
 use super::live::patience;
 
 /// What begins a term, and what it is about.
-const TERMS: [(&str, &str); 15] = [
+const TERMS: [(&str, &str); 16] = [
     ("tag=", "name of the tag"),
     ("run=", "name of the run"),
     ("variable=", "name of the variable"),

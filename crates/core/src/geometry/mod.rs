@@ -9,6 +9,7 @@
 //! * zero extents are allowed: no element, no chunk;
 //! * every product and sum of outside numbers is checked: what does not fit `u64` is `Invalid`.
 
+mod axis;
 mod copy;
 mod coverage;
 mod flat;
@@ -16,6 +17,7 @@ mod grid;
 mod index_box;
 mod stats;
 
+pub use axis::CoordinateAxis;
 pub use copy::{copy_box, fill_box};
 pub use coverage::{Uncovered, uncovered};
 pub use flat::flat_boxes;

@@ -4,10 +4,10 @@
 //! longitude and a latitude) in the direction of the sum of their directions, so that a face across 180° or around a
 //! pole lies where it is; elsewhere at the mean of each coordinate.
 //!
-//! Invariant: a longitude lies in a range from a greater to a lesser one where it lies beyond the greater or below the
-//! lesser, and all longitudes are taken modulo a full circle, whichever way a file counts them.
+//! What a coordinate is called, and that longitudes go around, is [`CoordinateAxis`]'s.
 
 use fieldstone_core::Result;
+use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_format::catalog::MeshLocation;
 use fieldstone_format::netcdf::Header;
 
@@ -18,10 +18,8 @@ use super::{Mesh, MeshArray};
 pub struct MeshAxis {
     /// Which one.
     pub array: MeshArray,
-    /// The attribute `standard_name`; empty where there is none.
-    pub standard_name: String,
-    /// The attribute `units`; empty where there is none.
-    pub units: String,
+    /// What it is: called `x`, `y` or `z`.
+    pub axis: CoordinateAxis,
 }
 
 impl MeshAxis {
@@ -34,55 +32,10 @@ impl MeshAxis {
                 let attr = var.as_ref().and_then(|var| var.attrs().find(|attr| attr.name == name));
                 attr.map_or_else(String::new, |attr| String::from_utf8_lossy(attr.value).trim().to_owned())
             };
-            MeshAxis { array, standard_name: text("standard_name"), units: text("units") }
+            let axis = CoordinateAxis::new(array.word(), &text("standard_name"), &text("units"));
+            MeshAxis { array, axis }
         };
         axes.map(axis).collect()
-    }
-
-    /// Whether it is a longitude.
-    pub fn is_longitude(&self) -> bool {
-        self.is_angle("longitude", &["east", "E"])
-    }
-
-    /// Whether it is a latitude.
-    pub fn is_latitude(&self) -> bool {
-        self.is_angle("latitude", &["north", "N"])
-    }
-
-    /// CF knows longitudes and latitudes by their names, or by units such as `degrees_east`, `degree_E`, `degreesN`.
-    fn is_angle(&self, name: &str, ends: &[&str]) -> bool {
-        let of_units = self.units.strip_prefix("degrees").or_else(|| self.units.strip_prefix("degree"));
-        self.standard_name == name
-            || of_units.is_some_and(|end| ends.contains(&end.strip_prefix('_').unwrap_or(end)))
-    }
-
-    /// Whether a query that names a coordinate means this one: `x`, `y`, `z`, its standard name, `lon` or `lat`.
-    pub fn is_called(&self, name: &str) -> bool {
-        name == self.array.word()
-            || (!self.standard_name.is_empty() && name == self.standard_name)
-            || (self.is_longitude() && matches!(name, "lon" | "longitude"))
-            || (self.is_latitude() && matches!(name, "lat" | "latitude"))
-    }
-
-    /// A full circle in its unit; `None` where it is no longitude.
-    fn circle(&self) -> Option<f64> {
-        self.is_longitude().then(|| if self.is_in_radians() { std::f64::consts::TAU } else { 360.0 })
-    }
-
-    fn is_in_radians(&self) -> bool {
-        self.units.starts_with("rad")
-    }
-
-    /// Whether a coordinate lies from `low` to `high`, both included.
-    pub fn holds(&self, (low, high): (f64, f64), at: f64) -> bool {
-        match self.circle() {
-            Some(circle) if low.is_finite() && high.is_finite() => {
-                let width = if high >= low { high - low } else { (high - low).rem_euclid(circle) };
-                // Where the range ends at its own begin, once around, rounding must not lose it.
-                width >= circle || (at - low).rem_euclid(circle) <= width || at == low || at == high
-            }
-            _ => low <= at && at <= high,
-        }
     }
 }
 
@@ -99,12 +52,12 @@ impl MeshPoints {
     /// Elements that lie in all of these ranges, ascending, and which ranges name a coordinate; those that name none are
     /// not looked at. `None` where none does.
     pub fn within(&self, ranges: &[(String, f64, f64)]) -> Option<(Vec<bool>, Vec<i64>)> {
-        let axis_of = |name: &str| self.axes.iter().position(|axis| axis.is_called(name));
+        let axis_of = |name: &str| self.axes.iter().position(|of| of.axis.is_called(name));
         let asked: Vec<(usize, (f64, f64))> =
             ranges.iter().filter_map(|(name, low, high)| Some((axis_of(name)?, (*low, *high)))).collect();
         let decided = ranges.iter().map(|(name, ..)| axis_of(name).is_some()).collect();
         let lies_in = |at: &usize| {
-            asked.iter().all(|(axis, range)| self.axes[*axis].holds(*range, self.values[*axis][*at]))
+            asked.iter().all(|(axis, range)| self.axes[*axis].axis.holds(*range, self.values[*axis][*at]))
         };
         let count = self.values.first().map_or(0, Vec::len);
         let elements = (0..count).filter(lies_in).map(|at| at as i64).collect();
@@ -164,11 +117,11 @@ enum Middle {
 
 impl Middle {
     fn of(axes: &[MeshAxis]) -> Middle {
-        let find = |is: fn(&MeshAxis) -> bool| {
-            let at = axes.iter().position(is)?;
-            Some((at, if axes[at].is_in_radians() { 1.0 } else { 1f64.to_radians() }))
+        let find = |is: fn(&CoordinateAxis) -> bool| {
+            let at = axes.iter().position(|of| is(&of.axis))?;
+            Some((at, if axes[at].axis.is_in_radians() { 1.0 } else { 1f64.to_radians() }))
         };
-        match (find(MeshAxis::is_longitude), find(MeshAxis::is_latitude)) {
+        match (find(CoordinateAxis::is_longitude), find(CoordinateAxis::is_latitude)) {
             (Some(longitude), Some(latitude)) => Middle::OnSphere { longitude, latitude },
             _ => Middle::Flat,
         }
@@ -205,34 +158,7 @@ mod tests {
     use super::*;
 
     fn axis(array: MeshArray, standard_name: &str, units: &str) -> MeshAxis {
-        MeshAxis { array, standard_name: standard_name.into(), units: units.into() }
-    }
-
-    #[test]
-    fn coordinates_are_known_by_cf_names_and_units() {
-        for units in ["degrees_east", "degree_east", "degreesE", "degree_E"] {
-            let lon = axis(MeshArray::X, "", units);
-            assert!(lon.is_longitude() && lon.is_called("lon") && lon.is_called("x"), "{units}");
-            assert!(!lon.is_latitude() && !lon.is_called("lat") && !lon.is_called(""));
-        }
-        assert!(axis(MeshArray::Y, "latitude", "radian").is_called("lat"));
-        let plane = axis(MeshArray::X, "projection_x_coordinate", "m");
-        assert!(plane.is_called("projection_x_coordinate") && !plane.is_called("lon"));
-    }
-
-    #[test]
-    fn longitudes_go_around_and_others_do_not() {
-        let lon = axis(MeshArray::X, "longitude", "degrees_east");
-        let inside = |range, all: &[f64]| all.iter().map(|at| lon.holds(range, *at)).collect::<Vec<_>>();
-        assert_eq!(
-            inside((170.0, -170.0), &[170.0, 180.0, -180.0, 190.0, -170.0, 0.0, 169.9]),
-            [true, true, true, true, true, false, false]
-        );
-        assert_eq!(inside((-30.0, 30.0), &[330.0, 0.0, 360.0, 31.0]), [true, true, true, false]);
-        assert_eq!(inside((0.0, 360.0), &[-77.0, 360.0]), [true, true]);
-        assert_eq!(inside((10.0, f64::INFINITY), &[9.0, 11.0]), [false, true]);
-        let plane = axis(MeshArray::X, "", "m");
-        assert!(!plane.holds((5.0, 3.0), 4.0) && plane.holds((3.0, 5.0), 4.0));
+        MeshAxis { array, axis: CoordinateAxis::new(array.word(), standard_name, units) }
     }
 
     #[test]

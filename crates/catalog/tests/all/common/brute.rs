@@ -99,11 +99,55 @@ fn on_mesh(decl: Option<&VariableDecl>, dims: &[(Dim, Range)]) -> Option<(usize,
     (!ranges.is_empty()).then_some((dim, found))
 }
 
-fn of_mesh((dim, range): &(Dim, Range)) -> Option<(f64, f64)> {
+fn of_mesh(one: &(Dim, Range)) -> Option<(f64, f64)> {
+    named_range(one, meshes::COORDINATE)
+}
+
+fn of_ring(one: &(Dim, Range)) -> Option<(f64, f64)> {
+    named_range(one, meshes::RING)
+}
+
+fn named_range((dim, range): &(Dim, Range), wanted: &str) -> Option<(f64, f64)> {
     match (dim, range) {
-        (Dim::Name(name), Range::Physical(low, high)) if name == meshes::COORDINATE => Some((*low, *high)),
+        (Dim::Name(name), Range::Physical(low, high)) if name == wanted => Some((*low, *high)),
         _ => None,
     }
+}
+
+/// Whether an attribute lies as asked to the elements of a grid that its ranges hold; `None` where there are none.
+fn on_grid(
+    decl: Option<&VariableDecl>,
+    attr: &Attr,
+    (start, count): (&[i64], &[i64]),
+    dims: &[(Dim, Range)],
+    relation: Relation,
+) -> Option<bool> {
+    let [(outer, rows), (inner, columns)] = meshes::ring_dims(decl?)?;
+    let ranges: Vec<(f64, f64)> = dims.iter().filter_map(of_ring).collect();
+    if ranges.is_empty() {
+        return None;
+    }
+    let holds = |i: i64, j: i64| {
+        ranges.iter().all(|(low, high)| *low <= meshes::ring(i, j) && meshes::ring(i, j) <= *high)
+    };
+    let own: Vec<Vec<i64>> = [outer, inner].map(|dim| along(attr, dim, start[dim], count[dim])).into();
+    let in_sides = |dim: usize, element: i64| {
+        dims.iter().filter(|one| of_ring(one).is_none() && self::dim(decl, &one.0) == Some(dim)).all(|one| {
+            elements(decl, dim, &one.1).is_some_and(|(from, to)| {
+                from.is_none_or(|from| from <= element) && to.is_none_or(|to| element < to)
+            })
+        })
+    };
+    let mut all = own[0].iter().flat_map(|i| own[1].iter().map(move |j| (*i, *j)));
+    let points: Vec<(i64, i64)> =
+        (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).filter(|(i, j)| holds(*i, *j)).collect();
+    Some(match relation {
+        Relation::Overlaps => all.any(|(i, j)| holds(i, j) && in_sides(outer, i) && in_sides(inner, j)),
+        Relation::Within => !points.is_empty() && all.all(|(i, j)| holds(i, j)),
+        Relation::Contains => {
+            !points.is_empty() && points.iter().all(|(i, j)| own[0].contains(i) && own[1].contains(j))
+        }
+    })
 }
 
 fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -> bool {
@@ -133,7 +177,17 @@ fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -
             return false;
         }
     }
-    dims.iter().filter(|one| mesh.is_none() || of_mesh(one).is_none()).all(|(which, range)| {
+    let grid = match mesh {
+        None => on_grid(decl, attr, (&start, &count), dims, relation),
+        Some(_) => None,
+    };
+    if grid == Some(false) {
+        return false;
+    }
+    let left = |one: &&(Dim, Range)| {
+        (mesh.is_none() || of_mesh(one).is_none()) && (grid.is_none() || of_ring(one).is_none())
+    };
+    dims.iter().filter(left).all(|(which, range)| {
         let Some(index) = dim(decl, which) else { return false };
         if index >= start.len() {
             return false;
@@ -363,18 +417,24 @@ pub fn of_attributes(expr: &Expr) -> bool {
         Expr::All(list) | Expr::Any(list) => list.iter().any(of_attributes),
         Expr::Not(inner) => of_attributes(inner),
         Expr::Related(..) => true,
-        Expr::Term(one) => matches!(
-            one,
-            Term::Tag(_)
-                | Term::TagVersion(_)
-                | Term::Unit(_)
-                | Term::Value(_)
-                | Term::Scope(_)
-                | Term::Region(..)
-                | Term::Extent(..)
-                | Term::Volume(_)
-        ),
+        Expr::Term(one) => {
+            matches!(
+                one,
+                Term::Tag(_)
+                    | Term::TagVersion(_)
+                    | Term::Unit(_)
+                    | Term::Value(_)
+                    | Term::Scope(_)
+                    | Term::Extent(..)
+                    | Term::Volume(_)
+            ) || matches!(one, Term::Region(..)) && !in_coordinates(one)
+        }
     }
+}
+
+/// Whether a term asks where something lies by coordinates.
+fn in_coordinates(term: &Term) -> bool {
+    matches!(term, Term::Region(dims, _) if dims.iter().any(|(_, range)| matches!(range, Range::Physical(..))))
 }
 
 fn mentions(expr: &Expr, what: &dyn Fn(&Term) -> bool) -> bool {
@@ -395,7 +455,7 @@ fn places(
     let steps = steps || mentions(&query.expr, &|t| matches!(t, Term::Step(_) | Term::Time(_)));
     let variables = variables
         || mentions(&query.expr, &|t| {
-            matches!(t, Term::Variable(_) | Term::VariableVersion(_) | Term::Attr(..))
+            matches!(t, Term::Variable(_) | Term::VariableVersion(_) | Term::Attr(..)) || in_coordinates(t)
         });
     let mut all = Vec::new();
     for (run, decl) in world.runs.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use fieldstone_catalog::engine::stored::{Stored, encode_cells, encode_region};
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, CoordinateRange, Flow, MeshRegion, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, RunRow,
-    RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
+    AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_CURVE, NO_STEP, NO_VARIABLE, Probe,
+    RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
 };
 use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
@@ -159,6 +159,16 @@ impl Tables for Memory {
             Some((vec![variable.decl.variable.clone()], region))
         });
         Ok(found.collect())
+    }
+
+    fn grid_regions(
+        &mut self,
+        _: RunId,
+        variables: &[VariableRow],
+        asked: &[bool],
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>> {
+        Ok(meshes::grids(variables, asked, ranges))
     }
 
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {

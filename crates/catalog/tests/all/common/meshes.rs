@@ -1,13 +1,16 @@
-//! Meshes of a [`World`](super::world::World): what is named `lat` is one, and its elements have a coordinate, `pole`, that
-//! neither rises nor falls.
+//! Meshes and grids of a [`World`](super::world::World): what is named `lat` is a mesh, and its elements have a coordinate,
+//! `pole`, that neither rises nor falls; what is named `x` and `y` has a coordinate along both, `ring`.
 
 use std::sync::Arc;
 
-use fieldstone_catalog::engine::{CoordinateRange, MeshRegion, PointSource};
+use fieldstone_catalog::engine::{
+    CoordinateRange, GridRegion, MeshRegion, PointSet, PointSource, VariableRow,
+};
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_format::catalog::{
-    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, MeshDecl, MeshLocation, StorageOrder, VariableDecl,
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, MeshDecl, MeshLocation, RunName, StorageOrder,
+    VariableDecl,
 };
 
 /// The name of the coordinate.
@@ -85,6 +88,46 @@ pub fn region(extent: u64, ranges: &[CoordinateRange]) -> Option<MeshRegion> {
     decided.contains(&true).then(|| MeshRegion { dimension: DIMENSION.into(), decided, elements })
 }
 
+/// The name of the coordinate along two dimensions.
+pub const RING: &str = "ring";
+
+/// Where an element along these two lies.
+pub fn ring(first: i64, second: i64) -> f64 {
+    ((first * 5 + second * 3) % 11) as f64 / 2.0
+}
+
+/// The two dimensions of a variable that have that coordinate, the outer one first, and their extents.
+pub fn ring_dims(decl: &VariableDecl) -> Option<[(usize, i64); 2]> {
+    let at = |name: &str| decl.dims.iter().position(|dim| dim == name);
+    let (x, y) = (at("x")?, at("y")?);
+    let shape = decl.shape.as_ref()?;
+    let extent = |dim: usize| Some((dim, i64::try_from(*shape.get(dim)?).ok()?));
+    Some([extent(x.min(y))?, extent(x.max(y))?])
+}
+
+/// What is found of a grid.
+pub fn grid(decl: &VariableDecl, ranges: &[CoordinateRange]) -> Option<GridRegion> {
+    let [(outer, rows), (inner, columns)] = ring_dims(decl)?;
+    let decided: Vec<bool> = ranges.iter().map(|(name, ..)| name == RING).collect();
+    let inside = |element: &i64| {
+        let at = ring(element / columns, element % columns);
+        ranges.iter().filter(|range| range.0 == RING).all(|(_, low, high)| (*low..=*high).contains(&at))
+    };
+    let elements: Arc<[i64]> = (0..rows * columns).filter(inside).collect();
+    let sets = vec![PointSet::new(vec![outer, inner], vec![rows, columns], elements)];
+    decided.contains(&true).then_some(GridRegion { decided, sets })
+}
+
+/// What is found of many.
+pub fn grids(
+    variables: &[VariableRow],
+    asked: &[bool],
+    ranges: &[CoordinateRange],
+) -> Vec<Option<GridRegion>> {
+    let one = |(row, asked): (&VariableRow, &bool)| asked.then(|| grid(&row.decl, ranges)).flatten();
+    variables.iter().zip(asked).map(one).collect()
+}
+
 /// Who knows that.
 #[derive(Debug)]
 pub struct Source;
@@ -97,5 +140,14 @@ impl PointSource for Source {
         ranges: &[CoordinateRange],
     ) -> Result<Option<MeshRegion>> {
         Ok(region(mesh.counts[0], ranges))
+    }
+    fn grids(
+        &self,
+        _: &RunName,
+        variables: &[VariableRow],
+        asked: &[bool],
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>> {
+        Ok(grids(variables, asked, ranges))
     }
 }

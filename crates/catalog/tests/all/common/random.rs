@@ -4,7 +4,7 @@ use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Re
 use fieldstone_core::value::{Test, Value};
 use fieldstone_testkit::Random;
 
-use super::meshes::COORDINATE;
+use super::meshes::{COORDINATE, RING};
 use super::world::{DIMS, KINDS, RUNS, VARIABLES, WORDS, World, value};
 
 fn name(rng: &mut Random, names: &[&str], globs: &[&str]) -> NameTest {
@@ -75,7 +75,7 @@ fn region(rng: &mut Random) -> Term {
         dims.truncate(2);
         let low = rng.within(0, 12) as f64 / 2.0;
         let along = Range::Physical(low, low + rng.within(-1, 6) as f64 / 2.0);
-        dims.push((Dim::Name(COORDINATE.into()), along));
+        dims.push((Dim::Name(rng.pick(&[COORDINATE, RING]).to_string()), along));
     }
     let relation = *rng.pick(&[Relation::Overlaps, Relation::Overlaps, Relation::Within, Relation::Contains]);
     Term::Region(dims, relation)

@@ -8,10 +8,12 @@ use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
 use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
 
-use super::external;
 use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
+use super::{declare, external};
+use crate::Store;
+use crate::catalog::Catalog;
 use crate::interop::grib::batch::FileSource;
 use crate::interop::grib::keys::Reader;
 use crate::interop::grib::{borrowed, merge};
@@ -23,6 +25,7 @@ const MAX_SKIPPED: usize = 100;
 /// What an ingest keeps from file to file.
 pub struct State<'a> {
     pub(super) store: &'a dyn FieldStore,
+    pub(super) catalog: &'a Catalog,
     pub(super) options: &'a IngestOptions<'a>,
     pub(super) helper: Reader<'a>,
     pub(super) messages: Messages<'a>,
@@ -50,8 +53,10 @@ pub(super) struct Harvest<'r> {
 }
 
 impl<'a> State<'a> {
-    pub fn new(store: &'a dyn FieldStore, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
-        Ok(State { store, options, helper: Reader::new(&options.helper), messages: Messages::new(store)? })
+    pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
+        let helper = Reader::new(&options.helper);
+        let (catalog, messages) = (store.catalog(), Messages::new(&**store)?);
+        Ok(State { store: &**store, catalog, options, helper, messages })
     }
 
     /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
@@ -155,6 +160,11 @@ impl<'a> State<'a> {
                     if let Some(refused) = self.field(field, &payload, harvest)? {
                         return Ok(End::Refused(refused));
                     }
+                }
+                Reply::Declared(file) => {
+                    let schema = self.store.schema();
+                    let place = (&schema, &harvest.base, Some(harvest.transaction));
+                    declare::netcdf(self.catalog, place, file, &payload)?;
                 }
                 Reply::Skipped { what, why } => harvest.skips.add(what, why),
                 Reply::Progress { done, of } => {

@@ -29,6 +29,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod declare;
 mod external;
 mod fdb;
 mod file;
@@ -174,7 +175,7 @@ pub fn ingest<P: AsRef<Path>>(
         return mesh::ingest(store, paths, name, options);
     }
     let mut report = IngestReport::default();
-    let mut state = file::State::new(&**store, options)?;
+    let mut state = file::State::new(store, options)?;
     let lineage = LineageOptions { ahead: options.ahead, helper: options.helper.clone() };
     let outside = Env::real();
     let mut provenance = Provenance::new(store, &outside, &lineage);
