@@ -4,11 +4,11 @@
 //! message whole, because eccodes wants it so. What cannot be known is left out.
 
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{DType, DTypeKind, Field, FieldStore, IndexBox, Result};
+use fieldstone::packing::Packing;
+use fieldstone::{DType, DTypeKind, Field, IndexBox, Result, Store, as_floats};
 use serde_json::{Number, Value};
 
-use crate::elements::as_floats;
-use crate::picture::Variable;
+use crate::described::Described;
 
 /// Elements that are shown.
 const ELEMENTS: u64 = 6;
@@ -34,7 +34,7 @@ pub struct Content {
 
 impl Content {
     /// Looks at a field.
-    pub fn of(store: &dyn FieldStore, field: &Field) -> Result<Content> {
+    pub fn of(store: &Store, field: &Field) -> Result<Content> {
         match (field.dtype()?, field.shape()?) {
             (Some(dtype), Some(shape)) => of_array(store, field, dtype, &shape),
             _ => of_bytes(field),
@@ -42,13 +42,15 @@ impl Content {
     }
 }
 
-fn of_array(store: &dyn FieldStore, field: &Field, dtype: DType, shape: &[u64]) -> Result<Content> {
+fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result<Content> {
     let mut content = Content { what: "array".to_owned(), ..Content::default() };
-    if let Some(variable) = Variable::of(store, &field.key()?) {
-        content.what = "array of a netCDF variable".to_owned();
-        let dims = variable.dims().join(", ");
+    let mut packing = None;
+    if let Some(described) = Described::of(store, &field.key()?) {
+        let dims = described.dims.join(", ");
         content.attributes = vec![("dimensions".to_owned(), Value::from(dims))];
-        content.attributes.extend(variable.attributes());
+        packing = Some(described.packing(dtype)).filter(|packing| !packing.is_plain());
+        let attrs = described.attrs.into_iter().map(|(name, value)| (name, crate::catalog::value(&value)));
+        content.attributes.extend(attrs);
     }
     let elements = fieldstone::element_count(shape)?;
     if elements == 0 {
@@ -61,9 +63,24 @@ fn of_array(store: &dyn FieldStore, field: &Field, dtype: DType, shape: &[u64]) 
     }
     let shown = IndexBox::new(vec![0; shape.len()], counts.clone(), shape)?;
     let data = field.read_box(Some(&shown))?;
-    content.values = elements_of(dtype, &data);
+    content.values = match packing {
+        Some(packing) => unpacked(&packing, dtype, &data),
+        None => elements_of(dtype, &data),
+    };
     content.more = elements > content.values.len() as u64;
     Ok(content)
+}
+
+/// What packed elements stand for.
+fn unpacked(packing: &Packing, dtype: DType, data: &[u8]) -> Vec<Value> {
+    let values = packing.decode(dtype, data).unwrap_or_default();
+    // Sums of scaled integers have noise in their last digits: as many are shown as a 32-bit float has.
+    let short = |v: f64| (v as f32).to_string().parse().unwrap_or(v);
+    values.into_iter().map(|v| json_number(if dtype.size() <= 4 { short(v) } else { v })).collect()
+}
+
+fn json_number(v: f64) -> Value {
+    Number::from_f64(v).map_or_else(|| Value::from(v.to_string()), Value::Number)
 }
 
 fn elements_of(dtype: DType, data: &[u8]) -> Vec<Value> {
@@ -77,7 +94,7 @@ fn elements_of(dtype: DType, data: &[u8]) -> Vec<Value> {
         DTypeKind::Int | DTypeKind::UInt | DTypeKind::Float | DTypeKind::Bool => {
             let float = |v: f64| match v.fract() == 0.0 && v.abs() < 9e15 {
                 true if dtype.kind() != DTypeKind::Float => Value::from(v as i64),
-                _ => Number::from_f64(v).map_or_else(|| Value::from(v.to_string()), Value::Number),
+                _ => json_number(v),
             };
             // As many digits as the type has.
             let short = |v: f64| match (dtype.size(), dtype.kind()) {

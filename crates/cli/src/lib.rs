@@ -16,6 +16,7 @@ pub mod compact;
 pub mod complete;
 pub mod content;
 pub mod csv;
+pub mod described;
 pub mod draw;
 pub mod elements;
 pub mod explain;

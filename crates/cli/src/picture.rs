@@ -1,17 +1,15 @@
 //! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
 //! where the store has them.
 //!
-//! Four kinds of fields have a picture: arrays; arrays on an unstructured mesh; arrays of an ingested netCDF file, whose header (the
-//! field `@header` of the same run, `spec/netcdf-header.md`) knows packing, fill and coordinates; and
-//! GRIB messages, which the helper process decodes.
+//! Three kinds of fields have a picture: arrays, unpacked and with the coordinates that their file or run says
+//! ([`Described`]); arrays on an unstructured mesh; and GRIB messages, which the helper process decodes.
 
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{
-    Code, DType, Error, Field, FieldKey, FieldStore, ReadOptions, Result, Store, element_count,
-};
-use serde_json::{Value, json};
+use fieldstone::{Code, DType, Error, Field, FieldKey, Result, Store, as_floats, element_count};
+use serde_json::json;
 
-use crate::elements::{Axis, as_floats};
+use crate::described::Described;
+use crate::elements::Axis;
 use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
 
@@ -136,16 +134,14 @@ fn of_array(
         let shapes = on.shapes()?;
         let (x, y) = shapes.points();
         (picture.x, picture.y, picture.mesh) = (Some(x), Some(y), Some(shapes));
-    } else if let Some(variable) = Variable::of(&**store, key) {
-        variable.unpack(&mut values);
-        picture.label = variable.label();
-        // Dimensions that the array has: a split variable lost its first.
-        let all = variable.dims();
-        let dims = &all[all.len().saturating_sub(shape.len())..];
-        let text = inside.start().iter().zip(inside.count()).zip(dims);
-        let drawn: Vec<_> = text.filter(|((_, count), _)| **count > 1 || kept.len() == shape.len()).collect();
-        let axis = |&((start, count), dim): &((&u64, &u64), &String)| {
-            variable.axis(&**store, key, dim, *start, *count)
+    } else if let Some(described) = Described::of(store, key) {
+        described.packing(dtype).undo(&mut values);
+        picture.label = described.label();
+        let extents = inside.start().iter().zip(inside.count()).enumerate();
+        let drawn: Vec<_> =
+            extents.filter(|(_, (_, count))| **count > 1 || kept.len() == shape.len()).collect();
+        let axis = |(dim, (start, count)): &(usize, (&u64, &u64))| {
+            described.axis(store, key, *dim, **start, **count)
         };
         if drawn.len() == picture.shape.len() {
             picture.x = drawn.last().and_then(axis);
@@ -154,131 +150,6 @@ fn of_array(
     }
     picture.values = values;
     Ok(picture)
-}
-
-/// What a netCDF header says about one variable.
-#[derive(Debug)]
-pub struct Variable {
-    header: Value,
-    group: usize,
-    place: usize,
-}
-
-impl Variable {
-    /// Where the key's run was ingested from a netCDF file. Any doubt means that it was not.
-    pub fn of(store: &dyn FieldStore, key: &FieldKey) -> Option<Variable> {
-        let name = key.get("variable")?.text().into_owned();
-        let header = read_beside(store, key, "@header")?.read().ok()?;
-        let header: Value = serde_json::from_slice(&header).ok()?;
-        if header["fieldstone"] != "netcdf-header" || header["version"] != 1 {
-            return None;
-        }
-        let (path, own) = name.rsplit_once('/').unwrap_or(("", &name));
-        let group = header["groups"].as_array()?.iter().position(|g| g["path"] == path)?;
-        let place = header["groups"][group]["variables"].as_array()?.iter().position(|v| v["name"] == own)?;
-        Some(Variable { header, group, place })
-    }
-
-    fn facts(&self) -> &Value {
-        &self.header["groups"][self.group]["variables"][self.place]
-    }
-
-    fn attribute(&self, name: &str) -> Option<&Value> {
-        let pairs = self.facts()["attrs"].as_array()?;
-        pairs.iter().find(|pair| pair[0] == name).map(|pair| &pair[1])
-    }
-
-    fn text(&self, name: &str) -> Option<&str> {
-        self.attribute(name)?["text"].as_str()
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        self.attribute(name)?["values"][0].as_f64()
-    }
-
-    /// Names what has no value and undoes the packing.
-    fn unpack(&self, values: &mut [f64]) {
-        let fills = [self.number("_FillValue"), self.number("missing_value")];
-        let (scale, offset) =
-            (self.number("scale_factor").unwrap_or(1.0), self.number("add_offset").unwrap_or(0.0));
-        for value in values {
-            *value = match fills.contains(&Some(*value)) {
-                true => f64::NAN,
-                false => *value * scale + offset,
-            };
-        }
-    }
-
-    fn label(&self) -> String {
-        let name = self.text("long_name").or_else(|| self.text("standard_name"));
-        let name = name.or_else(|| self.facts()["name"].as_str()).unwrap_or_default();
-        match self.text("units") {
-            Some(unit) => format!("{name} ({unit})"),
-            None => name.to_owned(),
-        }
-    }
-
-    /// Its attributes, in the file's order: a text, a number, or a list.
-    pub fn attributes(&self) -> Vec<(String, Value)> {
-        let pairs = self.facts()["attrs"].as_array();
-        let plain = |value: &Value| match (&value["text"], &value["strings"], &value["values"]) {
-            (Value::String(text), ..) => Value::from(text.as_str()),
-            (_, Value::Array(all), _) | (.., Value::Array(all)) => match &all[..] {
-                [one] => one.clone(),
-                all => Value::from(all),
-            },
-            _ => Value::Null,
-        };
-        let pair = |pair: &Value| Some((pair[0].as_str()?.to_owned(), plain(&pair[1])));
-        pairs.map(|pairs| pairs.iter().filter_map(pair).collect()).unwrap_or_default()
-    }
-
-    /// Paths of its dimensions.
-    pub fn dims(&self) -> Vec<String> {
-        let dims = self.facts()["dims"].as_array();
-        dims.map(|d| d.iter().filter_map(|d| Some(d.as_str()?.to_owned())).collect()).unwrap_or_default()
-    }
-
-    /// Part of the coordinate variable of a dimension, where there is one.
-    fn axis(
-        &self,
-        store: &dyn FieldStore,
-        key: &FieldKey,
-        dim: &str,
-        start: u64,
-        count: u64,
-    ) -> Option<Axis> {
-        let field = read_beside(store, key, dim)?;
-        let (dtype, shape) = (field.dtype().ok()??, field.shape().ok()??);
-        let region = Region::parse(&format!("{start}:{}", start.checked_add(count)?)).ok()?;
-        let (inside, _) = (shape.len() == 1).then(|| region.within(&shape).ok()).flatten()?;
-        let mut values = as_floats(dtype, &field.read_box(Some(&inside)).ok()?).ok()?;
-        let coordinate = self.sibling(dim)?;
-        coordinate.unpack(&mut values);
-        values.iter().all(|v| v.is_finite()).then(|| Axis {
-            label: coordinate.label(),
-            shape: vec![values.len()],
-            values,
-        })
-    }
-
-    fn sibling(&self, name: &str) -> Option<Variable> {
-        let (path, own) = name.rsplit_once('/').unwrap_or(("", name));
-        let group = self.header["groups"].as_array()?.iter().position(|g| g["path"] == path)?;
-        let place =
-            self.header["groups"][group]["variables"].as_array()?.iter().position(|v| v["name"] == own)?;
-        Some(Variable { header: self.header.clone(), group, place })
-    }
-}
-
-/// The field of another variable of the same run, without a step.
-fn read_beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option<Field> {
-    let others = key.iter().filter(|(name, _)| !["variable", "step"].contains(&&***name));
-    let mut pairs: Vec<(String, String)> =
-        others.map(|(n, v)| (n.to_string(), v.text().into_owned())).collect();
-    pairs.push(("variable".into(), variable.into()));
-    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    store.get(&pairs, &ReadOptions::default()).ok()
 }
 
 /// The values of a GRIB message.

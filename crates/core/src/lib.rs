@@ -7,11 +7,13 @@
 
 pub mod compression;
 pub mod dtype;
+pub mod elements;
 pub mod env;
 pub mod error;
 pub mod geometry;
 pub mod key;
 pub mod nearest;
+pub mod packing;
 pub mod request;
 pub mod schema;
 pub mod template;

@@ -28,10 +28,12 @@ mod transaction;
 pub mod transfer;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
+pub use fieldstone_core::elements::as_floats;
 pub use fieldstone_core::env::{self, Env};
 pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
+pub use fieldstone_core::packing;
 pub use fieldstone_core::request::{Item, Request, Values};
 pub use fieldstone_core::schema::{
     Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,

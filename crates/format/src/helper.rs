@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 
 use crate::darshan::DarshanPart;
 
-pub use declared::{DeclaredAttrs, DeclaredFile, DeclaredVariable};
+pub use declared::{DeclaredAttrs, DeclaredFile, DeclaredVariable, attribute_value};
 
 /// Version of the protocol. Every request carries it; a helper of another version refuses.
 pub const PROTOCOL: u32 = 1;

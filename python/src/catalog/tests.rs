@@ -58,11 +58,12 @@ pub fn test(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
 
 /// As [`test`], where a text with `*`, `?` or `[` is a pattern, as in names.
 pub fn test_or_pattern(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> {
-    Ok(match test(object, what)? {
-        Test::Equal(Value::Text(text)) if !object.is_instance_of::<PyTest>() && Glob::is_pattern(&text) => {
-            Test::Glob(text)
+    let test = test(object, what)?;
+    Ok(match &test {
+        Test::Equal(Value::Text(text)) if !object.is_instance_of::<PyTest>() && Glob::is_pattern(text) => {
+            Test::Glob(text.clone())
         }
-        test => test,
+        _ => test,
     })
 }
 

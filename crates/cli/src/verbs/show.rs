@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             // Absent: the error says why.
             let field = one_field(&*store, &request)?.lenient();
             let Some(entry) = found.pop() else { return Ok(()) };
-            let content = Content::of(&*store, &field)?;
+            let content = Content::of(&store, &field)?;
             return one(&*store, &entry, field.chunks(), &content, out);
         }
     }

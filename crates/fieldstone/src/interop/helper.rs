@@ -26,7 +26,7 @@ use std::time::Duration;
 use fieldstone_core::{Code, Error, Result};
 pub use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
 pub use fieldstone_format::helper::{
-    Content, Coordinate, Decoded, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts,
+    Content, Coordinate, Decoded, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts, attribute_value,
 };
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};

@@ -27,6 +27,7 @@ use fieldstone_store::local::LocalStore;
 use fieldstone_journal::author::AuthorScope;
 use fieldstone_journal::participant::FlushParticipant;
 
+use super::grids::KnownGrids;
 use super::mesh_points::KnownPoints;
 use crate::execution::current::current;
 use crate::execution::{reachable, settle};
@@ -47,6 +48,8 @@ pub struct Composed {
     pub(super) participants: Participants,
     /// Where meshes lie that queries asked for.
     pub(super) mesh_points: KnownPoints,
+    /// Where grids lie that queries asked for.
+    pub(super) grids: KnownGrids,
 }
 
 impl Composed {
@@ -56,7 +59,8 @@ impl Composed {
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let reachable = reachable(fields.url()).map(Arc::from);
         let (durable, mesh_points) = (AtomicBool::new(false), KnownPoints::default());
-        Arc::new(Composed { fields, journal, durable, reachable, participants, mesh_points })
+        let grids = KnownGrids::default();
+        Arc::new(Composed { fields, journal, durable, reachable, participants, mesh_points, grids })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).

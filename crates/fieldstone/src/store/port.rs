@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, PoisonError, Weak};
 
-use fieldstone_catalog::engine::{CoordinateRange, MeshRegion, PointSource};
+use fieldstone_catalog::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
 use fieldstone_catalog::live::FieldPort;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{MeshDecl, MeshLocation};
+use fieldstone_format::catalog::{MeshDecl, MeshLocation, RunName};
 use fieldstone_graph::live::GraphPort;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::participant::FlushParticipant;
@@ -44,6 +44,16 @@ impl PointSource for Composed {
     ) -> Result<Option<MeshRegion>> {
         let (disk, root) = (&self.journal.env().disk, self.folder().unwrap_or_default());
         Ok(self.mesh_points.located(disk, &root, mesh, location)?.region(ranges))
+    }
+
+    fn grids(
+        &self,
+        run: &RunName,
+        variables: &[VariableRow],
+        asked: &[bool],
+        ranges: &[CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>> {
+        self.grids.regions(&self.fields, run, variables, asked, ranges)
     }
 }
 

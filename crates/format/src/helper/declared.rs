@@ -103,16 +103,16 @@ fn list<'a>(facts: &'a Json, name: &str) -> Result<&'a [Json]> {
 
 fn attrs(facts: &Json) -> Result<DeclaredAttrs> {
     let one = |pair: &Json| {
-        let value = value(&pair[1]);
-        let name = pair[0].as_str().zip(value);
+        let name = pair[0].as_str().zip(attribute_value(&pair[1]));
         name.map(|(name, value)| (name.to_owned(), value))
             .ok_or_else(|| broken(format!("an attribute {} of no known form", pair[0])))
     };
     list(facts, "attrs")?.iter().map(one).collect()
 }
 
-/// The value of an attribute: one number or text by itself, several as an array.
-fn value(coded: &Json) -> Option<Value> {
+/// The value that the JSON form of an attribute stands for (`spec/netcdf-header.md`, "Attributes"): one number or text
+/// by itself, several as an array.
+pub fn attribute_value(coded: &Json) -> Option<Value> {
     if let Some(text) = coded.get("text") {
         return text.as_str().map(|text| Value::Text(text.to_owned()));
     }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn attributes_have_the_values_that_they_stand_for() {
-        let of = |coded: Json| value(&coded);
+        let of = |coded: Json| attribute_value(&coded);
         assert_eq!(of(json!({"text": "K"})), Some(Value::Text("K".into())));
         assert_eq!(of(json!({"strings": ["a"]})), Some(Value::Text("a".into())));
         assert_eq!(of(json!({"dtype": "<i2", "values": [-3]})), Some(Value::Int(-3)));

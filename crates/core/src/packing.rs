@@ -1,0 +1,158 @@
+//! How CF packs values, and what they stand for: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and
+//! netCDF's `_Unsigned`, undone as xarray does.
+//!
+//! ```
+//! use fieldstone_core::dtype::DType;
+//! use fieldstone_core::packing::Packing;
+//! use fieldstone_core::value::Value;
+//! let attrs = [("scale_factor", Value::Float(0.5)), ("_FillValue", Value::Int(-1))];
+//! let dtype = DType::parse("<i2")?;
+//! let packing = Packing::of(dtype, |name| attrs.iter().find(|(own, _)| *own == name).map(|(_, value)| value));
+//! let values = packing.decode(dtype, &[6, 0, 0xff, 0xff])?;
+//! assert!(values[0] == 3.0 && values[1].is_nan());
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use crate::Result;
+use crate::dtype::{DType, DTypeKind};
+use crate::elements::as_floats;
+use crate::value::Value;
+
+/// How the values of one variable are packed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Packing {
+    /// What is added to numbers below the first, or from the second on, as they are stored: the other sign.
+    wrap: Option<Wrap>,
+    /// Stored numbers that stand for nothing.
+    missing: Vec<f64>,
+    scale: f64,
+    offset: f64,
+}
+
+/// Integers whose sign is not that of their type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wrap {
+    /// Stored as signed, meant as unsigned: negative ones are so many more.
+    Unsigned(f64),
+    /// Stored as unsigned, meant as signed: those of the upper half are so many less.
+    Signed(f64),
+}
+
+impl Wrap {
+    fn of(dtype: DType, unsigned: Option<&Value>) -> Option<Wrap> {
+        let Some(Value::Text(text)) = unsigned else { return None };
+        let all = 2f64.powi(8 * i32::try_from(dtype.size()).ok()?);
+        match (text.as_str(), dtype.kind()) {
+            ("true", DTypeKind::Int) => Some(Wrap::Unsigned(all)),
+            ("false", DTypeKind::UInt) => Some(Wrap::Signed(all)),
+            _ => None,
+        }
+    }
+
+    fn apply(self, value: f64) -> f64 {
+        match self {
+            Wrap::Unsigned(all) if value < 0.0 => value + all,
+            Wrap::Signed(all) if value >= all / 2.0 => value - all,
+            _ => value,
+        }
+    }
+}
+
+impl Packing {
+    /// The packing that attributes say, for elements of a type.
+    pub fn of<'v>(dtype: DType, attr: impl Fn(&str) -> Option<&'v Value>) -> Packing {
+        let wrap = Wrap::of(dtype, attr("_Unsigned"));
+        // A fill value has the type of the elements, whatever type the attribute has.
+        let stored = |value: f64| match (dtype.kind(), dtype.size()) {
+            (DTypeKind::Float, 4) => f64::from(value as f32),
+            _ => wrap.map_or(value, |wrap| wrap.apply(value)),
+        };
+        let missing = ["_FillValue", "missing_value"].into_iter().filter_map(&attr).flat_map(numbers);
+        let one = |name: &str| attr(name).and_then(|value| numbers(value).first().copied());
+        Packing {
+            wrap,
+            missing: missing.map(stored).collect(),
+            scale: one("scale_factor").unwrap_or(1.0),
+            offset: one("add_offset").unwrap_or(0.0),
+        }
+    }
+
+    /// Whether values are what they are stored as.
+    pub fn is_plain(&self) -> bool {
+        self.wrap.is_none() && self.missing.is_empty() && self.scale == 1.0 && self.offset == 0.0
+    }
+
+    /// What stored numbers stand for: NaN where they stand for nothing.
+    pub fn undo(&self, values: &mut [f64]) {
+        if self.is_plain() {
+            return;
+        }
+        for value in values {
+            let stored = self.wrap.map_or(*value, |wrap| wrap.apply(*value));
+            *value = match self.missing.contains(&stored) {
+                true => f64::NAN,
+                false => stored * self.scale + self.offset,
+            };
+        }
+    }
+
+    /// The elements of an array as what they stand for. Invalid for elements that are no real numbers.
+    pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
+        let mut values = as_floats(dtype, data)?;
+        self.undo(&mut values);
+        Ok(values)
+    }
+}
+
+/// The numbers of an attribute.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Int(number) => vec![*number as f64],
+        Value::UInt(number) => vec![*number as f64],
+        Value::Float(number) => vec![*number],
+        Value::Array(all) | Value::List(all) => all.iter().flat_map(numbers).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(typestr: &str, data: &[u8], attrs: &[(&str, Value)]) -> Vec<f64> {
+        let dtype = DType::parse(typestr).expect("a type");
+        let attr = |name: &str| attrs.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+        Packing::of(dtype, attr).decode(dtype, data).expect("numbers")
+    }
+
+    #[test]
+    fn fill_values_have_the_type_of_the_elements() {
+        // 1e20 as a 32-bit float is another double.
+        let fill = [("_FillValue", Value::Float(1e20))];
+        let data: Vec<u8> = [1.5f32, 1e20].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let values = decoded("<f4", &data, &fill);
+        assert!(values[0] == 1.5 && values[1].is_nan());
+        let both = [
+            ("_FillValue", Value::Int(1)),
+            ("missing_value", Value::Array(vec![Value::Int(2), Value::Int(3)])),
+        ];
+        let values = decoded("|u1", &[0, 1, 2, 3, 4], &both);
+        assert_eq!(values.iter().map(|v| v.is_nan()).collect::<Vec<_>>(), [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn the_sign_that_is_meant_is_not_that_of_the_type() {
+        let unsigned = [
+            ("_Unsigned", Value::Text("true".into())),
+            ("scale_factor", Value::Float(0.5)),
+            ("add_offset", Value::Float(-1.0)),
+            ("_FillValue", Value::Int(-1)),
+        ];
+        let values = decoded("<i2", &[0xfe, 0xff, 0xff, 0xff, 4, 0], &unsigned);
+        assert!(values[0] == 65_534.0 * 0.5 - 1.0 && values[1].is_nan() && values[2] == 1.0, "{values:?}");
+        let signed = [("_Unsigned", Value::Text("false".into()))];
+        assert_eq!(decoded("|u1", &[0xff, 1], &signed), [-1.0, 1.0]);
+        // Where the type has that sign already nothing is done.
+        assert_eq!(decoded("|i1", &[0xff], &signed), [-1.0]);
+    }
+}

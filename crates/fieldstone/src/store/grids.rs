@@ -1,0 +1,473 @@
+//! Where the grids of a store's variables lie, for queries by coordinates: from coordinates that are declared along
+//! dimensions, and from fields that are coordinates of others.
+//!
+//! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
+//! the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
+//! on no other dimensions than its own.
+//!
+//! Invariants:
+//! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
+//!   stand on it; both are kept up to [`KEPT`] bytes, the latest first;
+//! * what is kept of a field is known by its place in the store and its time, so that a newer one is read anew;
+//! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fieldstone_catalog::engine::{CoordinateRange, GridRegion, PointSet, VariableRow};
+use fieldstone_core::geometry::CoordinateAxis;
+use fieldstone_core::packing::Packing;
+use fieldstone_core::request::{Request, Values};
+use fieldstone_core::value::Value;
+use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_format::catalog::{Coordinate, RunName, VariableDecl, VariableName};
+use fieldstone_store::api::{FieldAccess, ListEntry, ListOptions, ReadOptions};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+
+/// Bytes of coordinates, and of elements, that are kept.
+const KEPT: usize = 128 << 20;
+/// Most points of one grid that are looked at.
+const MOST_POINTS: i64 = 1 << 28;
+
+/// Coordinates, decoded.
+#[derive(Debug)]
+struct Coordinates {
+    values: Vec<f64>,
+    digest: u128,
+}
+
+impl Coordinates {
+    fn new(values: Vec<f64>) -> Coordinates {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Coordinates { digest: xxh3_128(&bytes), values }
+    }
+}
+
+/// What was asked for, the latest first, up to [`KEPT`] bytes.
+#[derive(Debug)]
+struct Latest<K, T>(Mutex<VecDeque<(K, Arc<T>, usize)>>);
+
+impl<K, T> Default for Latest<K, T> {
+    fn default() -> Self {
+        Latest(Mutex::default())
+    }
+}
+
+impl<K: PartialEq, T> Latest<K, T> {
+    fn find(&self, key: &K) -> Option<Arc<T>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = known.iter().position(|(own, ..)| own == key).and_then(|at| known.remove(at))?;
+        let found = entry.1.clone();
+        known.push_front(entry);
+        Some(found)
+    }
+
+    fn keep(&self, key: K, value: Arc<T>, bytes: usize) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push_front((key, value, bytes));
+        let mut sum = 0;
+        let too_many = known.iter().skip(1).position(|(.., bytes)| {
+            sum += bytes;
+            sum > KEPT
+        });
+        if let Some(at) = too_many {
+            known.truncate(at + 1);
+        }
+    }
+}
+
+/// What is known of the grids of one store.
+#[derive(Debug, Default)]
+pub struct KnownGrids {
+    /// By place and time of the field.
+    coordinates: Latest<(String, i64), Coordinates>,
+    /// By what they were worked out from.
+    elements: Latest<u128, Vec<i64>>,
+}
+
+/// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
+struct Axis<'a> {
+    axis: CoordinateAxis,
+    dims: Vec<usize>,
+    values: Source<'a>,
+}
+
+enum Source<'a> {
+    /// As declared along a dimension of this extent.
+    Declared(&'a Coordinate, u64),
+    /// In fields of a variable.
+    Fields(Arc<Vec<ReadField>>),
+}
+
+/// Further keywords of a field, and its values.
+type ReadField = (String, Arc<Coordinates>);
+
+/// One look at the variables of a run.
+pub struct RunGrids<'a> {
+    known: &'a KnownGrids,
+    fields: &'a dyn FieldAccess,
+    run: &'a RunName,
+    by_name: HashMap<&'a str, &'a VariableDecl>,
+    /// By the name that is asked for: the variables that are called so, by name.
+    called: HashMap<&'a str, Vec<&'a VariableDecl>>,
+    /// Coordinates by the variable that has them.
+    read: HashMap<&'a VariableName, Arc<Vec<ReadField>>>,
+}
+
+impl KnownGrids {
+    /// What of the grids of a run's variables lies in ranges; see
+    /// [`PointSource::grids`](fieldstone_catalog::engine::PointSource::grids).
+    pub fn regions<'a>(
+        &'a self,
+        fields: &'a dyn FieldAccess,
+        run: &'a RunName,
+        variables: &'a [VariableRow],
+        asked: &[bool],
+        ranges: &'a [CoordinateRange],
+    ) -> Result<Vec<Option<GridRegion>>> {
+        let mut by_name: HashMap<&str, &VariableDecl> = HashMap::new();
+        for row in variables {
+            by_name.entry(&row.decl.variable.name).or_insert(&row.decl);
+        }
+        let (called, read) = (HashMap::new(), HashMap::new());
+        let mut of_run = RunGrids { known: self, fields, run, by_name, called, read };
+        for (name, ..) in ranges {
+            let is_called = |row: &&VariableRow| of_run.described(&row.decl.variable.name).is_called(name);
+            let mut all: Vec<&VariableDecl> =
+                variables.iter().filter(is_called).map(|row| &row.decl).collect();
+            all.sort_by(|a, b| a.variable.cmp(&b.variable));
+            of_run.called.insert(name, all);
+        }
+        let both = variables.iter().zip(asked);
+        both.map(|(row, asked)| if *asked { of_run.region(&row.decl, ranges) } else { Ok(None) }).collect()
+    }
+}
+
+impl<'a> RunGrids<'a> {
+    fn region(
+        &mut self,
+        variable: &'a VariableDecl,
+        ranges: &[CoordinateRange],
+    ) -> Result<Option<GridRegion>> {
+        let Some(shape) = &variable.shape else { return Ok(None) };
+        let extents: Vec<i64> = shape.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX)).collect();
+        let mut axes = Vec::with_capacity(ranges.len());
+        for (name, ..) in ranges {
+            axes.push(self.axis(variable, name)?);
+        }
+        let decided: Vec<bool> = axes.iter().map(Option::is_some).collect();
+        if !decided.contains(&true) {
+            return Ok(None);
+        }
+        // Ranges whose coordinates share a dimension are looked at together.
+        let mut groups: Vec<(BTreeSet<usize>, Vec<usize>)> = Vec::new();
+        for (at, axis) in axes.iter().enumerate() {
+            let Some(axis) = axis else { continue };
+            let mut merged = (axis.dims.iter().copied().collect::<BTreeSet<_>>(), vec![at]);
+            let (with, apart): (Vec<_>, Vec<_>) =
+                groups.into_iter().partition(|(dims, _)| !dims.is_disjoint(&merged.0));
+            with.into_iter().for_each(|(dims, members)| {
+                merged.0.extend(dims);
+                merged.1.extend(members);
+            });
+            groups = apart;
+            groups.push(merged);
+        }
+        let mut sets = Vec::with_capacity(groups.len());
+        for (dims, members) in groups {
+            let dims: Vec<usize> = dims.into_iter().collect();
+            let extents: Vec<i64> = dims.iter().filter_map(|dim| extents.get(*dim).copied()).collect();
+            let members: Vec<(&Axis<'_>, (f64, f64))> = members
+                .iter()
+                .filter_map(|at| Some((axes.get(*at)?.as_ref()?, ranges.get(*at)?)))
+                .map(|(axis, (_, low, high))| (axis, (*low, *high)))
+                .collect();
+            let elements = self.elements(&dims, &extents, &members)?;
+            sets.push(PointSet::new(dims, extents, elements.into()));
+        }
+        Ok(Some(GridRegion { decided, sets }))
+    }
+
+    /// The coordinate of a variable that is called so.
+    fn axis(&mut self, variable: &'a VariableDecl, name: &str) -> Result<Option<Axis<'a>>> {
+        for (dim, coordinate) in &variable.coords {
+            let dim = usize::try_from(*dim).unwrap_or(usize::MAX);
+            let Some(own) = variable.dims.get(dim).filter(|own| !own.is_empty()) else { continue };
+            let Some(extent) = variable.shape.as_ref().and_then(|shape| shape.get(dim)) else { continue };
+            let axis = self.described(own);
+            if axis.is_called(name) && is_mapped(coordinate, *extent) {
+                let values = Source::Declared(coordinate, *extent);
+                return Ok(Some(Axis { axis, dims: vec![dim], values }));
+            }
+        }
+        let named = variable.attrs.iter().find(|(attr, _)| attr == "coordinates").map(|(_, value)| value);
+        let words = match named {
+            Some(Value::Text(text)) => text.split_whitespace().collect(),
+            _ => Vec::new(),
+        };
+        let own = variable.variable.name.as_str();
+        let mut candidates: Vec<&'a VariableDecl> =
+            words.into_iter().filter_map(|word| self.beside(own, word)).collect();
+        candidates.retain(|other| self.described(&other.variable.name).is_called(name));
+        // Those of files that name none; by name, so that the answer is always the same.
+        candidates.extend(self.called.get(name).into_iter().flatten());
+        for other in candidates.into_iter().filter(|other| other.variable.name != own) {
+            let Some(dims) = common_dims(other, variable) else { continue };
+            let fields = self.fields_of(other)?;
+            if !fields.is_empty() {
+                let axis = self.described(&other.variable.name);
+                return Ok(Some(Axis { axis, dims, values: Source::Fields(fields) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The variable that a name means beside another one: in its group, or in one around it.
+    fn beside(&self, own: &str, word: &str) -> Option<&'a VariableDecl> {
+        let mut group = own;
+        loop {
+            group = group.rsplit_once('/').map_or("", |(outer, _)| outer);
+            let path = if group.is_empty() { word.to_owned() } else { format!("{group}/{word}") };
+            if let Some(found) = self.by_name.get(path.as_str()) {
+                return Some(found);
+            }
+            if group.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// What the coordinate of a name is, by the attributes of the variable of that name.
+    fn described(&self, path: &str) -> CoordinateAxis {
+        let decl = self.by_name.get(path);
+        let text = |name: &str| match decl.and_then(|decl| attr(decl, name)) {
+            Some(Value::Text(text)) => text.trim(),
+            _ => "",
+        };
+        let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+        CoordinateAxis::new(name, text("standard_name"), text("units"))
+    }
+
+    /// The values of a variable's fields without a step; none where they are no numbers, or of another shape.
+    fn fields_of(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
+        if let Some(read) = self.read.get(&variable.variable) {
+            return Ok(read.clone());
+        }
+        let schema = self.fields.schema();
+        let roles = schema.catalog_roles();
+        let (mut found, mut request) = (Vec::new(), Request::new());
+        if let (Some(role), Ok(pairs)) =
+            (roles.variable.as_deref(), schema.pairs_of(&self.run.project, &self.run.name))
+        {
+            for (keyword, value) in &pairs {
+                request.set(&**keyword, Values::list([value]));
+            }
+            request.set(role, Values::list([&variable.variable.name]));
+            for entry in self.fields.list(&request, &ListOptions::default())? {
+                let entry = entry?;
+                let has_step = roles.step.as_deref().is_some_and(|step| entry.key.get(step).is_some());
+                if has_step || entry.shape.as_deref() != variable.shape.as_deref() {
+                    continue;
+                }
+                let known = |name: &str| name == role || pairs.iter().any(|(keyword, _)| **keyword == *name);
+                let others: Vec<String> = entry
+                    .key
+                    .iter()
+                    .filter(|(name, value)| !known(name) && !value.is_absent())
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
+                if let Some(values) = self.coordinates(variable, &entry)? {
+                    found.push((others.join(","), values));
+                }
+            }
+        }
+        let found = Arc::new(found);
+        self.read.insert(&variable.variable, found.clone());
+        Ok(found)
+    }
+
+    fn coordinates(&self, variable: &VariableDecl, entry: &ListEntry) -> Result<Option<Arc<Coordinates>>> {
+        let (Some(place), Some(dtype)) = (&entry.place, entry.dtype) else { return Ok(None) };
+        let key = (place.to_string(), entry.time);
+        if let Some(known) = self.known.coordinates.find(&key) {
+            return Ok(Some(known));
+        }
+        let texts: Vec<(String, String)> = entry
+            .key
+            .iter()
+            .filter(|(_, value)| !value.is_absent())
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        let pairs: Vec<(&str, &str)> = texts.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let read = self.fields.get(&pairs, &ReadOptions::default()).and_then(|field| field.read());
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            // A key that others begin with, or that went away meanwhile.
+            Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let packing = Packing::of(dtype, |name| attr(variable, name));
+        let Ok(values) = packing.decode(dtype, &bytes) else { return Ok(None) };
+        let values = Arc::new(Coordinates::new(values));
+        self.known.coordinates.keep(key, values.clone(), 8 * values.values.len());
+        Ok(Some(values))
+    }
+
+    /// The elements along dimensions whose coordinates lie in all ranges.
+    fn elements(
+        &self,
+        dims: &[usize],
+        extents: &[i64],
+        members: &[(&Axis<'_>, (f64, f64))],
+    ) -> Result<Vec<i64>> {
+        // Fields of equal further keywords belong together.
+        let first = members.iter().find_map(|(axis, _)| match &axis.values {
+            Source::Fields(fields) => Some(fields.clone()),
+            Source::Declared(..) => None,
+        });
+        let alternatives: Vec<Option<&str>> = match &first {
+            None => vec![None],
+            Some(fields) => fields.iter().map(|(others, _)| Some(others.as_str())).collect(),
+        };
+        let mut all: Vec<i64> = Vec::new();
+        for others in alternatives {
+            let values = members.iter().map(|(axis, range)| {
+                let values = match &axis.values {
+                    Source::Declared(coordinate, extent) => AxisValues::Declared(coordinate, *extent),
+                    Source::Fields(fields) => {
+                        let own = fields.iter().find(|(own, _)| Some(own.as_str()) == others);
+                        AxisValues::Read(&own.or(fields.first().filter(|_| fields.len() == 1))?.1)
+                    }
+                };
+                Some((*axis, *range, values))
+            });
+            let Some(values) = values.collect::<Option<Vec<_>>>() else { continue };
+            let found = self.known.elements_of(dims, extents, &values)?;
+            if all.is_empty() {
+                all.extend(found.iter());
+            } else {
+                all = all.iter().chain(found.iter()).copied().collect::<BTreeSet<_>>().into_iter().collect();
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The values of one coordinate.
+#[derive(Clone, Copy)]
+enum AxisValues<'v> {
+    Declared(&'v Coordinate, u64),
+    Read(&'v Coordinates),
+}
+
+impl AxisValues<'_> {
+    /// What distinguishes them from others.
+    fn hash(&self, hasher: &mut Xxh3Default) {
+        match self {
+            AxisValues::Declared(Coordinate::Uniform { first, spacing }, extent) => {
+                (0u8, first.to_bits(), spacing.to_bits(), extent).hash(hasher);
+            }
+            AxisValues::Declared(Coordinate::Rectilinear(values), _) => {
+                1u8.hash(hasher);
+                values.iter().for_each(|value| hasher.write(&value.to_le_bytes()));
+            }
+            AxisValues::Declared(Coordinate::Other(name), _) => (2u8, name).hash(hasher),
+            AxisValues::Read(values) => (3u8, values.digest).hash(hasher),
+        }
+    }
+
+    fn get(&self) -> Cow<'_, [f64]> {
+        match self {
+            AxisValues::Declared(Coordinate::Uniform { first, spacing }, extent) => {
+                (0..*extent).map(|i| first + i as f64 * spacing).collect::<Vec<_>>().into()
+            }
+            AxisValues::Declared(Coordinate::Rectilinear(values), _) => values.into(),
+            AxisValues::Declared(Coordinate::Other(_), _) => Cow::Borrowed(&[]),
+            AxisValues::Read(values) => (&values.values).into(),
+        }
+    }
+}
+
+type Ranged<'v> = (&'v Axis<'v>, (f64, f64), AxisValues<'v>);
+
+impl KnownGrids {
+    fn elements_of(&self, dims: &[usize], extents: &[i64], members: &[Ranged<'_>]) -> Result<Arc<Vec<i64>>> {
+        let mut hasher = Xxh3Default::new();
+        (dims, extents).hash(&mut hasher);
+        for (axis, (low, high), values) in members {
+            let circular = (axis.axis.is_longitude(), axis.axis.is_in_radians());
+            (&axis.dims, circular, low.to_bits(), high.to_bits()).hash(&mut hasher);
+            values.hash(&mut hasher);
+        }
+        let key = hasher.digest128();
+        if let Some(known) = self.elements.find(&key) {
+            return Ok(known);
+        }
+        let points = extents.iter().fold(1i64, |all, extent| all.saturating_mul(*extent));
+        if points > MOST_POINTS {
+            return Err(Code::Shape
+                .error(format!("a grid of {points} points is too large to look for coordinates in"))
+                .with_hint("ask by elements, as in box=z:50:100"));
+        }
+        // Of each coordinate: what lies in its range, and by how much its index grows along each dimension.
+        let masks: Vec<(Vec<bool>, Vec<usize>)> = members
+            .iter()
+            .map(|(axis, range, values)| {
+                let mask = axis.axis.within(*range, &values.get());
+                let stride = |dim: &usize| {
+                    let place = axis.dims.iter().position(|own| own == dim)?;
+                    let inner = axis.dims.iter().skip(place + 1);
+                    let extent =
+                        |own: &usize| dims.iter().position(|d| d == own).and_then(|at| extents.get(at));
+                    Some(inner.filter_map(extent).fold(1, |all, n| all * usize::try_from(*n).unwrap_or(1)))
+                };
+                (mask, dims.iter().map(|dim| stride(dim).unwrap_or(0)).collect())
+            })
+            .collect();
+        let lies_in = |element: &i64| {
+            let mut rest = *element;
+            let mut at = vec![0usize; extents.len()];
+            for (at, extent) in at.iter_mut().zip(extents).rev() {
+                *at = usize::try_from(rest % extent).unwrap_or(0);
+                rest /= extent;
+            }
+            masks.iter().all(|(mask, strides)| {
+                let own: usize = at.iter().zip(strides).map(|(at, stride)| at * stride).sum();
+                mask.get(own) == Some(&true)
+            })
+        };
+        let found = Arc::new((0..points).filter(lies_in).collect::<Vec<i64>>());
+        self.elements.keep(key, found.clone(), 8 * found.len() + 64);
+        Ok(found)
+    }
+}
+
+fn attr<'d>(decl: &'d VariableDecl, name: &str) -> Option<&'d Value> {
+    decl.attrs.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+}
+
+/// Whether a coordinate has a value for each element of a dimension.
+fn is_mapped(coordinate: &Coordinate, extent: u64) -> bool {
+    match coordinate {
+        Coordinate::Uniform { .. } => i64::try_from(extent).is_ok_and(|extent| extent <= MOST_POINTS),
+        Coordinate::Rectilinear(values) => values.len() as u64 == extent,
+        Coordinate::Other(_) => false,
+    }
+}
+
+/// The dimensions of a variable along which a coordinate lies, where it lies along no others and has their extents.
+fn common_dims(coordinate: &VariableDecl, variable: &VariableDecl) -> Option<Vec<usize>> {
+    let (shape, own) = (coordinate.shape.as_ref()?, variable.shape.as_ref()?);
+    if coordinate.dims.len() != shape.len() {
+        return None;
+    }
+    let place = |(dim, extent): (&String, &u64)| {
+        let at = variable.dims.iter().position(|name| name == dim)?;
+        (own.get(at) == Some(extent)).then_some(at)
+    };
+    coordinate.dims.iter().zip(shape).map(place).collect()
+}
