@@ -114,6 +114,11 @@ mod native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::log::start();
+        let python =
+            module.py().import("sys")?.getattr("executable")?.extract::<Option<std::path::PathBuf>>()?;
+        if let Some(python) = python.filter(|python| !python.as_os_str().is_empty()) {
+            fieldstone::helper::use_python(python);
+        }
         let kinds: Vec<&str> = fieldstone::ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
         module.add("ERROR_KINDS", kinds)?;
         use pyo3::types::IntoPyDict;

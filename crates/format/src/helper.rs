@@ -69,6 +69,11 @@ pub enum Request<'a> {
         /// Whether also what distinguishes a message from others of its key.
         apart: bool,
     },
+    /// What a catalog keeps of the GRIB messages in the payload.
+    GribDeclared {
+        /// The length of each.
+        lengths: &'a [usize],
+    },
     /// The fields of an FDB, or its schema.
     Fdb {
         /// Path of its configuration.
@@ -315,6 +320,7 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
         Request::GribKeys { lengths, apart } => {
             json!({"op": "grib_keys", "lengths": lengths, "apart": apart})
         }
+        Request::GribDeclared { lengths } => json!({"op": "grib_declared", "lengths": lengths}),
         Request::Fdb { config, request: Some(request) } => {
             json!({"op": "fdb", "config": config, "request": request})
         }

@@ -254,6 +254,59 @@ def decode_request(channel: Channel, payload: bytes) -> None:
 
 Coords = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
+DECLARED = ("short_name", "long_name", "units", "standard_name", "GRIB_paramId", "GRIB_centre", "GRIB_gridType")
+"""Attributes that all messages of one parameter and grid have in common."""
+
+
+def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
+    """Answers `grib_declared`: what a catalog keeps of each message, coordinates of regular grids included."""
+    lengths = header.get("lengths")
+    if not isinstance(lengths, list) or sum(lengths) != len(payload):
+        raise RequestError("Invalid", "grib_declared needs the lengths of the messages in the payload")
+    variables: list[dict[str, Any]] = []
+    arrays: list[np.ndarray] = []
+    # Of each grid its dimensions, its shape, and where its coordinates are among the arrays.
+    grids: dict[str, tuple[list[str], list[int], list[list[int]]]] = {}
+    position = 0
+    for length in lengths:
+        message, position = payload[position : position + length], position + length
+        try:
+            with Handle(message) as handle:
+                grid = handle.text("md5GridSection") or str(len(variables))
+                if grid not in grids:
+                    grids[grid] = describe(handle, arrays)
+                said = attributes_of(handle)
+        except Exception:  # eccodes has an exception type per return code; the message is a field all the same
+            variables.append({"name": "", "dtype": "<f8", "shape": [], "dims": [], "attrs": [], "coords": []})
+            continue
+        dims, shape, coords = grids[grid]
+        attrs = [[name, {"text": said[name]}] for name in DECLARED if name in said]
+        facts = {"name": "grib", "dtype": "<f8", "shape": shape, "dims": dims, "attrs": attrs}
+        variables.append(facts | {"coords": coords})
+    told = {"kind": "declared", "attrs": [], "arrays": [len(a) for a in arrays], "variables": variables}
+    payloads = b"".join(array.astype("<f8").tobytes() for array in arrays)
+    channel.send(told | {"times": None}, payloads)
+    channel.done()
+
+
+def describe(handle: Handle, arrays: list[np.ndarray]) -> tuple[list[str], list[int], list[list[int]]]:
+    """Dimensions and shape of a grid, and its coordinates where each lies along one dimension; adds them."""
+    shape = list(shape_of(handle))
+    if len(shape) == 1:
+        return ["values"], shape, []
+    if handle.text("gridType") not in ("regular_ll", "regular_gg"):
+        return ["y", "x"], shape, []
+    _, coords = grid_of(handle)
+    places = []
+    for dim, name in enumerate(("latitude", "longitude")):
+        values = coords[name][1]
+        steps = np.diff(values)
+        # Longitudes that pass 360 degrees within a row are no coordinate that rises throughout.
+        if (steps > 0).all() or (steps < 0).all():
+            places.append([dim, len(arrays)])
+            arrays.append(values)
+    return ["latitude", "longitude"], shape, places
+
 
 def shape_of(handle: Handle) -> tuple[int, int] | tuple[int]:
     """Rows and columns of a regular or projected grid, else the number of values."""

@@ -49,6 +49,8 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 module("grib", "eccodes", "grib").decode_request(channel, payload)
             case "grib_keys":
                 module("grib_keys", "eccodes", "grib").keys_request(channel, header, payload, headers())
+            case "grib_declared":
+                module("grib", "eccodes", "grib").declared_request(channel, header, payload)
             case "fdb":
                 module("fdb", "pyfdb", "fdb").answer(channel, header)
             case "plot":
@@ -63,7 +65,7 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "mesh":
                 module("mesh", "numpy", "mesh").mesh_request(channel, header, payload)
             case op:
-                ops = "version, ingest, decode, grib_keys, fdb, plot, export, rows, darshan, mesh"
+                ops = "version, ingest, decode, grib_keys, grib_declared, fdb, plot, export, rows, darshan, mesh"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

@@ -104,7 +104,7 @@ mod tests {
     use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
     use fieldstone_store::local::{LocalOptions, LocalStore};
 
-    use crate::engine::{CoordinateRange, MeshRegion, PointSource};
+    use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
     use crate::live::{Catalog, CatalogSettings, FieldPort};
     use crate::query::Query;
     use fieldstone_journal::participant::FlushParticipant;
@@ -116,6 +116,16 @@ mod tests {
     impl PointSource for Fields {
         fn region(&self, _: &MeshDecl, _: MeshLocation, _: &[CoordinateRange]) -> Result<Option<MeshRegion>> {
             Ok(None)
+        }
+
+        fn grids(
+            &self,
+            _: &RunName,
+            variables: &[VariableRow],
+            _: &[bool],
+            _: &[CoordinateRange],
+        ) -> Result<Vec<Option<GridRegion>>> {
+            Ok(vec![None; variables.len()])
         }
     }
 

@@ -366,6 +366,14 @@ fn fold(list: &[Cond], row: &mut dyn Row, decides: bool) -> Result<Option<bool>>
     Ok((!open).then_some(!decides))
 }
 
+/// A moment as the time of a step: seconds since 1970, as ingest declares them.
+fn in_seconds(value: &Value) -> Value {
+    match value {
+        Value::DateTime(moment) => Value::Float(*moment as f64 / 1e9),
+        other => other.clone(),
+    }
+}
+
 impl Leaf {
     fn of(term: &Term) -> Leaf {
         let names = |test: &NameTest| Arc::new(Names::of(test));
@@ -377,7 +385,7 @@ impl Leaf {
             Term::Attr(name, test) => Leaf::Attr(Arc::new((name.clone(), test.clone()))),
             Term::Created(test) => Leaf::Created(Arc::new(test.clone())),
             Term::Step(ranges) => Leaf::Step(ranges.clone().into()),
-            Term::Time(test) => Leaf::Time(Arc::new(test.clone())),
+            Term::Time(test) => Leaf::Time(Arc::new(test.map(&in_seconds))),
             Term::Variable(test) => Leaf::Variable(names(test)),
             Term::VariableVersion(versions) => Leaf::VariableVersion(versions.clone().into()),
             Term::Tag(test) => Leaf::Tag(names(test)),

@@ -53,6 +53,26 @@ impl Drop for Test {
 }
 
 impl Test {
+    /// The same test of other values: each that it compares with goes through `change`.
+    #[must_use]
+    pub fn map(&self, change: &dyn Fn(&Value) -> Value) -> Test {
+        let all = |tests: &[Test]| tests.iter().map(|test| test.map(change)).collect();
+        match self {
+            Test::All(tests) => Test::All(all(tests)),
+            Test::Any(tests) => Test::Any(all(tests)),
+            Test::Not(test) => Test::Not(Box::new(test.map(change))),
+            Test::Equal(value) => Test::Equal(change(value)),
+            Test::Above(value) => Test::Above(change(value)),
+            Test::AtLeast(value) => Test::AtLeast(change(value)),
+            Test::Below(value) => Test::Below(change(value)),
+            Test::AtMost(value) => Test::AtMost(change(value)),
+            Test::Between(from, to) => Test::Between(change(from), change(to)),
+            Test::IsIn(values) => Test::IsIn(values.iter().map(change).collect()),
+            Test::Contains(value) => Test::Contains(change(value)),
+            Test::Glob(_) | Test::Exists => self.clone(),
+        }
+    }
+
     fn take_parts(&mut self, into: &mut Vec<Test>) {
         match self {
             Test::All(tests) | Test::Any(tests) => into.append(tests),

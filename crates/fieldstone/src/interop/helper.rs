@@ -20,13 +20,14 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::{Code, Error, Result};
 pub use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
 pub use fieldstone_format::helper::{
-    Content, Coordinate, Decoded, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts, attribute_value,
+    Content, Coordinate, DeclaredFile, Decoded, FieldFrame, MeshFrame, MeshFrameArray, Name, Reply, Texts,
+    attribute_value,
 };
 use fieldstone_format::helper::{Request, read_reply, write_request};
 use serde_json::{Map, Value};
@@ -198,6 +199,20 @@ impl Helper {
         found.ok_or_else(|| Error::internal("the helper decoded nothing"))
     }
 
+    /// What a catalog keeps of GRIB messages: a variable for each, in their order, with an empty name where eccodes cannot
+    /// read it; and the arrays of coordinates.
+    pub fn grib_declared(&mut self, messages: &[&[u8]]) -> Result<(DeclaredFile, Vec<u8>)> {
+        let lengths: Vec<usize> = messages.iter().map(|message| message.len()).collect();
+        self.send(&Request::GribDeclared { lengths: &lengths }, messages)?;
+        let mut found = None;
+        self.until_done(|reply, payload| {
+            if let Reply::Declared(file) = reply {
+                found = Some((file, payload));
+            }
+        })?;
+        found.ok_or_else(|| Error::internal("the helper declared nothing"))
+    }
+
     /// A PNG of the arrays in `payload`; `what` has the keywords of `plot` in `spec/helper-protocol.md`.
     pub fn plot(&mut self, what: &Map<String, Value>, payload: &[&[u8]]) -> Result<Vec<u8>> {
         self.send(&Request::Plot(what), payload)?;
@@ -337,9 +352,20 @@ fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
 }
 
 /// `FIELDSTONE_PYTHON`, else the Python beside this program, else `python3`.
+/// The Python in which helpers run where no other one is named: a program that has one inside says which.
+static OWN_PYTHON: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says in which Python helpers run, where neither their options nor `FIELDSTONE_PYTHON` name one. The first call counts.
+pub fn use_python(python: PathBuf) {
+    let _ = OWN_PYTHON.set(python);
+}
+
 fn find_python() -> PathBuf {
     if let Some(named) = std::env::var_os("FIELDSTONE_PYTHON").filter(|name| !name.is_empty()) {
         return named.into();
+    }
+    if let Some(own) = OWN_PYTHON.get() {
+        return own.clone();
     }
     let program = std::env::current_exe().ok();
     let folder = program.as_deref().and_then(Path::parent);

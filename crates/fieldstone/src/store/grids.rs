@@ -2,7 +2,7 @@
 //! dimensions, and from fields that are coordinates of others.
 //!
 //! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
-//! the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
+//! the points of its GRIB grid, among the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
 //! on no other dimensions than its own.
 //!
 //! Invariants:
@@ -25,6 +25,9 @@ use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::catalog::{Coordinate, RunName, VariableDecl, VariableName};
 use fieldstone_store::api::{FieldAccess, ListEntry, ListOptions, ReadOptions};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+
+use super::grib_points::points_of;
+use crate::interop::ingest::declare::GRID;
 
 /// Bytes of coordinates, and of elements, that are kept.
 const KEPT: usize = 128 << 20;
@@ -202,7 +205,12 @@ impl<'a> RunGrids<'a> {
                 return Ok(Some(Axis { axis, dims: vec![dim], values }));
             }
         }
-        let named = variable.attrs.iter().find(|(attr, _)| attr == "coordinates").map(|(_, value)| value);
+        if let Some(Value::Text(grid)) = attr(variable, GRID)
+            && let Some(axis) = self.of_grib(variable, grid, name)?
+        {
+            return Ok(Some(axis));
+        }
+        let named = attr(variable, "coordinates");
         let words = match named {
             Some(Value::Text(text)) => text.split_whitespace().collect(),
             _ => Vec::new(),
@@ -222,6 +230,43 @@ impl<'a> RunGrids<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The latitudes or longitudes of the points of a GRIB grid.
+    fn of_grib(&self, variable: &VariableDecl, grid: &str, name: &str) -> Result<Option<Axis<'a>>> {
+        let axes = [("latitude", "degrees_north"), ("longitude", "degrees_east")]
+            .map(|(name, units)| CoordinateAxis::new(name, name, units));
+        let Some(which) = axes.iter().position(|axis| axis.is_called(name)) else { return Ok(None) };
+        let key = |which: usize| (format!("grid {grid} {which}"), 0);
+        if self.known.coordinates.find(&key(which)).is_none() {
+            let Some(request) = self.request_for(&variable.variable.name) else { return Ok(None) };
+            let Some(points) = points_of(self.fields, &request, grid)? else { return Ok(None) };
+            for (which, values) in points.into_iter().enumerate() {
+                let bytes = 8 * values.len();
+                self.known.coordinates.keep(key(which), Arc::new(Coordinates::new(values)), bytes);
+            }
+        }
+        let dims = (0..variable.shape.as_ref().map_or(0, Vec::len)).collect();
+        let [latitude, longitude] = axes;
+        let axis = if which == 0 { latitude } else { longitude };
+        let values = self.known.coordinates.find(&key(which));
+        Ok(values.map(|values| Axis {
+            axis,
+            dims,
+            values: Source::Fields(Arc::new(vec![(String::new(), values)])),
+        }))
+    }
+
+    /// A request for the fields of a variable.
+    fn request_for(&self, variable: &str) -> Option<Request> {
+        let schema = self.fields.schema();
+        let role = schema.catalog_roles().variable.clone()?;
+        let mut request = Request::new();
+        for (keyword, value) in schema.pairs_of(&self.run.project, &self.run.name).ok()? {
+            request.set(&*keyword, Values::list([value]));
+        }
+        request.set(&*role, Values::list([variable]));
+        Some(request)
     }
 
     /// The variable that a name means beside another one: in its group, or in one around it.
@@ -257,21 +302,18 @@ impl<'a> RunGrids<'a> {
         }
         let schema = self.fields.schema();
         let roles = schema.catalog_roles();
-        let (mut found, mut request) = (Vec::new(), Request::new());
-        if let (Some(role), Ok(pairs)) =
-            (roles.variable.as_deref(), schema.pairs_of(&self.run.project, &self.run.name))
-        {
-            for (keyword, value) in &pairs {
-                request.set(&**keyword, Values::list([value]));
-            }
-            request.set(role, Values::list([&variable.variable.name]));
+        let mut found = Vec::new();
+        if let Some(request) = self.request_for(&variable.variable.name) {
             for entry in self.fields.list(&request, &ListOptions::default())? {
                 let entry = entry?;
                 let has_step = roles.step.as_deref().is_some_and(|step| entry.key.get(step).is_some());
                 if has_step || entry.shape.as_deref() != variable.shape.as_deref() {
                     continue;
                 }
-                let known = |name: &str| name == role || pairs.iter().any(|(keyword, _)| **keyword == *name);
+                let known = |name: &str| {
+                    let mut named = roles.run.iter().chain(&roles.variable).chain(&roles.project);
+                    named.any(|keyword| **keyword == *name)
+                };
                 let others: Vec<String> = entry
                     .key
                     .iter()

@@ -1,7 +1,7 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`: where meshes and grids lie; `origins`: from fields to commits, and
+//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie; `origins`: from fields to commits, and
 //!   back.
 //!
 //! ```
@@ -15,6 +15,7 @@
 
 mod composed;
 mod fields;
+mod grib_points;
 mod grids;
 mod mesh_points;
 mod origins;

@@ -60,6 +60,22 @@ struct Read {
     scale: u64,
 }
 
+/// What a message says of its grid, as bytes: equal ones are the same grid.
+pub fn grid_of(message: &[u8]) -> &[u8] {
+    if message.get(7) == Some(&2) {
+        let grid = sections(message).into_iter().find(|(number, _)| *number == 3);
+        return grid.and_then(|(_, range)| message.get(range)).unwrap_or_default();
+    }
+    let start = 8usize.saturating_add(length(message, 8, 3).unwrap_or(0));
+    let has_grid = message.get(FLAGS).is_some_and(|flags| flags & 0x80 != 0);
+    let end = start.saturating_add(length(message, start, 3).unwrap_or(0));
+    match has_grid {
+        true => message.get(start..end).unwrap_or_default(),
+        // A grid that a centre has numbered: octets 5 to 7 of section 1.
+        false => message.get(SECTION1 + 4..FLAGS).unwrap_or_default(),
+    }
+}
+
 /// The header of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {

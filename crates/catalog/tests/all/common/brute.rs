@@ -239,6 +239,11 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
         Term::Step(ranges) => attr.step.is_some_and(|s| ranges.iter().any(|(a, b)| *a <= s && s <= *b)),
         Term::Time(test) => {
             let time = attr.step.and_then(|step| world.time(attr.run, step));
+            // A moment is so many seconds since 1970.
+            let test = test.map(&|value| match value {
+                Value::DateTime(moment) => Value::Float(*moment as f64 / 1e9),
+                other => other.clone(),
+            });
             time.is_some_and(|time| test.matches(&Value::Float(time)))
         }
         Term::Variable(test) => attr.variable.as_ref().is_some_and(|v| named(test, &v.name)),

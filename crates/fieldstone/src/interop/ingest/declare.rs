@@ -6,7 +6,7 @@
 //!   run has is another version of it;
 //! * a file is never refused for what it says here.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{ErrorKind, Result};
@@ -14,17 +14,25 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Coordinate, Record, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
 };
+use fieldstone_format::grib::header::grid_of;
 use fieldstone_format::helper::DeclaredFile;
+use xxhash_rust::xxh3::xxh3_128;
 
+use super::file::Harvest;
 use super::netcdf::HEADER;
 use crate::catalog::Catalog;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
-use crate::catalog::value::Value;
+use crate::catalog::value::{Value, parse_moment};
 use crate::interop::grib::borrowed;
+use crate::interop::grib::keys::Reader;
 use crate::interop::helper::Texts;
 
 /// Most variables, or steps, of one record.
 const MANY: usize = 4096;
+/// Messages that the helper is asked about at once.
+const ASKED: usize = 32;
+/// The attribute that says which grid a GRIB field has: a digest of what its messages say of it.
+pub const GRID: &str = "GRIB_grid";
 
 /// Where a file goes: the store's schema, the keywords of its fields, the transaction.
 pub(super) type Place<'a> = (&'a Schema, &'a Texts, Option<Id>);
@@ -59,9 +67,104 @@ pub(super) fn netcdf(
         catalog.create_versions(&run, some.to_vec(), transaction)?;
     }
     match file.times.and_then(|at| arrays.get(at)) {
-        Some(times) => declare_times(catalog, &run, times, there, transaction),
+        Some(times) => declare_times(catalog, &run, (0..).zip(times.iter().copied()), there, transaction),
         None => Ok(()),
     }
+}
+
+/// What the messages of a GRIB file are to be declared as: gathered while they are archived.
+#[derive(Default)]
+pub(super) struct GribDeclared {
+    /// Of each run, parameter and grid the first message.
+    messages: Vec<(RunName, String, String, Vec<u8>)>,
+    seen: HashSet<(RunName, String, String, String)>,
+    /// Of each run its steps, with the times for which they hold.
+    times: BTreeMap<RunName, BTreeMap<i64, f64>>,
+}
+
+impl GribDeclared {
+    /// A message that was archived under a key.
+    pub(super) fn add(&mut self, schema: &Schema, key: &Texts, message: &[u8]) -> Result<()> {
+        let resolved = schema.resolve(&borrowed(key))?;
+        let (Some((project, name)), Some(variable)) =
+            (schema.run_of(&resolved), schema.variable_of(&resolved))
+        else {
+            return Ok(());
+        };
+        let run = RunName { project, name };
+        let text = |keyword: &str| key.iter().find(|(own, _)| own == keyword).map(|(_, text)| text.as_str());
+        if let (Some(step), Some(start)) = (schema.step_of(&resolved), start(text("date"), text("time"))) {
+            let time = start + 3600.0 * step as f64;
+            self.times.entry(run.clone()).or_default().insert(step, time);
+        }
+        let grid = format!("{:032x}", xxh3_128(grid_of(message)));
+        // Where eccodes has no name of a parameter, further numbers say what it is.
+        let parameter = text("parameter").unwrap_or_default().to_owned();
+        if self.seen.insert((run.clone(), variable.to_string(), parameter, grid.clone())) {
+            self.messages.push((run, variable.into_owned(), grid, message.to_vec()));
+        }
+        Ok(())
+    }
+}
+
+/// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
+/// Where eccodes or the helper fails, nothing is declared, and the messages are there all the same.
+pub(super) fn grib(catalog: &Catalog, reader: &mut Reader<'_>, harvest: &mut Harvest<'_>) -> Result<()> {
+    let GribDeclared { messages, times, .. } = std::mem::take(&mut harvest.declared);
+    let transaction = Some(harvest.transaction);
+    let mut by_run: BTreeMap<RunName, Vec<VariableDecl>> = BTreeMap::new();
+    for some in messages.chunks(ASKED) {
+        let bytes: Vec<&[u8]> = some.iter().map(|(.., message)| message.as_slice()).collect();
+        let Ok((file, payload)) = reader.get().and_then(|helper| helper.grib_declared(&bytes)) else {
+            reader.helper = None;
+            continue;
+        };
+        let arrays = file.values(&payload);
+        for ((run, name, grid, _), said) in some.iter().zip(file.variables) {
+            if said.name.is_empty() {
+                continue;
+            }
+            let mut attrs = said.attrs;
+            attrs.push((GRID.to_owned(), Value::Text(grid.clone())));
+            let coord = |(dim, at): (u32, usize)| Some((dim, coordinate(arrays.get(at).map(Vec::as_slice)?)));
+            by_run.entry(run.clone()).or_default().push(VariableDecl {
+                variable: VariableName { name: name.clone(), version: 0 },
+                dtype: None,
+                shape: Some(said.shape),
+                dims: said.dims,
+                attrs,
+                coords: said.coords.into_iter().filter_map(coord).collect(),
+                decomposition: None,
+                finders: None,
+            });
+        }
+    }
+    let mut there = BTreeMap::new();
+    for run in by_run.keys().chain(times.keys()).collect::<BTreeSet<_>>() {
+        there.insert(run.clone(), declare_run(catalog, run, Vec::new(), transaction)?);
+    }
+    for (run, mut variables) in by_run {
+        variables.retain(|decl| Record::Variables(run.clone(), vec![decl.clone()]).check().is_ok());
+        for some in variables.chunks(MANY) {
+            catalog.create_versions(&run, some.to_vec(), transaction)?;
+        }
+    }
+    for (run, times) in times {
+        let there = there.get(&run).copied().unwrap_or(true);
+        declare_times(catalog, &run, times.into_iter(), there, transaction)?;
+    }
+    Ok(())
+}
+
+/// Seconds from 1970 to the date and time of a key, `20240229` and `1200`.
+fn start(date: Option<&str>, time: Option<&str>) -> Option<f64> {
+    let number =
+        |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok()).flatten();
+    let date = date.filter(|date| date.len() == 8).and_then(number)?;
+    let time = time.map_or(Some(0), |time| number(time).filter(|_| time.len() <= 4))?;
+    let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
+    let midnight = parse_moment(&format!("{year:04}-{month:02}-{day:02}"))?;
+    Some(midnight as f64 / 1e9 + (3600 * (time / 100) + 60 * (time % 100)) as f64)
 }
 
 /// Declares a run with these parameters, unless it is declared; whether it was there.
@@ -98,7 +201,7 @@ pub(super) fn declare_run(
 fn declare_times(
     catalog: &Catalog,
     run: &RunName,
-    times: &[f64],
+    times: impl Iterator<Item = (i64, f64)>,
     there: bool,
     transaction: Option<Id>,
 ) -> Result<()> {
@@ -110,8 +213,8 @@ fn declare_times(
         let steps = catalog.steps(&Query { expr, transaction, ..Query::all() })?;
         known.extend(steps.into_iter().filter(|step| step.time.is_some()).map(|step| step.step));
     }
-    let steps = (0i64..).zip(times).filter(|(number, time)| !known.contains(number) && time.is_finite());
-    let steps: Vec<StepDecl> = steps.map(|(number, time)| StepDecl { number, time: Some(*time) }).collect();
+    let steps = times.filter(|(number, time)| !known.contains(number) && time.is_finite());
+    let steps: Vec<StepDecl> = steps.map(|(number, time)| StepDecl { number, time: Some(time) }).collect();
     for some in steps.chunks(MANY) {
         catalog.create_steps(run, some.to_vec(), transaction)?;
     }

@@ -8,10 +8,11 @@ use fieldstone_format::Id;
 use fieldstone_format::helper::Request;
 use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
 
+use super::declare::{self, GribDeclared};
+use super::external;
 use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
-use super::{declare, external};
 use crate::Store;
 use crate::catalog::Catalog;
 use crate::interop::grib::batch::FileSource;
@@ -41,8 +42,10 @@ pub(super) enum End {
 
 /// What one file brought so far.
 pub(super) struct Harvest<'r> {
-    transaction: Id,
+    pub(super) transaction: Id,
     pub(super) taken: Taken,
+    /// What its messages are to be declared as.
+    pub(super) declared: GribDeclared,
     /// The key of the last field, to count one that comes in pieces once.
     last: Texts,
     /// The further keywords of a netCDF file, once it has its place.
@@ -69,8 +72,15 @@ impl<'a> State<'a> {
         let transaction = self.store.begin()?;
         let taken = Taken::nothing(path);
         let skips = Skips { path, into: skipped, counted: 0, last_why: String::new(), same: 0 };
-        let mut harvest =
-            Harvest { transaction, taken, last: Texts::new(), base: Texts::new(), outside: None, skips };
+        let mut harvest = Harvest {
+            transaction,
+            taken,
+            declared: GribDeclared::default(),
+            last: Texts::new(),
+            base: Texts::new(),
+            outside: None,
+            skips,
+        };
         let outcome = self.read(path, progress, &mut harvest);
         if !matches!(outcome, Ok(End::Whole)) {
             // The helper may be in the middle of an answer.

@@ -14,6 +14,7 @@ use fieldstone_format::keys::encode_key;
 use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::declare;
 use super::file::{End, Harvest, State};
 use crate::interop::grib::batch::{Batches, FileSource};
 use crate::interop::grib::{borrowed, explain, merge};
@@ -38,7 +39,10 @@ impl State<'_> {
         loop {
             let parts = match batches.next(&mut self.helper) {
                 Ok(Some(parts)) => parts,
-                Ok(None) => return Ok(End::Whole),
+                Ok(None) => {
+                    declare::grib(self.catalog, &mut self.helper, harvest)?;
+                    return Ok(End::Whole);
+                }
                 Err(error) => return self.cannot_start(error),
             };
             for part in parts {
@@ -56,7 +60,10 @@ impl State<'_> {
                     .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
                 match arrival {
                     Ok(Arrival::Unchanged) => harvest.taken.unchanged += 1,
-                    Ok(Arrival::New(key)) => self.archive(&key, &Content::Opaque, &field.bytes, harvest)?,
+                    Ok(Arrival::New(key)) => {
+                        self.archive(&key, &Content::Opaque, &field.bytes, harvest)?;
+                        harvest.declared.add(&schema, &key, &field.bytes)?;
+                    }
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(part.what, error.to_string());
                     }

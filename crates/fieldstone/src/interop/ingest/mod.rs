@@ -29,7 +29,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
-mod declare;
+pub(crate) mod declare;
 mod external;
 mod fdb;
 mod file;
