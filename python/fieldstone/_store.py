@@ -249,7 +249,7 @@ class Store(_Store):
     def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[Terms]) -> Hits:
         """The attributes for which all terms hold, as Hits: lazy, asked when they are used.
 
-        Terms: run project job params created step time variable version tag tag_version unit value scope
+        Terms: run project job params attr created step time variable version tag tag_version unit value scope
         box extent volume also without, and txn order limit pick. Names are text, a pattern with ``*``, ``?``
         or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and its like; `box` is a dict
         of slices by dimension. `where` is a condition made by ``fieldstone.where``, or text. With `comm`, an
@@ -272,7 +272,7 @@ class Store(_Store):
 
     def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Run]:
         """The runs, as Rows of Run. With a tag, value or box term those that matching attributes stand on;
-        without one those that exist. Terms are those of ``attributes``.
+        without one those that exist. Terms are those of ``attributes``; `attr` tests parameters, too.
         """
         query = _Query(where, terms)
         found = self._catalog().runs(query)
@@ -288,7 +288,9 @@ class Store(_Store):
 
     def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
         """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in
-        ``runs``.
+        ``runs``; `attr` tests their attributes: ``attr={"units": "K", "standard_name": "sea*"}``. A `box` in
+        coordinates, with no term of attributes beside it, holds a variable when one of its points lies in it:
+        ``box={"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``, in the coordinates' own units.
         """
         return variables_of(self._catalog().variables(_Query(where, terms)))
 

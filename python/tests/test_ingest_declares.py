@@ -1,13 +1,387 @@
-"""What a file says of its variables is asked of the catalog: attributes, units, where and when it lies."""
+"""What files say of their variables is asked of the catalog: attributes, units, where and when they lie."""
 
-import json
-from datetime import datetime
-from pathlib import Path
+from __future__ import annotations
 
-import numpy as np
-import pytest
-from conftest import REAL_DATA, real_data
+import math
+import random
+from datetime import UTC, datetime
 
 import fieldstone as fst
+import numpy as np
+import pytest
+from conftest import sample
 
 netCDF4 = pytest.importorskip("netCDF4")
+eccodes = pytest.importorskip("eccodes")
+xr = pytest.importorskip("xarray")
+from test_helper_netcdf import make  # noqa: E402
+
+
+def take(store, paths, **options):
+    return fst.ingest(store, paths, progress=False, **options)
+
+
+def names(rows):
+    return sorted({(row.run, row.name) for row in rows})
+
+
+def test_a_variable_is_declared_as_its_file_says(tmp_path):
+    store = fst.open(tmp_path / "store")
+    take(store, make(tmp_path / "small.nc"))
+    t = store.run("small").variable("t")
+    assert (t.dtype, t.dims, t.shape, t.declared) == ("<i2", ("lat", "lon"), (3, 4), True)
+    assert t.attrs == {"_FillValue": -99, "scale_factor": 0.5, "add_offset": 10.0}
+    assert t.coords == {"lat": (10.0, 10.0)}
+    assert store.run("small").variable("lat").attrs == {"units": "degrees_north"}
+    params = store.run("small").params
+    assert params["title"] == "a file" and params["numbers"][0] == 1.5 and math.isnan(params["numbers"][1])
+    assert [(s.step, s.time) for s in store.steps(run="small", variable="t")] == [
+        (0, 946684800.0),
+        (1, 946706400.0),
+    ]
+    # Taken again, nothing is new: no version of a variable, no other parameter.
+    before = store.version
+    assert take(store, tmp_path / "small.nc").taken[0].fields == 0
+    assert store.version == before
+
+
+def test_attributes_are_terms_in_python_text_and_sql(tmp_path):
+    store = fst.open(tmp_path / "store")
+    take(store, make(tmp_path / "small.nc"))
+    found = [("small", "lat")]
+    assert names(store.variables(attr={"units": "degrees_north"})) == found
+    assert names(store.variables(attr={"units": "degrees_n*"})) == found
+    assert names(store.variables(attr={"units": fst.exact("degrees_n*")})) == []
+    assert names(store.variables(attr={"scale_factor": fst.between(0.4, 0.6)})) == [("small", "t")]
+    assert names(store.variables(attr={"units": fst.exists(), "bounds": "*"})) == [("small", "time")]
+    assert [run.name for run in store.runs(attr={"title": "a *"})] == ["small"]
+    assert [run.name for run in store.runs(attr={"title": "b *"})] == []
+    rows = store.sql("select variable from variables where json_extract(attrs, '$.units') = 'degrees_north'")
+    assert [row[0] for row in rows] == ["lat"]
+    with pytest.raises(fst.Invalid, match="attr"):
+        store.variables(attr="units")
+    # An attribute of the variable restricts hits, too.
+    run = store.run("small")
+    run.annotate("note", 1, variable="t", step=0)
+    run.annotate("note", 2, variable="lat")
+    assert [hit.value for hit in store.attributes(tag="note", attr={"units": "degrees*"})] == [2]
+    assert [hit.value for hit in store.find("tag=note and attr.scale_factor<1")] == [1]
+
+
+def test_other_content_under_a_name_is_another_version(tmp_path):
+    store = fst.open(tmp_path / "store")
+    for folder, units in (("a", "K"), ("b", "degC")):
+        (tmp_path / folder).mkdir()
+        with netCDF4.Dataset(tmp_path / folder / "x.nc", "w") as file:
+            file.title = folder
+            file.createDimension("n", 3)
+            file.createVariable("t", "f4", ("n",))[:] = 1
+            file["t"].units = units
+    take(store, [tmp_path / "a" / "x.nc", tmp_path / "b" / "x.nc"])
+    assert [(v.version, v.attrs["units"]) for v in store.variables(variable="t")] == [(0, "K"), (1, "degC")]
+    assert store.run("x").params == {"title": "a"}, "the first file names the run's parameters"
+
+
+CALENDARS = (
+    ("days since 2000-02-28", "standard", [0, 1, 2], ["2000-02-28", "2000-02-29", "2000-03-01"]),
+    ("days since 2001-02-27", "noleap", [0, 1, 2], ["2001-02-27", "2001-02-28", "2001-03-01"]),
+    ("days since 2001-02-28", "360_day", [0, 1, 3], ["2001-02-28", "2001-03-01", "2001-03-01"]),
+    ("hours since 0001-01-01", "proleptic_gregorian", [0, 24, 30], ["0001-01-01", "0001-01-02", None]),
+)
+
+
+@pytest.mark.parametrize(("units", "calendar", "values", "dates"), CALENDARS)
+def test_times_of_steps_are_dates_whatever_the_calendar(tmp_path, units, calendar, values, dates):
+    with netCDF4.Dataset(tmp_path / "x.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("n", 2)
+        file.createVariable("time", "f8", ("time",))[:] = values
+        file["time"].setncatts({"units": units, "calendar": calendar})
+        file.createVariable("t", "f4", ("time", "n"))[:] = np.zeros((3, 2))
+    store = fst.open(tmp_path / "store")
+    take(store, tmp_path / "x.nc")
+    for step, day in enumerate(dates):
+        if day:
+            moment = datetime.fromisoformat(day).replace(tzinfo=UTC)
+            assert step in [s.step for s in store.steps(time=moment)], day
+    first = datetime.fromisoformat(dates[0]).replace(tzinfo=UTC)
+    assert [s.step for s in store.steps(time=fst.above(first))] == [1, 2]
+    assert names(store.variables(time=fst.at_most(first))) == [("x", "t")]
+    assert names(store.variables(time=fst.below(first))) == []
+
+
+def test_an_unlimited_dimension_along_the_ground_is_not_split(tmp_path):
+    with netCDF4.Dataset(tmp_path / "image.nc", "w") as file:
+        file.createDimension("y", None)
+        file.createDimension("x", 3)
+        file.createVariable("y", "f4", ("y",))[:] = [1, 2]
+        file["y"].axis = "Y"
+        file.createVariable("t", "f4", ("y", "x"))[:] = np.ones((2, 3))
+    store = fst.open(tmp_path / "store")
+    take(store, tmp_path / "image.nc")
+    assert store.get("run=image,variable=t").shape == (2, 3)
+    with xr.open_dataset(tmp_path / "store", engine="fieldstone") as ours:
+        xr.testing.assert_identical(ours.load(), xr.load_dataset(tmp_path / "image.nc"))
+        assert ours.encoding["unlimited_dims"] == {"y"}
+
+
+# -- where
+
+
+def grids(folder):
+    """A file for each kind of grid; of each the variables with the points that they have."""
+    points = {}
+
+    def file(name):
+        return netCDF4.Dataset(folder / f"{name}.nc", "w")
+
+    def keep(run, variable, lats, lons):
+        points[run, variable] = np.broadcast_arrays(lats, lons)
+
+    lat, lon = np.linspace(-90, 90, 19), np.arange(0, 360, 10.0)
+    with file("regular") as f:
+        for name, values, units in (("lat", lat[::-1], "degrees_north"), ("lon", lon, "degrees_east")):
+            f.createDimension(name, len(values))
+            f.createVariable(name, "f8", (name,))[:] = values
+            f[name].units = units
+        f.createDimension("time", 2)
+        f.createVariable("time", "f8", ("time",))[:] = [0, 1]
+        f.createVariable("t", "f4", ("time", "lat", "lon"))[:] = 0
+    keep("regular", "t", lat[:, None], lon[None])
+    with file("regional") as f:
+        f.createDimension("latitude", 3)
+        f.createDimension("longitude", 4)
+        # Packed, with values that are the coordinates only after they are scaled.
+        for name, values in (("latitude", [50, 51, 52]), ("longitude", [-181, -180, -179, -178])):
+            v = f.createVariable(name, "i2", (name,))
+            v.setncatts(
+                {"scale_factor": 0.5, "units": "degrees_north" if name == "latitude" else "degrees_east"}
+            )
+            v[:] = values
+        f.createVariable("t", "f4", ("latitude", "longitude"))[:] = 0
+    keep("regional", "t", np.array([50, 51, 52])[:, None], np.array([-181, -180, -179, -178])[None])
+    with file("curved") as f:
+        f.createDimension("j", 5)
+        f.createDimension("i", 6)
+        rows, columns = np.meshgrid(np.arange(5), np.arange(6), indexing="ij")
+        lats, lons = 30 + 3 * rows + columns, 170 + 4 * columns - 2 * rows
+        missing = (rows + columns) % 4 == 0
+        for name, values, standard in (("glat", lats, "latitude"), ("glon", lons, "longitude")):
+            v = f.createVariable(name, "f4", ("j", "i"), fill_value=1e20)
+            v.standard_name = standard
+            v[:] = np.ma.masked_array(values, missing)
+        f.createVariable("t", "f4", ("j", "i"))[:] = 0
+        f["t"].coordinates = "glat glon"
+    keep("curved", "t", np.where(missing, np.nan, lats), np.where(missing, np.nan, lons))
+    with file("cells") as f:
+        f.createDimension("cell", 7)
+        grid = f.createGroup("grid")
+        for name, values, units in (
+            ("clat", np.deg2rad(np.arange(7) * 10.0), "radian"),
+            ("clon", np.deg2rad(np.arange(7) * 50.0), "radian"),
+        ):
+            grid.createVariable(name, "f8", ("cell",))[:] = values
+            grid[name].setncatts(
+                {"units": units, "standard_name": "latitude" if name == "clat" else "longitude"}
+            )
+        grid.createVariable("t", "f4", ("cell",))[:] = 0
+        grid["t"].coordinates = "clat clon"
+    keep("cells", "grid/t", np.arange(7) * 10.0, np.arange(7) * 50.0)
+    with file("station") as f:
+        for name, value, units in (("lat", 47.5, "degrees_north"), ("lon", 190.0, "degrees_east")):
+            f.createVariable(name, "f8", ())[...] = value
+            f[name].units = units
+        f.createDimension("n", 4)
+        f.createVariable("t", "f4", ("n",))[:] = 0
+        f["t"].coordinates = "lat lon"
+    keep("station", "t", np.array(47.5), np.array(190.0))
+    return points
+
+
+def lies_in(lats, lons, south, north, west, east):
+    """Whether a point lies in a box, by each point."""
+    width = east - west if east >= west else (east - west) % 360
+    inside = (lats >= south) & (lats <= north) & ((width >= 360) | ((lons - west) % 360 <= width))
+    return bool(np.any(inside & ~np.isnan(lats)))
+
+
+def test_what_has_a_point_in_a_box_is_found_on_every_grid(tmp_path):
+    points = grids(tmp_path)
+    store = fst.open(tmp_path / "store")
+    report = take(store, sorted(tmp_path.glob("*.nc")))
+    assert len(report.taken) == 5 and not report.skipped
+    draw = random.Random(7)
+    boxes = [(30, 60, 170, -170), (30, 60, -10, 10), (-90, 90, 0, 360), (89, 90, 0, 1), (0, 0, 355, 5)]
+    boxes += [
+        (
+            south := draw.uniform(-90, 80),
+            south + draw.uniform(0, 40),
+            draw.uniform(-180, 360),
+            draw.uniform(-180, 360),
+        )
+        for _ in range(150)
+    ]
+    seen = set()
+    for south, north, west, east in boxes:
+        radians = [math.radians(x) for x in (south, north, west, east)]
+        expected = set()
+        for (run, variable), (lats, lons) in points.items():
+            if lies_in(lats, lons, south, north, west, east):
+                expected.add((run, variable))
+        found = store.variables(
+            variable=["t", "grid/t"], box={"lat": fst.between(south, north), "lon": fst.between(west, east)}
+        )
+        of_degrees = {one for one in expected if one[0] != "cells"}
+        assert {row for row in names(found) if row[0] != "cells"} == of_degrees, (south, north, west, east)
+        # Radians are asked for in radians.
+        found = store.variables(
+            run="cells",
+            variable="grid/t",
+            box={"lat": fst.between(*radians[:2]), "lon": fst.between(*radians[2:])},
+        )
+        assert set(names(found)) == {one for one in expected if one[0] == "cells"}, (south, north, west, east)
+        seen |= expected
+    assert seen == set(points), "every grid was found by some box"
+    # One range alone, by other names of it; runs and steps that have it; text.
+    north = {"latitude": fst.at_least(85)}
+    with pytest.raises(fst.Invalid):
+        store.variables(box=north)
+    only = {"latitude": fst.between(85, 90)}
+    assert names(store.variables(variable="t", box=only)) == [("regular", "t")]
+    assert [run.name for run in store.runs(variable="t", box=only)] == ["regular"]
+    assert [(s.run, s.step) for s in store.steps(variable="t", box=only)] == [("regular", 0), ("regular", 1)]
+    assert names(store.variables("variable=t and box(lat=85..90)")) == [("regular", "t")]
+    with pytest.raises(fst.Invalid, match="no variable that matches has a dimension 'altitude'"):
+        store.variables(box={"altitude": fst.between(0, 1)})
+
+
+def test_boxes_of_attributes_on_curved_grids(tmp_path):
+    points = grids(tmp_path)
+    store = fst.open(tmp_path / "store")
+    take(store, tmp_path / "curved.nc")
+    run = store.run("curved")
+    lats, lons = points["curved", "t"]
+    draw = random.Random(3)
+    boxes = []
+    for at in range(60):
+        start = (draw.randrange(5), draw.randrange(6))
+        count = (draw.randint(1, 5 - start[0]), draw.randint(1, 6 - start[1]))
+        run.annotate("box", at, variable="t", start=start, count=count)
+        boxes.append(tuple(slice(s, s + c) for s, c in zip(start, count, strict=True)))
+    store.flush()
+    for _ in range(40):
+        south, west = draw.uniform(28, 48), draw.uniform(150, 200)
+        ranges = (south, south + draw.uniform(0, 8), west, west + draw.uniform(0, 20))
+        box = {"lat": fst.between(*ranges[:2]), "lon": fst.between(*ranges[2:])}
+        hits = {hit.value for hit in store.attributes(tag="box", box=box)}
+        assert hits == {at for at, part in enumerate(boxes) if lies_in(lats[part], lons[part], *ranges)}
+
+
+def test_a_coordinate_that_is_written_again_is_read_again(tmp_path):
+    store = fst.open(tmp_path / "store")
+    run = store.create_run("a")
+    run.create_variable("lat", "f8", (3,), dims=("cell",), attrs={"units": "degrees_north"})
+    run.create_variable("t", "f4", (3,), dims=("cell",))
+    store.archive({"run": "a", "variable": "lat"}, np.array([1.0, 2, 3]))
+    store.flush()
+    box = {"lat": fst.between(2.5, 4)}
+    assert names(store.variables(variable="t", box=box)) == [("a", "t")]
+    store.archive({"run": "a", "variable": "lat"}, np.array([1.0, 2, 2]))
+    store.flush()
+    assert names(store.variables(variable="t", box=box)) == []
+
+
+# -- real files
+
+
+def points_of(path):
+    """Of each variable of a file that xarray finds latitudes and longitudes for, in degrees: these."""
+    found = {}
+    with xr.open_dataset(path, decode_times=False) as ds:
+        for name, variable in ds.data_vars.items():
+            axes = {}
+            for word, ends in (("latitude", "north"), ("longitude", "east")):
+                for coordinate in variable.coords.values():
+                    units = str(coordinate.attrs.get("units", ""))
+                    if units in (f"degrees_{ends}", f"degree_{ends}"):
+                        axes.setdefault(word, coordinate)
+            if len(axes) == 2:
+                lats, lons = xr.broadcast(axes["latitude"], axes["longitude"])
+                found[str(name)] = lats.values.ravel(), lons.values.ravel()
+    return found
+
+
+def test_real_files_are_found_as_their_points_lie(tmp_path):
+    folders = [sample("netcdf-classic"), sample("netcdf4")]
+    paths = [path for folder in folders for path in sorted(folder.glob("*.nc"))]
+    paths = [path for path in paths if path.stat().st_size < 20 << 20]
+    store = fst.open(tmp_path / "store")
+    taken = {t.path for t in take(store, paths).taken}
+    held = names(store.variables())
+    points = {}
+    for path in sorted(taken):
+        try:
+            of_file = points_of(path)
+        except (ValueError, OSError):
+            continue
+        points |= {(path.stem, name): of for name, of in of_file.items() if (path.stem, name) in held}
+    assert len(points) > 20
+    for south, north, west, east in (
+        (30, 60, 170, -170),
+        (-5, 5, -20, 20),
+        (80, 90, 0, 360),
+        (40, 50, 0, 15),
+    ):
+        box = {"lat": fst.between(south, north), "lon": fst.between(west, east)}
+        found = set(names(store.variables(box=box)))
+        for one, (lats, lons) in points.items():
+            assert (one in found) == lies_in(lats, lons, south, north, west, east), (one, box)
+
+
+def test_grib_is_found_by_name_unit_place_and_date(tmp_path):
+    store = fst.open(tmp_path / "store", schema="mars")
+    paths = [path for path in sorted(sample("grib").glob("*.grib*")) if path.stat().st_size < 2 << 20]
+    take(store, paths)
+    # Brute force over every message: what it is called, and where its points lie.
+    expected: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
+    units: dict[tuple[str, str], set[str]] = {}
+    grids: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
+    for field in store.retrieve():
+        key = dict(field.key)
+        handle = eccodes.codes_new_from_message(field.read())
+        try:
+            grid = eccodes.codes_get_string(handle, "md5GridSection")
+            if grid not in grids:
+                try:
+                    arrays = (eccodes.codes_get_double_array(handle, n) for n in ("latitudes", "longitudes"))
+                    grids[grid] = tuple(np.asarray(a) for a in arrays)
+                except eccodes.CodesInternalError:
+                    grids[grid] = None
+            one = (run_of(key), key["param"])
+            units.setdefault(one, set()).add(eccodes.codes_get_string(handle, "units"))
+            if grids[grid] is not None:
+                expected.setdefault(one, []).append(grids[grid])
+        finally:
+            eccodes.codes_release(handle)
+    kelvin = {one for one, all in units.items() if "K" in all}
+    assert set(names(store.variables(attr={"units": "K"}))) == kelvin and kelvin
+    for south, north, west, east in (
+        (30, 60, 170, -170),
+        (-5, 5, -20, 20),
+        (85, 90, 0, 360),
+        (47, 48, 10, 12),
+    ):
+        box = {"lat": fst.between(south, north), "lon": fst.between(west, east)}
+        found = set(names(store.variables(box=box)))
+        held = {
+            one
+            for one, all in expected.items()
+            if any(lies_in(lats, lons, south, north, west, east) for lats, lons in all)
+        }
+        assert found == held, (box, found ^ held)
+
+
+def run_of(key):
+    """The name of the run that a MARS key belongs to."""
+    first = [key["centre"]] if "class" not in key else [key[word] for word in ("class", "expver", "stream")]
+    return "/".join([*first, key.get("date", ""), key.get("time", "")])

@@ -254,12 +254,20 @@ def decode_request(channel: Channel, payload: bytes) -> None:
 
 Coords = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
-DECLARED = ("short_name", "long_name", "units", "standard_name", "GRIB_paramId", "GRIB_centre", "GRIB_gridType")
+DECLARED = (
+    "short_name",
+    "long_name",
+    "units",
+    "standard_name",
+    "GRIB_paramId",
+    "GRIB_centre",
+    "GRIB_gridType",
+)
 """Attributes that all messages of one parameter and grid have in common."""
 
 
 def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
-    """Answers `grib_declared`: what a catalog keeps of each message, coordinates of regular grids included."""
+    """Answers `grib_declared`: what a catalog keeps of each message, with coordinates of regular grids."""
     lengths = header.get("lengths")
     if not isinstance(lengths, list) or sum(lengths) != len(payload):
         raise RequestError("Invalid", "grib_declared needs the lengths of the messages in the payload")
@@ -276,7 +284,7 @@ def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -
                 if grid not in grids:
                     grids[grid] = describe(handle, arrays)
                 said = attributes_of(handle)
-        except Exception:  # eccodes has an exception type per return code; the message is a field all the same
+        except Exception:  # eccodes has an exception type per return code; its field is there all the same
             variables.append({"name": "", "dtype": "<f8", "shape": [], "dims": [], "attrs": [], "coords": []})
             continue
         dims, shape, coords = grids[grid]

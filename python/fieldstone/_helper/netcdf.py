@@ -1,8 +1,8 @@
 """netCDF-3 and -4 files as fields: one per variable and value of its leading coordinate.
 
 A variable of rank >= 2 is split along its first dimension where that has a coordinate variable that is not
-horizontal, or is unlimited and has none; `step` is then the index along it. Bounds, coordinates and everything
-else is one field. The values stay as they are in the file: packed, with their fill, unmasked.
+horizontal, or is unlimited and has none; `step` is then the index along it. Bounds, coordinates and all else
+are one field. The values stay as they are in the file: packed, with their fill, unmasked.
 ``spec/netcdf-header.md`` has the rules and the header that turns the fields back into the file.
 
 Invariants:

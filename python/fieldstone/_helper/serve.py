@@ -65,7 +65,8 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             case "mesh":
                 module("mesh", "numpy", "mesh").mesh_request(channel, header, payload)
             case op:
-                ops = "version, ingest, decode, grib_keys, grib_declared, fdb, plot, export, rows, darshan, mesh"
+                ops = "version, ingest, decode, grib_keys, grib_declared, fdb, plot, export, rows, darshan"
+                ops += ", mesh"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
     except (BrokenPipeError, ProtocolError):
         raise

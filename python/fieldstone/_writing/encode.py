@@ -185,8 +185,8 @@ def stored_chunks(facts: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def leading_dims(dataset: xr.Dataset, unlimited: set[Any]) -> set[Any]:
-    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis; none
-    that runs along the ground."""
+    """Dimensions along which variables are split: unlimited ones, and those with a vertical or time axis;
+    none that runs along the ground."""
     found = set(unlimited)
     for dim in dataset.dims:
         coordinate = dataset.variables.get(dim)
