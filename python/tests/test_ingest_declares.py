@@ -28,11 +28,12 @@ def names(rows):
 def test_a_variable_is_declared_as_its_file_says(tmp_path):
     store = fst.open(tmp_path / "store")
     take(store, make(tmp_path / "small.nc"))
-    t = store.run("small").variable("t")
+    (t,) = store.variables(run="small", variable="t")
     assert (t.dtype, t.dims, t.shape, t.declared) == ("<i2", ("lat", "lon"), (3, 4), True)
     assert t.attrs == {"_FillValue": -99, "scale_factor": 0.5, "add_offset": 10.0}
     assert t.coords == {"lat": (10.0, 10.0)}
-    assert store.run("small").variable("lat").attrs == {"units": "degrees_north"}
+    (lat,) = store.variables(run="small", variable="lat")
+    assert lat.attrs == {"units": "degrees_north"}
     params = store.run("small").params
     assert params["title"] == "a file" and params["numbers"][0] == 1.5 and math.isnan(params["numbers"][1])
     assert [(s.step, s.time) for s in store.steps(run="small", variable="t")] == [
@@ -57,7 +58,7 @@ def test_attributes_are_terms_in_python_text_and_sql(tmp_path):
     assert [run.name for run in store.runs(attr={"title": "a *"})] == ["small"]
     assert [run.name for run in store.runs(attr={"title": "b *"})] == []
     rows = store.sql("select variable from variables where json_extract(attrs, '$.units') = 'degrees_north'")
-    assert [row[0] for row in rows] == ["lat"]
+    assert rows.to_pandas()["variable"].tolist() == ["lat"]
     with pytest.raises(fst.Invalid, match="attr"):
         store.variables(attr="units")
     # An attribute of the variable restricts hits, too.
@@ -86,7 +87,7 @@ CALENDARS = (
     ("days since 2000-02-28", "standard", [0, 1, 2], ["2000-02-28", "2000-02-29", "2000-03-01"]),
     ("days since 2001-02-27", "noleap", [0, 1, 2], ["2001-02-27", "2001-02-28", "2001-03-01"]),
     ("days since 2001-02-28", "360_day", [0, 1, 3], ["2001-02-28", "2001-03-01", "2001-03-01"]),
-    ("hours since 0001-01-01", "proleptic_gregorian", [0, 24, 30], ["0001-01-01", "0001-01-02", None]),
+    ("hours since 1700-01-01", "proleptic_gregorian", [0, 24, 30], ["1700-01-01", "1700-01-02", None]),
 )
 
 
@@ -108,6 +109,18 @@ def test_times_of_steps_are_dates_whatever_the_calendar(tmp_path, units, calenda
     assert [s.step for s in store.steps(time=fst.above(first))] == [1, 2]
     assert names(store.variables(time=fst.at_most(first))) == [("x", "t")]
     assert names(store.variables(time=fst.below(first))) == []
+
+
+def test_times_before_the_year_1_are_times(tmp_path):
+    with netCDF4.Dataset(tmp_path / "x.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("n", 2)
+        file.createVariable("time", "f8", ("time",))[:] = [0, 366]
+        file["time"].setncatts({"units": "days since 0000-01-01", "calendar": "proleptic_gregorian"})
+        file.createVariable("t", "f4", ("time", "n"))[:] = np.zeros((2, 2))
+    store = fst.open(tmp_path / "store")
+    take(store, tmp_path / "x.nc")
+    assert [step.time for step in store.steps(variable="t")] == [-86400.0 * 719528, -86400.0 * 719162]
 
 
 def test_an_unlimited_dimension_along_the_ground_is_not_split(tmp_path):
@@ -243,9 +256,6 @@ def test_what_has_a_point_in_a_box_is_found_on_every_grid(tmp_path):
         seen |= expected
     assert seen == set(points), "every grid was found by some box"
     # One range alone, by other names of it; runs and steps that have it; text.
-    north = {"latitude": fst.at_least(85)}
-    with pytest.raises(fst.Invalid):
-        store.variables(box=north)
     only = {"latitude": fst.between(85, 90)}
     assert names(store.variables(variable="t", box=only)) == [("regular", "t")]
     assert [run.name for run in store.runs(variable="t", box=only)] == ["regular"]
@@ -262,19 +272,20 @@ def test_boxes_of_attributes_on_curved_grids(tmp_path):
     run = store.run("curved")
     lats, lons = points["curved", "t"]
     draw = random.Random(3)
-    boxes = []
+    boxes = {}
     for at in range(60):
         start = (draw.randrange(5), draw.randrange(6))
         count = (draw.randint(1, 5 - start[0]), draw.randint(1, 6 - start[1]))
         run.annotate("box", at, variable="t", start=start, count=count)
-        boxes.append(tuple(slice(s, s + c) for s, c in zip(start, count, strict=True)))
+        # One more on the same box corrects the one before.
+        boxes[start, count] = at, tuple(slice(s, s + c) for s, c in zip(start, count, strict=True))
     store.flush()
     for _ in range(40):
         south, west = draw.uniform(28, 48), draw.uniform(150, 200)
         ranges = (south, south + draw.uniform(0, 8), west, west + draw.uniform(0, 20))
         box = {"lat": fst.between(*ranges[:2]), "lon": fst.between(*ranges[2:])}
         hits = {hit.value for hit in store.attributes(tag="box", box=box)}
-        assert hits == {at for at, part in enumerate(boxes) if lies_in(lats[part], lons[part], *ranges)}
+        assert hits == {at for at, part in boxes.values() if lies_in(lats[part], lons[part], *ranges)}
 
 
 def test_a_coordinate_that_is_written_again_is_read_again(tmp_path):
@@ -322,7 +333,7 @@ def test_real_files_are_found_as_their_points_lie(tmp_path):
     for path in sorted(taken):
         try:
             of_file = points_of(path)
-        except (ValueError, OSError):
+        except (ValueError, OSError, TypeError):  # what xarray itself cannot open
             continue
         points |= {(path.stem, name): of for name, of in of_file.items() if (path.stem, name) in held}
     assert len(points) > 20
