@@ -66,7 +66,13 @@ def _ingest(
     mesh: str | None,
 ) -> IngestReport: ...
 def _transfer(
-    source: _Store, request: Any, target: _Store, moving: bool, strict: bool, progress: Any
+    source: _Store,
+    request: Any,
+    target: _Store,
+    moving: bool,
+    strict: bool,
+    fields_only: bool,
+    progress: Any,
 ) -> TransferReport: ...
 def _ingest_fdb(
     store: _Store, config: str, request: _Request, key: Any, python: str | None, progress: Any

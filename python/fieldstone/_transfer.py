@@ -1,4 +1,4 @@
-"""Fields from store to store."""
+"""Fields, and what stands on them, from store to store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from ._hits import Hits
 from ._native import _transfer, open
 from ._store import Store
 from .errors import NotFound
@@ -21,25 +22,34 @@ def copy(
     request: Any = None,
     *,
     to: _StoreOrUrl,
+    fields: bool = False,
     strict: bool = True,
     progress: _Progress | None = None,
 ) -> TransferReport:
-    """Copies the fields that `request` names into the store `to`, all of them or none.
+    """Copies fields, and what stands on them, into the store `to`: all of it or nothing.
+
+    By request: the fields that it names; attributes on them, and on the variables, steps and runs of
+    which one is; parameters of these runs, times of these steps, declarations of these variables, tags.
+    A request of run, variable and step alone takes what is declared or annotated there, field or not. By
+    hits (``store.attributes(…)``, one hit, or a list of hits): these attributes, the whole fields under
+    them, and the declarations of what they stand on. With ``fields=True`` fields alone; ``report.left``
+    says what stays behind.
 
     Arrays keep dtype, byte order, shape, chunks, and whether they are compressed; a field that is not
     complete is copied as it is, with what was written and its fill. Fields taken with ``copy=False``
     become fields with bytes of their own. The target keeps its own schema; one that is new gets the
-    source's. Fields that it has already, equal in every element, are not written again.
+    source's. What it has already, equal in every element, is not written again. Attributes are of the
+    caller there.
 
     What the target has durably is read back and compared before it becomes visible. Memory holds 16 MiB
-    of an array, or one chunk or one opaque field where these are longer.
+    of an array, or one chunk or one opaque field where these are longer, and a page of attributes.
 
-    Raises NotFound where ``strict=True`` and a listed value or combination has no field, Invalid where
-    the target's schema has no place for a key (before any byte moves), Corrupt where bytes are damaged.
-    `progress` is called with (fields done, fields in all); an exception from it ends the copy, and
-    nothing of it stays.
+    Raises NotFound where ``strict=True`` and a listed value or combination has no field, Conflict where
+    the target declares a run, step, variable or tag otherwise, Invalid where its schema has no place for
+    a key (all before any byte moves), Corrupt where bytes are damaged. `progress` is called with (fields
+    done, fields in all); an exception from it ends the copy, and nothing of it stays.
     """
-    return _between(store, request, to, False, strict, progress)
+    return _between(store, request, to, False, strict, fields, progress)
 
 
 def move(
@@ -47,21 +57,32 @@ def move(
     request: Any = None,
     *,
     to: _StoreOrUrl,
+    fields: bool = False,
     strict: bool = True,
     progress: _Progress | None = None,
 ) -> TransferReport:
-    """Copies as ``copy`` does, then removes from `store` the very versions that were carried over.
+    """Copies as ``copy`` does, then removes from `store` what was carried over.
 
-    A newer version that somebody writes meanwhile stays in `store` and is named in the report. After a
-    crash a field is in one store or in both. What was moved stays readable in older versions of `store`
-    (``open(url, at=version)``). Files outside, taken with ``copy=False``, stay where they are.
+    Attributes go with their field; those on a step, a whole variable or a run go with it, once nothing
+    of it stays. Of hits the attributes themselves go. A newer version of a field that somebody writes
+    meanwhile stays in `store` and is named in the report. After a crash a field is in one store or in
+    both. What was moved stays readable in older versions of `store` (``open(url, at=version)``). Files
+    outside, taken with ``copy=False``, stay where they are.
     """
-    return _between(store, request, to, True, strict, progress)
+    return _between(store, request, to, True, strict, fields, progress)
 
 
 def _between(
-    store: _StoreOrUrl, request: Any, to: _StoreOrUrl, moving: bool, strict: bool, progress: _Progress | None
+    store: _StoreOrUrl,
+    request: Any,
+    to: _StoreOrUrl,
+    moving: bool,
+    strict: bool,
+    fields: bool,
+    progress: _Progress | None,
 ) -> TransferReport:
+    if isinstance(request, Hits):
+        request = request._query if request._table is None else request._table
     with ExitStack() as opened:
         if not isinstance(store, Store):
             # A store that is only copied from need not be writable.
@@ -69,7 +90,7 @@ def _between(
             store = opened.enter_context(open(store, "a" if moving else "r"))
         if not isinstance(to, Store):
             to = opened.enter_context(_target(to, store))
-        return _transfer(store, request, to, moving, strict, progress)
+        return _transfer(store, request, to, moving, strict, fields, progress)
 
 
 def _target(url: str | os.PathLike[str], source: Store) -> Store:

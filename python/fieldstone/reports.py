@@ -176,21 +176,38 @@ class IngestReport:
         return f"IngestReport({_bounded('taken', self.taken)}, {_bounded('skipped', self.skipped)})"
 
 
+@dataclass(frozen=True)
+class LeftBehind:
+    """What of one kind ``copy`` or ``move`` left where it was: ``kind`` is "run", "step", "variable",
+    "tag", "attribute", "group", "import" or "mesh"; `names` are the first of their names, of
+    steps their numbers, of attributes their tags."""
+
+    kind: str
+    count: int
+    names: tuple[str, ...]
+    why: str
+
+
 @dataclass(frozen=True, repr=False)
 class TransferReport:
     """What ``copy`` or ``move`` did: fields that the target has now and had not before, their bytes, and
-    how many it had already, equal in every element; for ``move`` also how many the source has no more, and
-    the keys under which it has a newer version, written meanwhile, that stayed."""
+    how many it had already, equal in every element; attributes that were written there; what
+    stands on the fields and stayed behind. For ``move`` also how many fields the source has no
+    more, and the keys under which it has a newer version, written meanwhile, that stayed."""
 
     fields: int
     bytes: int
     unchanged: int
+    attributes: int = 0
     removed: int = 0
     kept: tuple[str, ...] = ()
+    left: tuple[LeftBehind, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
-        return f"TransferReport({counts}, removed={self.removed}, {_bounded('kept', self.kept)})"
+        more = f"attributes={self.attributes}, removed={self.removed}"
+        kept, left = _bounded("kept", self.kept), _bounded("left", self.left)
+        return f"TransferReport({counts}, {more}, {kept}, {left})"
 
 
 @dataclass(frozen=True, repr=False)

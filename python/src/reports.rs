@@ -128,12 +128,19 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
 
 /// What a copy or a move did.
 pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, PyAny>> {
+    let left = report.left.into_iter().map(|left| {
+        let names = PyTuple::new(py, left.names)?;
+        report!(py, "LeftBehind", { kind: left.kind, count: left.count, names: names, why: left.why })
+    });
+    let left = PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)?;
     report!(py, "TransferReport", {
         fields: report.fields,
         bytes: report.bytes,
         unchanged: report.unchanged,
+        attributes: report.attributes,
         removed: report.removed,
         kept: PyTuple::new(py, report.kept)?,
+        left: left,
     })
 }
 

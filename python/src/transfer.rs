@@ -1,20 +1,46 @@
-//! `fieldstone.copy` and `fieldstone.move`: fields from store to store.
+//! `fieldstone.copy` and `fieldstone.move`: fields, and what stands on them, from store to store.
 
 use std::cell::RefCell;
 
 use fieldstone::Error;
-use fieldstone::transfer::{TransferOptions, copy, move_fields};
+use fieldstone::transfer::{TransferOptions, What, copy, move_to};
 use pyo3::prelude::*;
+use pyo3::types::PySequence;
 
+use crate::catalog::hit_table::PyHitTable;
+use crate::catalog::hits::PyHit;
+use crate::catalog::read::PyQuery;
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::requests;
 use crate::store::Store;
 
-/// Copies or moves what a request names; `progress(done, of)` is called before each field.
+/// Requests; or a query, all hits of one, a hit, or a list of hits.
+fn what(given: Option<&Bound<'_, PyAny>>) -> PyResult<What> {
+    let Some(given) = given else { return requests(None).map(What::Requests) };
+    if let Ok(query) = given.cast::<PyQuery>() {
+        return Ok(What::Query(query.get().query.clone()));
+    }
+    if let Ok(found) = given.cast::<PyHitTable>() {
+        let table = &found.get().table;
+        return Ok(What::Hits((0..table.id.len()).filter_map(|row| table.hit(row)).collect()));
+    }
+    if let Ok(hit) = given.cast::<PyHit>() {
+        return Ok(What::Hits(vec![hit.get().hit.clone()]));
+    }
+    let first = given.cast::<PySequence>().ok().and_then(|list| list.get_item(0).ok());
+    if first.is_some_and(|first| first.is_instance_of::<PyHit>()) {
+        let hits = given.try_iter()?.map(|hit| Ok(hit?.cast::<PyHit>()?.get().hit.clone()));
+        return hits.collect::<PyResult<_>>().map(What::Hits);
+    }
+    requests(Some(given)).map(What::Requests)
+}
+
+/// Copies or moves what a request or hits name; `progress(done, of)` is called before each field.
 #[pyfunction]
 #[pyo3(name = "_transfer")]
+#[allow(clippy::too_many_arguments, reason = "what copy and move take")]
 pub fn transfer<'py>(
     py: Python<'py>,
     source: &Bound<'py, Store>,
@@ -22,10 +48,11 @@ pub fn transfer<'py>(
     target: &Bound<'py, Store>,
     moving: bool,
     strict: bool,
+    fields_only: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (from, to) = (source.get().handle()?, target.get().handle()?);
-    let requests = requests(request)?;
+    let what = what(request)?;
     let outcome = py.waiting(|| {
         let raised = RefCell::new(None);
         let tell = |done: u64, of: u64| {
@@ -41,10 +68,10 @@ pub fn transfer<'py>(
                 Error::internal("interrupted")
             })
         };
-        let options = TransferOptions { strict, progress: Some(&tell) };
+        let options = TransferOptions { strict, fields_only, progress: Some(&tell) };
         let outcome = match moving {
-            true => move_fields(&*from, &requests, &*to, &options),
-            false => copy(&*from, &requests, &*to, &options),
+            true => move_to(&from, what.clone(), &to, &options),
+            false => copy(&from, what.clone(), &to, &options),
         };
         outcome.map_err(|error| (error, raised.take()))
     });

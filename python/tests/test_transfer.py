@@ -40,7 +40,9 @@ def test_a_copy_is_equal_and_a_second_one_adds_nothing(hot: fst.Store, tmp_path:
     report = fst.copy(hot, to=cold)
     assert (report.fields, report.unchanged) == (5, 3)
     assert contents(cold) == contents(hot) and cold.version != version
-    assert repr(report) == "TransferReport(fields=5, bytes=2404, unchanged=3, removed=0, kept=())"
+    assert repr(report) == (
+        "TransferReport(fields=5, bytes=2404, unchanged=3, attributes=0, removed=0, kept=(), left=())"
+    )
     requests = ["step=0", {"step": [0, 1]}]
     assert fst.copy(hot, requests, to=cold).unchanged == 4
 
@@ -172,10 +174,98 @@ def test_the_program_copies_and_moves(hot: fst.Store, tmp_path: Path) -> None:
     done = run("copy", store, "variable=bytes", "--to", cold)
     assert done.stdout == "copied 2 fields, 2 bytes, 2 there already\n"
     report = json.loads(run("move", store, "step=3", "--to", cold, "--json").stdout)
-    assert report == {"fields": 1, "bytes": 2400, "unchanged": 1, "removed": 2, "kept": []}
+    assert (report["fields"], report["bytes"], report["unchanged"], report["attributes"]) == (1, 2400, 1, 0)
+    assert (report["removed"], report["kept"], report["left"]) == (2, [], [])
     assert len(contents(hot)) == 6 and len(contents(fst.open(cold))) == 5
     assert "step=9" in run("move", store, "run=a,variable=t,step=9", "--to", cold, code=3).stderr
     done = run("move", store, "run=a,variable=t,step=2/9", "--to", cold, "--lenient")
     assert done.stdout == "moved 1 field, 2400 bytes\n"
     run("copy", tmp_path / "nowhere", "--to", cold, code=3)
     run("copy", store, code=2)
+
+
+@pytest.fixture
+def annotated(tmp_path: Path) -> fst.Store:
+    store = fst.open(tmp_path / "annotated")
+    run = store.create_run("a", params={"nx": 3})
+    for step in range(3):
+        run.create_step(step, time=step / 2)
+        run.write("t", step, np.arange(4.0) + step)
+    store.flush()
+    run.create_variable("p", "f8", (4,), dims=("x",), attrs={"units": "Pa"})
+    store.create_tag("max", type="float", unit="K")
+    run.annotate("max", 3.0, variable="t", step=1, start=(1,), count=(2,))
+    run.annotate("max", 4.0, variable="t", step=2)
+    run.annotate("cause", {"of": ["x", None]})
+    store.flush()
+    return store
+
+
+def said(store: fst.Store) -> list[tuple[object, ...]]:
+    return sorted(
+        (h.run, h.tag, h.step or -1, h.variable or "", h.start or (), str(h.value), h.unit or "")
+        for h in store.attributes()
+    )
+
+
+def test_what_stands_on_fields_comes_along(annotated: fst.Store, tmp_path: Path) -> None:
+    report = fst.copy(annotated, to=tmp_path / "cold")
+    assert (report.fields, report.attributes, report.left) == (3, 3, ())
+    cold = fst.open(tmp_path / "cold")
+    assert said(cold) == said(annotated) and cold.run("a").params == {"nx": 3}
+    assert [s.time for s in cold.steps()] == [0.0, 0.5, 1.0]
+    (declared,) = cold.variables(variable="p")
+    assert (declared.dims, declared.attrs) == (("x",), {"units": "Pa"})
+    version = cold.version
+    assert fst.copy(annotated, to=cold).attributes == 0 and cold.version == version
+    assert fst.copy(annotated, {"run": "a", "step": 1}, to=tmp_path / "part").attributes == 2
+    other = fst.open(tmp_path / "other")
+    other.create_run("a", params={"nx": 4})
+    other.flush()
+    with pytest.raises(fst.Conflict, match="nx"):
+        fst.copy(annotated, to=other)
+    assert list(other.list()) == [] and other.attributes().count() == 0
+
+
+def test_hits_of_every_form_come_along_with_their_fields(annotated: fst.Store, tmp_path: Path) -> None:
+    hits = annotated.attributes(tag="max")
+    forms = [hits, hits.collect(), list(hits), tuple(hits), annotated.find("tag=max")]
+    for i, form in enumerate(forms):
+        report = fst.copy(annotated, form, to=tmp_path / f"cold{i}")
+        assert (report.fields, report.attributes) == (2, 2), i
+        (first, second) = fst.open(tmp_path / f"cold{i}").attributes()
+        assert first.read().tolist() == [2.0, 3.0] and second.value == 4.0
+    hit = hits.first()
+    assert fst.copy(annotated.url, hit, to=tmp_path / "one").attributes == 1
+    assert fst.move(annotated, hit, to=tmp_path / "one").removed == 1
+    assert [h.step for h in hits] == [2] and annotated.axes()["step"] == ["0", "2"]
+    with pytest.raises(fst.Conflict, match="1 of 1 hits"):
+        fst.copy(annotated, [hit], to=tmp_path / "late")
+    with annotated.transaction() as tx:
+        tx.run("a").annotate("max", 5.0)
+        with pytest.raises(fst.Invalid, match="transaction"):
+            fst.copy(annotated, annotated.attributes(txn=tx.id), to=tmp_path / "open")
+
+
+def test_fields_alone_say_what_stays(annotated: fst.Store, tmp_path: Path) -> None:
+    report = fst.move(annotated, "run=a", to=tmp_path / "cold", fields=True)
+    assert (report.fields, report.attributes, annotated.attributes().count()) == (3, 0, 3)
+    left = {row.kind: (row.count, row.names) for row in report.left}
+    assert left["attribute"] == (3, ("cause", "max")) and left["step"] == (3, ("0", "1", "2"))
+    assert "fields alone" in report.left[0].why and "left=(LeftBehind(" in repr(report)
+
+
+def test_the_program_takes_queries_and_says_what_stays(annotated: fst.Store, tmp_path: Path) -> None:
+    def program(*arguments: str) -> tuple[str, str]:
+        call = ["fieldstone", *arguments]
+        done = subprocess.run(call, capture_output=True, text=True, cwd=tmp_path, check=True)
+        return done.stdout, done.stderr
+
+    assert program("copy", "annotated", "--find", "tag=max", "--to", "found")[0] == (
+        "copied 2 fields, 64 bytes, 2 attributes\n"
+    )
+    out, said = program("copy", "annotated", "run=a", "--to", "bare", "--fields-only")
+    assert out == "copied 3 fields, 96 bytes\n"
+    assert "3 attributes stayed behind (cause, max): fields alone were asked for" in said
+    report = json.loads(program("move", "annotated", "--to", "cold", "--json")[0])
+    assert (report["attributes"], report["left"], report["removed"]) == (3, [], 3)

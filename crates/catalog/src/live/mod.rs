@@ -34,7 +34,9 @@ use std::sync::Arc;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeBatch, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::catalog::{
+    AttributeBatch, AttributeId, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
+};
 use fieldstone_format::log::kinds;
 use fieldstone_journal::Journal;
 
@@ -241,6 +243,33 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
+    /// Takes attributes that another store has, under the caller's name, also on a variable that nothing names here. Of
+    /// rows at one place all hold where their records are of one call and one commit. Conflict where a box does not fit
+    /// what is declared here.
+    pub fn carry(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
+        self.inner.carry(batch, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
+    /// Removes attributes of a run by their ids, each with the user who wrote it; what was written meanwhile stays.
+    pub fn remove_attributes(
+        &self,
+        run: &RunName,
+        attributes: &[(AttributeId, u32)],
+        transaction: Option<Id>,
+    ) -> Result<()> {
+        self.inner.remove_attributes(run, attributes, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
+    /// Removes declarations of a run, with all that stands below and is older; `false`, and nothing is removed, where
+    /// the run is another's.
+    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, transaction: Option<Id>) -> Result<bool> {
+        let removed = self.inner.remove_rows(run, rows, transaction)?;
+        self.inner.fields.changed(transaction)?;
+        Ok(removed)
+    }
+
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
     /// Without `doit` only the report.
     ///
@@ -417,6 +446,11 @@ impl Catalog {
     /// Whether the store's logs declare runs, steps, variables or groups of arrays. The engine is not asked, and not made.
     pub fn has_declarations(&self) -> Result<bool> {
         self.inner.has_declarations()
+    }
+
+    /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
+    pub fn has_records(&self) -> Result<bool> {
+        self.inner.has_records()
     }
 
     /// Applies what the logs hold and the engine does not, if no other process does so at this moment.

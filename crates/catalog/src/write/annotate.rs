@@ -56,7 +56,7 @@ impl Inner {
     }
 
     /// Remembers the tag of a batch, which declares it.
-    fn note_tag(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<()> {
+    pub(super) fn note_tag(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<()> {
         if self.declarations().has_tag(session, &batch.tag) {
             return Ok(());
         }

@@ -20,7 +20,7 @@ use crate::query;
 use crate::view::roles;
 
 /// Attributes that one record names.
-const IDS: usize = 65_536;
+pub(super) const IDS: usize = 65_536;
 
 /// What is to go.
 #[derive(Debug, Default)]
@@ -238,7 +238,7 @@ impl DeletionPlan {
 }
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.
-fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
+pub(super) fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
     if id.writer != Id::NONE {
         return Ok(id);
     }

@@ -10,6 +10,7 @@
 //! | `attribute_buffer` | attributes that came one at a time, gathered into few records |
 //! | `delete` | deletions |
 //! | `versions` | variables declared from their files, a version for each content |
+//! | `carry` | attributes from another store, and what goes from a store that gave them away |
 //! | `ownership` | who owns a run, and what others may do with it |
 //!
 //! All of it are methods of the catalog of an open store (`live`).
@@ -18,6 +19,7 @@ mod agreement;
 mod annotate;
 mod arrays;
 pub(crate) mod attribute_buffer;
+mod carry;
 pub(crate) mod declaration_cache;
 pub(crate) mod declare;
 mod delete;

@@ -1,4 +1,4 @@
-//! `fieldstone copy`: fields into another store.
+//! `fieldstone copy`: fields, and what stands on them, into another store.
 
 use std::io::Write;
 
@@ -7,19 +7,23 @@ use fieldstone::transfer::{TransferOptions, copy, open_target};
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out, count};
+use crate::output::{Done, Out};
+use crate::transferred::{done, left_rows, note_left, what};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone copy store run=a,step=0/to/24 --to archive
   fieldstone copy store run=a --to /archive/store --lenient --json
+  fieldstone copy store --find 'tag=maximum and value>9000' --to extremes
 
-Arrays keep type, shape, chunks and whether they are compressed; fields that are not complete are copied
+Attributes, tags, parameters of runs, times of steps and declarations of variables come along; with
+--fields-only they stay, and are counted. What the target declares otherwise is a conflict, and nothing is
+copied. Arrays keep type, shape, chunks and whether they are compressed; fields that are not complete are copied
 as they are. A new target gets the schema of the source, an old one keeps its own. All fields arrive or
 none; what the other store has is read back and compared first. Fields that are there already and equal
 are not written again.";
 
-/// Copy fields into another store
+/// Copy fields, and what stands on them, into another store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -30,6 +34,12 @@ pub struct Arguments {
     /// The other store: a folder; made where it is absent
     #[arg(long, value_name = "OTHER")]
     to: String,
+    /// Take the attributes that this query finds, and the fields under them, in place of a request
+    #[arg(long, value_name = "QUERY")]
+    find: Option<String>,
+    /// Take fields alone, and say what stays behind
+    #[arg(long)]
+    fields_only: bool,
     /// Take what exists, where a listed value has no field
     #[arg(long)]
     lenient: bool,
@@ -37,24 +47,24 @@ pub struct Arguments {
 
 /// Prints a line, or a JSON document.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let what = what(&arguments.selecting, arguments.find.as_deref())?;
     let from = arguments.store.open()?;
     let to = open_target(&arguments.to, &*from)?;
-    let options = TransferOptions { strict: !arguments.lenient, progress: None };
-    let report = copy(&*from, &[request], &*to, &options)?;
+    let options =
+        TransferOptions { strict: !arguments.lenient, fields_only: arguments.fields_only, progress: None };
+    let report = copy(&from, what, &to, &options)?;
     to.close()?;
     if out.json() {
         out.document(&json!({
             "fields": report.fields,
             "bytes": report.bytes,
             "unchanged": report.unchanged,
+            "attributes": report.attributes,
+            "left": left_rows(&report.left),
         }))?;
     } else {
-        let there = match report.unchanged {
-            0 => String::new(),
-            n => format!(", {n} there already"),
-        };
-        writeln!(out, "copied {}, {} bytes{there}", count(report.fields, "field"), report.bytes)?;
+        writeln!(out, "copied {}", done(&report))?;
+        note_left(&report.left, out);
     }
     Ok(())
 }

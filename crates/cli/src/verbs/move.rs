@@ -1,25 +1,27 @@
-//! `fieldstone move`: fields into another store.
+//! `fieldstone move`: fields, and what stands on them, into another store.
 
 use std::io::Write;
 
 use clap::Args;
-use fieldstone::transfer::{TransferOptions, move_fields, open_target};
+use fieldstone::transfer::{TransferOptions, move_to, open_target};
 use fieldstone::{Mode, OpenOptions};
 use serde_json::json;
 
 use crate::arguments::Selecting;
-use crate::output::{Done, Out, count};
+use crate::output::{Done, Out};
+use crate::transferred::{done, left_rows, note_left, what};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone move store run=a,step=0/to/24 --to archive
   fieldstone move store run=a --to /archive/store --lenient --json
 
-Copies as `fieldstone copy` does, and removes the fields here after what the other store has was compared.
+Copies as `fieldstone copy` does, and removes here what it carried, after what the other store has was compared.
+Attributes go with their field, runs, steps and variables once nothing of them stays.
 A newer version written meanwhile stays, and is reported on stderr. What was moved stays readable in older
 versions (--at). A crash leaves a field in one store or in both.";
 
-/// Move fields into another store
+/// Move fields, and what stands on them, into another store
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -30,6 +32,12 @@ pub struct Arguments {
     /// The other store: a folder; made where it is absent
     #[arg(long, value_name = "OTHER")]
     to: String,
+    /// Take the attributes that this query finds, and the fields under them, in place of a request
+    #[arg(long, value_name = "QUERY")]
+    find: Option<String>,
+    /// Take fields alone, and say what stays behind
+    #[arg(long)]
+    fields_only: bool,
     /// Take what exists, where a listed value has no field
     #[arg(long)]
     lenient: bool,
@@ -37,14 +45,15 @@ pub struct Arguments {
 
 /// Prints a line, or a JSON document.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let what = what(&arguments.selecting, arguments.find.as_deref())?;
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     // NotFound where no store is, as for all verbs that need one.
     fieldstone::open(&arguments.store, &reading)?;
     let from = fieldstone::open(&arguments.store, &OpenOptions::default())?;
     let to = open_target(&arguments.to, &*from)?;
-    let options = TransferOptions { strict: !arguments.lenient, progress: None };
-    let report = move_fields(&*from, &[request], &*to, &options)?;
+    let options =
+        TransferOptions { strict: !arguments.lenient, fields_only: arguments.fields_only, progress: None };
+    let report = move_to(&from, what, &to, &options)?;
     to.close()?;
     for key in &report.kept {
         out.note(format_args!("{key} was written again meanwhile: the newer version stays here"));
@@ -54,15 +63,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "fields": report.fields,
             "bytes": report.bytes,
             "unchanged": report.unchanged,
+            "attributes": report.attributes,
             "removed": report.removed,
             "kept": report.kept,
+            "left": left_rows(&report.left),
         }))?;
     } else {
-        let there = match report.unchanged {
-            0 => String::new(),
-            n => format!(", {n} there already"),
-        };
-        writeln!(out, "moved {}, {} bytes{there}", count(report.fields, "field"), report.bytes)?;
+        writeln!(out, "moved {}", done(&report))?;
+        note_left(&report.left, out);
     }
     Ok(())
 }

@@ -1,84 +1,136 @@
-//! Handing fields to another store: `copy` and `move`.
+//! Handing over to another store: `copy` and `move_to`.
+//!
+//! By request fields go with all that stands on them: parameters of their runs, steps with their times, declarations of
+//! variables, tags and attributes. By hits these attributes go, with the fields under them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `fields`, `content` | the fields: found, archived, compared, removed |
+//! | `chosen` | what of the catalog comes along |
+//! | `declared` | runs, steps, variables and tags |
+//! | `attributes` | attributes, page by page |
+//! | `leaving` | what goes from the source on a move |
+//! | `left` | what stays behind, as the report says it |
 //!
 //! Invariants:
 //! * the target has all of what a call carries over, or nothing of it: it is one transaction there;
+//! * what the target declares otherwise is Conflict, before any field moves;
 //! * what the target has durably (F-8) is read back and compared with what was read from the source before
 //!   anything is visible or reported;
-//! * a move removes from the source only after that, and only the very versions that were carried over:
-//!   a newer one that was written meanwhile stays, and is reported. A crash leaves a field in the source,
-//!   in the target, or in both, and never in neither;
-//! * fields that the target has already, equal in type, shape and every element, are not written again;
+//! * a move removes from the source only after that, and only the very versions and attributes that were carried over:
+//!   a newer one that was written meanwhile stays. A crash leaves a field in the source, in the target, or in both, and
+//!   never in neither;
+//! * fields and attributes that the target has already, equal in type, shape and every element, are not written again;
 //! * memory holds a part of one array (16 MiB, or a chunk where that is longer) or one opaque field, and
-//!   about 100 bytes per field.
+//!   about 150 bytes per field; of attributes a page, and 100 bytes for each that the target has of one tag in a run.
 //!
 //! Arrays keep type, byte order, shape, chunks, and whether they are compressed. A field that is not
 //! complete is copied as it is: what was written, and the fill of what was not. The target keeps its own
-//! schema: where it has no place for a key the call is Invalid before any byte moves.
+//! schema: where it has no place for a key the call is Invalid before any byte moves. An attribute is the caller's in
+//! the target, as whatever he writes: records say nothing of a user, their log does.
 //!
 //! ```
 //! use fieldstone::transfer::{TransferOptions, copy};
-//! use fieldstone::{ArchiveOptions, FieldStore, OpenOptions, Request, Value};
+//! use fieldstone::{ArchiveOptions, FieldStore, OpenOptions, Request, Target, Value};
 //!
 //! let (hot, cold) = (
 //!     fieldstone::open("memory:", &OpenOptions::default())?,
 //!     fieldstone::open("memory:", &OpenOptions::default())?,
 //! );
+//! let run = hot.create_run("demo").param("nx", 4).create()?;
 //! let key = [("run", "demo"), ("variable", "t"), ("step", "6")];
 //! hot.archive(&key, Value::Bytes(b"hello"), &ArchiveOptions::default())?;
 //! hot.flush(None)?;
-//! let report = copy(&*hot, &[Request::parse("run=demo")?], &*cold, &TransferOptions::default())?;
-//! assert_eq!((report.fields, report.bytes), (1, 5));
+//! run.annotate("quality", "good", &Target::variable("t").step(6))?;
+//! let report = copy(&hot, vec![Request::parse("run=demo")?], &cold, &TransferOptions::default())?;
+//! assert_eq!((report.fields, report.bytes, report.attributes), (1, 5, 1));
+//! assert_eq!(cold.run("demo")?.info()?.decl.params.len(), 1);
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod attributes;
+mod chosen;
 mod content;
+mod declared;
+mod fields;
+mod leaving;
+mod left;
 
-use std::collections::HashMap;
 use std::fmt;
 
-use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::keys::encode_key;
-use fieldstone_store::api::{
-    ArchiveOptions, FieldStore, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions,
-};
-use fieldstone_store::{Field, Fields};
-use xxhash_rust::xxh3::xxh3_128;
+use fieldstone_store::api::FieldStore;
 
+pub use left::LeftBehind;
+
+use crate::Store;
+use crate::catalog::{Hit, Query};
 use crate::open::{Mode, OpenOptions};
-use content::Content;
-
-/// Fields of one commit at the target; what they hold is in its data log by then.
-const COMMIT_FIELDS: u64 = 20_000;
-/// Fields removed by one call.
-const REMOVE_FIELDS: usize = 1024;
-/// Most missing combinations, and most keys that stayed, that are named.
-const NAMED: usize = 5;
+use attributes::Carrier;
+use chosen::Chosen;
+use declared::{DeclaredRun, Tags, declared};
+use fields::{FieldPlan, Search};
+use leaving::Leaving;
+use left::{FIELDS_ONLY, Left, why_not};
 
 /// Called with the fields done and all of them; an error ends the transfer, and nothing of it stays.
 pub type OnProgress<'a> = dyn Fn(u64, u64) -> Result<()> + 'a;
 
-/// Options of [`copy`] and [`move_fields`].
+/// Options of [`copy`] and [`move_to`].
 #[derive(Clone, Copy)]
 pub struct TransferOptions<'a> {
     /// Whether a listed value or combination without a field is an error.
     pub strict: bool,
+    /// Fields alone; the report says what stays.
+    pub fields_only: bool,
     /// What is reported about progress.
     pub progress: Option<&'a OnProgress<'a>>,
 }
 
 impl Default for TransferOptions<'_> {
     fn default() -> Self {
-        TransferOptions { strict: true, progress: None }
+        TransferOptions { strict: true, fields_only: false, progress: None }
     }
 }
 
 impl fmt::Debug for TransferOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let progress = self.progress.is_some();
-        f.debug_struct("TransferOptions").field("strict", &self.strict).field("progress", &progress).finish()
+        f.debug_struct("TransferOptions")
+            .field("strict", &self.strict)
+            .field("fields_only", &self.fields_only)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+/// What is handed over.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// The fields that requests name, and all that stands on them.
+    Requests(Vec<Request>),
+    /// The attributes that a query finds, and the fields under them.
+    Query(Query),
+    /// These attributes, and the fields under them.
+    Hits(Vec<Hit>),
+}
+
+impl From<Vec<Request>> for What {
+    fn from(requests: Vec<Request>) -> What {
+        What::Requests(requests)
+    }
+}
+
+impl From<Query> for What {
+    fn from(query: Query) -> What {
+        What::Query(query)
+    }
+}
+
+impl From<Vec<Hit>> for What {
+    fn from(hits: Vec<Hit>) -> What {
+        What::Hits(hits)
     }
 }
 
@@ -91,28 +143,31 @@ pub struct TransferReport {
     pub bytes: u64,
     /// Fields that the target had already, equal in every element.
     pub unchanged: u64,
+    /// Attributes that were written into the target.
+    pub attributes: u64,
     /// Fields that the source has no more.
     pub removed: u64,
     /// Keys under which the source has a newer version, written meanwhile, that stayed there.
     pub kept: Vec<String>,
+    /// What stands on the fields and stayed behind.
+    pub left: Vec<LeftBehind>,
 }
 
-/// Copies what requests name from one store to another.
+/// Copies what was asked for from one store to another.
 pub fn copy(
-    from: &dyn FieldStore,
-    requests: &[Request],
-    to: &dyn FieldStore,
+    from: &Store,
+    what: impl Into<What>,
+    to: &Store,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
-    let plan = TransferPlan::new(from, requests, to, options)?;
-    plan.copy(to, options)
+    Transfer::plan(from, &what.into(), to, options)?.copy(None)
 }
 
-/// Moves what requests name from one store to another: copies it, then removes it from the source.
-pub fn move_fields(
-    from: &dyn FieldStore,
-    requests: &[Request],
-    to: &dyn FieldStore,
+/// Moves what was asked for from one store to another: copies it, then removes it from the source.
+pub fn move_to(
+    from: &Store,
+    what: impl Into<What>,
+    to: &Store,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
     let (source, target) = (from.status()?.id, to.status()?.id);
@@ -125,10 +180,10 @@ pub fn move_fields(
             ))
             .with_hint("move into a store of its own"));
     }
-    let plan = TransferPlan::new(from, requests, to, options)?;
+    let transfer = Transfer::plan(from, &what.into(), to, options)?;
     // Who may not remove is refused before anything is copied.
     let removal = from.begin()?;
-    let outcome = plan.remove(from, removal).and_then(|()| plan.copy(to, options));
+    let outcome = transfer.fields.remove(&**from, removal).and_then(|()| transfer.copy(Some(removal)));
     let mut report = match outcome {
         Ok(report) => report,
         Err(error) => {
@@ -138,13 +193,13 @@ pub fn move_fields(
     };
     let undone = "everything is in the target; move again to remove it from the source";
     from.decide(removal, true).map_err(|e| e.context("removing from the source").with_hint(undone))?;
-    report.kept = plan.left(from, requests)?;
-    report.removed = (plan.each().count() as u64).saturating_sub(report.kept.len() as u64);
+    report.kept = transfer.fields.kept(&**from, &transfer.requests)?;
+    report.removed = transfer.fields.count().saturating_sub(report.kept.len() as u64);
     Ok(report)
 }
 
 /// Opens the store that is to receive fields; one that is not there yet gets the source's schema.
-pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<crate::Store> {
+pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<Store> {
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let schema = match crate::open(url, &reading) {
         Err(e) if e.kind() == ErrorKind::NotFound => Some(from.schema().text().to_owned()),
@@ -153,212 +208,156 @@ pub fn open_target(url: &str, from: &dyn FieldStore) -> Result<crate::Store> {
     crate::open(url, &OpenOptions { schema, ..OpenOptions::default() })
 }
 
-/// The fields of a transfer, each with a place in the target.
-struct TransferPlan {
-    fields: Fields,
-    /// Digests of the source's keys by those of the target's.
-    places: HashMap<u128, u128>,
-    /// Indexes of fields that requests name again.
-    again: Vec<usize>,
+/// A transfer that was looked at and not begun.
+struct Transfer<'a> {
+    from: &'a Store,
+    to: &'a Store,
+    options: &'a TransferOptions<'a>,
+    requests: Vec<Request>,
+    fields: FieldPlan,
+    chosen: Chosen,
+    /// What is declared of the runs, where it comes along.
+    declared: Option<Vec<DeclaredRun>>,
+    left: Vec<LeftBehind>,
 }
 
-impl TransferPlan {
-    /// Finds the fields, and checks that each has a place of its own in the target.
-    fn new(
-        from: &dyn FieldStore,
-        requests: &[Request],
-        to: &dyn FieldStore,
-        options: &TransferOptions<'_>,
-    ) -> Result<TransferPlan> {
-        // Lenient, since what is not complete is carried over as it is.
-        let lenient = RetrieveOptions { strict: false, transaction: None };
-        let mut all: Option<Fields> = None;
-        for request in requests {
-            let found = from.retrieve(request, &lenient)?;
-            let missing = found.missing_count();
-            if options.strict && missing > 0 {
-                let named = found.missing(NAMED).join("; ");
-                let more = missing.saturating_sub(NAMED as u64);
-                let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-                return Err(Code::FieldNotFound
-                    .error(format!("no field for {named}{more}"))
-                    .with_hint("see what exists with axes or list, or leave strict off"));
+impl<'a> Transfer<'a> {
+    /// Finds all that is to be carried over, and checks that the target has a place for it.
+    fn plan(
+        from: &'a Store,
+        what: &What,
+        to: &'a Store,
+        options: &'a TransferOptions<'a>,
+    ) -> Result<Transfer<'a>> {
+        // A store of fields alone gets no engine for the sake of a copy.
+        let has_catalog = from.catalog().has_records()?;
+        let (mut chosen, requests) = match what {
+            What::Requests(requests) if requests.is_empty() => {
+                return Err(Code::RequestTooBroad.error("a transfer needs a request"));
             }
-            all = Some(match all {
-                Some(fields) => fields.concat(found),
-                None => found,
-            });
+            What::Requests(requests) if has_catalog => {
+                (Chosen::of_requests(from, requests)?, requests.clone())
+            }
+            What::Requests(requests) => (Chosen::default(), requests.clone()),
+            hits => {
+                let chosen = Chosen::of_hits(from, hits)?;
+                let requests = chosen.fields_under(from)?;
+                (chosen, requests)
+            }
+        };
+        let by_hits = chosen.hits().is_some();
+        let schema = from.schema();
+        let search = Search {
+            // What is declared or annotated where there is no field is something to carry over, too.
+            strict: &|request, found| {
+                options.strict
+                    && !by_hits
+                    && (options.fields_only || !chosen.is_named(request) || !found.is_empty())
+            },
+            wanted: &|key| !by_hits || chosen.is_under(&schema, key),
+        };
+        let fields = FieldPlan::new(&**from, &requests, &**to, &search)?;
+        let mut transfer = Transfer {
+            from,
+            to,
+            options,
+            requests,
+            fields,
+            chosen: Chosen::default(),
+            declared: None,
+            left: Vec::new(),
+        };
+        if !has_catalog {
+            return Ok(transfer);
         }
-        let Some(fields) = all else { return Err(Code::RequestTooBroad.error("a transfer needs a request")) };
-        let schema = to.schema();
-        let mut places = HashMap::with_capacity(fields.len());
-        let mut again = Vec::new();
-        for (index, field) in fields.iter().enumerate() {
-            let field = field?;
-            let key = field.key()?;
-            let pairs = texts(&key);
-            let place = schema
-                .resolve(&borrowed(&pairs))
-                .map_err(|e| e.context(format!("{key} has no place in {}", to.url())))?;
-            // Pieces that disagree make no field.
-            field.dtype()?;
-            match places.insert(digest(&place), digest(&key)) {
-                Some(other) if other == digest(&key) => again.push(index),
-                Some(_) => {
-                    return Err(Code::KeyContradiction.error(format!(
-                        "{key} and another field would have the same key {place} in {}",
-                        to.url()
-                    )));
-                }
-                None => {}
+        if !by_hits {
+            for key in transfer.fields.each_key() {
+                chosen.add_field(&schema, &key?);
             }
         }
-        Ok(TransferPlan { fields, places, again })
+        let declared = declared(from, &chosen)?;
+        let why = options.fields_only.then_some(FIELDS_ONLY).or_else(|| why_not(&schema, &to.schema()));
+        (transfer.left, transfer.declared) = match why {
+            Some(why) => (Left::all(from, &chosen, &declared, why)?, None),
+            None => (Left::of_arrays(from, to, &chosen, &declared)?, Some(declared)),
+        };
+        transfer.chosen = chosen;
+        Ok(transfer)
     }
 
-    /// The fields, each once.
-    fn each(&self) -> impl Iterator<Item = (u64, Result<Field>)> + '_ {
-        let once = (0..self.fields.len()).filter(|index| self.again.binary_search(index).is_err());
-        once.map(|index| (index as u64, self.fields.get(index)))
-    }
-
-    fn copy(&self, to: &dyn FieldStore, options: &TransferOptions<'_>) -> Result<TransferReport> {
-        let transaction = to.begin()?;
-        let outcome = self.carry(to, transaction, options);
-        match outcome {
-            Ok(report) if report.fields > 0 => to.decide(transaction, true).map(|()| report),
-            Ok(report) => to.abandon(transaction).map(|()| report),
+    /// Carries everything over, in one transaction of the target; what was carried is removed from the source within
+    /// another one, `leaving`, if there is one.
+    fn copy(&self, leaving: Option<Id>) -> Result<TransferReport> {
+        let transaction = self.to.begin()?;
+        match self.carry(transaction, leaving) {
+            Ok((report, true)) => self.to.decide(transaction, true).map(|()| report),
+            Ok((report, false)) => self.to.abandon(transaction).map(|()| report),
             Err(error) => {
-                let _ = to.abandon(transaction);
+                let _ = self.to.abandon(transaction);
                 Err(error)
             }
         }
     }
 
-    /// Archives what the target has not, makes it durable, and compares what it then has.
-    fn carry(
-        &self,
-        to: &dyn FieldStore,
-        transaction: Id,
-        options: &TransferOptions<'_>,
-    ) -> Result<TransferReport> {
-        let mut report = TransferReport::default();
-        let mut carried = Vec::new();
-        let report_progress = |done: u64| match options.progress {
-            Some(progress) => progress(done, self.fields.len() as u64),
-            None => Ok(()),
+    /// What was done, and whether the target has anything of it that it had not.
+    fn carry(&self, transaction: Id, leaving: Option<Id>) -> Result<(TransferReport, bool)> {
+        let mut report = TransferReport { left: self.left.clone(), ..TransferReport::default() };
+        let mut late = Vec::new();
+        for run in self.declared.iter().flatten() {
+            if !run.put(self.to, transaction)? {
+                late.push(run);
+            }
+        }
+        let mut changed = self.has_pending(transaction);
+        if self.declared.is_some() {
+            report.attributes = self.attributes(transaction, leaving)?;
+            changed |= report.attributes > 0 || self.has_pending(transaction);
+        }
+        self.fields.carry(&**self.to, transaction, self.options, &mut report)?;
+        for run in late {
+            run.put(self.to, transaction)?;
+        }
+        changed |= report.fields > 0 || self.has_pending(transaction);
+        Ok((report, changed))
+    }
+
+    fn has_pending(&self, transaction: Id) -> bool {
+        self.to.composed().journal().has_pending(Some(transaction))
+    }
+
+    fn attributes(&self, transaction: Id, leaving: Option<Id>) -> Result<u64> {
+        let mut carrier = Carrier {
+            from: self.from,
+            to: self.to,
+            chosen: &self.chosen,
+            tags: Tags::of(self.from, self.to)?,
+            transaction,
+            taken: 0,
+            written: 0,
+            pending: 0,
         };
-        let archive = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
-        for (index, field) in self.each() {
-            report_progress(index)?;
-            let field = field?;
-            let key = field.key()?;
-            let pairs = texts(&key);
-            let content = Content::new(field)?;
-            if let Some(there) = exactly(to, &pairs, None)?
-                && let Some(theirs) = readable(content.digest_of(&there))?
-                && Some(theirs) == content.digest()?
-            {
-                report.unchanged += 1;
+        if self.chosen.everything {
+            for name in carrier.tags.names() {
+                carrier.tags.put(self.from, self.to, transaction, &name)?;
+            }
+        }
+        for (run, own) in &self.chosen.runs {
+            let Some(removal) = leaving else {
+                carrier.carry(run, own, false, &mut |_, _| Ok(()))?;
                 continue;
-            }
-            let sum = content.archive(to, &borrowed(&pairs), &archive).map_err(|e| e.context(&key))?;
-            report.fields += 1;
-            report.bytes = report.bytes.saturating_add(content.nbytes()?);
-            carried.push((index as usize, sum));
-            if report.fields.is_multiple_of(COMMIT_FIELDS) {
-                to.flush(Some(transaction))?;
-            }
-        }
-        to.flush(Some(transaction))?;
-        for (index, sum) in carried {
-            report_progress(self.fields.len() as u64)?;
-            let field = self.fields.get(index)?;
-            let key = field.key()?;
-            let there = exactly(to, &texts(&key), Some(transaction))?;
-            let theirs = match &there {
-                Some(there) => Content::new(field)?.digest_of(&there.clone().lenient())?,
-                None => None,
             };
-            if theirs != Some(sum) {
-                return Err(Code::CopyDiffers
-                    .error(format!("{} does not give back what was written into it under {key}", to.url()))
-                    .with_hint("nothing was copied; see what verify says of both stores"));
-            }
+            let by_hits = self.chosen.hits().is_some();
+            let mut leaving = Leaving::new(self.from, run, &self.fields, removal, by_hits)?;
+            carrier.carry(run, own, true, &mut |hit, taken| leaving.hear(hit, taken))?;
+            leaving.end(own)?;
         }
-        report_progress(self.fields.len() as u64)?;
-        Ok(report)
-    }
-
-    /// Removes the very versions of the plan, within a transaction.
-    fn remove(&self, from: &dyn FieldStore, transaction: Id) -> Result<()> {
-        let options = RemoveOptions { transaction: Some(transaction) };
-        let mut some = Vec::with_capacity(REMOVE_FIELDS);
-        for (_, field) in self.each() {
-            some.push(field?);
-            if some.len() == REMOVE_FIELDS {
-                from.remove_fields(&some, &options)?;
-                some.clear();
-            }
+        if let Some(hits) = self.chosen.hits().filter(|hits| *hits > carrier.taken) {
+            let (gone, url) = (hits - carrier.taken, self.from.url());
+            return Err(Error::conflict(format!(
+                "{gone} of {hits} hits are no attributes of {url} (any more)"
+            ))
+            .with_hint("nothing was copied; ask for the hits again"));
         }
-        from.remove_fields(&some, &options)
+        Ok(carrier.written)
     }
-
-    /// The keys of the plan that have a field all the same.
-    fn left(&self, from: &dyn FieldStore, requests: &[Request]) -> Result<Vec<String>> {
-        let moved: std::collections::HashSet<u128> = self.places.values().copied().collect();
-        let mut left = Vec::new();
-        for request in requests {
-            for entry in from.list(request, &ListOptions::default())? {
-                let key = entry?.key;
-                if moved.contains(&digest(&key)) && !left.contains(&key.to_string()) {
-                    left.push(key.to_string());
-                }
-            }
-        }
-        Ok(left)
-    }
-}
-
-/// The field under this very key.
-fn exactly(store: &dyn FieldStore, pairs: &Texts, transaction: Option<Id>) -> Result<Option<Field>> {
-    let pairs = borrowed(pairs);
-    let key = store.schema().resolve(&pairs)?;
-    match store.get(&pairs, &ReadOptions { transaction }) {
-        Ok(field) if field.key()? == key => Ok(Some(field.lenient())),
-        Ok(_) => Ok(None),
-        // Conflict: pieces that disagree, which are not what is to be there.
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Conflict) => {
-            Ok(None)
-        }
-        Err(e) => Err(e),
-    }
-}
-
-/// What is damaged in the target is not equal: it is archived again.
-fn readable<T>(outcome: Result<Option<T>>) -> Result<Option<T>> {
-    match outcome {
-        Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Conflict) => Ok(None),
-        outcome => outcome,
-    }
-}
-
-type Texts = Vec<(String, String)>;
-
-/// A key's keywords and values; of a keyword at several levels the deepest.
-fn texts(key: &FieldKey) -> Texts {
-    let mut pairs = Texts::new();
-    for (keyword, value) in key.iter().filter(|(_, value)| !value.is_absent()) {
-        pairs.retain(|(known, _)| **known != **keyword);
-        pairs.push((keyword.to_string(), value.text().into_owned()));
-    }
-    pairs
-}
-
-fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
-    pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
-}
-
-fn digest(key: &FieldKey) -> u128 {
-    xxh3_128(&encode_key(key).bytes)
 }

@@ -41,3 +41,4 @@ mod processes;
 mod shared;
 mod strace;
 mod transfer;
+mod transfer_catalog;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fieldstone::env::sim::SimWorld;
-use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_fields};
+use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_to};
 use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,
     ListOptions, OpenOptions, ReadOptions, Request, Result, StoredArraySpec, Value, open_in,
@@ -56,16 +56,16 @@ fn listed(store: &Store) -> Vec<String> {
     list.map(|entry| entry.unwrap().key.to_string()).collect()
 }
 
-fn request(text: &str) -> [Request; 1] {
-    [Request::parse(text).unwrap()]
+fn request(text: &str) -> Vec<Request> {
+    vec![Request::parse(text).unwrap()]
 }
 
 fn copied(from: &Store, text: &str, to: &Store) -> Result<TransferReport> {
-    copy(&**from, &request(text), &**to, &TransferOptions::default())
+    copy(from, request(text), to, &TransferOptions::default())
 }
 
 fn moved(from: &Store, text: &str, to: &Store) -> Result<TransferReport> {
-    move_fields(&**from, &request(text), &**to, &TransferOptions::default())
+    move_to(from, request(text), to, &TransferOptions::default())
 }
 
 /// A store with a field of every kind.
@@ -280,9 +280,9 @@ fn a_transfer_is_strict_unless_told_otherwise_and_takes_each_field_once() {
     assert_eq!(listed(&cold).len(), 0);
     let lenient = TransferOptions { strict: false, ..TransferOptions::default() };
     let requests = ["step=1/to/4", "step=0/1"].map(|text| Request::parse(text).unwrap());
-    let report = copy(&*hot, &requests, &*cold, &lenient).unwrap();
+    let report = copy(&hot, requests.to_vec(), &cold, &lenient).unwrap();
     assert_eq!((report.fields, report.bytes, listed(&cold).len()), (3, 3, 3));
-    error(copy(&*hot, &[], &*cold, &lenient), ErrorKind::Invalid);
+    error(copy(&hot, Vec::<Request>::new(), &cold, &lenient), ErrorKind::Invalid);
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_move_removes_what_was_carried_over_and_nothing_newer() {
         Ok(())
     };
     let options = TransferOptions { progress: Some(&progress), ..TransferOptions::default() };
-    let report = move_fields(&*hot, &request("variable=t"), &*cold, &options).unwrap();
+    let report = move_to(&hot, request("variable=t"), &cold, &options).unwrap();
     assert_eq!((report.fields, report.unchanged, report.removed), (3, 1, 3));
     assert_eq!(report.kept, ["{run=a}{variable=t}{step=1}"]);
     assert_eq!(listed(&cold).len(), 4);
@@ -363,7 +363,7 @@ fn a_target_that_loses_a_byte_is_found_out() {
         Ok(())
     };
     let options = TransferOptions { progress: Some(&progress), ..TransferOptions::default() };
-    let found = error(move_fields(&*hot, &request(""), &*cold, &options), ErrorKind::Corrupt);
+    let found = error(move_to(&hot, request(""), &cold, &options), ErrorKind::Corrupt);
     assert!(struck.get() && found.message().contains("step=1"), "{found}");
     assert_eq!((listed(&cold).len(), listed(&hot).len(), hot.unflushed()), (0, 3, 0));
     let report = moved(&hot, "", &cold).unwrap();
@@ -391,7 +391,7 @@ fn a_target_that_gives_back_something_else_is_found_out() {
         Ok(())
     };
     let options = TransferOptions { progress: Some(&progress), ..TransferOptions::default() };
-    let found = error(move_fields(&*hot, &request(""), &*cold, &options), ErrorKind::Corrupt);
+    let found = error(move_to(&hot, request(""), &cold, &options), ErrorKind::Corrupt);
     assert!(found.message().contains("step=1") && found.message().contains(COLD), "{found}");
     assert_eq!((listed(&cold).len(), listed(&hot).len(), hot.unflushed()), (0, 3, 0));
 }
@@ -451,7 +451,7 @@ fn a_killed_move_loses_nothing() {
             assert!(store.verify(&Request::new()).unwrap().ok(), "killed at call {n}");
         }
         let lenient = TransferOptions { strict: false, ..TransferOptions::default() };
-        move_fields(&*hot, &request("variable=t"), &*cold, &lenient).unwrap();
+        move_to(&hot, request("variable=t"), &cold, &lenient).unwrap();
         assert_eq!((listed(&hot).len(), listed(&cold).len() as u64), (0, fields + 1), "killed at call {n}");
         if done {
             assert!(n > 20, "a move of so few calls: {n}");
@@ -475,7 +475,7 @@ fn an_interrupted_transfer_leaves_nothing() {
         _ => Ok(()),
     };
     let options = TransferOptions { progress: Some(&progress), ..TransferOptions::default() };
-    error(move_fields(&*hot, &request(""), &*cold, &options), ErrorKind::Internal);
+    error(move_to(&hot, request(""), &cold, &options), ErrorKind::Internal);
     let status = cold.status().unwrap();
     assert_eq!((listed(&cold).len(), status.unflushed, status.transactions.len()), (0, 0, 0));
     assert_eq!((listed(&hot).len(), hot.unflushed()), (5, 0));

@@ -1,0 +1,91 @@
+//! Attributes that come from another store, and what goes from a store that gave them away.
+//!
+//! What another store took was checked there: a variable need not be there, as long as nothing here contradicts it.
+//! Invariant: what is removed is named by its id, so that nothing goes that was written meanwhile; rows of runs,
+//! steps and variables go by their names, with all that is older.
+
+use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
+
+use super::delete::{IDS, named};
+use super::validate;
+use crate::live::consistent_view::Visibility;
+use crate::live::inner::Inner;
+
+impl Inner {
+    /// Takes attributes that another store has. Conflict where a variable is declared with another shape here.
+    pub fn carry(&self, batch: AttributeBatch, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        batch.check()?;
+        if let Some(info) = self.find_run(session, &batch.run)? {
+            self.need_annotate(session, &batch.run, info.decl.annotate)?;
+        }
+        if batch.boxes.is_some() {
+            let known = self.find_variables(session, &batch.run, &batch.variables)?;
+            let shape = |name| known.get(name).and_then(|info| info.decl.shape.clone());
+            let shapes: Vec<Option<Vec<u64>>> = batch.variables.iter().map(shape).collect();
+            validate::boxes(&batch, &shapes).map_err(|e| {
+                Code::VariableDiffers
+                    .error(format!("an attribute does not fit what is declared here: {}", e.message()))
+                    .with_hint("copy into another store, or under another name")
+            })?;
+        }
+        self.note_tag(session, &batch)?;
+        self.emit(session, batch.split().into_iter().map(Record::Attributes).collect())
+    }
+
+    /// Removes attributes of a run, each with the user who wrote it. Denied where another wrote one, in a run that is
+    /// not the caller's.
+    pub fn remove_attributes(
+        &self,
+        run: &RunName,
+        attributes: &[(AttributeId, u32)],
+        session: Option<Id>,
+    ) -> Result<()> {
+        self.journal.check_writable()?;
+        let me = self.user();
+        if let Some((_, user)) = attributes.iter().find(|(_, user)| *user != me)
+            && self.run_owner(session, run)? != Some(me)
+        {
+            let name = self.user_name(*user);
+            return Err(Code::AttributeOwned
+                .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
+                .with_hint(format!("ask {name}, or copy instead of moving")));
+        }
+        let ids = attributes.iter().map(|(id, _)| named(*id, session)).collect::<Result<Vec<_>>>()?;
+        let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
+        self.emit(session, records.collect())?;
+        self.declarations().note_deletion(session);
+        Ok(())
+    }
+
+    /// Removes declarations of a run; whether they were the caller's to remove.
+    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, session: Option<Id>) -> Result<bool> {
+        self.journal.check_writable()?;
+        match self.need_own(session, run) {
+            Err(e) if e.kind() == ErrorKind::Denied => return Ok(false),
+            owned => owned?,
+        }
+        let records = rows.chunks(IDS).map(|rows| Record::Remove(rows.to_vec()));
+        self.emit(session, records.collect())?;
+        self.declarations().note_deletion(session);
+        Ok(true)
+    }
+
+    /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
+    pub fn has_records(&self) -> Result<bool> {
+        let view = self.consistent_view(Visibility::All(None))?;
+        if view.has_own() {
+            return Ok(true);
+        }
+        for (writer, _) in view.feed.heads() {
+            for commit in view.feed.commits(writer, 0)? {
+                if commit?.side.iter().any(is_catalog) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}

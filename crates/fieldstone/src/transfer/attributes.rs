@@ -1,0 +1,263 @@
+//! Attributes of a transfer: which the target has already, and how the others go there.
+//!
+//! They are read run by run and tag by tag, in the order of their places, and written in records of many rows. Of what
+//! stands at one place either all goes or nothing: it is of one call and one commit, so that several values that stand
+//! there do not hide one another.
+//!
+//! Invariants:
+//! * a place whose values are all in the target, whoever wrote them there, is not written again;
+//! * memory holds a page of rows, 100 bytes for each attribute that the target has of a tag in a run, and, as bytes of
+//!   records, what one tag says of one variable at one step.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{
+    AttributeBatch, Boxes, CellSets, Column, RunName, TagDecl, Values, VariableName, put_value,
+};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::chosen::{Chosen, OfRun, of_run, query};
+use super::declared::Tags;
+use crate::Store;
+use crate::catalog::Hit;
+use crate::catalog::query::{Expr, NameTest, Term};
+
+/// Rows of one record.
+const ROWS: usize = 8192;
+/// Variables, and cells, of one record.
+const VARIABLES: usize = 64;
+const CELLS: usize = 1 << 20;
+/// Rows of one commit, about.
+const COMMIT: usize = 50_000;
+
+/// Carries attributes over, within a transaction of the target.
+pub struct Carrier<'a> {
+    pub from: &'a Store,
+    pub to: &'a Store,
+    pub chosen: &'a Chosen,
+    pub tags: Tags,
+    pub transaction: Id,
+    /// How many of the source come along, and how many of them were written.
+    pub taken: u64,
+    pub written: u64,
+    /// How many of them are not flushed.
+    pub pending: usize,
+}
+
+impl Carrier<'_> {
+    /// The attributes of one run; `heard` is told of each attribute, and whether it comes along: of all there are, where
+    /// `all` is set.
+    pub fn carry(
+        &mut self,
+        run: &RunName,
+        own: &OfRun,
+        all: bool,
+        heard: &mut dyn FnMut(&Hit, bool) -> Result<()>,
+    ) -> Result<()> {
+        let scope = self.chosen.attributes(run, own, all);
+        let here = match self.to.catalog().run(Some(&run.project), &run.name, None) {
+            Err(e) if e.kind() == ErrorKind::NotFound => false,
+            found => found.map(|_| true)?,
+        };
+        for name in names(self.from, &scope)? {
+            let tagged = |mut expr: Vec<Expr>| {
+                expr.push(Expr::Term(Term::Tag(NameTest::Is(name.clone()))));
+                query(expr)
+            };
+            let asked = tagged(scope.clone());
+            let missing = if here { self.missing(&asked, &tagged(of_run(run)), own)? } else { None };
+            if let Some((missing, taken)) = &missing
+                && missing.is_empty()
+                && !all
+            {
+                self.taken += taken;
+                continue;
+            }
+            let mut rows = Rows::default();
+            let mut last: Option<(Option<i64>, Option<Arc<str>>, i64)> = None;
+            for hit in self.from.catalog().stream(&asked)? {
+                let hit = hit?;
+                let taken = self.chosen.takes(own, &hit);
+                heard(&hit, taken)?;
+                if !taken {
+                    continue;
+                }
+                self.taken += 1;
+                self.tags.put(self.from, self.to, self.transaction, &name)?;
+                let Some(tag) = self.tags.get(&name, hit.tag_version, true) else { continue };
+                if let Some((missing, _)) = &missing
+                    && !missing.contains(&digests(tag, &hit)?.0)
+                {
+                    continue;
+                }
+                let place = (hit.step, hit.variable.clone(), hit.variable_version);
+                if last.as_ref() != Some(&place) {
+                    if self.pending >= COMMIT {
+                        rows.give(self.to, run, self.transaction)?;
+                        self.to.flush(Some(self.transaction))?;
+                        (rows, self.pending) = (Rows::default(), 0);
+                    }
+                    last = Some(place);
+                }
+                let tag = tag.clone();
+                rows.push(self.to, run, self.transaction, tag, hit)?;
+                self.written += 1;
+                self.pending += 1;
+            }
+            rows.give(self.to, run, self.transaction)?;
+        }
+        Ok(())
+    }
+
+    /// Places of which the target lacks a value, and how many attributes come along; `None` where it has nothing of the tag in the run.
+    fn missing(
+        &self,
+        asked: &crate::catalog::Query,
+        there: &crate::catalog::Query,
+        own: &OfRun,
+    ) -> Result<Option<(HashSet<u128>, u64)>> {
+        let mut known: HashMap<u128, u32> = HashMap::new();
+        for hit in self.to.catalog().stream(there)? {
+            let hit = hit?;
+            if let Some(tag) = self.tags.get(&hit.tag, hit.tag_version, false) {
+                *known.entry(digests(tag, &hit)?.1).or_default() += 1;
+            }
+        }
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let (mut missing, mut taken) = (HashSet::new(), 0);
+        for hit in self.from.catalog().stream(asked)? {
+            let hit = hit?;
+            let Some(tag) = self.tags.get(&hit.tag, hit.tag_version, true) else { continue };
+            if !self.chosen.takes(own, &hit) {
+                continue;
+            }
+            taken += 1;
+            let (place, value) = digests(tag, &hit)?;
+            match known.get_mut(&value).filter(|count| **count > 0) {
+                Some(count) => *count -= 1,
+                None => drop(missing.insert(place)),
+            }
+        }
+        Ok(Some((missing, taken)))
+    }
+}
+
+/// Names of the tags of attributes.
+pub fn names(store: &Store, scope: &[Expr]) -> Result<Vec<String>> {
+    let tags = store.catalog().tags(&query(scope.to_vec()))?;
+    let mut names: Vec<String> = tags.into_iter().map(|tag| tag.decl.name).collect();
+    names.dedup();
+    Ok(names)
+}
+
+/// Digests of the place of an attribute, and of the place with the value.
+fn digests(tag: &TagDecl, hit: &Hit) -> Result<(u128, u128)> {
+    let mut bytes = Vec::with_capacity(128);
+    let mut part = |part: &[u8]| {
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(part);
+    };
+    part(tag.name.as_bytes());
+    part(tag.unit.as_bytes());
+    part(&tag.version.to_le_bytes());
+    part(tag.kind.name().as_bytes());
+    part(&hit.step.map_or_else(Vec::new, |step| step.to_le_bytes().to_vec()));
+    part(hit.variable.as_deref().unwrap_or_default().as_bytes());
+    part(&hit.variable_version.to_le_bytes());
+    if let Some((start, count)) = &hit.region {
+        start.iter().chain(count).for_each(|number| part(&number.to_le_bytes()));
+    }
+    if let Some((dim, cells)) = &hit.cells {
+        part(&(*dim as u64).to_le_bytes());
+        cells.iter().for_each(|cell| part(&cell.to_le_bytes()));
+    }
+    let place = xxh3_128(&bytes);
+    put_value(&mut bytes, &hit.value);
+    Ok((place, xxh3_128(&bytes)))
+}
+
+/// Rows on their way into a record: of one tag, all with the same parts.
+#[derive(Default)]
+struct Rows {
+    tag: Option<TagDecl>,
+    hits: Vec<Hit>,
+    variables: HashMap<(Arc<str>, i64), u32>,
+    cells: usize,
+    /// Whether a record of the tag is in the commit.
+    continues: bool,
+}
+
+impl Rows {
+    fn push(&mut self, to: &Store, run: &RunName, transaction: Id, tag: TagDecl, hit: Hit) -> Result<()> {
+        let parts = |hit: &Hit| {
+            let rank = hit.region.as_ref().map(|(start, _)| start.len());
+            let along = hit.cells.as_ref().map(|(dim, _)| *dim);
+            (hit.step.is_some(), hit.variable.is_some(), rank, along)
+        };
+        let other = self.tag.as_ref().is_some_and(|own| *own != tag);
+        let full = self.hits.len() >= ROWS || self.variables.len() >= VARIABLES || self.cells >= CELLS;
+        if other || full || self.hits.first().is_some_and(|first| parts(first) != parts(&hit)) {
+            self.give(to, run, transaction)?;
+            self.continues &= !other;
+        }
+        self.tag = Some(tag);
+        if let Some(name) = &hit.variable {
+            let next = self.variables.len() as u32;
+            self.variables.entry((name.clone(), hit.variable_version)).or_insert(next);
+        }
+        self.cells += hit.cells.as_ref().map_or(0, |(_, cells)| cells.len());
+        self.hits.push(hit);
+        Ok(())
+    }
+
+    /// Gives the rows to the target as a record.
+    fn give(&mut self, to: &Store, run: &RunName, transaction: Id) -> Result<()> {
+        let hits = std::mem::take(&mut self.hits);
+        let known = std::mem::take(&mut self.variables);
+        self.cells = 0;
+        let (Some(tag), Some(first)) = (self.tag.clone(), hits.first()) else { return Ok(()) };
+        let index = |hit: &Hit| {
+            let name = hit.variable.clone().map(|name| (name, hit.variable_version));
+            name.and_then(|name| known.get(&name).copied()).unwrap_or_default()
+        };
+        let mut variables: Vec<(&(Arc<str>, i64), &u32)> = known.iter().collect();
+        variables.sort_by_key(|(_, index)| **index);
+        let variables = variables
+            .into_iter()
+            .map(|((name, version), _)| VariableName { name: name.to_string(), version: *version });
+        let boxes = first.region.as_ref().map(|(start, _)| Boxes {
+            rank: start.len(),
+            start: hits.iter().filter_map(|hit| hit.region.as_ref()).flat_map(|(a, _)| a.clone()).collect(),
+            count: hits.iter().filter_map(|hit| hit.region.as_ref()).flat_map(|(_, n)| n.clone()).collect(),
+            cells: first.cells.as_ref().map(|(dim, _)| CellSets {
+                dim: *dim,
+                sets: hits.iter().filter_map(|hit| hit.cells.clone()).map(|(_, cells)| cells).collect(),
+            }),
+        });
+        let batch = AttributeBatch {
+            run: run.clone(),
+            rows: hits.len(),
+            step: first.step.map(|_| Column::Each(hits.iter().filter_map(|hit| hit.step).collect())),
+            variables: variables.collect(),
+            variable: if known.len() > 1 {
+                Column::Each(hits.iter().map(index).collect())
+            } else {
+                Column::One(0)
+            },
+            boxes,
+            one_value: false,
+            continues: self.continues,
+            singles: false,
+            values: Values::of(tag.kind, hits.into_iter().map(|hit| hit.value).collect::<Vec<Value>>()),
+            tag,
+        };
+        self.continues = true;
+        to.catalog().carry(batch, Some(transaction))
+    }
+}

@@ -1,0 +1,370 @@
+//! What of the catalog a transfer takes along.
+//!
+//! By request: all that stands on the fields selected, and on the steps, variables and runs of which one is. What is
+//! declared or annotated where the store has no field (data outside, a step with nothing but an attribute) is selected
+//! by the keywords of run, variable and step alone. By hits: these attributes, and what they stand on.
+//!
+//! Invariant: memory holds a number per field (24 bytes), per hit (50 bytes), and the names of runs, variables and steps.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::request::{Item, Request, Values};
+use fieldstone_core::schema::{OneOf, Schema};
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::catalog::{AttributeId, RunName};
+
+use super::What;
+use crate::Store;
+use crate::catalog::query::{Expr, NameTest, Term};
+use crate::catalog::{Hit, Query};
+
+/// Ranges of steps that a query names; beyond them the whole run is read.
+const RANGES: usize = 128;
+/// Runs that are asked for by name; where a request lists more, all are.
+const NAMED: usize = 1000;
+/// Stands for no variable.
+const NONE: u32 = u32::MAX;
+
+/// What is taken along, by run.
+#[derive(Default)]
+pub struct Chosen {
+    pub runs: BTreeMap<RunName, OfRun>,
+    /// By hits: these.
+    ids: Option<HashSet<AttributeId>>,
+    /// By request: whether the whole store is asked for.
+    pub everything: bool,
+    /// Requests that select a run by its name, field or not.
+    matching: HashSet<usize>,
+}
+
+/// What is taken along of one run.
+#[derive(Default)]
+pub struct OfRun {
+    /// All of it.
+    whole: bool,
+    /// Variable, by its place in `names`, and step of each field.
+    fields: HashSet<(u32, Option<i64>)>,
+    names: HashMap<String, u32>,
+    /// Variables and steps that a request names, where there may be no field.
+    named: Vec<Named>,
+    /// Its variables.
+    pub variables: BTreeSet<String>,
+    /// Its steps.
+    pub steps: BTreeSet<i64>,
+}
+
+/// Variables and steps of one request; `None` for all.
+struct Named {
+    variables: Option<HashSet<String>>,
+    steps: Option<HashSet<i64>>,
+}
+
+impl OfRun {
+    fn add(&mut self, variable: Option<&str>, step: Option<i64>) {
+        let number = match variable {
+            None => NONE,
+            Some(name) => match self.names.get(name) {
+                Some(number) => *number,
+                None => {
+                    let number = self.names.len() as u32;
+                    self.names.insert(name.to_owned(), number);
+                    self.variables.insert(name.to_owned());
+                    number
+                }
+            },
+        };
+        self.steps.extend(step);
+        self.fields.insert((number, step));
+    }
+
+    fn has_field(&self, variable: Option<&str>, step: Option<i64>) -> bool {
+        let number = variable.map_or(Some(NONE), |name| self.names.get(name).copied());
+        number.is_some_and(|number| self.fields.contains(&(number, step)))
+    }
+
+    /// Steps of fields.
+    pub fn field_steps(&self) -> BTreeSet<i64> {
+        self.fields.iter().filter_map(|(_, step)| *step).collect()
+    }
+
+    /// Whether an attribute there comes along.
+    fn takes(&self, variable: Option<&str>, step: Option<i64>) -> bool {
+        match (variable, step) {
+            _ if self.whole => true,
+            (None, None) => true,
+            (None, Some(step)) => self.steps.contains(&step),
+            (Some(name), None) => self.variables.contains(name),
+            (Some(name), Some(step)) => {
+                let named = |one: &Named| {
+                    one.variables.as_ref().is_none_or(|names| names.contains(name))
+                        && one.steps.as_ref().is_none_or(|steps| steps.contains(&step))
+                };
+                self.has_field(variable, Some(step)) || self.named.iter().any(named)
+            }
+        }
+    }
+
+    /// A term that attributes satisfy which come along, where it is short.
+    fn narrow(&self) -> Option<Expr> {
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for step in &self.steps {
+            match ranges.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(*step) => *last = *step,
+                _ => ranges.push((*step, *step)),
+            }
+        }
+        let short = !self.whole && ranges.len() <= RANGES;
+        let none = Expr::Not(Box::new(Expr::Term(Term::Step(vec![(i64::MIN + 1, i64::MAX)]))));
+        short.then(|| match ranges.is_empty() {
+            true => none,
+            false => Expr::Any(vec![none.clone(), Expr::Term(Term::Step(ranges))]),
+        })
+    }
+}
+
+impl Chosen {
+    /// What requests name, field or not.
+    pub fn of_requests(from: &Store, requests: &[Request]) -> Result<Chosen> {
+        let mut chosen = Chosen::default();
+        let schema = from.schema();
+        for (number, request) in requests.iter().enumerate() {
+            if let Some(asked) = Asked::of(&schema, request)? {
+                chosen.everything |= asked.is_everything();
+                if chosen.add_named(from, &asked)? {
+                    chosen.matching.insert(number);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn add_named(&mut self, from: &Store, asked: &Asked<'_>) -> Result<bool> {
+        let catalog = from.catalog();
+        let mut any = false;
+        for info in catalog.runs(&asked.runs())? {
+            let run = info.decl.run;
+            if !asked.takes_run(&run) {
+                continue;
+            }
+            let mut expr = of_run(&run);
+            let of_variables = asked.variable.as_ref().map(texts);
+            if let Some(names) = &of_variables {
+                let names = names.iter().cloned().map(NameTest::Is).collect();
+                expr.push(Expr::Term(Term::Variable(NameTest::Any(names))));
+            }
+            let found = catalog.steps(&query(expr.clone()))?;
+            let taken = found.into_iter().map(|row| row.step).filter(|step| asked.takes_step(*step));
+            let steps: BTreeSet<i64> = taken.collect();
+            if asked.step.is_some() {
+                let of_steps = OfRun { steps: steps.clone(), ..OfRun::default() };
+                if steps.is_empty() {
+                    continue;
+                }
+                expr.extend(of_steps.narrow());
+                expr.push(Expr::Term(Term::Step(vec![(i64::MIN + 1, i64::MAX)])));
+            }
+            let rows = catalog.variables(&query(expr))?;
+            let variables: BTreeSet<String> = rows.into_iter().map(|row| row.decl.variable.name).collect();
+            if of_variables.is_some() && variables.is_empty() {
+                continue;
+            }
+            any = true;
+            let own = self.runs.entry(run).or_default();
+            own.whole |= asked.variable.is_none() && asked.step.is_none();
+            let steps_asked = asked.step.as_ref().map(|_| steps.iter().copied().collect());
+            own.named.push(Named { variables: of_variables, steps: steps_asked });
+            own.steps.extend(steps);
+            own.variables.extend(variables);
+        }
+        Ok(any)
+    }
+
+    /// A field that comes along.
+    pub fn add_field(&mut self, schema: &Schema, key: &FieldKey) {
+        let Some((project, name)) = schema.run_of(key) else { return };
+        let own = self.runs.entry(RunName { project, name }).or_default();
+        own.add(schema.variable_of(key).as_deref(), schema.step_of(key));
+    }
+
+    /// Whether a request selects something besides fields.
+    pub fn is_named(&self, request: usize) -> bool {
+        self.matching.contains(&request)
+    }
+
+    /// Hits, and what they stand on.
+    pub fn of_hits(from: &Store, what: &What) -> Result<Chosen> {
+        let mut chosen = Chosen { ids: Some(HashSet::new()), ..Chosen::default() };
+        match what {
+            What::Requests(_) => {}
+            What::Hits(hits) => hits.iter().for_each(|hit| chosen.add_hit(hit)),
+            What::Query(query) if query.transaction.is_some() => {
+                return Err(Error::invalid("hits of a transaction").with_hint("commit it, then copy"));
+            }
+            What::Query(query) => {
+                for hit in from.catalog().stream(query)? {
+                    chosen.add_hit(&hit?);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn add_hit(&mut self, hit: &Hit) {
+        let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
+        let own = self.runs.entry(run).or_default();
+        match &hit.variable {
+            Some(_) => own.add(hit.variable.as_deref(), hit.step),
+            None => own.steps.extend(hit.step),
+        }
+        self.ids.get_or_insert_default().insert(hit.id);
+    }
+
+    /// Attributes that were chosen one by one.
+    pub fn hits(&self) -> Option<u64> {
+        self.ids.as_ref().map(|ids| ids.len() as u64)
+    }
+
+    /// Whether the field of a key lies under a hit.
+    pub fn is_under(&self, schema: &Schema, key: &FieldKey) -> bool {
+        let Some((project, name)) = schema.run_of(key) else { return false };
+        let own = self.runs.get(&RunName { project, name });
+        own.is_some_and(|own| own.has_field(schema.variable_of(key).as_deref(), schema.step_of(key)))
+    }
+
+    /// Requests that select the fields under hits, and maybe others.
+    pub fn fields_under(&self, from: &Store) -> Result<Vec<Request>> {
+        let mut requests = Vec::new();
+        let schema = from.schema();
+        let roles = schema.catalog_roles();
+        for (run, own) in &self.runs {
+            for (name, number) in &own.names {
+                let pairs = match from.catalog().key_of(run, Some(name), None) {
+                    // No key has such a run, by this schema.
+                    Err(e) if e.kind() == ErrorKind::Invalid => continue,
+                    pairs => pairs?,
+                };
+                let mut request = Request::new();
+                for (keyword, value) in pairs {
+                    request.set(keyword, Values::list([value]));
+                }
+                let of = own.fields.iter().filter(|(variable, _)| variable == number);
+                let steps: BTreeSet<Option<i64>> = of.map(|(_, step)| *step).collect();
+                if let Some(keyword) = &roles.step
+                    && !steps.contains(&None)
+                {
+                    let items = steps.iter().flatten().map(|step| Item::One(step.to_string()));
+                    request.set(&**keyword, Values::List(items.collect()));
+                }
+                requests.push(request);
+            }
+        }
+        Ok(requests)
+    }
+
+    /// Whether an attribute of a run comes along.
+    pub fn takes(&self, own: &OfRun, hit: &Hit) -> bool {
+        match &self.ids {
+            Some(ids) => ids.contains(&hit.id),
+            None => own.takes(hit.variable.as_deref(), hit.step),
+        }
+    }
+
+    /// What finds the attributes of a run that come along, and maybe others; `all`: all others.
+    pub fn attributes(&self, run: &RunName, own: &OfRun, all: bool) -> Vec<Expr> {
+        let mut expr = of_run(run);
+        expr.extend(own.narrow().filter(|_| !all));
+        expr
+    }
+}
+
+/// What finds what stands in a run.
+pub fn of_run(run: &RunName) -> Vec<Expr> {
+    vec![
+        Expr::Term(Term::Run(NameTest::Is(run.name.clone()))),
+        Expr::Term(Term::Project(NameTest::Is(run.project.clone()))),
+    ]
+}
+
+/// The query for what satisfies all of these.
+pub fn query(expr: Vec<Expr>) -> Query {
+    Query { expr: Expr::All(expr), ..Query::all() }
+}
+
+fn texts(values: &Arc<OneOf>) -> HashSet<String> {
+    values.values().map(|value| value.text().into_owned()).collect()
+}
+
+/// A request that names nothing but run, variable and step.
+struct Asked<'a> {
+    schema: &'a Schema,
+    run: Vec<(Arc<str>, Arc<OneOf>)>,
+    variable: Option<Arc<OneOf>>,
+    step: Option<Arc<OneOf>>,
+}
+
+impl Asked<'_> {
+    /// `None` where the request names other keywords, too.
+    fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Option<Asked<'a>>> {
+        let roles = schema.catalog_roles();
+        let mut asked = Asked { schema, run: Vec::new(), variable: None, step: None };
+        for (keyword, values) in schema.select(request)?.listed_values() {
+            let values = Arc::new(values.clone());
+            if roles.run.contains(keyword) || roles.project.as_ref() == Some(keyword) {
+                asked.run.push((keyword.clone(), values));
+            } else if roles.variable.as_ref() == Some(keyword) {
+                asked.variable = Some(values);
+            } else if roles.step.as_ref() == Some(keyword) {
+                asked.step = Some(values);
+            } else {
+                return Ok(None);
+            }
+        }
+        Ok(Some(asked))
+    }
+
+    fn is_everything(&self) -> bool {
+        self.run.is_empty() && self.variable.is_none() && self.step.is_none()
+    }
+
+    /// What finds the runs, and maybe others.
+    fn runs(&self) -> Query {
+        let single = self.schema.catalog_roles().run.len() == 1;
+        let names = self.run.iter().find(|(keyword, _)| self.schema.catalog_roles().run.contains(keyword));
+        match names {
+            Some((_, values)) if single && values.len() <= NAMED => {
+                let names = values.values().map(|value| NameTest::Is(value.text().into_owned()));
+                query(vec![Expr::Term(Term::Run(NameTest::Any(names.collect())))])
+            }
+            _ => Query::all(),
+        }
+    }
+
+    fn takes_run(&self, run: &RunName) -> bool {
+        let Ok(pairs) = self.schema.pairs_of(&run.project, &run.name) else { return self.is_everything() };
+        self.run.iter().all(|(keyword, values)| {
+            let own = pairs.iter().find(|(own, _)| own == keyword);
+            own.is_some_and(|(keyword, text)| self.lists(values, keyword, text))
+        })
+    }
+
+    fn takes_step(&self, step: i64) -> bool {
+        let (Some(values), Some(keyword)) = (&self.step, &self.schema.catalog_roles().step) else {
+            return true;
+        };
+        match values.min() {
+            Some(KeyValue::Int(_)) => values.position(&KeyValue::Int(step)).is_some(),
+            _ => self.lists(values, keyword, &step.to_string()),
+        }
+    }
+
+    /// Whether a text, as a value of the keyword, is among values.
+    fn lists(&self, values: &OneOf, keyword: &str, text: &str) -> bool {
+        let mut one = Request::new();
+        one.set(keyword, Values::list([text]));
+        let Ok(selected) = self.schema.select(&one) else { return false };
+        let value = selected.listed_values().next().and_then(|(_, value)| value.get(0));
+        value.is_some_and(|value| values.position(&value).is_some())
+    }
+}

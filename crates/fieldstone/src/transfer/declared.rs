@@ -1,0 +1,148 @@
+//! What is declared of what a transfer takes along: runs with their parameters, steps with their times, variables, tags.
+//!
+//! Invariant: the target's own declarations hold. What it declares otherwise is Conflict, before any field moves.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+
+use super::chosen::{Chosen, of_run, query};
+use crate::Store;
+use crate::catalog::{Query, TagInfo};
+
+/// Steps that one record declares.
+const STEPS: usize = 50_000;
+
+/// What is declared of one run.
+pub struct DeclaredRun {
+    pub run: RunName,
+    /// `None` where fields alone name it.
+    pub decl: Option<RunDecl>,
+    /// Those that fields of the transfer do not show.
+    pub steps: Vec<StepDecl>,
+    pub variables: Vec<VariableDecl>,
+}
+
+/// What is declared of all runs of a transfer.
+pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
+    let catalog = from.catalog();
+    let mut all = Vec::with_capacity(chosen.runs.len());
+    for (run, own) in &chosen.runs {
+        let info = match catalog.run(Some(&run.project), &run.name, None) {
+            // Removed meanwhile; its fields are in the snapshot.
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            info => Some(info?),
+        };
+        let of_fields = own.field_steps();
+        let steps = catalog.steps(&query(of_run(run)))?.into_iter();
+        let steps = steps.filter(|row| own.steps.contains(&row.step));
+        let shown = |row: &StepDecl| row.time.is_none() && of_fields.contains(&row.number);
+        let steps = steps.map(|row| StepDecl { number: row.step, time: row.time }).filter(|row| !shown(row));
+        let variables = catalog.variables(&query(of_run(run)))?.into_iter();
+        let variables =
+            variables.filter(|row| row.declared && own.variables.contains(&row.decl.variable.name));
+        all.push(DeclaredRun {
+            run: run.clone(),
+            decl: info.filter(|info| info.declared).map(|info| info.decl),
+            steps: steps.collect(),
+            variables: variables.map(|row| row.decl).collect(),
+        });
+    }
+    Ok(all)
+}
+
+impl DeclaredRun {
+    /// Declares it in the target, too; `false` where its run is not there before its fields are.
+    pub fn put(&self, to: &Store, transaction: Id) -> Result<bool> {
+        let catalog = to.catalog();
+        if let Some(decl) = &self.decl {
+            catalog.create_run(decl.clone(), true, Some(transaction))?;
+        } else if !(self.steps.is_empty() && self.variables.is_empty()) {
+            match catalog.run(Some(&self.run.project), &self.run.name, Some(transaction)) {
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+                found => drop(found?),
+            }
+        }
+        let there = catalog.steps(&query(of_run(&self.run)))?;
+        let there: BTreeSet<i64> = there.into_iter().map(|row| row.step).collect();
+        let new = |step: &&StepDecl| step.time.is_some() || !there.contains(&step.number);
+        let steps: Vec<StepDecl> = self.steps.iter().filter(new).cloned().collect();
+        for steps in steps.chunks(STEPS) {
+            catalog.create_steps(&self.run, steps.to_vec(), Some(transaction))?;
+        }
+        if !self.variables.is_empty() {
+            catalog.create_variables(&self.run, self.variables.clone(), Some(transaction))?;
+        }
+        Ok(true)
+    }
+}
+
+/// Tags of both stores, by name.
+pub struct Tags {
+    ours: BTreeMap<String, Vec<TagInfo>>,
+    theirs: BTreeMap<String, Vec<TagInfo>>,
+    /// Names whose tags the target has all.
+    there: HashSet<String>,
+}
+
+impl Tags {
+    pub fn of(from: &Store, to: &Store) -> Result<Tags> {
+        Ok(Tags { ours: by_name(from)?, theirs: by_name(to)?, there: HashSet::new() })
+    }
+
+    /// Their names in the source.
+    pub fn names(&self) -> Vec<String> {
+        self.ours.keys().cloned().collect()
+    }
+
+    /// The tag that is shown under a name and a number in the source, or in the target.
+    pub fn get(&self, name: &str, version: i64, in_source: bool) -> Option<&TagDecl> {
+        let tags = if in_source { &self.ours } else { &self.theirs };
+        tags.get(name)?.iter().find(|tag| tag.version == version).map(|tag| &tag.decl)
+    }
+
+    /// Gives the target all tags of a name. Conflict where it shows another one under such a number.
+    pub fn put(&mut self, from: &Store, to: &Store, transaction: Id, name: &str) -> Result<()> {
+        if !self.there.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let theirs = self.theirs.entry(name.to_owned()).or_default();
+        for tag in self.ours.get(name).into_iter().flatten() {
+            if theirs.iter().any(|known| known.decl == tag.decl) {
+                continue;
+            }
+            if let Some(other) = theirs.iter().find(|known| known.version == tag.version) {
+                return Err(Error::conflict(format!(
+                    "tag '{name}' version {} is {} in {}, and {} in {}",
+                    tag.version,
+                    text(&tag.decl),
+                    from.url(),
+                    text(&other.decl),
+                    to.url()
+                ))
+                .with_hint(
+                    "nothing was copied; declare the tag under another version, or take another store",
+                ));
+            }
+            theirs.extend(to.catalog().create_tags(vec![tag.decl.clone()], Some(transaction))?);
+        }
+        Ok(())
+    }
+}
+
+fn by_name(store: &Store) -> Result<BTreeMap<String, Vec<TagInfo>>> {
+    let mut tags: BTreeMap<String, Vec<TagInfo>> = BTreeMap::new();
+    for tag in store.catalog().tags(&Query::all())? {
+        tags.entry(tag.decl.name.clone()).or_default().push(tag);
+    }
+    Ok(tags)
+}
+
+fn text(tag: &TagDecl) -> String {
+    match tag.unit.as_str() {
+        "" => format!("{} without unit", tag.kind.name()),
+        unit => format!("{} in {unit}", tag.kind.name()),
+    }
+}

@@ -1,0 +1,140 @@
+//! What stays behind: said in a report, by kind, with counts and some names.
+
+use std::collections::BTreeSet;
+
+use fieldstone_core::Result;
+use fieldstone_core::schema::Schema;
+use fieldstone_core::value::Value;
+
+use super::attributes::names;
+use super::chosen::Chosen;
+use super::declared::DeclaredRun;
+use crate::Store;
+
+/// Names of one kind that a report has.
+const NAMED: usize = 5;
+
+/// What of one kind a transfer left where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// "run", "step", "variable", "tag", "attribute", "group", "import" or "mesh".
+    pub kind: &'static str,
+    /// How many there are.
+    pub count: u64,
+    /// The first of their names: of steps their numbers, of attributes their tags.
+    pub names: Vec<String>,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What stays of arrays, though the rest comes along.
+const ARRAYS: &str = "declarations of distributed arrays stay with the files of their job";
+/// The caller wants fields alone.
+pub const FIELDS_ONLY: &str = "fields alone were asked for";
+/// Names of runs, steps and variables mean something else there.
+const OTHER_NAMES: &str = "the target's schema names runs, steps and variables by other keywords";
+
+/// Why a target cannot take what stands on runs, steps and variables of a source; `None` where it can.
+pub fn why_not(from: &Schema, to: &Schema) -> Option<&'static str> {
+    let (a, b) = (from.catalog_roles(), to.catalog_roles());
+    let same = a.project == b.project && a.run == b.run && a.step == b.step && a.variable == b.variable;
+    (!same).then_some(OTHER_NAMES)
+}
+
+/// Gathers what stays.
+#[derive(Default)]
+pub struct Left(Vec<LeftBehind>);
+
+impl Left {
+    fn add(&mut self, kind: &'static str, count: usize, names: Vec<String>, why: &'static str) {
+        if count > 0 {
+            let names = names.into_iter().take(NAMED).collect();
+            self.0.push(LeftBehind { kind, count: count as u64, names, why });
+        }
+    }
+
+    /// All that would come along, by kind.
+    pub fn all(
+        from: &Store,
+        chosen: &Chosen,
+        declared: &[DeclaredRun],
+        why: &'static str,
+    ) -> Result<Vec<LeftBehind>> {
+        let mut left = Left::default();
+        let runs: Vec<String> =
+            declared.iter().filter(|run| run.decl.is_some()).map(|run| run.run.name.clone()).collect();
+        left.add("run", runs.len(), runs, why);
+        let steps: Vec<String> =
+            declared.iter().flat_map(|run| &run.steps).map(|step| step.number.to_string()).collect();
+        left.add("step", steps.len(), steps, why);
+        let variables = declared.iter().flat_map(|run| &run.variables);
+        let variables: Vec<String> = variables.map(|decl| decl.variable.name.clone()).collect();
+        left.add("variable", variables.len(), variables, why);
+        let (mut count, mut tags) = (0, BTreeSet::new());
+        for (run, own) in &chosen.runs {
+            let scope = chosen.attributes(run, own, false);
+            if names(from, &scope)?.is_empty() {
+                continue;
+            }
+            for hit in from.catalog().stream(&super::chosen::query(scope))? {
+                let hit = hit?;
+                if chosen.takes(own, &hit) {
+                    count += 1;
+                    if !tags.contains(&*hit.tag) {
+                        tags.insert(hit.tag.to_string());
+                    }
+                }
+            }
+        }
+        let tags: Vec<String> = tags.into_iter().collect();
+        left.add("tag", tags.len(), tags.clone(), why);
+        left.add("attribute", count, tags, why);
+        left.arrays(from, None, chosen, declared)?;
+        Ok(left.0)
+    }
+
+    /// What stays although the rest comes along.
+    pub fn of_arrays(
+        from: &Store,
+        to: &Store,
+        chosen: &Chosen,
+        declared: &[DeclaredRun],
+    ) -> Result<Vec<LeftBehind>> {
+        let mut left = Left::default();
+        left.arrays(from, Some(to), chosen, declared)?;
+        Ok(left.0)
+    }
+
+    fn arrays(
+        &mut self,
+        from: &Store,
+        to: Option<&Store>,
+        chosen: &Chosen,
+        declared: &[DeclaredRun],
+    ) -> Result<()> {
+        let (mut groups, mut imports) = (Vec::new(), Vec::new());
+        for run in chosen.runs.keys() {
+            groups.extend(from.catalog().array_groups(run, None)?.into_iter().map(|group| group.name));
+            imports.extend(from.catalog().imports(run, None)?.into_iter().map(|import| import.name));
+        }
+        self.add("group", groups.len(), groups, ARRAYS);
+        self.add("import", imports.len(), imports, ARRAYS);
+        let attrs = declared.iter().flat_map(|run| &run.variables).flat_map(|decl| &decl.attrs);
+        let named: BTreeSet<String> = attrs
+            .filter_map(|(name, value)| match value {
+                Value::Text(mesh) if name == "mesh" => Some(mesh.clone()),
+                _ => None,
+            })
+            .collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let there = to.map_or(Ok(Vec::new()), Store::meshes)?;
+        let here = from.meshes()?.into_iter().map(|mesh| mesh.name);
+        let missing: Vec<String> = here
+            .filter(|name| named.contains(name) && !there.iter().any(|mesh| mesh.name == *name))
+            .collect();
+        self.add("mesh", missing.len(), missing, "meshes stay with their store");
+        Ok(())
+    }
+}
