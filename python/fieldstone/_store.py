@@ -213,6 +213,24 @@ class Store(_Store):
         ]
         return tags_of(self._catalog().create_tags(rows, txn))
 
+    def repoint(
+        self,
+        old: str | os.PathLike[str],
+        new: str | os.PathLike[str],
+        where: _Where = None,
+        /,
+        **terms: Unpack[Terms],
+    ) -> tuple[str, ...]:
+        """Says that data outside which lay below the folder `old` lie below `new` from now on.
+
+        Of all runs whose ``outside`` has a root, or an absolute template, there; terms choose among them, as
+        in ``runs``. Returns their names. Visible to this process at once, to all at flush; older versions of
+        the store answer as they were recorded. Raises NotFound where no run says so, Denied where one is
+        another's: then nothing changes.
+        """
+        paths = [os.path.abspath(os.fspath(path)) for path in (old, new)]
+        return tuple(self._catalog().repoint(*paths, _Query(where, terms)))
+
     def delete(
         self,
         *,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
 from pathlib import Path
 
 import fieldstone as fst
@@ -179,3 +181,46 @@ def test_a_real_file_of_all_years_is_one_object():
     assert np.array_equal(run.read("air_temperature", 239), air[239])
     with pytest.raises(fst.NotFound, match="240 steps, not step 240"):
         run.read("air_temperature", 240)
+
+
+def test_files_that_were_moved_are_found_again(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    write_files(old / "a", "raw", 0)
+    store = fst.open(tmp_path / "s")
+    outside = {
+        "template": "t_{step:04d}_{x}_{y}.raw",
+        "format": "raw",
+        "root": old / "a",
+        "chunks": CHUNKS,
+        "dtype": ">f8",
+        "offset": 4,
+    }
+    for name in ("a", "b"):
+        run = store.create_run(name, outside=outside)
+        run.create_variable("t", "f8", SHAPE, dims=("x", "y"))
+    store.run("a").annotate("front", 1.0, variable="t", step=0, start=(2, 3), count=(8, 4))
+    store.flush()
+    version = store.version
+    old.rename(new)
+    with pytest.raises(fst.NotFound):
+        store.run("a").read("t", 0)
+    assert store.repoint(str(old) + "/", new, run="a") == ("a",)
+    assert np.array_equal(store.run("a").read("t", 0), values(0))
+    with pytest.raises(fst.NotFound, match="old"):
+        store.run("b").read("t", 0)
+    store.flush()
+    there = fst.open(tmp_path / "s", mode="r")
+    hit = there.attributes(tag="front").first()
+    assert hit is not None and np.array_equal(hit.read(), values(0)[2:10, 3:7])
+    with pytest.raises(fst.NotFound, match="old"):
+        fst.open(tmp_path / "s", at=version).run("a").read("t", 0)
+    with pytest.raises(fst.NotFound, match="no run says") as missing:
+        store.repoint(tmp_path / "elsewhere", new)
+    assert str(new / "a") in (missing.value.hint or "")
+    with pytest.raises(fst.Denied):
+        there.repoint(old, new)
+    store.close()
+    call = ["fieldstone", "repoint", "s", "old", "new", "--json"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"runs": ["b"]}
+    assert np.array_equal(fst.open(tmp_path / "s").run("b").read("t", 0), values(0))

@@ -250,6 +250,19 @@ impl PyCatalog {
         py.waiting(|| run.write(variable, step, array, &options)).or_raise()
     }
 
+    /// Says that files outside lie below another folder from now on; names of the runs.
+    fn repoint(
+        &self,
+        py: Python<'_>,
+        old: &str,
+        new: &str,
+        query: &Bound<'_, PyQuery>,
+    ) -> PyResult<Vec<String>> {
+        let (store, query) = (self.store.get().handle()?, &query.get().query);
+        let runs = py.waiting(|| store.repoint(old, new, query)).or_raise()?;
+        Ok(runs.into_iter().map(|run| run.name).collect())
+    }
+
     /// What was deleted, or would be: counts of runs, steps, variables, tags, attributes, fields; whether it was
     /// done; attributes of others that stay. `named`: the terms that were given, `where` among them.
     fn delete(

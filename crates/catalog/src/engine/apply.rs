@@ -107,6 +107,7 @@ impl Index {
             Record::Imports(run, imports) => self.declare_imports(source, run, imports),
             Record::Meshes(meshes) => self.declare_meshes(source, meshes),
             Record::Histories(histories) => self.declare_histories(source, histories),
+            Record::Moved(moved) => self.declare_moved(source, moved),
         }
     }
 

@@ -16,7 +16,7 @@ use super::index::Index;
 use super::names::{Tombstone, one_int};
 use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
-use super::remove::{RUN, STEP, TAG, VARIABLE, of_run};
+use super::remove::{MOVED, RUN, STEP, TAG, VARIABLE, of_run};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
 /// What must be derived again. `true`: something is known to stand on it.
@@ -73,7 +73,7 @@ impl Dirty {
     /// A declaration came or went.
     pub fn declaration(&mut self, kind: i64, run: RunId, item: i64) {
         match kind {
-            RUN => {
+            RUN | MOVED => {
                 self.runs.insert(run);
             }
             STEP => self.step(run, item),
@@ -139,6 +139,31 @@ impl Index {
             self.declare(source, i, (RUN, run, 0), &content(&Record::Runs(vec![decl.clone()])))?;
         }
         Ok(())
+    }
+
+    /// Where data of runs lie from now on.
+    pub(super) fn declare_moved(&mut self, source: EntrySource, moved: &[(RunName, Value)]) -> Result<()> {
+        for (i, (name, outside)) in moved.iter().enumerate() {
+            let run = self.names.run(&mut *self.db, name)?;
+            let bytes = content(&Record::Moved(vec![(name.clone(), outside.clone())]));
+            self.declare(source, i, (MOVED, run, 0), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Where the data of a run lie since somebody moved them.
+    fn moved_to(&mut self, run: RunId) -> Result<Option<Value>> {
+        let (kept, others) = self.declared_in(MOVED, run, 0)?;
+        let what = match others.len() {
+            0 => String::new(),
+            _ => format!("where data of {} lie", self.run_text(run)?),
+        };
+        // A newer one is no contradiction.
+        self.note_conflicts((MOVED, run, 0), &what, &[], &others, |_, _| Ok(false))?;
+        Ok(match kept.last().map(|newest| record(&newest.content)).transpose()? {
+            Some(Record::Moved(moved)) => moved.into_iter().next().map(|(_, outside)| outside),
+            _ => None,
+        })
     }
 
     pub(super) fn declare_steps(
@@ -345,12 +370,17 @@ impl Index {
             kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
         let first = self.first_among(run, &all)?.map(|first| put_first(&first));
         let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
+        let moved = self.moved_to(run)?;
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
-        let (Some(decl), Some(kept)) = (decl, kept.first()) else {
+        let Some(mut decl) = decl else {
             let sql = "UPDATE run SET declared = 0, job = NULL, created = NULL, notes = NULL, grid = NULL, \
                        params = NULL, content = NULL, annotate = 0, first = $2 WHERE run = $1";
             return self.db.execute(sql, &[Cell::Int(run), first]).map(|_| ());
         };
+        if let Some(outside) = moved {
+            decl.outside = Some(outside);
+        }
+        let bytes = content(&Record::Runs(vec![decl.clone()]));
         let (grid, params) = (decl.grid.as_ref().map(Value::to_string), map_text(&decl.params));
         let cells = [
             Cell::Int(run),
@@ -359,7 +389,7 @@ impl Index {
             Cell::maybe_text(decl.notes.as_deref()),
             Cell::maybe_text(grid.as_deref()),
             Cell::Text(&params),
-            Cell::Bytes(&kept.content),
+            Cell::Bytes(&bytes),
             Cell::Int((decl.annotate == Annotate::Owner).into()),
             first,
         ];

@@ -23,6 +23,7 @@ pub(super) const GROUP: i64 = 5;
 pub(super) const IMPORT: i64 = 6;
 pub(super) const MESH: i64 = 7;
 pub(super) const HISTORY: i64 = 8;
+pub(super) const MOVED: i64 = 9;
 
 /// Whether declarations of a kind belong to a run; others are the store's.
 pub(super) fn of_run(kind: i64) -> bool {
@@ -150,8 +151,11 @@ impl Index {
             txn: source.txn,
             user: source.user,
         });
-        let below: &[i64] =
-            if kind == RUN { &[RUN, STEP, VARIABLE, GROUP, IMPORT] } else { std::slice::from_ref(&kind) };
+        let below: &[i64] = if kind == RUN {
+            &[RUN, STEP, VARIABLE, GROUP, IMPORT, MOVED]
+        } else {
+            std::slice::from_ref(&kind)
+        };
         for &kind in below {
             let mut older: Vec<([i64; 7], i64, User)> = Vec::new();
             let (names, which) = (&self.names, if below.len() > 1 { "" } else { " AND item = $3" });

@@ -42,7 +42,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "7";
+pub const LAYOUT: &str = "8";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[

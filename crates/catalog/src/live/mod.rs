@@ -181,6 +181,12 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
+    /// Says where data of runs that are outside of the store lie from now on. Denied where one run is another's.
+    pub fn move_outside(&self, moved: Vec<(RunName, Value)>, transaction: Option<Id>) -> Result<()> {
+        self.inner.move_outside(moved, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
     /// Declares variables of a run; Denied where it is another's. Declared again with other content: Conflict.
     pub fn create_variables(
         &self,
@@ -262,12 +268,10 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
-    /// Removes declarations of a run, with all that stands below and is older; `false`, and nothing is removed, where
-    /// the run is another's.
-    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, transaction: Option<Id>) -> Result<bool> {
-        let removed = self.inner.remove_rows(run, rows, transaction)?;
-        self.inner.fields.changed(transaction)?;
-        Ok(removed)
+    /// Removes declarations of a run, with all that stands below and is older. Denied where the run is another's.
+    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, transaction: Option<Id>) -> Result<()> {
+        self.inner.remove_rows(run, rows, transaction)?;
+        self.inner.fields.changed(transaction)
     }
 
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.

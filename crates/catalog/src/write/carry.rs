@@ -4,7 +4,7 @@
 //! Invariant: what is removed is named by its id, so that nothing goes that was written meanwhile; rows of runs,
 //! steps and variables go by their names, with all that is older.
 
-use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
 
@@ -60,17 +60,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes declarations of a run; whether they were the caller's to remove.
-    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, session: Option<Id>) -> Result<bool> {
+    /// Removes declarations of a run. Denied where it is another's.
+    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, session: Option<Id>) -> Result<()> {
         self.journal.check_writable()?;
-        match self.need_own(session, run) {
-            Err(e) if e.kind() == ErrorKind::Denied => return Ok(false),
-            owned => owned?,
-        }
+        self.need_own(session, run)?;
         let records = rows.chunks(IDS).map(|rows| Record::Remove(rows.to_vec()));
         self.emit(session, records.collect())?;
         self.declarations().note_deletion(session);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.

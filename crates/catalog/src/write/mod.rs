@@ -11,6 +11,7 @@
 //! | `delete` | deletions |
 //! | `versions` | variables declared from their files, a version for each content |
 //! | `carry` | attributes from another store, and what goes from a store that gave them away |
+//! | `moved` | data outside of the store that were moved |
 //! | `ownership` | who owns a run, and what others may do with it |
 //!
 //! All of it are methods of the catalog of an open store (`live`).
@@ -23,6 +24,7 @@ mod carry;
 pub(crate) mod declaration_cache;
 pub(crate) mod declare;
 mod delete;
+mod moved;
 mod ownership;
 mod validate;
 mod versions;

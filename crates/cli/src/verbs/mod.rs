@@ -25,6 +25,7 @@ mod mesh;
 mod r#move;
 mod plot;
 mod rebuild;
+mod repoint;
 mod run;
 mod runs;
 mod schema;
@@ -71,6 +72,7 @@ pub enum Verb {
     Arrays(arrays::Arguments),
     Sql(sql::Arguments),
     Delete(delete::Arguments),
+    Repoint(repoint::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
     Audit(audit::Arguments),
@@ -114,6 +116,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Arrays(arguments) => arrays::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),
         Verb::Audit(arguments) => audit::run(arguments, out),

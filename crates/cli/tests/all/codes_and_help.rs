@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 31] = [
+const VERBS: [&str; 32] = [
     "arrays",
     "mesh",
     "annotate",
@@ -20,6 +20,7 @@ const VERBS: [&str; 31] = [
     "sql",
     "delete",
     "rebuild",
+    "repoint",
     "show",
     "init",
     "schema",

@@ -49,7 +49,7 @@ pub struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// The attributes of one run; `heard` is told of each attribute, and whether it comes along: of all there are, where
+    /// The attributes of one run; `heard` learns of each attribute, and whether it comes along: of all there are, where
     /// `all` is set.
     pub fn carry(
         &mut self,

@@ -130,7 +130,7 @@ impl Chosen {
         let mut chosen = Chosen::default();
         let schema = from.schema();
         for (number, request) in requests.iter().enumerate() {
-            if let Some(asked) = Asked::of(&schema, request)? {
+            if let Some(asked) = RunRequest::of(&schema, request)? {
                 chosen.everything |= asked.is_everything();
                 if chosen.add_named(from, &asked)? {
                     chosen.matching.insert(number);
@@ -140,7 +140,7 @@ impl Chosen {
         Ok(chosen)
     }
 
-    fn add_named(&mut self, from: &Store, asked: &Asked<'_>) -> Result<bool> {
+    fn add_named(&mut self, from: &Store, asked: &RunRequest<'_>) -> Result<bool> {
         let catalog = from.catalog();
         let mut any = false;
         for info in catalog.runs(&asked.runs())? {
@@ -297,18 +297,18 @@ fn texts(values: &Arc<OneOf>) -> HashSet<String> {
 }
 
 /// A request that names nothing but run, variable and step.
-struct Asked<'a> {
+struct RunRequest<'a> {
     schema: &'a Schema,
     run: Vec<(Arc<str>, Arc<OneOf>)>,
     variable: Option<Arc<OneOf>>,
     step: Option<Arc<OneOf>>,
 }
 
-impl Asked<'_> {
+impl RunRequest<'_> {
     /// `None` where the request names other keywords, too.
-    fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Option<Asked<'a>>> {
+    fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Option<RunRequest<'a>>> {
         let roles = schema.catalog_roles();
-        let mut asked = Asked { schema, run: Vec::new(), variable: None, step: None };
+        let mut asked = RunRequest { schema, run: Vec::new(), variable: None, step: None };
         for (keyword, values) in schema.select(request)?.listed_values() {
             let values = Arc::new(values.clone());
             if roles.run.contains(keyword) || roles.project.as_ref() == Some(keyword) {

@@ -37,6 +37,7 @@ mod lineage;
 mod lineage_audit;
 mod lineage_export;
 mod outside;
+mod outside_moved;
 mod processes;
 mod shared;
 mod strace;

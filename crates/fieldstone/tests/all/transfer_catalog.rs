@@ -5,8 +5,8 @@ use std::path::Path;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{
-    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, Coordinate, Query, StorageOrder, TagDecl, Values,
-    VariableName,
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, Coordinate, Deletion, Query, StorageOrder, TagDecl,
+    Values, VariableName,
 };
 use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, What, copy, move_to};
@@ -375,6 +375,21 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     error(moved(&bob, requests("run=a"), &theirs), ErrorKind::Denied);
     error(moved(&bob, find("value=2"), &theirs), ErrorKind::Denied);
     assert_eq!((count(&hot, ""), listed(&hot), bob.unflushed()), (2, 1, 0));
+    // On the run itself he annotates, and moves, what is his; the run stays hers.
+    hot.run("a").unwrap().annotate("own", 1, &Target::run()).unwrap();
+    hot.create_run("empty").create().unwrap();
+    hot.flush(None).unwrap();
+    bob.run("a").unwrap().annotate("own", 2, &Target::run()).unwrap();
+    bob.flush(None).unwrap();
+    let took = moved(&bob, find("tag=own and value=2"), &open_by(&world, "b", "/took")).unwrap();
+    assert_eq!((took.attributes, count(&hot, "tag=own")), (1, 1));
+    error(moved(&bob, find("tag=own"), &theirs), ErrorKind::Denied);
+    // A run that nothing stands on is not his to move either.
+    error(moved(&bob, requests("run=empty"), &theirs), ErrorKind::Denied);
+    assert_eq!((count(&theirs, "tag=own"), hot.catalog().runs(&Query::all()).unwrap().len()), (0, 2));
+    hot.catalog().delete(&Deletion::Runs(find("run=empty")), false, true, None).unwrap();
+    hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, None).unwrap();
+    hot.flush(None).unwrap();
     // Who has them already, under whatever name, gets no second ones.
     world.chmod_writable(Path::new(COLD)).unwrap();
     let mine = open(&world, COLD);

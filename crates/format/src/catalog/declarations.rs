@@ -16,6 +16,7 @@
 //!              decomposition: optional list  finders: optional value }
 //! list       = n: varint  n x varint
 //! tags       = n: varint  n x tag
+//! moved      = n: varint  n x { run  outside: value }
 //! removals   = n: varint  n x { 0 run | 1 run zigzag | 2 run text zigzag | 3 tag
 //!              | 4 w: varint w x id  m: varint  ints(m) of writers  ints(m) of sequences
 //!                ints(m) of records  ints(m) of rows }
@@ -162,6 +163,23 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
             },
         })
     })
+}
+
+pub(super) fn put_moved(out: &mut Vec<u8>, moved: &[(RunName, Value)]) {
+    out.put_varint(moved.len() as u64);
+    for (run, outside) in moved {
+        put_run(out, run);
+        put_value(out, outside);
+    }
+}
+
+pub(super) fn read_moved(cursor: &mut Cursor<'_>) -> Result<Vec<(RunName, Value)>> {
+    read_all(cursor, 3, |cursor| Ok((read_run(cursor)?, read_value(cursor)?)))
+}
+
+pub(super) fn check_moved((run, outside): &(RunName, Value)) -> Result<()> {
+    check_name("run", &run.name)?;
+    outside.check()
 }
 
 pub(super) fn put_steps(out: &mut Vec<u8>, run: &RunName, steps: &[StepDecl]) {

@@ -289,4 +289,6 @@ pub enum Record {
     Meshes(Vec<MeshDecl>),
     /// Histories of partitions.
     Histories(Vec<HistoryDecl>),
+    /// Where data outside of the store lie from now on.
+    Moved(Vec<(RunName, Value)>),
 }

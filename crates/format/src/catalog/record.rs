@@ -8,8 +8,9 @@ use super::arrays::{
 };
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
-    check_name, check_run, check_step, check_variable, need_flags, put_removals, put_runs, put_steps,
-    put_tags, put_variables, read_removals, read_runs, read_steps, read_tags, read_variables,
+    check_moved, check_name, check_run, check_step, check_variable, need_flags, put_moved, put_removals,
+    put_runs, put_steps, put_tags, put_variables, read_moved, read_removals, read_runs, read_steps,
+    read_tags, read_variables,
 };
 use super::{Record, Removal};
 use crate::bytes::Cursor;
@@ -30,6 +31,7 @@ const GROUPS: u16 = 0x0107;
 const IMPORTS: u16 = 0x0108;
 const MESHES: u16 = 0x0109;
 const HISTORIES: u16 = 0x010a;
+const MOVED: u16 = 0x010b;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
@@ -97,6 +99,10 @@ impl Record {
                 put_histories(&mut body, histories);
                 HISTORIES
             }
+            Record::Moved(moved) => {
+                put_moved(&mut body, moved);
+                MOVED
+            }
         };
         side::encode(kind, &body)
     }
@@ -112,7 +118,7 @@ impl Record {
     /// Bits of [`kinds`] that must all be on before it is visible.
     pub fn kind_bit(&self) -> u32 {
         match self {
-            Record::Runs(_) | Record::Imports(..) => kinds::RUN,
+            Record::Runs(_) | Record::Imports(..) | Record::Moved(_) => kinds::RUN,
             Record::Steps(..) => kinds::STEP,
             Record::Variables(..) | Record::Groups(..) => kinds::VARIABLE,
             Record::Tags(_) | Record::Meshes(_) | Record::Histories(_) => kinds::TAG,
@@ -146,6 +152,7 @@ impl Record {
             }
             Record::Meshes(meshes) => meshes.iter().try_for_each(check_mesh),
             Record::Histories(histories) => histories.iter().try_for_each(check_history),
+            Record::Moved(moved) => moved.iter().try_for_each(check_moved),
         }
     }
 
@@ -211,6 +218,7 @@ impl Record {
                 }
                 parts.into_iter().map(Record::Histories).collect()
             }
+            Record::Moved(items) => items.chunks(ROWS_MAX).map(|part| Record::Moved(part.to_vec())).collect(),
             Record::Runs(items) => items.chunks(ROWS_MAX).map(|part| Record::Runs(part.to_vec())).collect(),
             Record::Tags(items) => items.chunks(ROWS_MAX).map(|part| Record::Tags(part.to_vec())).collect(),
             Record::Variables(run, items) => {
@@ -261,6 +269,7 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         }
         MESHES => Record::Meshes(read_meshes(&mut cursor)?),
         HISTORIES => Record::Histories(read_histories(&mut cursor)?),
+        MOVED => Record::Moved(read_moved(&mut cursor)?),
         _ => {
             let message = "it was written by a later release";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the catalog"));

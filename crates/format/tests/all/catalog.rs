@@ -280,6 +280,7 @@ fn record() -> impl Strategy<Value = Record> {
         1 => (run_name(), vec(step, 1..30)).prop_map(|(run, steps)| Record::Steps(run, steps)),
         1 => (run_name(), vec(variable(), 1..4)).prop_map(|(run, all)| Record::Variables(run, all)),
         1 => vec(tag(), 1..4).prop_map(Record::Tags),
+        1 => vec((run_name(), any_value()), 1..4).prop_map(Record::Moved),
         4 => batch().prop_map(Record::Attributes),
         1 => vec(removal, 1..4).prop_map(Record::Remove),
         4 => arrays(),

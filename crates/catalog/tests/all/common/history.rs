@@ -320,6 +320,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     // Names of what is declared, what it says, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // Of groups, imports, meshes and histories: run, what it is, what it says, whose, since when.
+    let mut moved: Vec<(RunName, Value, u32, AttributeOrder)> = Vec::new();
     let mut of_arrays: Vec<(Option<RunName>, String, arrays::Words, u32, AttributeOrder)> = Vec::new();
     for commit in history.logs.iter().flatten() {
         let (mut call, user) = (0, commit.user);
@@ -336,6 +337,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 }
                 Record::Variables(run, all) => {
                     variables.extend(all.iter().map(|one| (run.clone(), one.clone(), user, place(i, 0))));
+                }
+                Record::Moved(all) => {
+                    let one = |(run, to): &(RunName, Value)| (run.clone(), to.clone(), user, place(i, 0));
+                    moved.extend(all.iter().map(one));
                 }
                 Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
                     let (run, what, words) = arrays::words(record);
@@ -393,6 +398,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     runs.retain(|(run, user, at)| {
         !removed(Some(&run.run), *user, at, &|r| *r == Removal::Run(run.run.clone()))
     });
+    moved.retain(|(run, _, user, at)| !removed(Some(run), *user, at, &|r| *r == Removal::Run(run.clone())));
     steps.retain(|(run, step, user, at)| {
         let covers =
             |r: &Removal| *r == Removal::Run(run.clone()) || *r == Removal::Step(run.clone(), step.number);
@@ -417,6 +423,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         counted
     };
     runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
+    moved.retain(|(run, _, user, _)| note(format!("where data of {} lie", text(run)), counts(run, *user)));
     steps.retain(|(run, step, user, _)| {
         note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
     });
@@ -517,7 +524,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         let all: Vec<&RunDecl> =
             runs.iter().filter(|(decl, ..)| decl.run == run).map(|(decl, ..)| decl).collect();
         let differ = all.iter().filter(|decl| said(decl) != said(all[0]));
-        let shown = all.first().map(|decl| (&decl.params, decl.created, decl.annotate));
+        let newest = moved.iter().filter(|(of, ..)| *of == run).max_by_key(|(.., at)| *at);
+        let outside = |decl: &RunDecl| newest.map(|(_, to, ..)| to.clone()).or(decl.outside.clone());
+        let shown = all.first().map(|decl| (&decl.params, decl.created, decl.annotate, outside(decl)));
         lines.insert(format!("run {run:?} {shown:?}"));
         *conflicts.entry(text(&run)).or_default() += differ.count();
     }
@@ -576,7 +585,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
 
 /// What two declarations of a run may contradict each other in.
 fn said(decl: &RunDecl) -> String {
-    format!("{:?} {:?}", decl.params, decl.annotate)
+    format!("{:?} {:?} {:?}", decl.params, decl.annotate, decl.outside)
 }
 
 pub fn text(run: &RunName) -> String {
@@ -601,7 +610,9 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     }
     for row in &runs {
         let run = &row.decl.run;
-        let shown = row.declared.then_some((&row.decl.params, row.decl.created, row.decl.annotate));
+        let decl = &row.decl;
+        let shown = (&decl.params, decl.created, decl.annotate, decl.outside.clone());
+        let shown = row.declared.then_some(shown);
         lines.insert(format!("run {run:?} {shown:?}"));
         for step in index.steps(row.id, i64::MIN..=i64::MAX).unwrap() {
             lines.insert(format!("step {run:?} {} {:?}", step.step, step.time.as_ref()));

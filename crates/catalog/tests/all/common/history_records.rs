@@ -86,11 +86,12 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
 }
 
 pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Record {
-    match dice.below(21) {
+    match dice.below(23) {
         16 | 17 => Record::Groups(run_name(dice), vec![arrays::group(dice)]),
         18 => Record::Imports(run_name(dice), vec![arrays::import(dice)]),
         19 => Record::Meshes(vec![arrays::mesh(dice)]),
         20 => Record::Histories(vec![arrays::kept_partition(dice)]),
+        21 | 22 => Record::Moved(vec![(run_name(dice), Value::Int(dice.below(5) as i64))]),
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),
             job: None,
@@ -98,7 +99,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
             created: dice.below(1000) as i64,
             grid: None,
             notes: None,
-            outside: None,
+            outside: dice.one_in(2).then(|| Value::Int(9)),
             annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
         }]),
         1 => {

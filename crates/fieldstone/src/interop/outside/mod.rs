@@ -19,9 +19,12 @@
 //! a read opens those objects and no other; a file that is absent, short or another than was declared is
 //! an error that names it and the box it should hold.
 //!
+//! Files that were moved: [`Store::repoint`](crate::Store::repoint) says where they lie from then on, in `repoint`.
+//!
 //! Raw files are read here; netCDF and HDF5 by those who have a library for them, after [`Outside::plan`].
 
 mod raw;
+mod repoint;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::IndexBox;

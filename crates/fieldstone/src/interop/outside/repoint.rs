@@ -1,0 +1,98 @@
+//! Files outside of the store that were moved: runs that say where they lie say it anew.
+//!
+//! Invariants: all runs below the old folder are repointed, or none; what a run says otherwise of its data stays; older
+//! versions of the store answer as they were recorded.
+//!
+//! ```
+//! use fieldstone::OpenOptions;
+//! use fieldstone::catalog::{Query, value::Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let text = |text: &str| Value::Text(text.into());
+//! let outside = [("template", text("{variable}.raw")), ("format", text("raw")), ("root", text("/scratch/a"))];
+//! let outside = Value::Map(outside.map(|(key, value)| (key.to_owned(), value)).into());
+//! store.create_run("a").outside(outside).create()?;
+//! assert_eq!(store.repoint("/scratch", "/archive", &Query::all())?[0].name, "a");
+//! let declared = store.run("a")?.info()?.decl.outside;
+//! assert!(declared.is_some_and(|outside| outside.to_string().contains("/archive/a")));
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::collections::BTreeSet;
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::catalog::RunName;
+
+use crate::Store;
+use crate::catalog::Query;
+
+/// Folders that an error names.
+const NAMED: usize = 5;
+
+impl Store {
+    /// Says that files outside of the store which lay below one folder lie below another one from now on: for all runs
+    /// that a query finds and whose root, or absolute template, is the folder or below it. Gives these runs. Visible to
+    /// all at flush. NotFound where there is no such run, Denied where one is another's: then nothing changes.
+    pub fn repoint(&self, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
+        let (old, new) = (trimmed(old)?, trimmed(new)?);
+        if runs.transaction.is_some() {
+            return Err(Error::invalid("runs of a transaction are repointed once it is committed"));
+        }
+        let mut moved = Vec::new();
+        let mut roots = BTreeSet::new();
+        for info in self.catalog().runs(runs)? {
+            let Some(outside) = &info.decl.outside else { continue };
+            match repointed(outside, old, new) {
+                Some(outside) => moved.push((info.decl.run, outside)),
+                None => drop(root(outside).map(|root| roots.insert(root.to_owned()))),
+            }
+        }
+        if moved.is_empty() {
+            let error = Error::not_found(format!("no run says that its data lie below {old}"));
+            let known: Vec<&str> = roots.iter().take(NAMED).map(String::as_str).collect();
+            return Err(match known.is_empty() {
+                true => error.with_hint("no run that was asked for has data outside of the store"),
+                false => error.with_hint(format!("there are data below {}", known.join(", "))),
+            });
+        }
+        let names = moved.iter().map(|(run, _)| run.clone()).collect();
+        self.catalog().move_outside(moved, None)?;
+        Ok(names)
+    }
+}
+
+/// A folder without `/` at its end.
+fn trimmed(folder: &str) -> Result<&str> {
+    match folder.trim_end_matches('/') {
+        "" if folder.is_empty() => Err(Error::invalid("a folder without a name").with_hint("give its path")),
+        trimmed => Ok(trimmed),
+    }
+}
+
+fn root(outside: &Value) -> Option<&str> {
+    let Value::Map(parts) = outside else { return None };
+    parts.iter().find_map(|(key, value)| match value {
+        Value::Text(text) if key == "root" => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// The declaration with its paths below another folder; `None` where none lies below the old one.
+fn repointed(outside: &Value, old: &str, new: &str) -> Option<Value> {
+    let Value::Map(parts) = outside else { return None };
+    let mut any = false;
+    let parts = parts.iter().map(|(key, value)| {
+        let path = match value {
+            Value::Text(text) if key == "root" || (key == "template" && text.starts_with('/')) => text,
+            _ => return (key.clone(), value.clone()),
+        };
+        let below = path.strip_prefix(old).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let Some(rest) = below else { return (key.clone(), value.clone()) };
+        any = true;
+        let path = format!("{new}{rest}");
+        (key.clone(), Value::Text(if path.is_empty() { "/".into() } else { path }))
+    });
+    let parts = parts.collect();
+    any.then_some(Value::Map(parts))
+}
