@@ -185,6 +185,7 @@ def test_a_real_file_of_all_years_is_one_object():
 
 def test_files_that_were_moved_are_found_again(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
     write_files(old / "a", "raw", 0)
     store = fst.open(tmp_path / "s")
     outside = {

@@ -238,7 +238,8 @@ fn what_the_target_declares_otherwise_is_a_conflict_and_nothing_is_copied() {
         let run = cold.create_run("a").param("nx", 3).param("grid", Value::Float(f64::NAN)).job("17");
         run.notes("of a test").annotated_by_owner().create().unwrap()
     };
-    let contradict: [(&str, &dyn Fn(&Store)); 4] = [
+    type Declare<'a> = &'a dyn Fn(&Store);
+    let contradict: [(&str, Declare<'_>); 4] = [
         ("nx", &|cold| drop(cold.create_run("a").param("nx", 4).create().unwrap())),
         ("step 1", &|cold| same(cold).create_step(1, Some(7.0)).unwrap()),
         ("shape", &|cold| drop(same(cold).create_variable("t", DType::F8, &[4]).create().unwrap())),

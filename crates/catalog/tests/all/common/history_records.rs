@@ -99,7 +99,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
             created: dice.below(1000) as i64,
             grid: None,
             notes: None,
-            outside: dice.one_in(2).then(|| Value::Int(9)),
+            outside: dice.one_in(2).then_some(Value::Int(9)),
             annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
         }]),
         1 => {
