@@ -4,11 +4,11 @@
 //! Invariant: what is removed is named by its id, so that nothing goes that was written meanwhile; rows of runs,
 //! steps and variables go by their names, with all that is older.
 
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
 
-use super::delete::{IDS, named};
+use super::delete::IDS;
 use super::validate;
 use crate::live::consistent_view::Visibility;
 use crate::live::inner::Inner;
@@ -53,7 +53,14 @@ impl Inner {
                 .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
                 .with_hint(format!("ask {name}, or copy instead of moving")));
         }
-        let ids = attributes.iter().map(|(id, _)| named(*id, session)).collect::<Result<Vec<_>>>()?;
+        if attributes.iter().any(|(id, _)| id.writer == Id::NONE) {
+            return Err(Error::conflict(format!(
+                "an attribute to remove from run '{}' is not flushed",
+                run.name
+            ))
+            .with_hint("flush the store, then move"));
+        }
+        let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
         let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
         self.emit(session, records.collect())?;
         self.declarations().note_deletion(session);

@@ -238,7 +238,7 @@ impl DeletionPlan {
 }
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.
-pub(super) fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
+fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
     if id.writer != Id::NONE {
         return Ok(id);
     }

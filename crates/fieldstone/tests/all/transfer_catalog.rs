@@ -264,6 +264,11 @@ fn a_move_takes_away_what_it_carried_and_rows_of_which_nothing_stays() {
     let world = world();
     let (hot, cold) = (rich(&world), open(&world, COLD));
     let (all, version) = (said(&hot), hot.version().unwrap());
+    hot.run_of_project("", "a").unwrap().annotate("late", 1, &Target::variable("t").step(2)).unwrap();
+    let unflushed = error(moved(&hot, requests("run=a,step=2"), &cold), ErrorKind::Conflict);
+    assert!(unflushed.hint().unwrap().contains("flush"), "{unflushed}");
+    hot.discard(None).unwrap();
+    assert_eq!((said(&hot), listed(&hot), listed(&cold)), (all.clone(), 6, 0));
     let report = moved(&hot, requests("run=a,step=2"), &cold).unwrap();
     assert_eq!((report.fields, report.removed), (2, 2));
     // The step is gone with all on it; run and variables stay, with what stands on them.
