@@ -91,13 +91,13 @@ pub struct KnownGrids {
 }
 
 /// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
-struct Axis<'a> {
+struct GridAxis<'a> {
     axis: CoordinateAxis,
     dims: Vec<usize>,
-    values: Source<'a>,
+    values: CoordinateSource<'a>,
 }
 
-enum Source<'a> {
+enum CoordinateSource<'a> {
     /// As declared along a dimension of this extent.
     Declared(&'a Coordinate, u64),
     /// In fields of a variable.
@@ -182,7 +182,7 @@ impl<'a> RunGrids<'a> {
         for (dims, members) in groups {
             let dims: Vec<usize> = dims.into_iter().collect();
             let extents: Vec<i64> = dims.iter().filter_map(|dim| extents.get(*dim).copied()).collect();
-            let members: Vec<(&Axis<'_>, (f64, f64))> = members
+            let members: Vec<(&GridAxis<'_>, (f64, f64))> = members
                 .iter()
                 .filter_map(|at| Some((axes.get(*at)?.as_ref()?, ranges.get(*at)?)))
                 .map(|(axis, (_, low, high))| (axis, (*low, *high)))
@@ -194,15 +194,15 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The coordinate of a variable that is called so.
-    fn axis(&mut self, variable: &'a VariableDecl, name: &str) -> Result<Option<Axis<'a>>> {
+    fn axis(&mut self, variable: &'a VariableDecl, name: &str) -> Result<Option<GridAxis<'a>>> {
         for (dim, coordinate) in &variable.coords {
             let dim = usize::try_from(*dim).unwrap_or(usize::MAX);
             let Some(own) = variable.dims.get(dim).filter(|own| !own.is_empty()) else { continue };
             let Some(extent) = variable.shape.as_ref().and_then(|shape| shape.get(dim)) else { continue };
             let axis = self.described(own);
             if axis.is_called(name) && is_mapped(coordinate, *extent) {
-                let values = Source::Declared(coordinate, *extent);
-                return Ok(Some(Axis { axis, dims: vec![dim], values }));
+                let values = CoordinateSource::Declared(coordinate, *extent);
+                return Ok(Some(GridAxis { axis, dims: vec![dim], values }));
             }
         }
         if let Some(Value::Text(grid)) = attr(variable, GRID)
@@ -226,14 +226,14 @@ impl<'a> RunGrids<'a> {
             let fields = self.fields_of(other)?;
             if !fields.is_empty() {
                 let axis = self.described(&other.variable.name);
-                return Ok(Some(Axis { axis, dims, values: Source::Fields(fields) }));
+                return Ok(Some(GridAxis { axis, dims, values: CoordinateSource::Fields(fields) }));
             }
         }
         Ok(None)
     }
 
     /// The latitudes or longitudes of the points of a GRIB grid.
-    fn of_grib(&self, variable: &VariableDecl, grid: &str, name: &str) -> Result<Option<Axis<'a>>> {
+    fn of_grib(&self, variable: &VariableDecl, grid: &str, name: &str) -> Result<Option<GridAxis<'a>>> {
         let axes = [("latitude", "degrees_north"), ("longitude", "degrees_east")]
             .map(|(name, units)| CoordinateAxis::new(name, name, units));
         let Some(which) = axes.iter().position(|axis| axis.is_called(name)) else { return Ok(None) };
@@ -250,10 +250,10 @@ impl<'a> RunGrids<'a> {
         let [latitude, longitude] = axes;
         let axis = if which == 0 { latitude } else { longitude };
         let values = self.known.coordinates.find(&key(which));
-        Ok(values.map(|values| Axis {
+        Ok(values.map(|values| GridAxis {
             axis,
             dims,
-            values: Source::Fields(Arc::new(vec![(String::new(), values)])),
+            values: CoordinateSource::Fields(Arc::new(vec![(String::new(), values)])),
         }))
     }
 
@@ -364,12 +364,12 @@ impl<'a> RunGrids<'a> {
         &self,
         dims: &[usize],
         extents: &[i64],
-        members: &[(&Axis<'_>, (f64, f64))],
+        members: &[(&GridAxis<'_>, (f64, f64))],
     ) -> Result<Vec<i64>> {
         // Fields of equal further keywords belong together.
         let first = members.iter().find_map(|(axis, _)| match &axis.values {
-            Source::Fields(fields) => Some(fields.clone()),
-            Source::Declared(..) => None,
+            CoordinateSource::Fields(fields) => Some(fields.clone()),
+            CoordinateSource::Declared(..) => None,
         });
         let alternatives: Vec<Option<&str>> = match &first {
             None => vec![None],
@@ -379,8 +379,10 @@ impl<'a> RunGrids<'a> {
         for others in alternatives {
             let values = members.iter().map(|(axis, range)| {
                 let values = match &axis.values {
-                    Source::Declared(coordinate, extent) => AxisValues::Declared(coordinate, *extent),
-                    Source::Fields(fields) => {
+                    CoordinateSource::Declared(coordinate, extent) => {
+                        AxisValues::Declared(coordinate, *extent)
+                    }
+                    CoordinateSource::Fields(fields) => {
                         let own = fields.iter().find(|(own, _)| Some(own.as_str()) == others);
                         AxisValues::Read(&own.or(fields.first().filter(|_| fields.len() == 1))?.1)
                     }
@@ -434,7 +436,7 @@ impl AxisValues<'_> {
     }
 }
 
-type Ranged<'v> = (&'v Axis<'v>, (f64, f64), AxisValues<'v>);
+type Ranged<'v> = (&'v GridAxis<'v>, (f64, f64), AxisValues<'v>);
 
 impl KnownGrids {
     fn elements_of(&self, dims: &[usize], extents: &[i64], members: &[Ranged<'_>]) -> Result<Arc<Vec<i64>>> {

@@ -1,4 +1,4 @@
-//! What a netCDF file says of its variables, as the helper tells it for the catalog.
+//! What a netCDF file says of its variables, as the helper gives it to the catalog.
 //!
 //! Invariants: every coordinate that is named is in the payload; an attribute has the value that its JSON form
 //! stands for (`spec/netcdf-header.md`, "Attributes").

@@ -18,7 +18,6 @@ use fieldstone_format::grib::header::grid_of;
 use fieldstone_format::helper::DeclaredFile;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::file::Harvest;
 use super::netcdf::HEADER;
 use crate::catalog::Catalog;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
@@ -109,9 +108,13 @@ impl GribDeclared {
 
 /// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
 /// Where eccodes or the helper fails, nothing is declared, and the messages are there all the same.
-pub(super) fn grib(catalog: &Catalog, reader: &mut Reader<'_>, harvest: &mut Harvest<'_>) -> Result<()> {
-    let GribDeclared { messages, times, .. } = std::mem::take(&mut harvest.declared);
-    let transaction = Some(harvest.transaction);
+pub(super) fn grib(
+    catalog: &Catalog,
+    reader: &mut Reader<'_>,
+    declared: GribDeclared,
+    transaction: Option<Id>,
+) -> Result<()> {
+    let GribDeclared { messages, times, .. } = declared;
     let mut by_run: BTreeMap<RunName, Vec<VariableDecl>> = BTreeMap::new();
     for some in messages.chunks(ASKED) {
         let bytes: Vec<&[u8]> = some.iter().map(|(.., message)| message.as_slice()).collect();

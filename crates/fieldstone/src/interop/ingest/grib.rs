@@ -40,7 +40,8 @@ impl State<'_> {
             let parts = match batches.next(&mut self.helper) {
                 Ok(Some(parts)) => parts,
                 Ok(None) => {
-                    declare::grib(self.catalog, &mut self.helper, harvest)?;
+                    let declared = std::mem::take(&mut harvest.declared);
+                    declare::grib(self.catalog, &mut self.helper, declared, Some(harvest.transaction))?;
                     return Ok(End::Whole);
                 }
                 Err(error) => return self.cannot_start(error),
