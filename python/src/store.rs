@@ -191,6 +191,24 @@ fn piece(
     }
 }
 
+/// An extension of a schema: its text, or the file that holds it.
+#[derive(FromPyObject)]
+enum SchemaText {
+    Text(String),
+    File(PathBuf),
+}
+
+impl SchemaText {
+    fn read(&self) -> fieldstone::Result<String> {
+        match self {
+            SchemaText::Text(text) => Ok(text.clone()),
+            SchemaText::File(path) => {
+                std::fs::read_to_string(path).map_err(|e| fieldstone::Error::io("read the schema", path, e))
+            }
+        }
+    }
+}
+
 #[pymethods]
 impl Store {
     #[new]
@@ -220,6 +238,17 @@ impl Store {
     #[getter]
     fn schema(&self) -> PyResult<String> {
         Ok(self.handle()?.schema().text().to_owned())
+    }
+
+    /// Adds rules to the schema, behind those that are there, and optional keywords: text such as
+    /// ``"number?: Integer;"`` or ``"[centre [type [step]]]"``; a path object names a file with it.
+    ///
+    /// A key without the new keyword stays the same key, down to its bytes, and fields keep theirs. What is
+    /// added is durable and in force for everybody at once, beside transactions. Invalid where a rule would
+    /// make no key, because one that is there takes all of its keys, Denied for others than the store's owner.
+    fn extend_schema(&self, py: Python<'_>, text: SchemaText) -> PyResult<()> {
+        let handle = self.handle()?;
+        py.waiting(|| handle.extend_schema(&text.read()?).map(drop)).or_raise()
     }
 
     /// Whether the store was closed.

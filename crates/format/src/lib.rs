@@ -22,6 +22,7 @@
 //! | [`graph`] | side records of vertices and relations |
 //! | [`graph_segment`] | segments of the view of the graph, and their list |
 //! | [`graph_message`] | messages between the slots of that view |
+//! | [`schema_extension`] | side records that extend the schema |
 //! | [`side`] | bodies of side records, compressed where that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
 //! | [`content_sum`] | the checksum of what ranks hold in parts |
@@ -56,6 +57,7 @@ pub mod netcdf;
 pub mod partition;
 pub mod partitioned;
 pub mod pio;
+pub mod schema_extension;
 pub mod segment;
 pub mod side;
 pub mod value;

@@ -188,16 +188,21 @@ impl FieldAccess for LocalStore {
     }
 
     fn schema(&self) -> Schema {
-        self.journal.schema().clone()
+        self.journal.schema()
+    }
+
+    fn extend_schema(&self, text: &str) -> Result<Schema> {
+        self.journal.extend_schema(text)
     }
 
     fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
-        self.journal.schema().select_at(request, self.journal.env().clock.now())
+        let now = self.journal.env().clock.now();
+        self.journal.by_schema(|schema| schema.select_at(request, now))
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         self.journal.check_writable()?;
-        let key = self.journal.schema().resolve(key)?;
+        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         let chunks = options.chunks.as_deref();
         let mut prepared = encode::value(&key, value, self.compression(options), chunks, None)?;
@@ -212,7 +217,7 @@ impl FieldAccess for LocalStore {
         let numbered = |i: usize| move |e: Error| e.context(format!("field {i}"));
         let mut keys = Vec::with_capacity(items.len());
         for (i, (key, _)) in items.iter().enumerate() {
-            let key = self.journal.schema().resolve(key).map_err(numbered(i))?;
+            let key = self.journal.by_schema(|schema| schema.resolve(key)).map_err(numbered(i))?;
             self.check_dataset(&key).map_err(numbered(i))?;
             keys.push(key);
         }
@@ -229,7 +234,7 @@ impl FieldAccess for LocalStore {
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
         self.journal.check_writable()?;
-        let key = self.journal.schema().resolve(key)?;
+        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         self.journal.take(encode::created(&key, spec)?, options.transaction)
     }
@@ -241,7 +246,7 @@ impl FieldAccess for LocalStore {
         options: &ArchiveOptions,
     ) -> Result<()> {
         self.journal.check_writable()?;
-        let key = self.journal.schema().resolve(key)?;
+        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         let prepared = encode::external(&key, self.journal.files().outside(), spec)?;
         self.journal.take(prepared, options.transaction)
@@ -254,7 +259,7 @@ impl FieldAccess for LocalStore {
         options: &ArchiveOptions,
     ) -> Result<()> {
         self.journal.check_writable()?;
-        let key = self.journal.schema().resolve(key)?;
+        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         if self.folder().is_none() {
             return Err(Code::WrongStore
@@ -310,7 +315,7 @@ impl FieldAccess for LocalStore {
     }
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
-        let exact = self.journal.schema().resolve(key);
+        let exact = self.journal.by_schema(|schema| schema.resolve(key));
         if let Ok(key) = &exact {
             let snapshot = self.journal.snapshot()?;
             let key = encode_key(key);

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use fieldstone_core::env::{Clock, Env};
-use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record};
@@ -40,7 +39,6 @@ pub struct Inner {
     pub fields: Arc<dyn FieldPort>,
     pub journal: Arc<Journal>,
     pub settings: CatalogSettings,
-    pub schema: Schema,
     /// The world that the store lives in.
     pub env: Env,
     me: Weak<Inner>,
@@ -103,8 +101,7 @@ impl Inner {
         let identity = env.identity.clone();
         Arc::new_cyclic(|me| {
             let process = PerProcess::new(identity, ProcessState::new(&fields, &env.clock, me));
-            let schema = journal.schema().clone();
-            Inner { process, fields, journal, settings, schema, env, me: me.clone() }
+            Inner { process, fields, journal, settings, env, me: me.clone() }
         })
     }
 

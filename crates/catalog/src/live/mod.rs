@@ -387,7 +387,7 @@ impl Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        roles::key_of(&self.inner.schema, run, variable, step)
+        roles::key_of(&self.inner.journal.schema(), run, variable, step)
     }
 
     // ---- the engine

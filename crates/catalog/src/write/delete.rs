@@ -134,7 +134,7 @@ impl Inner {
                     plan.runs.push((run.decl.run.clone(), run.first));
                     let run = run.decl.run;
                     plan.report.runs += 1;
-                    plan.fields.push(roles::key_of(&self.schema, &run, None, None)?);
+                    plan.fields.push(roles::key_of(&self.journal.schema(), &run, None, None)?);
                     if let Some(row) = super::declare::run_row(tables, &run)? {
                         plan.report.steps += tables.steps(row.id, all.clone())?.len() as u64;
                         plan.report.variables += tables.variables(row.id)?.len() as u64;
@@ -147,7 +147,12 @@ impl Inner {
             Deletion::Steps(query) => {
                 for step in query::steps(tables, query)? {
                     plan.report.steps += 1;
-                    plan.fields.push(roles::key_of(&self.schema, &step.run, None, Some(step.step))?);
+                    plan.fields.push(roles::key_of(
+                        &self.journal.schema(),
+                        &step.run,
+                        None,
+                        Some(step.step),
+                    )?);
                     if let Some(row) = super::declare::run_row(tables, &step.run)? {
                         plan.note_run(&step.run, row.first);
                         for span in tables.spans_of_run(row.id)? {
@@ -162,7 +167,12 @@ impl Inner {
                 for variable in query::variables(tables, query)? {
                     let name = variable.decl.variable;
                     plan.report.variables += 1;
-                    plan.fields.push(roles::key_of(&self.schema, &variable.run, Some(&name.name), None)?);
+                    plan.fields.push(roles::key_of(
+                        &self.journal.schema(),
+                        &variable.run,
+                        Some(&name.name),
+                        None,
+                    )?);
                     if let Some(row) = super::declare::run_row(tables, &variable.run)? {
                         plan.note_run(&variable.run, row.first);
                         let known = tables.variables(row.id)?;

@@ -35,7 +35,7 @@ impl Inner {
         if first.is_some() && first == feed.folder_owner() {
             return first;
         }
-        feed.owner(&owner_level(&self.schema, run)).or(first)
+        feed.owner(&owner_level(&self.journal.schema(), run)).or(first)
     }
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
@@ -54,7 +54,7 @@ impl Inner {
         }
         match owner {
             Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
-            _ => self.journal.claim(owner_level(&self.schema, run), session)?,
+            _ => self.journal.claim(owner_level(&self.journal.schema(), run), session)?,
         }
         self.declarations().cache_mine(session, run);
         Ok(())

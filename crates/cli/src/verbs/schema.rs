@@ -1,4 +1,5 @@
-//! `fieldstone schema`: what a schema says, whether it is right, and which key it makes of keywords.
+//! `fieldstone schema`: what a schema says, whether it is right, which key it makes of keywords; and how a store's
+//! grows.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,9 +19,10 @@ Examples:
   fieldstone schema show store --json
   fieldstone schema check my.schema
   fieldstone schema key mars class=od expver=1 stream=oper date=20260101 type=an param=t
-  fieldstone schema expand simulation run=a variable=t/u step=0/to/24/by/6";
+  fieldstone schema expand simulation run=a variable=t/u step=0/to/24/by/6
+  fieldstone schema add store 'number?: Integer;'";
 
-/// Show and check schemas, and try keys on them
+/// Show and check schemas, try keys on them, and extend a store's
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -60,8 +62,28 @@ Examples:
 Prints a key a line, whether there is such a field or not. Every keyword that the rule requires must be
 listed.";
 
+const ADD: &str = "\
+Examples:
+  fieldstone schema add store 'number?: Integer;'
+  fieldstone schema add store more.schema
+  echo '[centre [type [step]]]' | fieldstone schema add store -
+
+What is added stands behind the rules that are there: every key that they make stays the same, down to its
+bytes. `number?: Integer;` adds an optional keyword to every rule that takes no further ones (`*`). A rule
+of which one that is there takes all keys is refused. Only the owner of the store may do it; everybody who
+has the store open follows. With --json: {\"url\", \"rules\", \"added\": [...]}";
+
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Add rules and optional keywords to a store's schema
+    #[command(after_help = ADD)]
+    Add {
+        /// The store
+        store: String,
+        /// The rules and optional keywords, a file with them, or - for stdin
+        #[arg(value_name = "TEXT|FILE")]
+        text: String,
+    },
     /// Read a schema and say what is wrong with it
     #[command(after_help = CHECK)]
     Check {
@@ -99,6 +121,7 @@ enum Action {
 /// Does what the second word says.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     match &arguments.action {
+        Action::Add { store, text } => add(store, text, out),
         Action::Check { file } => check(file, out),
         Action::Show { of } => show(&find(of)?, out),
         Action::Key { of, key } => show_key(&find(of)?, key, out),
@@ -189,6 +212,27 @@ fn check(file: &str, out: &mut Out) -> Done {
         count(rules.len() as u64, "rule"),
         count(schema.keywords().len() as u64, "keyword")
     ))
+}
+
+/// Adds to the schema of a store that is there.
+fn add(url: &str, given: &str, out: &mut Out) -> Done {
+    // No path that anybody has holds these, and no extension lacks them.
+    let is_text = given.contains(['[', ';', '?']);
+    let (text, name) = if is_text { (given.to_owned(), "the text") } else { (read(given)?, given) };
+    fieldstone::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
+    let store = fieldstone::open(url, &OpenOptions::default())?;
+    let before = store.schema().rules().len();
+    let schema = store.extend_schema(&text).map_err(|e| match place(e.message()) {
+        Some(_) => located(&e, &text, name),
+        None => e,
+    })?;
+    store.close()?;
+    let rules: Vec<String> = schema.rules().iter().map(ToString::to_string).collect();
+    let added = rules.get(before..).unwrap_or_default();
+    if out.json() {
+        return out.document(&json!({"url": url, "rules": rules.len(), "added": added}));
+    }
+    added.iter().try_for_each(|rule| out.line(format_args!("added: {rule}")))
 }
 
 fn warning((rule, by): (usize, usize), rules: &[RuleView]) -> String {

@@ -94,6 +94,9 @@ codes! {
     SchemaRole = "schema-role", Invalid, final,
         "The schema lacks a keyword for what is asked, such as the run's.",
         "Use a schema that has one.";
+    RuleTaken = "rule-taken", Invalid, final,
+        "A rule, or an optional keyword, that is to be added would make no key: rules that are there take all of them.",
+        "Leave it out.";
     QuerySyntax = "query-syntax", Invalid, final,
         "A query cannot be parsed; the message says where.",
         "Correct the text.";
@@ -211,6 +214,9 @@ codes! {
     SchemaDiffers = "schema-differs", Conflict, final,
         "The store has another schema than the one asked for.",
         "Leave the schema out.";
+    SchemaRaced = "schema-raced", Conflict, final,
+        "Another writer extended the schema at the same time, and the two extensions do not go together.",
+        "Look at the schema, and add what it still lacks.";
     RunExists = "run-exists", Conflict, final,
         "There is a run of this name already.",
         "Say that it may exist, or take another name.";
@@ -298,6 +304,9 @@ codes! {
     DatasetOwned = "dataset-owned", Denied, final,
         "The dataset is another user's.",
         "Ask its owner, or take another dataset.";
+    StoreOwned = "store-owned", Denied, final,
+        "What concerns the whole store, such as its schema, is another user's to change.",
+        "Ask its owner.";
     RunOwned = "run-owned", Denied, final,
         "The run is another user's.",
         "Ask its owner.";

@@ -27,7 +27,7 @@ struct Template {
     exact: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Slot {
     Fixed(KeyValue),
     Listed { which: usize, kind: KeywordType, condition: Option<Condition> },
@@ -40,6 +40,19 @@ enum Fit {
     /// A required keyword is not listed.
     Open,
     Keys(Template),
+}
+
+impl Template {
+    /// Whether it says of every key what `later` says, but for keywords that are absent: then archiving makes
+    /// none by `later`, because the first rule that takes a key makes it.
+    fn takes_all_of(&self, later: &Template) -> bool {
+        let present = |template: &Template| -> Vec<(Arc<str>, Slot)> {
+            let slots = template.levels.iter().flat_map(|(names, slots)| names.iter().cloned().zip(slots));
+            let present = slots.filter(|(_, slot)| !matches!(slot, Slot::Fixed(KeyValue::Absent)));
+            present.map(|(name, slot)| (name, slot.clone())).collect()
+        };
+        present(self) == present(later)
+    }
 }
 
 impl Keys {
@@ -59,7 +72,9 @@ impl Keys {
                 Fit::Open => open = true,
                 Fit::Keys(template) => {
                     keys.exact &= template.exact;
-                    keys.templates.push(template);
+                    if !keys.templates.iter().any(|earlier| earlier.takes_all_of(&template)) {
+                        keys.templates.push(template);
+                    }
                 }
             }
         }
@@ -238,7 +253,7 @@ fn fit(rule: &Rule, selection: &Selection) -> Fit {
             };
             names[level] = extended;
             for which in extras {
-                let kind = selection.schema.0.extra_type(&selection.listed[which].keyword);
+                let kind = selection.schema.0.extra_type(rule, &selection.listed[which].keyword);
                 slots[level].push(Slot::Listed { which, kind, condition: None });
             }
         }

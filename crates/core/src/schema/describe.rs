@@ -93,7 +93,7 @@ fn keyword(p: &Predicate) -> KeywordView {
 }
 
 /// Whether `earlier` takes every key that `later` takes.
-fn covers(earlier: &Rule, later: &Rule) -> bool {
+pub(super) fn covers(earlier: &Rule, later: &Rule) -> bool {
     let same = |p: &Predicate| later.predicates().find(|q| q.name == p.name && q.source == p.source);
     let met = earlier.predicates().all(|p| {
         let required = same(p).filter(|q| matches!(q.presence, Presence::Required));

@@ -56,7 +56,9 @@ impl Inner {
         if capitals && lower == TARGET {
             return TARGET;
         }
-        if self.rules.iter().any(|rule| rule.open.is_some()) {
+        // An extension does not change what words meant before it.
+        let first = self.parts.first().copied().unwrap_or_default();
+        if self.rules.iter().take(first).any(|rule| rule.open.is_some()) {
             return given;
         }
         let alias = ALIASES.iter().find(|(other, _)| *other == lower);

@@ -16,11 +16,12 @@
 //! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
 //! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
 //! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names, `roles`
-//! says which run, variable and step a key is of.
+//! says which run, variable and step a key is of, `extend` adds rules and optional keywords.
 
 pub(crate) mod calendar;
 mod candidates;
 mod describe;
+mod extend;
 mod language;
 mod matcher;
 mod number;
@@ -64,6 +65,10 @@ pub(crate) struct Inner {
     text: String,
     types: Vec<(Arc<str>, KeywordType)>,
     rules: Vec<Rule>,
+    /// How many rules there are up to the end of each part: the schema as it began, and its extensions.
+    parts: Vec<usize>,
+    /// The schema before its last extension.
+    older: Option<Arc<Inner>>,
     roles: CatalogRoles,
     compression: Option<Compression>,
     /// Every name and source of a predicate, with its number.
@@ -79,7 +84,7 @@ pub(crate) struct Inner {
 impl Schema {
     /// Reads a schema. Errors name line and column.
     pub fn parse(text: &str) -> Result<Schema> {
-        parser::parse(text).map(|inner| Schema(Arc::new(inner)))
+        parser::parse(text, 0).map(|inner| Schema(Arc::new(inner)))
     }
 
     /// A schema that comes with Fieldstone: "simulation" or "mars".
@@ -123,7 +128,7 @@ impl Schema {
         let used = self.0.rules.iter().find_map(|rule| {
             rule.levels.iter().rev().flat_map(|l| &l.predicates).find(|p| &*p.name == keyword).map(|p| p.kind)
         });
-        used.or_else(|| self.0.types.iter().find(|(name, _)| &**name == keyword).map(|(_, t)| *t))
+        used.or_else(|| self.0.types.iter().rev().find(|(name, _)| &**name == keyword).map(|(_, t)| *t))
     }
 
     /// How the schema wants blocks to be compressed (`compression = zstd:3;`), where a call or the
@@ -156,9 +161,10 @@ impl Schema {
 }
 
 impl Inner {
-    /// The type of a further keyword of an open level.
-    fn extra_type(&self, keyword: &str) -> KeywordType {
-        self.types.iter().find(|(name, _)| &**name == keyword).map_or(KeywordType::Text, |(_, t)| *t)
+    /// The type of a further keyword of a rule's open level.
+    fn extra_type(&self, rule: &Rule, keyword: &str) -> KeywordType {
+        let types = self.types.get(..rule.types).unwrap_or_default();
+        types.iter().rev().find(|(name, _)| &**name == keyword).map_or(KeywordType::Text, |(_, t)| *t)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Reads the text of a schema.
 //!
 //! ```text
-//! schema    = { types | catalog | setting } rule { rule }
+//! schema    = { types | catalog | setting } rule { rule } { extension }
+//! extension = "extension" ";" { types | optional } { rule }                at least one of optional and rule
+//! optional  = keyword "?" [ ":" type ] ";"
 //! types     = keyword ":" type ";"
 //! catalog   = "catalog" role "=" keyword ";" { role "=" keyword ";" }      role: project, run, step, variable
 //!             a run may be several keywords of a rule's first level: keyword { "/" keyword }
@@ -11,7 +13,8 @@
 //!           | "*"                                                          further keywords
 //! ```
 //!
-//! Comments run from `#` to the end of the line.
+//! Comments run from `#` to the end of the line. An extension's types hold for its own rules; what it may not
+//! say is in `extend`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
 use super::types::KeywordType;
 use super::words::Vocabulary;
-use super::{CatalogRoles, Inner};
+use super::{CatalogRoles, Inner, extend};
 use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
 use crate::nearest::did_you_mean;
@@ -28,8 +31,9 @@ use crate::{Code, Error, Result};
 /// Types in force inside some brackets, innermost last.
 type Scope = Vec<(Arc<str>, KeywordType)>;
 
-pub(super) fn parse(text: &str) -> Result<Inner> {
-    let mut parser = Parser { text, at: 0, ids: HashMap::new() };
+/// Reads a schema. Lines of errors count from `origin` on, where what is read begins there.
+pub(super) fn parse(text: &str, origin: usize) -> Result<Inner> {
+    let mut parser = Parser { text, origin, at: 0, ids: HashMap::new() };
     let mut scope = Scope::new();
     let mut roles = CatalogRoles::default();
     let mut role_places = Vec::new();
@@ -43,18 +47,52 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
                     .with_hint("a schema ends with a rule of three levels: [run [variable [step]]]"));
             }
             Some(_) if parser.setting(&mut compression)? => {}
-            Some(_) => parser.declaration(&mut scope, &mut roles, &mut role_places)?,
+            Some(_) => parser.declaration(&mut scope, 0, &mut roles, &mut role_places)?,
         }
     }
     let mut rules = Vec::new();
-    while parser.peek() == Some('[') {
-        let mut path = Vec::new();
-        parser.rule(&scope, &mut path, &mut rules)?;
+    parser.rules(&scope, &mut rules)?;
+    check_roles(&parser, &roles, role_places, &rules)?;
+    let loose = loose(&parser.ids, &rules, &scope);
+    let (mut parts, mut last) = (vec![rules.len()], None);
+    while let Some(place) = parser.extension()? {
+        parser.part(&mut scope, &mut rules)?;
+        parts.push(rules.len());
+        last = Some(place);
     }
     if parser.peek().is_some() {
         return Err(parser.error("expected `[` or the end of the schema"));
     }
-    for (place, keyword) in role_places {
+    let older = last.map(|place| parse(&text[..place], origin).map(Arc::new)).transpose()?;
+    let mut params: Vec<Arc<str>> = Vec::new();
+    let used = rules.iter().flat_map(Rule::predicates).map(|p| (&p.name, p.kind));
+    for (name, kind) in scope.iter().map(|(name, kind)| (name, *kind)).chain(used) {
+        if kind == KeywordType::Param && !params.contains(name) {
+            params.push(name.clone());
+        }
+    }
+    Ok(Inner {
+        text: text.to_owned(),
+        roles,
+        compression,
+        loose,
+        ids: parser.ids,
+        params,
+        types: scope,
+        rules,
+        parts,
+        older,
+        open_names: Mutex::new(Vec::new()),
+    })
+}
+
+fn check_roles(
+    parser: &Parser<'_>,
+    roles: &CatalogRoles,
+    places: Vec<(usize, Arc<str>)>,
+    rules: &[Rule],
+) -> Result<()> {
+    for (place, keyword) in places {
         let known =
             |k: &str| rules.iter().any(|r: &Rule| r.predicates().any(|p| &*p.name == k) || r.open.is_some());
         if !known(&keyword) {
@@ -67,24 +105,7 @@ pub(super) fn parse(text: &str) -> Result<Inner> {
                 .with_hint("a run of several keywords takes those of a rule's first level"));
         }
     }
-    let mut params: Vec<Arc<str>> = Vec::new();
-    let used = rules.iter().flat_map(Rule::predicates).map(|p| (&p.name, p.kind));
-    for (name, kind) in scope.iter().map(|(name, kind)| (name, *kind)).chain(used) {
-        if kind == KeywordType::Param && !params.contains(name) {
-            params.push(name.clone());
-        }
-    }
-    Ok(Inner {
-        text: text.to_owned(),
-        roles,
-        compression,
-        loose: loose(&parser.ids, &rules, &scope),
-        ids: parser.ids,
-        params,
-        types: scope,
-        rules,
-        open_names: Mutex::new(Vec::new()),
-    })
+    Ok(())
 }
 
 /// Keywords of a schema of MARS keys that have a vocabulary, where the schema gives them no type.
@@ -109,11 +130,98 @@ fn loose(ids: &HashMap<Arc<str>, usize>, rules: &[Rule], types: &Scope) -> Vec<(
 
 struct Parser<'a> {
     text: &'a str,
+    /// Where the lines of errors begin to count.
+    origin: usize,
     at: usize,
     ids: HashMap<Arc<str>, usize>,
 }
 
 impl<'a> Parser<'a> {
+    /// Reads `extension;` where it stands, and says where.
+    fn extension(&mut self) -> Result<Option<usize>> {
+        let (start, place) = (self.at, self.place());
+        if !matches!(self.keyword(), Ok(word) if &*word == "extension") || self.peek() != Some(';') {
+            self.at = start;
+            return Ok(None);
+        }
+        self.take(';')?;
+        Ok(Some(place))
+    }
+
+    /// What stands behind `extension;`.
+    fn part(&mut self, scope: &mut Scope, rules: &mut Vec<Rule>) -> Result<()> {
+        let (own, before) = (scope.len(), rules.len());
+        let mut optional: Vec<(usize, Arc<str>, Option<KeywordType>)> = Vec::new();
+        while self.peek().is_some_and(|c| c != '[') {
+            let start = self.at;
+            if self.extension()?.is_some() {
+                self.at = start;
+                break;
+            }
+            let place = self.place();
+            let word = self.keyword()?;
+            match self.peek() {
+                Some('?') => {
+                    self.take('?')?;
+                    let kind = match self.peek() {
+                        Some(':') => {
+                            self.take(':')?;
+                            Some(self.kind()?)
+                        }
+                        _ => None,
+                    };
+                    self.take(';')?;
+                    optional.push((place, word, kind));
+                }
+                Some(':') => {
+                    self.at = start;
+                    let (roles, places) = (&mut CatalogRoles::default(), &mut Vec::new());
+                    self.declaration(scope, own, roles, places)?;
+                }
+                _ => {
+                    return Err(self
+                        .error_at(place, "expected a type, an optional keyword or a rule")
+                        .with_hint(
+                            "write `number?: Integer;` or a rule; roles and compression stay as they are",
+                        ));
+                }
+            }
+        }
+        let mut added = Vec::new();
+        for (place, name, kind) in optional {
+            let declared = scope.iter().rev().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+            let kind = kind.or(declared).unwrap_or(KeywordType::Text);
+            if kind.part_of_date().is_some() {
+                return Err(self.error_at(place, "a part of a date is no keyword of its own"));
+            }
+            let name_id = self.id(&name);
+            added.push(Predicate {
+                source: name.clone(),
+                source_id: name_id,
+                name,
+                name_id,
+                kind,
+                presence: Presence::Optional(KeyValue::Absent),
+                condition: None,
+            });
+        }
+        extend::with_optional(rules, added, scope.len())?;
+        self.rules(scope, rules)?;
+        if rules.len() == before {
+            return Err(self
+                .error("the extension has no rule and no optional keyword")
+                .with_hint("write `number?: Integer;`, or a rule of three levels"));
+        }
+        Ok(())
+    }
+
+    fn rules(&mut self, scope: &Scope, rules: &mut Vec<Rule>) -> Result<()> {
+        while self.peek() == Some('[') {
+            self.rule(scope, scope.len(), &mut Vec::new(), rules)?;
+        }
+        Ok(())
+    }
+
     /// Reads `compression = …;` where it stands; a keyword of that name has a type instead.
     fn setting(&mut self, compression: &mut Option<Compression>) -> Result<bool> {
         let (start, place) = (self.at, self.place());
@@ -135,9 +243,11 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
+    /// `own`: where the types of this part begin.
     fn declaration(
         &mut self,
         scope: &mut Scope,
+        own: usize,
         roles: &mut CatalogRoles,
         role_places: &mut Vec<(usize, Arc<str>)>,
     ) -> Result<()> {
@@ -153,7 +263,7 @@ impl<'a> Parser<'a> {
         }
         self.take(':')?;
         let kind = self.kind()?;
-        if scope.iter().any(|(name, _)| *name == word) {
+        if scope.iter().skip(own).any(|(name, _)| *name == word) {
             return Err(self.error_at(place, &format!("`{word}` has two types")));
         }
         scope.push((word, kind));
@@ -201,8 +311,14 @@ impl<'a> Parser<'a> {
         self.take(';')
     }
 
-    /// One pair of brackets: `path` holds the levels around it.
-    fn rule(&mut self, scope: &Scope, path: &mut Vec<Arc<RuleLevel>>, rules: &mut Vec<Rule>) -> Result<()> {
+    /// One pair of brackets: `path` holds the levels around it; `types` are in force outside of them.
+    fn rule(
+        &mut self,
+        scope: &Scope,
+        types: usize,
+        path: &mut Vec<Arc<RuleLevel>>,
+        rules: &mut Vec<Rule>,
+    ) -> Result<()> {
         let place = self.place();
         if path.len() == LEVELS {
             return Err(self
@@ -225,7 +341,7 @@ impl<'a> Parser<'a> {
         path.push(Arc::new(level));
         let deeper = self.peek() == Some('[');
         while self.peek() == Some('[') {
-            self.rule(&scope, path, rules)?;
+            self.rule(&scope, types, path, rules)?;
         }
         self.take(']')?;
         if path.len() < LEVELS && !deeper {
@@ -238,7 +354,7 @@ impl<'a> Parser<'a> {
             if open.len() > 1 {
                 return Err(self.error_at(place, "a rule has `*` at more than one level"));
             }
-            rules.push(Rule { levels, open: open.first().copied() });
+            rules.push(Rule { levels, open: open.first().copied(), types });
         }
         path.pop();
         Ok(())
@@ -412,6 +528,7 @@ impl<'a> Parser<'a> {
     }
 
     fn line_and_column(&self, place: usize) -> String {
-        crate::request::line_and_column(self.text, place)
+        let from = self.origin.min(place);
+        crate::request::line_and_column(&self.text[from..], place - from)
     }
 }

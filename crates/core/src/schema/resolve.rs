@@ -47,28 +47,54 @@ impl Given<'_> {
 
 impl Inner {
     pub(super) fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
+        // What the schema took before it was extended is the same key for ever.
+        let mut older = self.older.as_deref();
+        let mut oldest_first = Vec::new();
+        while let Some(schema) = older {
+            oldest_first.push(schema);
+            older = schema.older.as_deref();
+        }
+        for schema in oldest_first.into_iter().rev() {
+            if let Ok(Some(key)) = schema.taken(pairs) {
+                return Ok(key);
+            }
+        }
+        match self.taken(pairs)? {
+            Some(key) => Ok(key),
+            None => Err(self.with_own_words(pairs, |given| Ok(self.explain(given)))?),
+        }
+    }
+
+    /// The key by the first rule that takes the pairs; `None` where none does.
+    fn taken(&self, pairs: &[(&str, &str)]) -> Result<Option<FieldKey>> {
+        self.with_own_words(pairs, |given| {
+            let mut used = vec![false; given.pairs.len()];
+            for rule in &self.rules {
+                used.fill(false);
+                if let Some(extras) = takes(rule, given, &mut used) {
+                    return self.build(rule, given, &extras).map(Some);
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Gives what was given, in the schema's spelling.
+    fn with_own_words<T>(
+        &self,
+        pairs: &[(&str, &str)],
+        then: impl FnOnce(&Given<'_>) -> Result<T>,
+    ) -> Result<T> {
         let rewritten = self.rewritten(pairs);
         let known = |(keyword, _): &(&str, &str)| self.ids.contains_key(*keyword);
         if rewritten.is_empty() && pairs.iter().all(known) {
-            return self.resolve_plain(pairs);
+            return then(&self.given(pairs)?);
         }
         let mut plain: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (self.keyword(k), *v)).collect();
         for (i, text) in &rewritten {
             plain[*i].1 = text;
         }
-        self.resolve_plain(&plain)
-    }
-
-    fn resolve_plain(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
-        let given = self.given(pairs)?;
-        let mut used = vec![false; pairs.len()];
-        for rule in &self.rules {
-            used.fill(false);
-            if let Some(extras) = takes(rule, &given, &mut used) {
-                return self.build(rule, &given, &extras);
-            }
-        }
-        Err(self.explain(&given))
+        then(&self.given(&plain)?)
     }
 
     fn given<'a>(&self, pairs: &'a [(&'a str, &'a str)]) -> Result<Given<'a>> {
@@ -117,7 +143,7 @@ impl Inner {
         let keywords: Vec<&str> = extras.iter().map(|i| given.pairs[usize::from(*i)].0).collect();
         for &i in extras {
             let (keyword, text) = given.pairs[usize::from(i)];
-            values.push(self.extra_type(keyword).canonical(keyword, text)?);
+            values.push(self.extra_type(rule, keyword).canonical(keyword, text)?);
         }
         Ok(Level { names: self.extended_names(&declared.names, &keywords)?, values })
     }

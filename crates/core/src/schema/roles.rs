@@ -116,7 +116,11 @@ impl Schema {
             let pairs = [("project", project), ("run", name)];
             return own(pairs.map(|(keyword, text)| (keyword.into(), text.to_owned())).into());
         };
-        self.0.rules.iter().find_map(|rule| level_of(rule, &pairs)).unwrap_or_else(|| own(pairs))
+        // A run that the schema named before an extension keeps its level, and so its owner.
+        let named_by = |end: &&usize| self.0.names_run(**end, name);
+        let end = self.0.parts.iter().find(named_by).copied().unwrap_or(self.0.rules.len());
+        let rules = self.0.rules.iter().take(end);
+        rules.into_iter().find_map(|rule| level_of(rule, &pairs)).unwrap_or_else(|| own(pairs))
     }
 
     /// The variable that a key is of.
@@ -133,6 +137,15 @@ impl Schema {
 }
 
 impl Inner {
+    /// Whether one of the first rules has runs of this name.
+    fn names_run(&self, rules: usize, name: &str) -> bool {
+        let parts: Vec<String> = name.split('/').map(unescaped).collect();
+        self.rules.iter().take(rules).any(|rule| match &self.roles.run[..] {
+            [keyword] => rule.open.is_some() || rule.predicates().any(|p| p.name == *keyword),
+            keywords => run_pairs(rule, keywords, &parts).is_some(),
+        })
+    }
+
     fn no_run(&self, name: &str) -> Error {
         let shapes: Vec<String> = self.rules.iter().map(|rule| self.run_keywords(rule).join("/")).collect();
         Code::SchemaRole

@@ -18,7 +18,7 @@ pub(crate) enum Presence {
 }
 
 /// Which values a rule takes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub exclude: bool,
     pub values: Vec<KeyValue>,
@@ -73,6 +73,8 @@ pub(crate) struct Rule {
     pub levels: [Arc<RuleLevel>; LEVELS],
     /// Index of the open level, if any.
     pub open: Option<usize>,
+    /// How many of the schema's types are in force for its further keywords: those declared before it.
+    pub types: usize,
 }
 
 impl Rule {

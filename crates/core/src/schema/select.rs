@@ -259,7 +259,7 @@ impl Selection {
             let kind = match rule.predicate_at(place.0, place.1) {
                 Some(predicate) if predicate.hidden() => return None,
                 Some(predicate) => predicate.kind,
-                None => self.schema.0.extra_type(keyword),
+                None => self.schema.0.extra_type(rule, keyword),
             };
             if !kinds.contains(&kind) {
                 kinds.push(kind);
@@ -339,7 +339,7 @@ fn parts(rules: &[&Rule], keyword: &str) -> Vec<(usize, usize, KeywordType)> {
 pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
     let mut kinds = Vec::new();
     let mut parts = Vec::new();
-    let mut open = false;
+    let mut further = Vec::new();
     for rule in &schema.rules {
         for predicate in rule.levels.iter().rev().flat_map(|l| &l.predicates) {
             if *predicate.name == *keyword {
@@ -348,11 +348,9 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
                 parts.push(predicate.kind);
             }
         }
-        open |= rule.open.is_some();
+        further.extend(rule.open.map(|_| schema.extra_type(rule, keyword)));
     }
-    if open && !kinds.contains(&schema.extra_type(keyword)) {
-        kinds.push(schema.extra_type(keyword));
-    }
+    kinds.append(&mut further);
     // A date that a schema only knows by its parts is still read as a date.
     if kinds.is_empty() && !parts.is_empty() {
         kinds.push(KeywordType::Date);

@@ -16,6 +16,7 @@ mod geometry_copy;
 mod geometry_coverage;
 mod geometry_dtypes;
 mod geometry_stats;
+mod schema_extend;
 mod schema_keys;
 mod schema_mars;
 mod schema_properties;

@@ -33,6 +33,10 @@ impl FieldAccess for Composed {
         self.fields.schema()
     }
 
+    fn extend_schema(&self, text: &str) -> Result<Schema> {
+        self.fields.extend_schema(text)
+    }
+
     fn select(&self, request: &Request) -> Result<Selection> {
         self.fields.select(request)
     }

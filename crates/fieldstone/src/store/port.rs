@@ -60,7 +60,7 @@ impl PointSource for Composed {
 impl FieldPort for Composed {
     fn standing(&self, feed: &Feed) -> Box<dyn Holds> {
         let now = self.journal.env().clock.now();
-        Box::new(Standing::at(feed, self.journal.schema().clone(), now))
+        Box::new(Standing::at(feed, self.journal.schema(), now))
     }
 
     fn count(&self, request: &Request, transaction: Option<Id>) -> Result<u64> {

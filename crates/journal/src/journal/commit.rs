@@ -14,7 +14,7 @@ use std::sync::MutexGuard;
 use fieldstone_core::Error;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::log::Decision;
+use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
@@ -145,11 +145,21 @@ impl Journal {
                 };
             }
         };
-        self.write(&mut turn, horizon, None).map(Some)
+        self.write(&mut turn, Commit { horizon, ..Commit::default() }).map(Some)
     }
 
     /// Writes a decision on a transaction.
     pub(super) fn commit_decision(&self, decision: Decision, horizon: Horizon) -> Result<Flushed> {
+        self.commit_deciding(decision, Vec::new(), horizon)
+    }
+
+    /// Writes a decision, and side records in the same commit.
+    pub(super) fn commit_deciding(
+        &self,
+        decision: Decision,
+        records: Vec<SideRecord>,
+        horizon: Horizon,
+    ) -> Result<Flushed> {
         let state = self.state();
         let mut writer = idle(state, lock(&state.writer));
         while !writer.is_ready() {
@@ -159,7 +169,7 @@ impl Journal {
         drop(writer);
         let failed = Failed::Decision;
         let mut turn = Turn { state, transaction: None, failed, flight: Some(flight) };
-        self.write(&mut turn, horizon, Some(decision))
+        self.write(&mut turn, Commit { horizon, decision: Some(decision), records, ..Commit::default() })
     }
 
     /// Looks up what a commit must exceed, and whether its user may write to its datasets.
@@ -179,7 +189,7 @@ impl Journal {
     }
 
     /// Writes the commit and hands it to the next snapshot; after a failure says what was lost.
-    fn write(&self, turn: &mut Turn<'_>, horizon: Horizon, decision: Option<Decision>) -> Result<Flushed> {
+    fn write(&self, turn: &mut Turn<'_>, commit: Commit) -> Result<Flushed> {
         let state = turn.state;
         let span = debug_span!(
             "commit",
@@ -191,7 +201,7 @@ impl Journal {
         );
         let _within = span.enter();
         let outcome = match &mut turn.flight {
-            Some(flight) => self.write_flight(state, flight, horizon, decision),
+            Some(flight) => self.write_flight(state, flight, commit),
             None => Err(Error::internal("a commit has nothing to write")),
         };
         match outcome {
@@ -221,13 +231,7 @@ impl Journal {
         }
     }
 
-    fn write_flight(
-        &self,
-        state: &State,
-        flight: &mut Flight,
-        horizon: Horizon,
-        decision: Option<Decision>,
-    ) -> Result<Flushed> {
+    fn write_flight(&self, state: &State, flight: &mut Flight, commit: Commit) -> Result<Flushed> {
         let unsynced = lock(&state.writer).unsynced(flight)?;
         if let Some(unsynced) = &unsynced {
             unsynced.sync()?;
@@ -235,7 +239,7 @@ impl Journal {
         let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
         // The log's own, and that of a data log which holds something of this commit.
         Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
-        let flushed = flight.write(&self.env, Commit { horizon, decision, data_logs })?;
+        let flushed = flight.write(&self.env, Commit { data_logs, ..commit })?;
         flight.report();
         Ok(flushed)
     }

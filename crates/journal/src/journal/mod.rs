@@ -3,7 +3,8 @@
 //! * here: opening, snapshots, and what goes into the next commit;
 //! * `commit`: flushes and decisions, and who waits for whom;
 //! * `transactions`: what becomes visible together, and who decides;
-//! * `ownership`: whose a dataset and a transaction are.
+//! * `ownership`: whose a dataset and a transaction are;
+//! * `schema`: the schema in force, and how it grows.
 //!
 //! Invariants:
 //! * a commit record is the only thing that makes anything visible (J-1);
@@ -13,6 +14,7 @@
 mod commit;
 mod gathering;
 mod ownership;
+mod schema;
 mod transactions;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +33,7 @@ use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
 use self::gathering::Gathering;
+use self::schema::SchemaState;
 use crate::feed::Feed;
 use crate::files::Files;
 use crate::fork::PerProcess;
@@ -74,7 +77,8 @@ pub struct Journal {
     /// As it was opened; each process has one of its own beside it.
     medium: Arc<dyn Medium>,
     options: JournalOptions,
-    schema: Schema,
+    /// The schema in force.
+    schema: SchemaState,
     /// Id of the store, or the one it gets if we create it.
     id: Id,
     /// Version of the marker, where it is not ours.
@@ -172,12 +176,8 @@ impl Journal {
             }
             _ => {}
         }
+        let exists = found.is_some();
         let (id, schema) = match (found, &options.schema) {
-            (Some(found), Some(asked)) if found.schema != asked.text() => {
-                return Err(Code::SchemaDiffers
-                    .error(format!("the store at {shown} has another schema than the one asked for"))
-                    .with_hint("open it without a schema to take its own"));
-            }
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
             (None, None) => {
@@ -190,7 +190,7 @@ impl Journal {
             env,
             medium,
             options,
-            schema,
+            schema: SchemaState::new(schema),
             id,
             marker_version,
             pinned: None,
@@ -199,7 +199,19 @@ impl Journal {
             let version = Version::decode(text)?;
             let newest = journal.snapshot()?;
             let pinned = newest.at(&version, &lock(&journal.state().refresher))?;
+            journal.schema = SchemaState::new(journal.schema.base().clone());
+            journal.schema.follow(&pinned);
             journal.pinned = Some(Arc::new(pinned));
+        }
+        // A script names the schema that the store was made with, also when it has grown since.
+        if exists
+            && let Some(asked) = &journal.options.schema
+            && !journal.schema.base().grew_from(asked.text())
+            && !journal.schema().grew_from(asked.text())
+        {
+            return Err(Code::SchemaDiffers
+                .error(format!("the store at {shown} has another schema than the one asked for"))
+                .with_hint("open it without a schema to take its own"));
         }
         Ok(journal)
     }
@@ -237,11 +249,6 @@ impl Journal {
         self.options.outside.is_some()
     }
 
-    /// The schema in force.
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
     /// What keeps snapshots up to date.
     pub fn refresher(&self) -> &Mutex<Refresher> {
         &self.state().refresher
@@ -259,7 +266,9 @@ impl Journal {
                 let state = self.state();
                 let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
                 let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
-                lock(&state.refresher).refresh_for(ticket, &state.asked)
+                let snapshot = lock(&state.refresher).refresh_for(ticket, &state.asked)?;
+                self.schema.follow(&snapshot);
+                Ok(snapshot)
             }
         }
     }
@@ -299,7 +308,7 @@ impl Journal {
     }
 
     fn identity(&self) -> StoreIdentity {
-        StoreIdentity { id: self.id, schema: self.schema.text().to_owned() }
+        StoreIdentity { id: self.id, schema: self.schema.base().text().to_owned() }
     }
 
     /// Encoded keys that the session's next commit holds values for.
@@ -404,7 +413,8 @@ impl Journal {
         if self.pinned.is_none() {
             // FrameInfo after the lock is given back.
             let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
-            lock(&self.state().refresher).refresh(Look::All)?;
+            let snapshot = lock(&self.state().refresher).refresh(Look::All)?;
+            self.schema.follow(&snapshot);
         }
         Ok(())
     }
@@ -474,6 +484,7 @@ impl Journal {
         let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut refresher = lock(&state.refresher);
         let snapshot = refresher.refresh_for(ticket, &state.asked)?;
+        self.schema.follow(&snapshot);
         self.check_versions(&snapshot)?;
         let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))

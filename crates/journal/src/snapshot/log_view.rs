@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::log::{self, CommitRecord};
+use fieldstone_format::{Id, crc, schema_extension};
 
 use super::Decided;
 use super::chain::Chain;
@@ -19,8 +21,21 @@ pub struct LogView {
     pub segments: Vec<Arc<Segment>>,
     /// Decisions in this log up to the commit, oldest first.
     pub decisions: Chain<Arc<Decided>>,
-    /// What hides earlier decisions.
+    /// Extensions of the schema in this log up to the commit, oldest first.
+    pub extensions: Vec<Arc<SchemaExtension>>,
+    /// What hides earlier decisions, or an extension of the schema.
     pub decisions_damage: Option<String>,
+}
+
+/// What a commit adds to the schema.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SchemaExtension {
+    /// Stamp of the commit.
+    pub stamp: u64,
+    /// Its log.
+    pub writer: Id,
+    /// What is added.
+    pub text: String,
 }
 
 impl Deref for LogView {
@@ -39,13 +54,13 @@ impl LogView {
         tip: &Arc<Tip>,
         known: Option<&LogView>,
     ) -> LogView {
-        let (decisions, broken) = decisions(&**medium, tip, known);
+        let Decisions { decisions, extensions, broken } = decisions(&**medium, tip, known);
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
         };
         let segments = segments_of(medium, cache, tip, known);
-        LogView { tip: tip.clone(), segments, decisions, decisions_damage }
+        LogView { tip: tip.clone(), segments, decisions, extensions, decisions_damage }
     }
 
     /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
@@ -65,13 +80,13 @@ impl LogView {
             (ends, record) = (earlier, Arc::new(its));
         }
         let tip = Arc::new(Tip { ends, record, ..(*self.tip).clone() });
-        let (decisions, broken) = decisions(&**medium, &tip, None);
+        let Decisions { decisions, extensions, broken } = decisions(&**medium, &tip, None);
         match broken {
             Some(e) => Err(e),
             None => {
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
-                Ok(Some(LogView { tip, segments, decisions, decisions_damage }))
+                Ok(Some(LogView { tip, segments, decisions, extensions, decisions_damage }))
             }
         }
     }
@@ -92,14 +107,17 @@ fn segments_of(
     tip.record.segments.iter().map(segment).collect()
 }
 
-/// All decisions up to a commit, oldest first, given those known up to an earlier one; and what
-/// stopped the way back, if it did not reach its end.
-fn decisions(
-    medium: &dyn Medium,
-    tip: &Tip,
-    known: Option<&LogView>,
-) -> (Chain<Arc<Decided>>, Option<Error>) {
-    let mut newest_first = Vec::new();
+/// What the chain of decisions of a log says.
+struct Decisions {
+    decisions: Chain<Arc<Decided>>,
+    extensions: Vec<Arc<SchemaExtension>>,
+    /// What stopped the way back, or hides an extension.
+    broken: Option<Error>,
+}
+
+/// All decisions up to a commit, oldest first, given those known up to an earlier one.
+fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisions {
+    let (mut newest_first, mut added) = (Vec::new(), Vec::new());
     let mut broken = None;
     let sure = known.map_or(0, |known| known.ends.frame + 1);
     let mut ends = tip.ends;
@@ -107,6 +125,12 @@ fn decisions(
     loop {
         if let Some(decision) = &record.decision {
             newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
+            if decision.transaction == schema_extension::MARK {
+                match extensions(medium, tip.writer, &record) {
+                    Ok(found) => added.extend(found.into_iter().rev()),
+                    Err(e) => broken = Some(e.context(format!("commit {}", record.sequence))),
+                }
+            }
         }
         let before = record.previous_decision;
         if before == 0 || before < sure {
@@ -122,5 +146,22 @@ fn decisions(
     }
     let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
     newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
-    (decisions, broken)
+    let mut extensions = known.map(|known| known.extensions.clone()).unwrap_or_default();
+    extensions.extend(added.into_iter().rev());
+    Decisions { decisions, extensions, broken }
+}
+
+/// What a commit adds to the schema.
+fn extensions(medium: &dyn Medium, writer: Id, record: &CommitRecord) -> Result<Vec<Arc<SchemaExtension>>> {
+    let bytes = medium.read_vec(writer, 0, record.side.offset, record.side.length)?;
+    if crc(&bytes) != record.side.crc {
+        return Err(Code::Checksum.error("side records do not match their checksum"));
+    }
+    let mut found = Vec::new();
+    for side in log::decode_side(&bytes, record.side_count)? {
+        if let Some(text) = schema_extension::decode(&side)? {
+            found.push(Arc::new(SchemaExtension { stamp: record.stamp, writer, text }));
+        }
+    }
+    Ok(found)
 }

@@ -19,7 +19,7 @@ use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::version::Version;
 
 use chain::Layers;
-pub use log_view::LogView;
+pub use log_view::{LogView, SchemaExtension};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use user_state::{ALL_KINDS, Decided, UserState};
@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub run_log: Vec<u32>,
     /// States by transaction and user: one decides for his own logs and for no other's.
     states: Layers<(Id, u32), Arc<UserState>>,
+    /// What extends the schema, in the order in which it counts: of the logs of whoever owns the folder of logs.
+    pub extensions: Arc<[Arc<SchemaExtension>]>,
     /// Users who own datasets.
     pub owners: Owners,
     /// Who owns the folder of logs.
@@ -62,6 +64,7 @@ impl Snapshot {
             segments: Vec::new(),
             run_log: Vec::new(),
             states: Layers::default(),
+            extensions: Arc::default(),
             owners: Owners::One(None),
             folder_owner: None,
             problems: Vec::new(),
@@ -88,7 +91,20 @@ impl Snapshot {
             None => states(&logs, &Snapshot::empty()).unwrap_or_default(),
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
-        Ok(Snapshot { logs, segments, run_log, states, owners, folder_owner, ..Snapshot::empty() })
+        let extensions = extensions(&logs, folder_owner);
+        // Who knows these already sees so without comparing them.
+        let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
+        let extensions = known.cloned().unwrap_or_else(|| extensions.into());
+        Ok(Snapshot {
+            logs,
+            segments,
+            run_log,
+            states,
+            extensions,
+            owners,
+            folder_owner,
+            ..Snapshot::empty()
+        })
     }
 
     /// The log that segment `index` belongs to.
@@ -226,6 +242,14 @@ fn states(logs: &[Arc<LogView>], before: &Snapshot) -> Option<Layers<(Id, u32), 
         }
     }
     Some(states)
+}
+
+/// What extends the schema, by stamp and writer. The schema belongs to the owner of the folder of logs.
+fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<SchemaExtension>> {
+    let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
+    let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| log.extensions.iter().cloned()).collect();
+    all.sort_by_key(|extension| (extension.stamp, extension.writer));
+    all
 }
 
 fn gone(writer: Id) -> Error {

@@ -11,7 +11,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::is_catalog;
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_format::log::{self, CommitRecord, Decision};
+use fieldstone_format::log::{self, CommitRecord, Decision, SideRecord};
 use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::{FIRST_VERSION, Id};
 
@@ -53,6 +53,8 @@ pub struct Commit {
     pub horizon: Horizon,
     /// A decision on a transaction.
     pub decision: Option<Decision>,
+    /// Side records that go with it, of no session.
+    pub records: Vec<SideRecord>,
     /// Numbers of data logs, and the lengths that are durable.
     pub data_logs: Vec<(u32, u64)>,
 }
@@ -72,7 +74,7 @@ impl Flight {
 
     /// Writes the commit; it is durable when this returns.
     pub fn write(&mut self, env: &Env, commit: Commit) -> Result<Flushed> {
-        let Commit { horizon, decision, data_logs } = commit;
+        let Commit { horizon, decision, records, data_logs } = commit;
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
         let (time, user) = (env.clock.now(), env.identity.uid());
@@ -96,7 +98,7 @@ impl Flight {
             fields: batch.len() as u64,
             bytes: batch.raw_bytes(),
             data_logs,
-            side_count: batch.side.len() as u64,
+            side_count: (batch.side.len() + records.len()) as u64,
             decision,
             ..CommitRecord::default()
         };
@@ -120,7 +122,7 @@ impl Flight {
             self.draft = Some(draft);
         }
         record.side_count += added.len() as u64;
-        let side = log::encode_side(batch.side.iter().chain(&added));
+        let side = log::encode_side(batch.side.iter().chain(&records).chain(&added));
         let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
         self.last_stamp = stamp;
         Ok(flushed)

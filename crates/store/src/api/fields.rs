@@ -35,6 +35,13 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// The schema in force.
     fn schema(&self) -> Schema;
 
+    /// Adds rules, behind those of the schema, and optional keywords; returns the schema as it is then. It is
+    /// durable and in force for everybody when this returns, beside transactions; every key stays as it is.
+    ///
+    /// `Invalid` where a rule would make no key or a word would change its meaning, `Denied` for others than the
+    /// owner of the store, `Conflict` where another writer has added what does not go with it.
+    fn extend_schema(&self, text: &str) -> Result<Schema>;
+
     /// What a request means under this schema today, and in this store, where it shows only a part; nothing
     /// is looked up.
     fn select(&self, request: &Request) -> Result<Selection>;

@@ -58,7 +58,6 @@ use crate::read::{Match, Matcher};
 pub struct FilterStore {
     beneath: Arc<dyn FieldStore>,
     filter: Request,
-    schema: Schema,
     /// The filter, ready to be compared with keys.
     matcher: Mutex<Matcher>,
 }
@@ -71,7 +70,7 @@ impl FilterStore {
     pub fn new(beneath: Arc<dyn FieldStore>, filter: Request) -> Result<FilterStore> {
         let schema = beneath.schema();
         let selection = schema.select(&filter).map_err(|e| e.context(format!("the filter {filter}")))?;
-        Ok(FilterStore { beneath, filter, schema, matcher: Mutex::new(Matcher::new(selection)) })
+        Ok(FilterStore { beneath, filter, matcher: Mutex::new(Matcher::new(selection)) })
     }
 
     /// A caller's request, of what is shown alone.
@@ -88,7 +87,7 @@ impl FilterStore {
 
     /// The key that pairs name, which must be one that is shown.
     fn check(&self, pairs: &Pairs<'_>) -> Result<()> {
-        let key = self.schema.resolve(pairs)?;
+        let key = self.beneath.schema().resolve(pairs)?;
         match self.shows(&encode_key(&key).bytes)? {
             true => Ok(()),
             false => Err(self.outside(&key.to_string())),
@@ -145,7 +144,11 @@ impl FieldAccess for FilterStore {
     }
 
     fn schema(&self) -> Schema {
-        self.schema.clone()
+        self.beneath.schema()
+    }
+
+    fn extend_schema(&self, _text: &str) -> Result<Schema> {
+        Err(self.outside("the schema"))
     }
 
     fn select(&self, request: &Request) -> Result<Selection> {
@@ -211,7 +214,7 @@ impl FieldAccess for FilterStore {
     }
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
-        if let Ok(exact) = self.schema.resolve(key)
+        if let Ok(exact) = self.beneath.schema().resolve(key)
             && !self.shows(&encode_key(&exact).bytes)?
         {
             return self.get_shown(key, options);

@@ -27,6 +27,7 @@ mod objects;
 mod owners;
 mod pieces;
 mod power_cut;
+mod schema;
 mod settings;
 mod shared;
 mod side;

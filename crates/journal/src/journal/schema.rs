@@ -1,0 +1,157 @@
+//! The schema in force, and how it grows.
+//!
+//! A store has the schema that its marker holds, and what side records in logs of the store's owner have added
+//! since, in the order of their stamps. What does not go with what stands before it is passed over, by everybody
+//! alike: of two writers who add at once what cannot be both, the older stamp holds and the other one is told.
+//!
+//! Invariants:
+//! * a handle knows all that the last snapshot it looked at holds; it never goes back to less;
+//! * the commit that extends the schema is durable before the handle makes a key by it;
+//! * no I/O happens under the lock.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use fieldstone_core::schema::Schema;
+use fieldstone_core::{Code, Result};
+use fieldstone_format::schema_extension;
+
+use super::{Journal, SCHEMA_MAX};
+use crate::snapshot::{SchemaExtension, Snapshot};
+
+/// The schema of a handle.
+#[derive(Debug)]
+pub struct SchemaState {
+    base: Schema,
+    grown: RwLock<Grown>,
+}
+
+/// The schema with what was added to it.
+#[derive(Debug, Clone)]
+struct Grown {
+    schema: Schema,
+    /// What was added, or passed over; `None` before the first look.
+    known: Option<Arc<[Arc<SchemaExtension>]>>,
+}
+
+impl SchemaState {
+    /// A schema that nothing is known to be added to.
+    pub fn new(base: Schema) -> SchemaState {
+        let grown = Grown { schema: base.clone(), known: None };
+        SchemaState { base, grown: RwLock::new(grown) }
+    }
+
+    /// The schema that the store was made with.
+    pub fn base(&self) -> &Schema {
+        &self.base
+    }
+
+    /// The schema as it is known now.
+    pub fn now(&self) -> Schema {
+        self.read(|grown| grown.schema.clone())
+    }
+
+    fn read<T>(&self, what: impl FnOnce(&Grown) -> T) -> T {
+        what(&self.grown.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_followed(&self) -> bool {
+        self.read(|grown| grown.known.is_some())
+    }
+
+    /// Takes what a snapshot holds.
+    pub fn follow(&self, snapshot: &Snapshot) {
+        let found = &snapshot.extensions;
+        let is_news = |grown: &Grown| match &grown.known {
+            // Another thread may have seen a later snapshot: what is added is never taken back.
+            Some(known) => !Arc::ptr_eq(known, found) && found.len() >= known.len() && **known != **found,
+            None => true,
+        };
+        if !self.read(is_news) {
+            return;
+        }
+        let schema = folded(&self.base, found);
+        let mut grown = self.grown.write().unwrap_or_else(PoisonError::into_inner);
+        if is_news(&grown) {
+            *grown = Grown { schema, known: Some(found.clone()) };
+        }
+    }
+}
+
+/// A schema with all that can be added to it, in this order.
+fn folded(base: &Schema, added: &[Arc<SchemaExtension>]) -> Schema {
+    added.iter().fold(base.clone(), |schema, extension| match grown(&schema, &extension.text) {
+        Ok(grown) => grown,
+        Err(error) => {
+            tracing::warn!(writer = %extension.writer, %error, "an extension of the schema does not hold");
+            schema
+        }
+    })
+}
+
+fn grown(schema: &Schema, text: &str) -> Result<Schema> {
+    let grown = schema.extend(text)?;
+    if grown.text().len() > SCHEMA_MAX {
+        return Err(Code::TooLarge
+            .error(format!("the extended schema is longer than {SCHEMA_MAX} bytes"))
+            .with_hint("keep it to rules and types"));
+    }
+    Ok(grown)
+}
+
+impl Journal {
+    /// The schema in force, as far as this handle has looked; the first call looks.
+    pub fn schema(&self) -> Schema {
+        if !self.schema.is_followed() && self.pinned.is_none() {
+            // What cannot be looked at is an error of the call that reads or writes there.
+            let _ = self.snapshot();
+        }
+        self.schema.now()
+    }
+
+    /// What a schema makes of something. Where it refuses, another process may have added what is lacking: it is
+    /// asked again if a look finds it grown.
+    pub fn by_schema<T>(&self, make: impl Fn(&Schema) -> Result<T>) -> Result<T> {
+        let schema = self.schema();
+        make(&schema).or_else(|refused| {
+            if self.pinned.is_some() {
+                return Err(refused);
+            }
+            self.snapshot()?;
+            match self.schema.now() {
+                now if now == schema => Err(refused),
+                now => make(&now),
+            }
+        })
+    }
+
+    /// Adds rules, behind those that are there, and optional keywords to the schema, durably. Invalid where they
+    /// would make no key or change a meaning, Denied for others than the store's owner, Conflict where another
+    /// writer has meanwhile added something that they do not go with.
+    pub fn extend_schema(&self, text: &str) -> Result<Schema> {
+        self.check_writable()?;
+        let (horizon, snapshot) = self.horizon()?;
+        let (user, owner) = (self.env.identity.uid(), snapshot.folder_owner);
+        if let Some(owner) = owner.filter(|owner| *owner != user) {
+            let name = self.env.identity.user_name(owner);
+            return Err(Code::StoreOwned
+                .error(format!("the schema of the store at {} is {name}'s to extend", self.options.url))
+                .with_hint(format!("ask {name}, the owner of its folder logs")));
+        }
+        grown(&self.schema.now(), text)?;
+        let records = vec![schema_extension::encode(text)];
+        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon)?;
+        let snapshot = self.snapshot()?;
+        let now = self.schema.now();
+        // Others may have been faster, by their stamps; what they said is then the same, or it came first.
+        let own = (flushed.record.stamp, flushed.writer);
+        let older = |e: &&Arc<SchemaExtension>| (e.stamp, e.writer) < own;
+        let before: Vec<_> = snapshot.extensions.iter().filter(older).cloned().collect();
+        match grown(&folded(self.schema.base(), &before), text) {
+            Err(_) if before.iter().any(|e| e.text == text) => Ok(now),
+            Err(refused) => Err(Code::SchemaRaced
+                .error(format!("another writer extended the schema at the same time: {}", refused.message()))
+                .with_hint("look at the schema, and add what it still lacks")),
+            Ok(_) => Ok(now),
+        }
+    }
+}
