@@ -66,6 +66,23 @@ def mars(path: str) -> Expected:
     return values
 
 
+def extended(path: str) -> Expected:
+    """A schema that was extended twice: keys of before, of an optional keyword, and of a rule more."""
+    with fst.open(path, schema="step: Integer; [run [variable [step]]]") as store:
+        values = [(key("t", step), b"before") for step in (0, 1)]
+        store.archive(*values[0])
+        store.flush()
+        store.extend_schema("number?: Integer;")
+        values += [(key("t", 0) | {"number": n}, f"member {n}".encode()) for n in ("1", "10")]
+        for name, value in values[1:]:
+            store.archive(name, value)
+        store.flush()
+        store.extend_schema("[centre [type [step, number: Text]]]")
+        values.append(({"centre": "kwbc", "type": "fc", "step": "6", "number": "01"}, b"another rule"))
+        store.archive(*values[-1])
+    return values
+
+
 DTYPES = "|b1 |i1 |u1 <i2 >i2 <u2 <i4 >u4 <i8 <u8 <f2 <f4 >f4 <f8 >f8 <c8 >c16 |S5 <U3"
 TIMES = "<M8[ns] >M8[D] <m8[s] <m8[25s]"
 
@@ -428,6 +445,7 @@ FIXTURES: dict[str, Callable[[str], Expected]] = {
         values,
         removals,
         catalog,
+        extended,
     )
 }
 

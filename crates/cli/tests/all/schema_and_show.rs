@@ -172,3 +172,29 @@ fn an_overview_is_bounded() {
     assert_eq!(&first, b"{run=a}{variable=t}{step=0}");
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_stores_schema_is_extended_from_text_file_and_stdin() {
+    let t = TestStore::empty();
+    std::fs::write(t.file("my.schema"), "step: Integer; [run [variable [step]]]").unwrap();
+    t.run(["init", "store", "--schema", "my.schema"]).ok();
+    t.run_with(["archive", "store", "run=a", "variable=t", "step=0"], b"x").ok();
+    let added = t.run(["schema", "add", "store", "number?: Integer;", "--json"]).ok().json();
+    assert_eq!(added["added"], json!(["[run [variable [step, number?]]]"]));
+    t.run_with(["archive", "store", "run=a", "variable=t", "step=0", "number=07"], b"y").ok();
+    assert_eq!(t.run(["get", "store", "run=a,variable=t,step=0"]).ok().out(), "x");
+    assert_eq!(t.run(["list", "store", "number=7"]).ok().out(), "{run=a}{variable=t}{step=0,number=7}\n");
+    std::fs::write(t.file("more.schema"), "[centre [x [y]]]\n[a [b [c").unwrap();
+    t.run(["schema", "add", "store", "more.schema"]).code(2).says(&["more.schema:2:9", "expected `]`", "^"]);
+    assert_eq!(
+        t.run_with(["schema", "add", "store", "-"], b"[centre [x [y]]]").ok().out(),
+        "added: [centre [x [y]]]\n"
+    );
+    t.run(["schema", "add", "store", "[centre [x [y]]]"]).code(2).says(&["takes all keys"]);
+    t.run(["schema", "add", "absent", "x?;"]).code(3);
+    assert!(!t.file("absent").exists());
+    let shown = t.run(["schema", "show", "store"]).ok().out();
+    assert_eq!(shown.matches("extension;").count(), 2, "{shown}");
+    std::fs::write(t.file("whole.schema"), &shown).unwrap();
+    t.run(["schema", "check", "whole.schema"]).ok();
+}

@@ -87,6 +87,9 @@ fn types_of_an_extension_hold_for_its_own_rules() {
     let old = "run=a,variable=t,step=06,number=03";
     assert_eq!(key(&after, old).unwrap(), "{run=a}{variable=t}{step=6,number=03}");
     assert_eq!(key(&after, old), key(&base, old));
+    let selection = after.select(&Request::parse("number=03").unwrap()).unwrap();
+    let pairs = [("run", "a"), ("variable", "t"), ("step", "6"), ("number", "03")];
+    assert!(selection.takes(&base.resolve(&pairs).unwrap()), "a text stays one");
     assert_eq!(
         key(&after, "class=od,type=fc,step=30m,number=03").unwrap(),
         "{class=od}{type=fc}{step=30m,number=3}"
@@ -139,7 +142,7 @@ fn a_request_names_each_key_once_and_finds_old_and_new() {
 #[test]
 fn who_owns_a_run_does_not_change() {
     let base = Schema::parse("catalog run = run; [run, project [variable [step]]]").unwrap();
-    let after = base.extend("[run [member [z]]]").unwrap();
+    let after = base.extend("[run, version?1 [member [z]]]").unwrap();
     assert_eq!(base.run_level("", "a"), after.run_level("", "a"));
     let base = Schema::parse("catalog run = class/date; [class=od, date [x [y]]]").unwrap();
     let after = base.extend("[class, date, centre? [x [z]]]").unwrap();
