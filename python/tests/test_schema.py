@@ -78,6 +78,7 @@ def test_the_catalog_goes_on_by_an_extended_schema(url):
     with fst.open(url, schema=schema) as store:
         run = store.create_run("a")
         run.write("t", 0, np.zeros(3))
+        store.flush()
         run.annotate("max", 1.0, variable="t", step=0)
         store.flush()
         store.extend_schema("number?: Integer;")

@@ -182,7 +182,7 @@ fn a_stores_schema_is_extended_from_text_file_and_stdin() {
     let added = t.run(["schema", "add", "store", "number?: Integer;", "--json"]).ok().json();
     assert_eq!(added["added"], json!(["[run [variable [step, number?]]]"]));
     t.run_with(["archive", "store", "run=a", "variable=t", "step=0", "number=07"], b"y").ok();
-    assert_eq!(t.run(["get", "store", "run=a,variable=t,step=0"]).ok().out(), "x");
+    assert_eq!(t.run(["get", "store", "run=a,variable=t,step=0"]).ok().out(), "xy", "the request names both");
     assert_eq!(t.run(["list", "store", "number=7"]).ok().out(), "{run=a}{variable=t}{step=0,number=7}\n");
     std::fs::write(t.file("more.schema"), "[centre [x [y]]]\n[a [b [c").unwrap();
     t.run(["schema", "add", "store", "more.schema"]).code(2).says(&["more.schema:2:9", "expected `]`", "^"]);

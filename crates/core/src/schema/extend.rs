@@ -23,12 +23,10 @@
 
 use std::sync::Arc;
 
-use super::describe::covers;
 use super::rule::{Predicate, Rule};
 use super::types::KeywordType;
 use super::{Inner, Schema, parser};
-use crate::key::LEVELS;
-use crate::{Code, Error, Result};
+use crate::{Code, Result};
 
 /// What stands between a schema and its extension.
 const SEPARATOR: &str = "extension;\n";
@@ -108,41 +106,4 @@ impl Inner {
         }
         Ok(())
     }
-}
-
-/// Adds, behind rules that are there, the same with these keywords in the last level: for each that lacks one
-/// and takes no further keywords, but for one that another takes all of.
-pub(super) fn with_optional(rules: &mut Vec<Rule>, added: Vec<Predicate>, types: usize) -> Result<()> {
-    if added.is_empty() {
-        return Ok(());
-    }
-    let widest = |(i, rule): &(usize, &Rule)| !rules[i + 1..].iter().any(|later| covers(later, rule));
-    let mut new = Vec::new();
-    for (_, rule) in rules.iter().enumerate().filter(widest).filter(|(_, rule)| rule.open.is_none()) {
-        let known = |p: &&Predicate| {
-            rule.predicates().any(|q| q.name == p.name || q.source == p.name || q.name == p.source)
-        };
-        let lacking: Vec<Predicate> = added.iter().filter(|p| !known(p)).cloned().collect();
-        if lacking.is_empty() {
-            continue;
-        }
-        let mut levels = rule.levels.clone();
-        let last = Arc::make_mut(&mut levels[LEVELS - 1]);
-        last.predicates.extend(lacking);
-        last.names = last.predicates.iter().filter(|p| p.visible()).map(|p| p.name.clone()).collect();
-        new.push(Rule { levels, open: None, types });
-    }
-    for predicate in &added {
-        if !new.iter().flat_map(Rule::predicates).any(|p| p.name == predicate.name) {
-            return Err(no_place(&predicate.name));
-        }
-    }
-    rules.append(&mut new);
-    Ok(())
-}
-
-fn no_place(name: &str) -> Error {
-    Code::RuleTaken
-        .error(format!("every rule takes `{name}` already"))
-        .with_hint("a rule with `*` takes any keyword: archive with it")
 }

@@ -16,7 +16,8 @@
 //! steps over them, `parser` reads a schema into `rule`s, `resolve` makes keys, `select` reads
 //! requests, `language` says what MARS's words mean before types read them, `words` and `param` hold
 //! ECMWF's tables, `matcher` compares stored keys, `candidates` lists the keys a request names, `roles`
-//! says which run, variable and step a key is of, `extend` adds rules and optional keywords.
+//! says which run, variable and step a key is of, `extend` and `optional` add rules and
+//! optional keywords.
 
 pub(crate) mod calendar;
 mod candidates;
@@ -25,6 +26,7 @@ mod extend;
 mod language;
 mod matcher;
 mod number;
+mod optional;
 mod param;
 mod parser;
 mod range;

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
 use super::types::KeywordType;
 use super::words::Vocabulary;
-use super::{CatalogRoles, Inner, extend};
+use super::{CatalogRoles, Inner, optional};
 use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
 use crate::nearest::did_you_mean;
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
     /// What stands behind `extension;`.
     fn part(&mut self, scope: &mut Scope, rules: &mut Vec<Rule>) -> Result<()> {
         let (own, before) = (scope.len(), rules.len());
-        let mut optional: Vec<(usize, Arc<str>, Option<KeywordType>)> = Vec::new();
+        let mut named: Vec<(usize, Arc<str>, Option<KeywordType>)> = Vec::new();
         while self.peek().is_some_and(|c| c != '[') {
             let start = self.at;
             if self.extension()?.is_some() {
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
                         _ => None,
                     };
                     self.take(';')?;
-                    optional.push((place, word, kind));
+                    named.push((place, word, kind));
                 }
                 Some(':') => {
                     self.at = start;
@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
             }
         }
         let mut added = Vec::new();
-        for (place, name, kind) in optional {
+        for (place, name, kind) in named {
             let declared = scope.iter().rev().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
             let kind = kind.or(declared).unwrap_or(KeywordType::Text);
             if kind.part_of_date().is_some() {
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
                 condition: None,
             });
         }
-        extend::with_optional(rules, added, scope.len())?;
+        optional::with_optional(rules, added, scope.len())?;
         self.rules(scope, rules)?;
         if rules.len() == before {
             return Err(self

@@ -244,10 +244,9 @@ proptest! {
                 found.insert(now, key);
             }
         }
-        for new in base.rules().len()..alone.len() {
-            for old in 0..new {
-                prop_assert!(makes[new][old], "rule {} takes all keys of {}, and it was taken", old, new);
-            }
+        for (new, makes) in makes.iter().enumerate().skip(base.rules().len()) {
+            let taken = makes.iter().take(new).position(|makes| !makes);
+            prop_assert!(taken.is_none(), "rule {:?} takes all keys of {}, and it was added", taken, new);
         }
         // What a request of before finds, it finds.
         for pairs in world.iter().step_by(7) {

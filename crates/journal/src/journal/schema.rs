@@ -2,7 +2,7 @@
 //!
 //! A store has the schema that its marker holds, and what side records in logs of the store's owner have added
 //! since, in the order of their stamps. What does not go with what stands before it is passed over, by everybody
-//! alike: of two writers who add at once what cannot be both, the older stamp holds and the other one is told.
+//! alike: of two writers who add at once what cannot be both, the older stamp holds, and the other one learns of it.
 //!
 //! Invariants:
 //! * a handle knows all that the last snapshot it looked at holds; it never goes back to less;
