@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, overload
 
 from ._native import Hit, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
-from ._rows import Box, Rows
+from ._rows import Box, Missing, Rows, missing_of
 from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
@@ -60,13 +61,51 @@ class Hits:
         txn, table = self._query.txn, self._table
         return (table.hit(self.store, txn, row) for row in range(len(table)))
 
-    def __getitem__(self, row: int) -> Hit:
+    @overload
+    def __getitem__(self, row: int, /) -> Hit: ...
+    @overload
+    def __getitem__(self, row: slice, /) -> list[Hit]: ...
+    def __getitem__(self, row: Any, /) -> Any:
+        if isinstance(row, slice):
+            ahead = row.stop is not None and row.stop >= 0 and (row.start or 0) >= 0 and (row.step or 1) > 0
+            hits = self.head(row.stop) if ahead and self._table is None else self.collect()
+            return list(hits)[row] if self._table is None else [hits[i] for i in range(len(hits))[row]]
         if self._table is None:
-            raise Invalid("hits that are asked for anew at each use have no index", "use hits.collect()[i]")
+            if row < 0:
+                return self.collect()[row]
+            found = next(islice(self.head(row + 1), row, None), None)
+            if found is None:
+                raise IndexError(f"no hit has index {row}")
+            return found
         place = row + len(self._table) if row < 0 else row
         if not 0 <= place < len(self._table):
             raise IndexError(f"there are {len(self._table)} hits, none has index {row}")
         return self._table.hit(self.store, self._query.txn, place)
+
+    def head(self, n: int = 5) -> Hits:
+        """The first `n` of them, in their order; as lazy as these."""
+        if n < 0:
+            raise Invalid(f"the first {n} hits", "give how many: 0 or more")
+        if self._table is None:
+            return Hits(self.store, self._query.limited(_least(self._query.limit, n)))
+        return Hits(self.store, self._query, self._table.chosen(list(range(min(n, len(self._table))))))
+
+    def read(self, within: Any = None, *, variable: str | None = None) -> Any:
+        """What all of them point to: one array with a hit per row where all have one shape and dtype, else
+        a list, in their order. `within` and `variable` are those of ``Hit.read``. For more than memory holds,
+        read hit by hit.
+        """
+        import numpy as np
+
+        found = [hit.read(within, variable=variable) for hit in self.collect()]
+        alike = {(part.shape, part.dtype) if isinstance(part, np.ndarray) else None for part in found}
+        return np.stack(found) if len(alike) == 1 and None not in alike else found
+
+    def why(self) -> Missing | None:
+        """Why nothing is found: a run, variable, tag or parameter that the query names and nothing has, with
+        the names nearest to it. None where every name is known.
+        """
+        return missing_of(self._ask.missing(self._query))
 
     def first(self) -> Hit | None:
         """The first one in their order; None where there is none."""
@@ -93,7 +132,8 @@ class Hits:
 
     def to_arrow(self) -> Table:
         """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
-        value type start count cells user. pyarrow, polars, DuckDB and others take it.
+        value type start count cells user, and ``keyword.NAME`` for each further
+        keyword that some hit has. pyarrow, polars, DuckDB and others take it.
 
         ``value`` has the type of the values where all have one; numbers of several types are doubles, other
         mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box; so is
@@ -103,6 +143,10 @@ class Hits:
         limit = self._query.limit
         full = limit is not None and len(table) == limit
         return table.table(full and self.truncated)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas DataFrame with the columns of ``to_arrow``. pyarrow is not needed."""
@@ -147,7 +191,10 @@ class Hits:
         rows = [repr(hit) for hit, _ in zip(shown, range(_SHOWN + 1), strict=False)]
         if len(rows) > _SHOWN:
             rows[_SHOWN:] = ["…"]
-        return "\n".join([head, *("  " + row for row in rows or ["none"])])
+        if not rows:
+            missing = self.why()
+            rows = ["none" if missing is None else f"none: {missing}"]
+        return "\n".join([head, *("  " + row for row in rows)])
 
     def _repr_html_(self) -> str:
         from ._html import table
@@ -161,8 +208,12 @@ def _least(limit: int | None, other: int) -> int:
     return other if limit is None else min(limit, other)
 
 
-def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
-    """The elements of a hit's box, within another box where one is given; ``Hit.read`` calls it."""
+def read(store: Store, hit: Hit, within: Any, other: str | None, txn: str | None) -> Any:
+    """The elements of a hit's box, of another variable and within another box where one is given;
+    ``Hit.read`` calls it.
+    """
+    if other is not None and hit.variable is not None:
+        return _of_other(store, hit, other, within, txn)
     if hit.variable is None:
         raise Invalid(
             f"{hit!r} stands on no variable, so that it points to no field",
@@ -175,18 +226,44 @@ def read(store: Store, hit: Hit, within: Any, txn: str | None) -> Any:
     shape = variable["shape"]
     if shape is None:
         raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
-    start = list(hit.start if hit.start is not None else (0,) * len(shape))
-    count = hit.count if hit.count is not None else shape
-    stop = [a + n for a, n in zip(start, count, strict=True)]
-    for dim, (low, high) in elements(within, variable).items():
-        start[dim], stop[dim] = max(start[dim], low), min(stop[dim], high)
-    extents = [max(b - a, 0) for a, b in zip(start, stop, strict=True)]
+    start, extents = _meet(hit.start, hit.count, variable, within)
     if 0 in extents:
         import numpy as np
 
         return np.empty(extents, variable["dtype"])
     found = _box(store, hit, start, extents, txn)
     return found if hit.cells is None else _at_cells(hit, found, start)
+
+
+def _of_other(store: Store, hit: Hit, name: str, within: Any, txn: str | None) -> Any:
+    """The elements of another variable in a hit's box, at its step."""
+    pair = (hit.project, hit.run)
+    own = store._catalog().variable(pair, hit.variable, hit.variable_version, txn)
+    start, count = hit.start, hit.count
+    if within is not None:
+        if own["shape"] is None:
+            raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
+        start, count = _meet(start, count, own, within)
+        if 0 in count:
+            import numpy as np
+
+            return np.empty(count, store._catalog().variable(pair, name, None, txn)["dtype"])
+    key = dict(store._catalog().key_of(pair, name, hit.step)) | hit.keywords
+    try:
+        found = store.get(key, start, count, txn=txn)
+    except NotFound as missing:
+        found = outside(store, pair, name, None, hit.step, start, count, txn, missing)
+    return found if hit.cells is None else _at_cells(hit, found, start)
+
+
+def _meet(start: Any, count: Any, variable: dict[str, Any], within: Any) -> tuple[list[int], list[int]]:
+    """Start and count of what lies in both boxes; without one of its own the variable's whole shape."""
+    shape = variable["shape"]
+    start = list(start if start is not None else (0,) * len(shape))
+    stop = [a + n for a, n in zip(start, count if count is not None else shape, strict=True)]
+    for dim, (low, high) in elements(within, variable).items():
+        start[dim], stop[dim] = max(start[dim], low), min(stop[dim], high)
+    return start, [max(b - a, 0) for a, b in zip(start, stop, strict=True)]
 
 
 def _at_cells(hit: Hit, found: Any, start: Any) -> Any:

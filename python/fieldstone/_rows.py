@@ -79,15 +79,39 @@ class Box:
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.count, strict=True))
 
 
+@dataclass(frozen=True)
+class Missing:
+    """A name that a query asks for and nothing has: why it finds nothing. ``str()`` says it in a sentence."""
+
+    what: str  # "run", "variable", "tag" or "parameter"
+    name: str
+    did_you_mean: str | None = None
+
+    def __str__(self) -> str:
+        near = f"; {self.did_you_mean}" if self.did_you_mean else ""
+        return f"there is no {self.what} {self.name!r}{near}"
+
+
+def missing_of(found: tuple[str, str, str | None] | None) -> Missing | None:
+    """What the native catalog says of a query that finds nothing."""
+    return None if found is None else Missing(*found)
+
+
 class Rows(Sequence[_Row], Generic[_Row]):
     """What a catalog call found: a sequence of rows that does not change.
 
     ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame.
     """
 
-    def __init__(self, rows: list[_Row], table: Callable[[], Table]) -> None:
+    def __init__(
+        self,
+        rows: list[_Row],
+        table: Callable[[], Table],
+        why: Callable[[], Missing | None] | None = None,
+    ) -> None:
         self._rows = rows
         self._table = table
+        self._why = why
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -121,6 +145,14 @@ class Rows(Sequence[_Row], Generic[_Row]):
         """A Table: pyarrow, polars, DuckDB and others take it."""
         return self._table()
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def why(self) -> Missing | None:
+        """Why nothing was found: a name in the query that nothing has, with the names nearest to it."""
+        return self._why() if self._why is not None else None
+
     def to_pandas(self) -> pd.DataFrame:
         """A pandas DataFrame. pyarrow is not needed."""
         return self.to_arrow().to_pandas()
@@ -129,6 +161,8 @@ class Rows(Sequence[_Row], Generic[_Row]):
         shown = [f"  {_bounded(row)}" for row in self._rows[:_SHOWN]]
         if len(self._rows) > _SHOWN:
             shown.append(f"  … {len(self._rows) - _SHOWN} more")
+        if not shown and (missing := self.why()) is not None:
+            shown = [f"  {missing}"]
         return "\n".join([f"<fieldstone.Rows: {len(self._rows)}>", *shown])
 
     def _repr_html_(self) -> str:
@@ -137,22 +171,60 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return f"<ul>{items}</ul>{more}"
 
 
+class RunRows(Rows[_Row]):
+    """Runs, whose table may have a column for each parameter."""
+
+    def __init__(
+        self,
+        rows: list[_Row],
+        found: list[dict[str, Any]],
+        why: Callable[[], Missing | None] | None = None,
+    ) -> None:
+        super().__init__(rows, lambda: self._columns(False), why)
+        self._found = found
+
+    def to_arrow(self, params: bool = False) -> Table:
+        """A Table: pyarrow, polars, DuckDB and others take it. With ``params=True`` each parameter has a
+        column, ``params.NAME``, null for a run that has it not; else all are one column of JSON text.
+        """
+        return self._columns(params)
+
+    def to_pandas(self, params: bool = False) -> pd.DataFrame:
+        """A pandas DataFrame with the columns of ``to_arrow``. pyarrow is not needed."""
+        return self.to_arrow(params).to_pandas()
+
+    def _columns(self, params: bool) -> Table:
+        names = ["project", "name", "job", "created", "params", "grid", "notes", "declared"]
+        columns = {name: [info[name] for info in self._found] for name in names}
+        if params:
+            columns.pop("params")
+            given = dict.fromkeys(name for info in self._found for name in info["params"])
+            for name in given:
+                columns[f"params.{name}"] = [info["params"].get(name) for info in self._found]
+        return table_of(columns)
+
+
 def table_of(columns: Mapping[str, list[Any]]) -> Table:
     """Columns by name as a Table."""
     return _Catalog.table(list(columns), list(columns.values()))
 
 
-def tags_of(found: list[tuple[str, int, str, str, int]]) -> Rows[Tag]:
+def tags_of(
+    found: list[tuple[str, int, str, str, int]], why: Callable[[], Missing | None] | None = None
+) -> Rows[Tag]:
     """Tags as the native catalog gives them."""
     tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in found]
     columns = ("name", "version", "type", "unit")
-    return Rows(tags, lambda: table_of({name: [getattr(tag, name) for tag in tags] for name in columns}))
+    table = {name: [getattr(tag, name) for tag in tags] for name in columns}
+    return Rows(tags, lambda: table_of(table), why)
 
 
-def variables_of(found: list[dict[str, Any]]) -> Rows[Variable]:
+def variables_of(
+    found: list[dict[str, Any]], why: Callable[[], Missing | None] | None = None
+) -> Rows[Variable]:
     """Variables as the native catalog gives them."""
     rows = [Variable(**info) for info in found]
-    return Rows(rows, lambda: _table_of_variables(rows))
+    return Rows(rows, lambda: _table_of_variables(rows), why)
 
 
 def _table_of_variables(rows: list[Variable]) -> Table:

@@ -221,6 +221,7 @@ class Run:
         count: Any = None,
         box: Any = None,
         cells: Any = None,
+        keywords: dict[str, Any] | None = None,
         version: int = 0,
     ) -> None:
         """Takes one attribute: `value` under `tag`, on a box of a variable at a step.
@@ -228,14 +229,15 @@ class Run:
         No variable: on the step; no step: on the run; no start: on the whole variable. `start` and `count`
         are elements per dimension, half-open; `box`, a tuple of slices, says the same. `cells`, in place of a
         box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
-        any order; all elements of the other dimensions. The variable's shape has to be declared. `version` is
-        the variable's. A tag that nobody declared is made with the type of the value. Annotating the same
-        place again is a correction: the newer value counts. Visible to this process at once, to all at flush.
+        any order; all elements of the other dimensions. The variable's shape has to be declared. `keywords`:
+        further keywords of the schema, such as ``{"number": 3}``, by which the hit's key names its field.
+        `version` is the variable's. A tag that nobody declared is made with the type of the value. Annotating
+        the same place again is a correction: the newer value counts. Visible to this process at once, to all
+        at flush.
         """
         start, count = _start_count(start, count, box)
-        self.store._catalog().annotate(
-            self._pair, _tag(tag), value, variable, version, step, start, count, cells, False, self._txn
-        )
+        place = (variable, version, step, start, count, cells, keywords)
+        self.store._catalog().annotate(self._pair, _tag(tag), value, *place, False, self._txn)
 
     def annotate_many(
         self,
@@ -247,17 +249,18 @@ class Run:
         start: Any = None,
         count: Any = None,
         cells: Any = None,
+        keywords: dict[str, Any] | None = None,
         version: int = 0,
     ) -> None:
         """Takes many attributes of one tag, by columns: each argument is one value for all rows, or a numpy
         array, Arrow array, pandas Series or list with one a row; `start` and `count` one box, or arrays of
-        shape (rows, dimensions); `cells` one set for all rows, or a list of sets, one a row.
+        shape (rows, dimensions); `cells` one set for all rows, or a list of sets, one a row; each of
+        `keywords` one value, or one a row.
 
         All rows are kept, also several at one place. One call is all or nothing.
         """
-        self.store._catalog().annotate(
-            self._pair, _tag(tag), values, variable, version, step, start, count, cells, True, self._txn
-        )
+        place = (variable, version, step, start, count, cells, keywords)
+        self.store._catalog().annotate(self._pair, _tag(tag), values, *place, True, self._txn)
 
     # -- what is there
 

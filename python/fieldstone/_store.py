@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
 
@@ -23,7 +23,7 @@ from ._graph import Graph
 from ._hits import Hits
 from ._native import Table, _exports_grib, _items, _Query, _Store
 from ._outside import declare
-from ._rows import Rows, Step, Tag, Variable, table_of, tags_of, variables_of
+from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, variables_of
 from ._run import Run
 from ._terms import Terms
 from ._transaction import Transaction
@@ -268,11 +268,11 @@ class Store(_Store):
         """The attributes for which all terms hold, as Hits: lazy, asked when they are used.
 
         Terms: run project job params attr created step time variable version tag tag_version unit value scope
-        box extent volume also without, and txn order limit pick. Names are text, a pattern with ``*``, ``?``
-        or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and its like; `box` is a dict
-        of slices by dimension. `where` is a condition made by ``fieldstone.where``, or text. With `comm`, an
-        mpi4py communicator, all ranks call together, the query runs once, and each rank gets the hits that
-        overlap its own `box`.
+        box extent volume keywords also without, and txn order limit pick. Names are text, a pattern with
+        ``*``, ``?`` or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and its like;
+        `box` is a dict of slices by dimension. `where` is a condition made by ``fieldstone.where``, or text.
+        With `comm`, an mpi4py communicator, all ranks call together, the query runs once, and each rank gets
+        the hits that overlap its own `box`.
         """
         if comm is not None:
             from ._comm import shared
@@ -288,21 +288,27 @@ class Store(_Store):
             raise Invalid(f"{text!r} is no text", "store.attributes takes keywords")
         return Hits(self, _Query.parse(text, txn))
 
-    def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Run]:
+    def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> RunRows[Run]:
         """The runs, as Rows of Run. With a tag, value or box term those that matching attributes stand on;
-        without one those that exist. Terms are those of ``attributes``; `attr` tests parameters, too.
+        without one those that exist. Terms are those of ``attributes``; `attr` tests
+        parameters, too. Their ``to_arrow(params=True)`` has a
+        column for each parameter.
         """
         query = _Query(where, terms)
         found = self._catalog().runs(query)
         rows = [Run(self, info["name"], info["project"], query.txn, info) for info in found]
-        names = ("project", "name", "job", "created", "params", "grid", "notes", "declared")
-        return Rows(rows, lambda: table_of({name: [info[name] for info in found] for name in names}))
+        return RunRows(rows, found, self._why(query))
+
+    def _why(self, query: _Query) -> Callable[[], Missing | None]:
+        return lambda: missing_of(self._catalog().missing(query))
 
     def steps(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Step]:
         """The steps, as Rows of Step: ``.run``, ``.step``, ``.time``. Terms work as in ``runs``."""
-        table = self._catalog().steps(_Query(where, terms))
+        query = _Query(where, terms)
+        table = self._catalog().steps(query)
         columns = [table.values(name) for name in ("run", "step", "time", "project")]
-        return Rows([Step(*row) for row in zip(*columns, strict=True)], lambda: table)
+        rows = [Step(*row) for row in zip(*columns, strict=True)]
+        return Rows(rows, lambda: table, self._why(query))
 
     def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
         """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in
@@ -310,13 +316,15 @@ class Store(_Store):
         coordinates, with no term of attributes beside it, holds a variable when one of its points lies in it:
         ``box={"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``, in the coordinates' own units.
         """
-        return variables_of(self._catalog().variables(_Query(where, terms)))
+        query = _Query(where, terms)
+        return variables_of(self._catalog().variables(query), self._why(query))
 
     def tags(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Tag]:
         """The tags, as Rows of Tag: ``.name``, ``.version``, ``.type``, ``.unit``. Terms work as in
         ``runs``.
         """
-        return tags_of(self._catalog().tags(_Query(where, terms)))
+        query = _Query(where, terms)
+        return tags_of(self._catalog().tags(query), self._why(query))
 
     def aggregate(
         self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[Terms]

@@ -27,6 +27,7 @@ class _Terms(TypedDict, total=False):
     box: Any
     extent: dict[str | int, Any] | None
     volume: Any
+    keywords: dict[str, Any] | None
     also: Related | list[Related] | None
     without: Related | list[Related] | None
     order: str | list[str] | None

@@ -13,7 +13,7 @@ from ._fields import FieldWriter
 from ._graph import Graph
 from ._hits import Hits
 from ._native import Fields, Listing, Table, _Transaction
-from ._rows import Rows, Step, Tag, Variable
+from ._rows import Rows, RunRows, Step, Tag, Variable
 from ._run import Run
 from ._terms import TermsInTransaction
 from .reports import DeleteReport
@@ -152,7 +152,7 @@ class Transaction:
         """As ``store.find``; sees what belongs to the transaction."""
         return self.store.find(text, txn=self._reading())
 
-    def runs(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> Rows[Run]:
+    def runs(self, where: _Where = None, /, **terms: Unpack[TermsInTransaction]) -> RunRows[Run]:
         """As ``store.runs``; sees what belongs to the transaction."""
         self._native.note_given()
         return self.store.runs(where, txn=self._reading(), **terms)

@@ -56,6 +56,8 @@ def text(where=None, **terms):
         ({"value": fst.above(1) & fst.below(5)}, "value (>1 and <5)"),
         ({"value": fst.below(1) | fst.above(5)}, "value (<1 or >5)"),
         ({"value": fst.exists()}, "value exists"),
+        ({"keywords": {"number": 3}}, "keyword.number=3"),
+        ({"keywords": {"n": fst.above(2), "levtype": "pl"}}, 'keyword.n>2 and keyword.levtype="pl"'),
         ({"value": fst.glob("tur*")}, 'value like "tur*"'),
         ({"value": fst.contains("bul")}, 'value contains "bul"'),
         ({"value": np.float32(0.5)}, "value=0.5"),

@@ -345,30 +345,33 @@ def test_hits_of_columns_that_do_not_fit_are_refused(store: fst.Store) -> None:
     store.run("r").annotate_many("f", [1.0, 2.0], variable="v", step=[0, 1], start=[0], count=[1])
     restore, state = store._catalog().hits(_Query(None, {"tag": "f"})).__reduce__()
     assert len(restore(*state)) == 2
-    names, when, versions, values, (offsets, start, count, cells), users = state
+    names, when, versions, values, (offsets, start, count, cells, keywords), users = state
     for wrong in (
-        (names[:4], when, versions, values, (offsets, start, count, cells)),
+        (names[:4], when, versions, values, (offsets, start, count, cells, keywords)),
         (
             [(codes[:1], words) for codes, words in names],
             when,
             versions,
             values,
-            (offsets, start, count, cells),
+            (offsets, start, count, cells, keywords),
         ),
-        (names, (when[0], when[1][:1]), versions, values, (offsets, start, count, cells)),
-        (names, when, (versions[0], []), values, (offsets, start, count, cells)),
-        (names, when, versions, values[:1], (offsets, start, count, cells)),
-        (names, when, versions, values, (offsets[:2], start, count, cells)),
-        (names, when, versions, values, ([0, 2, 1], start, count, cells)),
-        (names, when, versions, values, ([0, 1, 9], start, count, cells)),
-        (names, when, versions, values, (offsets, start, count[:1], cells)),
-        (names, when, versions, values, (offsets, start, count, [(2, 0, [1])])),
-        (names, when, versions, values, (offsets, start, count, [(1, 0, [1]), (0, 0, [1])])),
+        (names, (when[0], when[1][:1]), versions, values, (offsets, start, count, cells, keywords)),
+        (names, when, (versions[0], []), values, (offsets, start, count, cells, keywords)),
+        (names, when, versions, values[:1], (offsets, start, count, cells, keywords)),
+        (names, when, versions, values, (offsets[:2], start, count, cells, keywords)),
+        (names, when, versions, values, ([0, 2, 1], start, count, cells, keywords)),
+        (names, when, versions, values, ([0, 1, 9], start, count, cells, keywords)),
+        (names, when, versions, values, (offsets, start, count[:1], cells, keywords)),
+        (names, when, versions, values, (offsets, start, count, [(2, 0, [1])], keywords)),
+        (names, when, versions, values, (offsets, start, count, [(1, 0, [1]), (0, 0, [1])], keywords)),
+        (names, when, versions, values, (offsets, start, count, cells, [(2, [("number", "1")])])),
     ):
         with pytest.raises(fst.Invalid, match="pickled by something else"):
             restore(*wrong, users)
     with pytest.raises(fst.Invalid, match="pickled by something else"):
-        restore(names, when, versions, values, (offsets, start, count, cells), (users[0][:1], users[1]))
+        restore(
+            names, when, versions, values, (offsets, start, count, cells, keywords), (users[0][:1], users[1])
+        )
 
 
 class Turns(int):

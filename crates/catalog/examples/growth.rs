@@ -81,6 +81,7 @@ fn batch(dice: &mut Random, run: &str, step: i64, tag: usize, pieces: u64) -> At
         }
     };
     AttributeBatch {
+        keywords: Vec::new(),
         run: RunName { project: String::new(), name: run.to_owned() },
         tag: TagDecl { name: name.to_owned(), version: 1, kind, unit: String::new() },
         rows,

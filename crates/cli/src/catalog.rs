@@ -61,7 +61,8 @@ pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
     // What failed to be looked up was an answer of nothing before: it stays one.
     if let Ok(Some(missing)) = catalog.missing_name(query) {
         let MissingName { what, name, did_you_mean } = missing;
-        let hint = did_you_mean.unwrap_or_else(|| format!("fieldstone {what}s STORE lists what there is"));
+        let listing = if what == "parameter" { "run" } else { what };
+        let hint = did_you_mean.unwrap_or_else(|| format!("fieldstone {listing}s STORE lists what there is"));
         out.note(format_args!("nothing: there is no {what} '{name}'; {hint}"));
     }
 }
@@ -164,6 +165,9 @@ pub fn hit(hit: &Hit, users: &Users) -> Json {
     object.insert("count".into(), count.into());
     let cells = hit.cells.as_ref().map(|(_, cells)| cells.to_vec());
     object.insert("cells".into(), cells.into());
+    let keywords = hit.keywords.iter().flat_map(|all| all.iter());
+    let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), serde_json::Value::from(&**value)));
+    object.insert("keywords".into(), keywords.collect::<serde_json::Map<_, _>>().into());
     object.insert("user".into(), users.name(hit.user).as_ref().into());
     Json::Object(object)
 }

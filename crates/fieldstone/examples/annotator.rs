@@ -81,6 +81,7 @@ fn env() -> Env {
 /// Attributes on three steps of the run's variable, each with a box.
 fn marks(run: &RunName, steps: [i64; 3]) -> AttributeBatch {
     AttributeBatch {
+        keywords: Vec::new(),
         run: run.clone(),
         tag: TagDecl { name: "mark".into(), version: 0, kind: ValueType::Float, unit: String::new() },
         rows: 3,

@@ -59,6 +59,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         let field = Value::Array { data: &data, dtype: DType::parse("u1")?, shape: &[ROWS as u64, 64] };
         store.archive(&key, field, &ArchiveOptions::default())?;
         let batch = AttributeBatch {
+            keywords: Vec::new(),
             run: run.clone(),
             tag: tag.clone(),
             rows: ROWS,

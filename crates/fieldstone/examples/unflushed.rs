@@ -18,6 +18,7 @@ const ROUNDS: usize = 7;
 fn rows(run: &RunName, call: usize, rows: usize) -> AttributeBatch {
     let first = (call * rows) as i64;
     AttributeBatch {
+        keywords: Vec::new(),
         tag: TagDecl { name: "max".into(), version: 0, kind: ValueType::Float, unit: String::new() },
         run: run.clone(),
         rows,

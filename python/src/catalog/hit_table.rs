@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone::catalog::AttributeId;
-use fieldstone::catalog::query::Coded;
+use fieldstone::catalog::query::{Coded, RowKeywords};
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{Hit, HitTable};
 use pyo3::exceptions::PyIndexError;
@@ -86,6 +86,7 @@ impl PyHitTable {
             value: table.value[row].clone(),
             region: (!ends.is_empty()).then(region),
             cells: table.cells_of(row).cloned(),
+            keywords: table.keywords_of(row).cloned(),
             user: table.user[row],
             id: table.id[row],
         }
@@ -114,6 +115,15 @@ impl PyHitTable {
             }
             false => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
         }
+    }
+
+    /// Those in these rows.
+    fn chosen(&self, rows: Several<usize>) -> PyResult<PyHitTable> {
+        let all = self.table.step.len();
+        if let Some(row) = rows.0.iter().find(|row| **row >= all) {
+            return Err(PyIndexError::new_err(format!("there are {all} hits, none has index {row}")));
+        }
+        Ok(PyHitTable { table: Arc::new(chosen(&self.table, &rows.0)), users: self.users.clone() })
     }
 
     /// All of them as a Table.
@@ -154,13 +164,16 @@ impl PyHitTable {
         };
         let cells: Vec<(u64, usize, Vec<i64>)> =
             table.cells.iter().map(|(row, (dim, cells))| (*row, *dim, cells.to_vec())).collect();
+        let keywords: Vec<(u64, Vec<(String, String)>)> = (table.keywords.iter())
+            .map(|(row, all)| (*row, all.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()))
+            .collect();
         let names = [&table.project, &table.run, &table.variable, &table.tag, &table.unit].map(coded);
         let state = (
             names.to_vec(),
             (table.step.clone(), table.time.clone()),
             (table.variable_version.clone(), table.tag_version.clone()),
             table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
-            (table.offsets.clone(), table.start.clone(), table.count.clone(), cells),
+            (table.offsets.clone(), table.start.clone(), table.count.clone(), cells, keywords),
             (table.user.clone(), self.names()),
         );
         let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
@@ -174,7 +187,7 @@ impl PyHitTable {
         when: (Several<Option<i64>>, Several<Option<f64>>),
         versions: (Several<i64>, Several<i64>),
         values: Several<(u8, Bound<'_, PyAny>)>,
-        boxes: (Several<u64>, Several<i64>, Several<i64>, Several<CellsOfRow>),
+        boxes: BoxColumns,
         users: (Several<u32>, BTreeMap<u32, String>),
     ) -> PyResult<PyHitTable> {
         let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
@@ -204,6 +217,7 @@ impl PyHitTable {
             start: boxes.1.0,
             count: boxes.2.0,
             cells: boxes.3.0.into_iter().map(|(row, dim, cells)| (row, (dim, cells.0.into()))).collect(),
+            keywords: boxes.4.0.into_iter().map(|(row, all)| (row, keywords_of(all))).collect(),
             user: users.0.0,
             id: vec![nobody(); rows],
             visited: 0,
@@ -216,8 +230,18 @@ impl PyHitTable {
     }
 }
 
+/// Offsets, starts and counts of boxes, and what some rows have beside them.
+type BoxColumns = (Several<u64>, Several<i64>, Several<i64>, Several<CellsOfRow>, Several<KeywordsOfRow>);
+
 /// Row, dimension and cells.
 type CellsOfRow = (u64, usize, Several<i64>);
+
+/// Row, and keywords with their values.
+type KeywordsOfRow = (u64, Several<(String, String)>);
+
+fn keywords_of(all: Several<(String, String)>) -> RowKeywords {
+    all.0.into_iter().map(|(keyword, value)| (keyword.into(), value.into())).collect()
+}
 
 /// Whether all columns have as many rows, and boxes are where they should be.
 fn is_whole(table: &HitTable) -> bool {
@@ -233,6 +257,8 @@ fn is_whole(table: &HitTable) -> bool {
         && table.count.len() == table.start.len()
         && table.cells.is_sorted_by(|a, b| a.0 < b.0)
         && table.cells.last().is_none_or(|(row, _)| (*row as usize) < rows)
+        && table.keywords.is_sorted_by(|a, b| a.0 < b.0)
+        && table.keywords.last().is_none_or(|(row, _)| (*row as usize) < rows)
 }
 
 /// Stands for the identity of hits that came from another process.
@@ -261,11 +287,13 @@ fn chosen(table: &HitTable, rows: &[usize]) -> HitTable {
         start: Vec::new(),
         count: Vec::new(),
         cells: Vec::new(),
+        keywords: Vec::new(),
         user: at(&table.user, rows),
         id: at(&table.id, rows),
         visited: table.visited,
     };
     for (at, row) in rows.iter().enumerate() {
+        out.keywords.extend(table.keywords_of(*row).map(|keywords| (at as u64, keywords.clone())));
         out.cells.extend(table.cells_of(*row).map(|cells| (at as u64, cells.clone())));
         let ends = table.offsets[*row] as usize..table.offsets[*row + 1] as usize;
         out.start.extend(&table.start[ends.clone()]);
@@ -283,6 +311,28 @@ fn cells(table: &HitTable) -> Column {
         offsets.push(values.len() as u64);
     }
     Column::Ints { offsets, values }
+}
+
+/// A column for each further keyword that some row has, `keyword.NAME`, by name.
+fn keyword_columns(table: &HitTable) -> Vec<(String, Column)> {
+    type TextCodes = (Vec<u32>, Vec<Option<Arc<str>>>);
+    let mut columns: BTreeMap<Arc<str>, TextCodes> = BTreeMap::new();
+    let rows = table.step.len();
+    for (row, keywords) in &table.keywords {
+        for (keyword, value) in keywords.iter() {
+            let new = || (vec![0; rows], vec![None]);
+            let (codes, distinct) = columns.entry(keyword.clone()).or_insert_with(new);
+            let same = |known: &Option<Arc<str>>| known.as_ref().is_some_and(|known| **known == **value);
+            let at = distinct.iter().rposition(same).unwrap_or_else(|| {
+                distinct.push(Some(value.clone()));
+                distinct.len() - 1
+            });
+            codes[*row as usize] = at as u32;
+        }
+    }
+    let column =
+        |(keyword, (codes, distinct))| (format!("keyword.{keyword}"), Column::Text { codes, distinct });
+    columns.into_iter().map(column).collect()
 }
 
 /// The columns that the guide documents.
@@ -325,5 +375,6 @@ fn arrow(table: &HitTable, users: &Users) -> Table {
         ("cells", cells(table)),
         ("user", user),
     ];
-    Table::new(columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(), rows)
+    let columns = columns.into_iter().map(|(name, column)| (name.to_owned(), column));
+    Table::new(columns.chain(keyword_columns(table)).collect(), rows)
 }

@@ -185,19 +185,35 @@ impl PyHit {
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = RunName { project: self.hit.project.to_string(), name: self.hit.run.to_string() };
-        key_of(py, self.source.store.get(), &run, self.hit.variable.as_deref(), self.hit.step)
+        let further = self.hit.keywords.as_deref().unwrap_or_default();
+        key_of(py, self.source.store.get(), &run, self.hit.variable.as_deref(), self.hit.step, further)
+    }
+
+    /// Further keywords of the field, beside run, step and variable, by name; they are in ``key``, too.
+    #[getter]
+    fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (keyword, value) in self.hit.keywords.iter().flat_map(|all| all.iter()) {
+            dict.set_item(&**keyword, &**value)?;
+        }
+        Ok(dict)
     }
 
     /// The elements that it points to: its box of the field, or the whole field; only the blocks that the
     /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both. On a set
-    /// of cells only these, in their order, along their dimension.
+    /// of cells only these, in their order, along their dimension. With `variable`, the elements of another
+    /// variable of the run in the same box, at the same step.
     ///
     /// Raises NotFound where there is no such field, Invalid where the attribute stands on no variable.
-    #[pyo3(signature = (within=None))]
-    fn read<'py>(slf: &Bound<'py, Self>, within: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (within=None, *, variable=None))]
+    fn read<'py>(
+        slf: &Bound<'py, Self>,
+        within: Option<&Bound<'py, PyAny>>,
+        variable: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let read = py.import("fieldstone._hits")?.getattr("read")?;
-        read.call1((own.source.store.bind(py), slf, within, own.source.txn.as_deref()))
+        read.call1((own.source.store.bind(py), slf, within, variable, own.source.txn.as_deref()))
     }
 
     /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage`` of the commit that it came by, which
@@ -238,6 +254,9 @@ impl PyHit {
         if let Some(variable) = &hit.variable {
             text += &format!(" {variable}");
         }
+        for (keyword, value) in hit.keywords.iter().flat_map(|all| all.iter()) {
+            text += &format!(" {keyword}={value}");
+        }
         if let Some((start, count)) = &hit.region {
             let ranges = start.iter().zip(count).map(|(a, n)| format!("{a}:{}", a.saturating_add(*n)));
             text += &format!(" [{}]", ranges.collect::<Vec<_>>().join(","));
@@ -262,10 +281,12 @@ pub fn key_of<'py>(
     run: &RunName,
     variable: Option<&str>,
     step: Option<i64>,
+    further: &[(Arc<str>, Arc<str>)],
 ) -> PyResult<Bound<'py, PyAny>> {
     let handle = store.handle()?;
     let catalog = handle.catalog().clone();
-    let pairs = py.detach(|| catalog.key_of(run, variable, step)).or_raise()?;
+    let mut pairs = py.detach(|| catalog.key_of(run, variable, step)).or_raise()?;
+    pairs.extend(further.iter().map(|(keyword, value)| (keyword.to_string(), value.to_string())));
     if variable.is_some() {
         let schema = handle.schema();
         let named: Vec<(&str, &str)> = pairs.iter().map(|(word, value)| (&**word, &**value)).collect();

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use fieldstone::Target;
-use fieldstone::catalog::value::ValueType;
+use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{Column, Values, VariableName};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PySequence};
+use pyo3::types::{PyBool, PyDict, PyList, PySequence, PyTuple};
 
 use super::columns::{self, Cells, cells, from_numpy};
 use super::values;
 use crate::errors::{Refuse, invalid};
-use crate::request::type_name;
+use crate::request::{KeyText, type_name};
 use crate::sequence::Several;
 
 /// Whole numbers: one, or one a row.
@@ -123,6 +123,7 @@ pub fn target(
     start: Option<&Bound<'_, PyAny>>,
     count: Option<&Bound<'_, PyAny>>,
     cells: Option<&Bound<'_, PyAny>>,
+    keywords: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Target> {
     let target = match variable {
         Some(variable) => {
@@ -137,10 +138,55 @@ pub fn target(
         Some(Column::Each(steps)) => target.steps(steps),
         None => target,
     };
+    let target = with_keywords(target, keywords)?;
     match cells.filter(|cells| !cells.is_none()) {
         Some(cells) if start.or(count).is_none_or(PyAnyMethods::is_none) => on_cells(target, cells),
         Some(_) => Err(invalid("cells and a box", "give cells=, or start= and count=")),
         None => boxes(target, start, count),
+    }
+}
+
+/// The target with further keywords: a mapping of each to its value, or to one value a row.
+fn with_keywords(mut target: Target, keywords: Option<&Bound<'_, PyAny>>) -> PyResult<Target> {
+    let Some(keywords) = keywords.filter(|keywords| !keywords.is_none()) else { return Ok(target) };
+    let keywords = keywords.cast::<PyDict>().map_err(|_| {
+        invalid(format!("keywords={}", type_name(keywords)), "give a dict: keywords={\"number\": 3}")
+    })?;
+    for (keyword, given) in keywords.iter() {
+        let keyword: String = keyword.extract()?;
+        let what = format!("keywords[{keyword:?}]");
+        if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+            let texts = given.try_iter()?.map(|item| one_text(&keyword, &item?));
+            target = target.keyword_each(&keyword, texts.collect::<PyResult<Vec<_>>>()?);
+            continue;
+        }
+        match cells(&given, &what)? {
+            Some(column) => {
+                let texts = column.singly().into_iter().map(|value| keyword_text(&value, &what));
+                target = target.keyword_each(&keyword, texts.collect::<PyResult<Vec<_>>>()?);
+            }
+            None if given.is_none() => {}
+            None => target = target.keyword(&keyword, &one_text(&keyword, &given)?),
+        }
+    }
+    Ok(target)
+}
+
+/// The text of a keyword's value; nothing for None.
+fn one_text(keyword: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let one = PyDict::new(given.py());
+    one.set_item(keyword, given)?;
+    let text = KeyText::new(&one)?;
+    Ok(text.pairs()?.first().map(|(_, value)| (*value).to_owned()).unwrap_or_default())
+}
+
+/// The text of a keyword's value in a column; nothing where a row has none.
+fn keyword_text(value: &Value, what: &str) -> PyResult<String> {
+    match value {
+        Value::Null => Ok(String::new()),
+        Value::Text(text) => Ok(text.clone()),
+        Value::Int(_) | Value::UInt(_) | Value::Float(_) => Ok(value.to_string()),
+        value => Err(invalid(format!("{what} has a {}", value.kind().name()), "give numbers or texts")),
     }
 }
 

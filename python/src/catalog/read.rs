@@ -162,6 +162,18 @@ impl PyCatalog {
         rows::variable(py, &found)
     }
 
+    /// Why a query finds nothing: what a name is of that nothing has, the name, and a question that offers near
+    /// ones; None where all names are known.
+    fn missing(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyQuery>,
+    ) -> PyResult<Option<(&'static str, String, Option<String>)>> {
+        let query = &query.get().query;
+        let found = py.waiting(|| self.catalog.missing_name(query)).or_raise()?;
+        Ok(found.map(|missing| (missing.what, missing.name, missing.did_you_mean)))
+    }
+
     fn key_of<'py>(
         &self,
         py: Python<'py>,
@@ -169,7 +181,7 @@ impl PyCatalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        key_of(py, self.store.get(), &run_name(run), variable, step)
+        key_of(py, self.store.get(), &run_name(run), variable, step, &[])
     }
 
     /// Logs, commits, attributes, fields, and where the engine is.

@@ -15,7 +15,7 @@ use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
 /// Terms that say what must hold.
-const FILTERS: [&str; 21] = [
+const FILTERS: [&str; 22] = [
     "run",
     "project",
     "job",
@@ -34,6 +34,7 @@ const FILTERS: [&str; 21] = [
     "box",
     "extent",
     "volume",
+    "keywords",
     "also",
     "without",
     "where",
@@ -312,6 +313,17 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             tests.map(one)
         }
         "volume" => Ok(Expr::Term(Term::Volume(tests::test(value, name)?))),
+        "keywords" => {
+            let keywords = value.cast::<PyDict>().map_err(|_| {
+                invalid(format!("keywords={}", type_name(value)), "give a dict: {\"number\": 3}")
+            })?;
+            let tests = pairs(keywords.as_any(), |keyword, test| {
+                let keyword: String = keyword.extract()?;
+                let test = tests::test(&test, &format!("keywords[{keyword:?}]"))?;
+                Ok(Expr::Term(Term::Keyword(keyword, test)))
+            });
+            tests.map(one)
+        }
         "also" => related(value).map(one),
         "without" => {
             Ok(one(related(value)?.into_iter().map(|related| Expr::Not(Box::new(related))).collect()))

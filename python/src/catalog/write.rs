@@ -186,6 +186,7 @@ impl PyCatalog {
         start: Option<&Bound<'_, PyAny>>,
         count: Option<&Bound<'_, PyAny>>,
         cells: Option<&Bound<'_, PyAny>>,
+        keywords: Option<&Bound<'_, PyAny>>,
         many: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
@@ -214,7 +215,7 @@ impl PyCatalog {
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
         let (values, one_value) = batch_values(value, given.filter(|_| !one_array), tag.kind, &tag.name)?;
-        let target = places::target(variable, version, step, start, count, cells)?;
+        let target = places::target(variable, version, step, start, count, cells, keywords)?;
         py.waiting(|| match many {
             true => run.annotate_rows(tag, values, one_value, &target),
             false => run.annotate_one(tag, values, &target),

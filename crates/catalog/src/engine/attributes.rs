@@ -14,7 +14,7 @@ use super::names::{Batch, Tombstone};
 use super::order::EntrySource;
 use super::owners::User;
 use super::remove::{RUN, STEP, TAG, VARIABLE};
-use super::stored::{Stored, encode_cells, encode_region};
+use super::stored::{Stored, encode_cells, encode_keywords, encode_region};
 use super::summary::{Delta, Member};
 use super::{AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, TagId, curve};
 
@@ -120,20 +120,26 @@ impl Index {
         }
         let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
         let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
-        let shared = batch.boxes.as_ref().is_some_and(|boxes| boxes.start.len() == boxes.rank);
+        let shared = batch.boxes.as_ref().is_none_or(|boxes| boxes.start.len() == boxes.rank)
+            && batch.keywords.iter().all(|column| column.values.len() == 1);
         for row in 0..batch.rows {
-            let (region, curve, extent) = match (batch.box_of(row), lines.first()) {
-                (Some(_), Some(line)) if shared => (line.region, line.curve, line.extent),
-                (Some((start, count)), _) => {
-                    let from = regions.len() as u32;
-                    encode_region(start, count, &mut regions);
+            let (region, curve, extent) = match lines.first() {
+                Some(line) if shared => (line.region, line.curve, line.extent),
+                _ => {
+                    let from = regions.len();
+                    let (mut curve, mut extent) = (NO_CURVE, 0);
+                    if let Some((start, count)) = batch.box_of(row) {
+                        encode_region(start, count, &mut regions);
+                        extent = count.iter().copied().max().unwrap_or(0);
+                        curve = curve::key(start, count);
+                    }
+                    let keywords: Vec<_> = batch.keywords_of(row).collect();
+                    encode_keywords(keywords.into_iter(), from, &mut regions);
                     if let Some((dim, cells)) = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row)) {
                         encode_cells(dim, cells, &mut regions);
                     }
-                    let extent = count.iter().copied().max().unwrap_or(0);
-                    ((from, regions.len() as u32), curve::key(start, count), extent)
+                    ((from as u32, regions.len() as u32), curve, extent)
                 }
-                (None, _) => ((0, 0), NO_CURVE, 0),
             };
             lines.push(Line {
                 step: batch.step_of(row).unwrap_or(NO_STEP),

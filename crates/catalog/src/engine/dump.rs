@@ -7,7 +7,7 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::AttributeId;
 
 use super::index::Index;
-use super::stored::{decode_region, region_cells};
+use super::stored::{decode_region, region_cells, region_keywords};
 use super::{Cell, Flow, NO_STEP, Probe, RunSelect, Tables};
 
 impl Index {
@@ -88,7 +88,10 @@ impl Index {
             let region = decode_region(row.region)?;
             let cells = region_cells(row.region)?;
             let cells = cells.map_or_else(String::new, |(dim, cells)| format!(" {dim}:{cells:?}"));
-            let text = format!("{} {region:?}{cells} {:?}", place((row.step, row.variable)), row.value()?);
+            let keywords = region_keywords(row.region)?;
+            let keywords = keywords.map_or_else(String::new, |keywords| format!(" {keywords:?}"));
+            let text =
+                format!("{} {region:?}{keywords}{cells} {:?}", place((row.step, row.variable)), row.value()?);
             found.push((row.batch, row.row, text));
             Ok(Flow::More)
         })?;

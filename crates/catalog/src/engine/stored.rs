@@ -10,8 +10,10 @@
 //! | array, list, map, nothing | | its bytes, private to the engine |
 //!
 //! A datetime's `num` is nanoseconds. Rounding keeps the order: `a <= b` gives `num(a) <= num(b)`.
-//! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes. Where it holds
-//! a set of cells, their dimension and number follow, the first cell, and how far each lies behind the one before.
+//! A box is its rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes. Further keywords
+//! set the highest bit of the rank, which is 0 without a box: their number follows, and keyword and value of each as
+//! length and text. Where the box holds a set of cells, their dimension and number follow, the first cell, and how far
+//! each lies behind the one before.
 
 use std::sync::Arc;
 
@@ -19,6 +21,12 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
 
 use super::{AttrRow, Cell};
+
+/// Set in the rank of a box that keywords follow.
+const KEYWORDS: u8 = 0x80;
+
+/// Further keywords of an attribute, by name, each with its value.
+pub type RowKeywords = Arc<[(Arc<str>, Arc<str>)]>;
 
 /// Nesting that is read back; values are refused long before.
 const DEPTH: usize = 128;
@@ -296,6 +304,55 @@ pub fn encode_region(start: &[i64], count: &[i64], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the bytes of keywords to those of a box that begin at `from`, or of none.
+pub fn encode_keywords<'a>(
+    keywords: impl ExactSizeIterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
+    from: usize,
+    out: &mut Vec<u8>,
+) {
+    if keywords.len() == 0 {
+        return;
+    }
+    match out.get_mut(from) {
+        Some(rank) => *rank |= KEYWORDS,
+        None => out.push(KEYWORDS),
+    }
+    varint(keywords.len() as u64, out);
+    for (keyword, value) in keywords {
+        for text in [keyword, value] {
+            varint(text.len() as u64, out);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+/// The keywords of a stored box, and what stands behind them.
+fn read_keywords(region: &[u8]) -> Result<(Option<RowKeywords>, &[u8])> {
+    let mut dims = region_dims(region);
+    dims.by_ref().try_for_each(|dim| dim.map(drop))?;
+    let mut bytes = dims.bytes;
+    if region.first().is_none_or(|rank| rank & KEYWORDS == 0) {
+        return Ok((None, bytes));
+    }
+    let mut read = || {
+        let count = read_varint(&mut bytes)?;
+        let mut text = || {
+            let length = usize::try_from(read_varint(&mut bytes)?).ok()?;
+            let (text, tail) = bytes.split_at_checked(length)?;
+            bytes = tail;
+            Some(Arc::from(std::str::from_utf8(text).ok()?))
+        };
+        (0..count).map(|_| Some((text()?, text()?))).collect::<Option<RowKeywords>>()
+    };
+    let found = read().ok_or_else(|| damaged("keywords that end early"))?;
+    Ok((Some(found), bytes))
+}
+
+/// The further keywords that stand with a stored box, or without one; `None` where there are none.
+pub fn region_keywords(region: &[u8]) -> Result<Option<RowKeywords>> {
+    Ok(read_keywords(region)?.0)
+}
+
 /// Appends the bytes of a set of cells, behind those of its box.
 pub fn encode_cells(dim: usize, cells: &[i64], out: &mut Vec<u8>) {
     varint(dim as u64, out);
@@ -309,9 +366,7 @@ pub fn encode_cells(dim: usize, cells: &[i64], out: &mut Vec<u8>) {
 
 /// The dimension of a stored box's cells, and which they are; `None` where it holds all of its elements.
 pub fn region_cells(region: &[u8]) -> Result<Option<(usize, Arc<[i64]>)>> {
-    let mut dims = region_dims(region);
-    dims.by_ref().try_for_each(|dim| dim.map(drop))?;
-    let mut bytes = dims.bytes;
+    let mut bytes = read_keywords(region)?.1;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -330,7 +385,7 @@ pub fn region_cells(region: &[u8]) -> Result<Option<(usize, Arc<[i64]>)>> {
 
 /// Rank of a stored box; 0 for none.
 pub fn region_rank(region: &[u8]) -> usize {
-    region.first().copied().unwrap_or(0).into()
+    (region.first().copied().unwrap_or(0) & !KEYWORDS).into()
 }
 
 /// Start and count of a stored box, dimension by dimension, without allocating.
@@ -358,9 +413,9 @@ impl Iterator for RegionDims<'_> {
 
 /// Start and count of a stored box; `None` for none.
 pub fn decode_region(region: &[u8]) -> Result<Option<(Vec<i64>, Vec<i64>)>> {
-    match region {
-        [] => Ok(None),
-        region => region_dims(region).collect::<Result<_>>().map(Some),
+    match region_rank(region) {
+        0 => Ok(None),
+        _ => region_dims(region).collect::<Result<_>>().map(Some),
     }
 }
 

@@ -2,14 +2,15 @@
 //! are not. `docs/guide/tag-and-find.md` lists their columns.
 //!
 //! On SQLite three functions read a box: `box_rank(box)`, `box_start(box, d)`, `box_count(box, d)`; NULL
-//! where there is no such dimension.
+//! where there is no such dimension. `keyword(box, name)` gives a further keyword of the attribute, NULL where it has
+//! none of the name.
 
 use fieldstone_core::{Code, Result};
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
 use super::Dialect;
-use super::stored::{region_dims, region_rank};
+use super::stored::{region_dims, region_keywords, region_rank};
 
 const NAMES: &[&str] = &["attributes", "series_of_attributes", "tags", "variables", "steps", "runs"];
 
@@ -139,8 +140,13 @@ fn dim(context: &Context<'_>) -> rusqlite::Result<Option<(i64, i64)>> {
 pub(super) fn functions(connection: &Connection) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("box_rank", 1, pure, |context| {
-        let region = region(context)?;
-        Ok(Some(region_rank(region) as i64).filter(|_| !region.is_empty()))
+        Ok(Some(region_rank(region(context)?) as i64).filter(|rank| *rank > 0))
+    })?;
+    connection.create_scalar_function("keyword", 2, pure, |context| {
+        let name = context.get_raw(1).as_str_or_null()?.unwrap_or_default();
+        let keywords = region_keywords(region(context)?).ok().flatten();
+        let found = keywords.as_ref().and_then(|all| all.iter().find(|(known, _)| **known == *name));
+        Ok(found.map(|(_, value)| value.to_string()))
     })?;
     connection
         .create_scalar_function("box_start", 2, pure, |context| Ok(dim(context)?.map(|(start, _)| start)))?;

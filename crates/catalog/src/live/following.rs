@@ -170,6 +170,7 @@ mod tests {
             catalog.create_run(RunDecl::named(run.clone()), false, None).unwrap();
             for step in 0..12 {
                 let batch = AttributeBatch {
+                    keywords: Vec::new(),
                     tag: TagDecl {
                         name: "q".into(),
                         version: 0,

@@ -170,6 +170,7 @@ pub(super) enum Leaf {
     Region(Arc<(Vec<(Dim, Range)>, Relation)>),
     Extent(Arc<(Dim, Test)>),
     Volume(Arc<Test>),
+    Keyword(Arc<(String, Test)>),
     /// A region on a known variable.
     Boxed(Arc<BoxTest>),
     /// An extent on a known variable.
@@ -199,6 +200,8 @@ pub(super) struct Related {
 pub(super) trait Row {
     /// Its box, or that of the whole variable; `None` where there is neither.
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>>;
+    /// The value of a further keyword.
+    fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
     /// Whether there is the related attribute; `None` where that is not known yet.
@@ -374,6 +377,17 @@ fn in_seconds(value: &Value) -> Value {
     }
 }
 
+/// Whether a keyword's text passes a test, as a text or as the number that it is the text of.
+pub(super) fn says(text: &str, test: &Test) -> bool {
+    if test.matches(&Value::Text(text.to_owned())) {
+        return true;
+    }
+    let whole = text.parse::<i64>().ok().filter(|number| number.to_string() == text).map(Value::Int);
+    let number =
+        whole.or_else(|| text.parse::<f64>().ok().filter(|n| n.to_string() == text).map(Value::Float));
+    number.is_some_and(|number| test.matches(&number))
+}
+
 impl Leaf {
     fn of(term: &Term) -> Leaf {
         let names = |test: &NameTest| Arc::new(Names::of(test));
@@ -396,6 +410,7 @@ impl Leaf {
             Term::Region(dims, relation) => Leaf::Region(Arc::new((dims.clone(), *relation))),
             Term::Extent(dim, test) => Leaf::Extent(Arc::new((dim.clone(), test.clone()))),
             Term::Volume(test) => Leaf::Volume(Arc::new(test.clone())),
+            Term::Keyword(name, test) => Leaf::Keyword(Arc::new((name.clone(), test.clone()))),
         }
     }
 
@@ -456,7 +471,7 @@ impl Leaf {
                     Err(_) => Cond::Const(false),
                 });
             }
-            Leaf::Volume(_) | Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
+            Leaf::Volume(_) | Leaf::Keyword(_) | Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
         };
         Ok(decided.map_or_else(|| Cond::Leaf(self.clone()), Cond::Const))
     }
@@ -472,6 +487,7 @@ impl Leaf {
             Leaf::Volume(test) => {
                 row.bounds()?.is_some_and(|place| test.matches(&Value::UInt(place.volume())))
             }
+            Leaf::Keyword(term) => row.keyword(&term.0)?.is_some_and(|value| says(&value, &term.1)),
             Leaf::Related(index) => return Ok(row.related(*index)),
             // All others are decided by the place, which is known before rows are read.
             _ => false,
@@ -495,6 +511,7 @@ impl Leaf {
                 | Leaf::Region(_)
                 | Leaf::Extent(_)
                 | Leaf::Volume(_)
+                | Leaf::Keyword(_)
                 | Leaf::Boxed(_)
                 | Leaf::Length(_)
                 | Leaf::Related(_)

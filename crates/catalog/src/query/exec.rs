@@ -20,13 +20,14 @@ use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
-use super::Cells;
 use super::bounds::{self, ALL_STEPS, Steps, Values};
 use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt, VariableAt};
 use super::place::RowRegion;
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
+use super::{Cells, RowKeywords};
+use crate::engine::stored;
 use crate::engine::{
     CoordinateRange, Flow, NO_STEP, NO_VARIABLE, Probe, RunId, RunSelect, Span, Tables, VariableId, curve,
 };
@@ -152,6 +153,8 @@ pub(super) struct MatchedRow {
     dims: usize,
     /// Its cells, where its box does not hold all of its elements.
     pub(super) cells: Option<Cells>,
+    /// Its further keywords.
+    pub(super) keywords: Option<RowKeywords>,
     /// Whether the box is its own, not that of the whole variable.
     pub(super) own: bool,
     /// Whether it hangs on a related attribute.
@@ -620,7 +623,7 @@ impl<'t> Exec<'t> {
                 None => row.value()?,
             };
             let at = boxes.len();
-            let own = !row.region.is_empty();
+            let own = stored::region_rank(row.region) > 0;
             let (mut dims, mut cells) = (0, None);
             if own {
                 if !reader.decoded {
@@ -649,6 +652,7 @@ impl<'t> Exec<'t> {
                 at,
                 dims,
                 cells,
+                keywords: stored::region_keywords(row.region)?,
                 own,
                 open,
             });
@@ -672,6 +676,7 @@ impl<'t> Exec<'t> {
                 .cmp(&(b.partition, b.step, b.rank, b.curve))
                 .then_with(|| a.own.cmp(&b.own))
                 .then_with(|| batch.bounds(a).cmp(&batch.bounds(b)))
+                .then_with(|| a.keywords.cmp(&b.keywords))
                 .then_with(|| match a.batch == b.batch {
                     true => a.row.cmp(&b.row),
                     false => self.id(a.batch, a.row).cmp(&self.id(b.batch, b.row)),

@@ -15,7 +15,7 @@ use super::place::{OwnedRegion, RowRegion};
 use super::plan::Plan;
 use super::results::{Aggregate, By};
 use super::table::{HitTable, TableBuilder};
-use super::{Hit, Key, Pick, Query};
+use super::{Hit, Key, Pick, Query, RowKeywords};
 use crate::engine::{Flow, NO_STEP, Tables};
 
 /// An attribute that was found, borrowed by whoever takes hits. Names are those of the query: equal ones of
@@ -46,6 +46,8 @@ pub struct HitRef<'a> {
     pub region: Option<(&'a [i64], &'a [i64])>,
     /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
     pub cells: Option<(usize, &'a Arc<[i64]>)>,
+    /// Further keywords of the key that it leads to.
+    pub keywords: Option<&'a RowKeywords>,
     /// The user who wrote it.
     pub user: u32,
     /// Which attribute it is.
@@ -68,6 +70,7 @@ impl HitRef<'_> {
             value: self.value,
             region: self.region.map(|(start, count)| (start.to_vec(), count.to_vec())),
             cells: self.cells.map(|(dim, cells)| (dim, cells.clone())),
+            keywords: self.keywords.cloned(),
             user: self.user,
             id: self.id,
         }
@@ -333,6 +336,7 @@ impl KeptHit {
                 value: hit.value,
                 region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
                 cells: hit.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
+                keywords: hit.keywords.as_ref(),
                 user: hit.user,
                 id: hit.id,
             },
@@ -545,6 +549,7 @@ impl Out for Emit<'_, '_> {
                     unit: &partition.tag.unit,
                     region: bounds.filter(|_| row.own).map(|place| (place.start, place.count)),
                     cells: row.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
+                    keywords: row.keywords.as_ref(),
                     user,
                     id,
                     value,

@@ -224,6 +224,10 @@ impl Row for WholeVariable {
         Ok(self.shape.as_deref().map(region))
     }
 
+    fn keyword(&mut self, _: &str) -> Result<Option<Arc<str>>> {
+        Ok(None)
+    }
+
     fn value(&mut self) -> Result<&Value> {
         Ok(&Value::Null)
     }

@@ -10,7 +10,7 @@ use crate::engine::Tables;
 /// A name that a query asks for and nothing has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingName {
-    /// "run", "variable" or "tag".
+    /// "run", "variable", "tag" or "parameter".
     pub what: &'static str,
     /// The name.
     pub name: String,
@@ -26,6 +26,16 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
     let all = Query { transaction: query.transaction, ..Query::all() };
     for (what, name) in needed {
         let known: Vec<String> = match what {
+            "parameter" => {
+                let mut known: Vec<String> = runs(tables, &all)?
+                    .into_iter()
+                    .flat_map(|run| run.decl.params)
+                    .map(|(name, _)| name)
+                    .collect();
+                known.sort_unstable();
+                known.dedup();
+                known
+            }
             "run" => runs(tables, &all)?.into_iter().map(|run| run.decl.run.name).collect(),
             "variable" => {
                 variables(tables, &all)?.into_iter().map(|variable| variable.decl.variable.name).collect()
@@ -45,9 +55,22 @@ fn names<'a>(expr: &'a Expr, found: &mut Vec<(&'static str, &'a str)>) {
     match expr {
         Expr::All(all) => all.iter().for_each(|part| names(part, found)),
         Expr::Related(_, inner) => names(inner, found),
-        Expr::Term(Term::Run(NameTest::Is(name))) => found.push(("run", name)),
-        Expr::Term(Term::Variable(NameTest::Is(name))) => found.push(("variable", name)),
-        Expr::Term(Term::Tag(NameTest::Is(name))) => found.push(("tag", name)),
+        Expr::Term(Term::Run(test)) => found.extend(only(test).map(|name| ("run", name))),
+        Expr::Term(Term::Variable(test)) => found.extend(only(test).map(|name| ("variable", name))),
+        Expr::Term(Term::Tag(test)) => found.extend(only(test).map(|name| ("tag", name))),
+        Expr::Term(Term::Param(name, _)) => found.push(("parameter", name)),
         _ => {}
+    }
+}
+
+/// The name that must be there; one of several need not.
+fn only(test: &NameTest) -> Option<&str> {
+    match test {
+        NameTest::Is(name) => Some(name),
+        NameTest::Any(list) => match &list[..] {
+            [one] => only(one),
+            _ => None,
+        },
+        NameTest::Glob(_) => None,
     }
 }

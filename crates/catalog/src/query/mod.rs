@@ -25,6 +25,8 @@ mod variables;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
 
+pub use crate::engine::stored::RowKeywords;
+
 pub use exec::Stats;
 pub use explain::explain;
 pub use hits::{HitRef, aggregate, collect, count, run};
@@ -126,6 +128,8 @@ pub enum Term {
     Extent(Dim, Test),
     /// Elements in the box; of a set of cells, those that it has.
     Volume(Test),
+    /// A further keyword of the attribute: its text, or the number that it says.
+    Keyword(String, Test),
 }
 
 /// Where a related attribute must be.
@@ -242,6 +246,8 @@ pub struct Hit {
     pub region: Option<Box64>,
     /// Its cells, where the box does not hold all of its elements: a dimension, and indices along it, ascending.
     pub cells: Option<Cells>,
+    /// Further keywords of the key that it leads to, by name, each with its canonical value.
+    pub keywords: Option<RowKeywords>,
     /// The user who wrote it, by number.
     pub user: u32,
     /// Which attribute it is.

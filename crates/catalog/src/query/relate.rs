@@ -110,6 +110,10 @@ impl Row for RelatedRow<'_> {
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
         Ok(self.bounds)
     }
+    fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>> {
+        let mut all = self.found.keywords.iter().flat_map(|all| all.iter());
+        Ok(all.find(|(known, _)| **known == *name).map(|(_, value)| value.clone()))
+    }
     fn value(&mut self) -> Result<&Value> {
         Ok(&self.found.value)
     }

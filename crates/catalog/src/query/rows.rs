@@ -76,7 +76,7 @@ struct View<'a, 'r> {
 
 impl Row for View<'_, '_> {
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>> {
-        if self.row.region.is_empty() {
+        if stored::region_rank(self.row.region) == 0 {
             let whole = self.cell.whole.as_ref();
             return Ok(whole.map(|(start, count)| RowRegion { start, count, cells: None }));
         }
@@ -86,6 +86,11 @@ impl Row for View<'_, '_> {
         let Reader { start, count, cells, .. } = &*self.reader;
         let cells = cells.as_ref().map(|(dim, cells)| (*dim, &**cells));
         Ok(Some(RowRegion { start, count, cells }))
+    }
+
+    fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>> {
+        let keywords = stored::region_keywords(self.row.region)?;
+        Ok(keywords.and_then(|all| all.iter().find(|(known, _)| **known == *name).map(|(_, v)| v.clone())))
     }
 
     fn value(&mut self) -> Result<&Value> {

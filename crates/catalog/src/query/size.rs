@@ -76,7 +76,8 @@ fn asked(term: &Term) -> Asked<'_> {
         | Term::Time(test)
         | Term::Value(test)
         | Term::Extent(_, test)
-        | Term::Volume(test) => Asked::Test(test),
+        | Term::Volume(test)
+        | Term::Keyword(_, test) => Asked::Test(test),
         Term::Step(ranges) => Asked::Several(ranges.len()),
         Term::VariableVersion(versions) | Term::TagVersion(versions) => Asked::Several(versions.len()),
         Term::Region(ranges, _) => Asked::Several(ranges.len()),

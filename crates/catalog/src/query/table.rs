@@ -7,7 +7,7 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::AttributeId;
 
 use super::hits::HitRef;
-use super::{Cells, Hit};
+use super::{Cells, Hit, RowKeywords};
 
 /// Texts of a column, each distinct one once.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +50,8 @@ pub struct HitTable {
     pub count: Vec<i64>,
     /// The cells of the rows that have some, in their order: row, then dimension and indices along it.
     pub cells: Vec<(u64, Cells)>,
+    /// The further keywords of the rows that have some, in their order.
+    pub keywords: Vec<(u64, RowKeywords)>,
     /// The user who wrote it, by number.
     pub user: Vec<u32>,
     /// Which attribute it is.
@@ -112,6 +114,12 @@ impl HitTable {
         self.cells.get(at).map(|(_, cells)| cells)
     }
 
+    /// The further keywords of a row.
+    pub fn keywords_of(&self, row: usize) -> Option<&RowKeywords> {
+        let at = self.keywords.binary_search_by_key(&(row as u64), |(row, _)| *row).ok()?;
+        self.keywords.get(at).map(|(_, keywords)| keywords)
+    }
+
     /// One row as a hit of its own; `None` behind the last.
     pub fn hit(&self, row: usize) -> Option<Hit> {
         let value = self.value.get(row)?.clone();
@@ -130,6 +138,7 @@ impl HitTable {
             value,
             region,
             cells: self.cells_of(row).cloned(),
+            keywords: self.keywords_of(row).cloned(),
             user: self.user[row],
             id: self.id[row],
         })
@@ -171,6 +180,11 @@ impl TableBuilder {
         }
         if let Some((dim, cells)) = hit.cells {
             table.cells.push((table.user.len() as u64, (dim, cells.clone())));
+        }
+        if let Some(keywords) = hit.keywords {
+            let last = table.keywords.last().filter(|(_, last)| last == keywords);
+            let shared = last.map_or(keywords, |(_, last)| last).clone();
+            table.keywords.push((table.user.len() as u64, shared));
         }
         table.offsets.push(table.start.len() as u64);
         table.user.push(hit.user);

@@ -19,6 +19,10 @@ impl Inner {
             return Ok(());
         }
         batch.values = validate::values(&batch.tag, batch.values)?;
+        if !batch.keywords.is_empty() {
+            let columns = std::mem::take(&mut batch.keywords);
+            batch.keywords = self.journal.by_schema(|schema| validate::keywords(schema, columns.clone()))?;
+        }
         batch.check()?;
         let annotate = self.need_run(session, &batch.run)?;
         self.need_annotate(session, &batch.run, annotate)?;

@@ -93,6 +93,11 @@ fn takes(batch: &AttributeBatch, single: &AttributeBatch) -> bool {
         && batch.step.is_some() == single.step.is_some()
         && batch.variables.is_empty() == single.variables.is_empty()
         && rank(batch) == rank(single)
+        && batch
+            .keywords
+            .iter()
+            .map(|column| &column.keyword)
+            .eq(single.keywords.iter().map(|one| &one.keyword))
         && std::mem::discriminant(&batch.values) == std::mem::discriminant(&single.values)
         && known
 }
@@ -136,6 +141,9 @@ fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
             all.sets.extend(own.sets);
         }
     }
+    for (all, own) in batch.keywords.iter_mut().zip(single.keywords) {
+        all.values.extend(own.values.into_iter().next());
+    }
     match (&mut batch.values, single.values) {
         (Values::Bool(all), Values::Bool(one)) => all.extend(one),
         (Values::Int(all), Values::Int(one)) => all.extend(one),
@@ -154,12 +162,13 @@ mod tests {
 
     use super::*;
     use fieldstone_core::value::ValueType;
-    use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
+    use fieldstone_format::catalog::{KeywordColumn, RunName, TagDecl, VariableName};
 
     fn single(tag: &str, step: Option<i64>, variable: Option<&str>, value: f64) -> AttributeBatch {
         let tag = TagDecl { name: tag.into(), version: 0, kind: ValueType::Float, unit: String::new() };
         let name = |name: &str| VariableName { name: name.into(), version: 0 };
         AttributeBatch {
+            keywords: Vec::new(),
             run: RunName { project: String::new(), name: "a".into() },
             tag,
             rows: 1,
@@ -192,6 +201,27 @@ mod tests {
         assert_eq!(x.boxes.as_ref().unwrap().start, [2; 4]);
         assert!(matches!(&x.values, Values::Float(v) if *v == [0.0, 1.0, 2.0, 9.0]));
         assert!(gather.take(None).is_none());
+    }
+
+    #[test]
+    fn members_of_an_ensemble_become_one_batch() {
+        let mut gather = AttributeBuffer::default();
+        let member = |number: &str| AttributeBatch {
+            keywords: vec![KeywordColumn { keyword: "number".into(), values: vec![number.into()] }],
+            ..single("x", Some(1), Some("t"), 1.0)
+        };
+        for number in ["1", "2", "10"] {
+            assert!(gather.add(None, 0, member(number)).is_none());
+        }
+        assert!(gather.add(None, 0, single("x", Some(1), Some("t"), 1.0)).is_some(), "without the keyword");
+        let batch = &gather.take(None).unwrap().batches[0];
+        assert_eq!(batch.rows, 1);
+        gather.add(None, 0, member("1"));
+        gather.add(None, 0, member("2"));
+        let batch = &gather.take(None).unwrap().batches[0];
+        batch.check().unwrap();
+        let of_row = |row: usize| batch.keywords_of(row).map(|(_, v)| v.to_string()).collect::<Vec<_>>();
+        assert_eq!((of_row(0), of_row(1)), (vec!["1".to_owned()], vec!["2".to_owned()]));
     }
 
     #[test]

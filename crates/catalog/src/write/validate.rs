@@ -1,10 +1,15 @@
-//! What a batch of attributes must agree with: the type of its tag, and the shapes of its variables.
+//! What a batch of attributes must agree with: the type of its tag, the shapes of its variables, and the schema.
 //!
 //! Columns are checked as columns, so that a million rows cost no allocation a row.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::request::{self, Request};
+use fieldstone_core::schema::Schema;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{AttributeBatch, Column, TagDecl, Values};
+use fieldstone_format::catalog::{AttributeBatch, Column, KeywordColumn, TagDecl, Values};
 
 /// The values as the tag's type has them; Invalid names the tag, its type and the first value that it
 /// does not take.
@@ -70,6 +75,47 @@ fn shown(value: &Value) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
+}
+
+/// Keywords in the schema's words: canonical values, by name. Invalid for a keyword that the schema does not know or
+/// that the run, the step or the variable gives, and for a value that it cannot have.
+pub fn keywords(schema: &Schema, columns: Vec<KeywordColumn>) -> Result<Vec<KeywordColumn>> {
+    let roles = schema.catalog_roles();
+    let given = roles.run.iter().chain(&roles.project).chain(&roles.step).chain(&roles.variable);
+    let mut found: Vec<KeywordColumn> = Vec::with_capacity(columns.len());
+    for KeywordColumn { keyword, values } in columns {
+        // Members repeat: each distinct value is read once.
+        let mut known: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+        let mut own = keyword.clone();
+        for value in values.iter().filter(|value| !value.is_empty()) {
+            if known.contains_key(value) {
+                continue;
+            }
+            let mut request = Request::new();
+            request.set(&*keyword, request::Values::list([&**value]));
+            let listed = schema.select(&request)?.listed();
+            let Some((name, texts)) = listed.into_iter().next().filter(|(_, texts)| texts.len() == 1) else {
+                return Err(Code::KeywordValue
+                    .error(format!("{keyword}={value:?} is no single value"))
+                    .with_hint("an attribute stands on one field: give one value for each keyword"));
+            };
+            own = name;
+            known.insert(value.clone(), texts.into_iter().next().unwrap_or_default().into());
+        }
+        if let Some(role) = given.clone().find(|role| **role == own) {
+            return Err(Code::KeyContradiction
+                .error(format!("`{role}` is what the run, the step or the variable says"))
+                .with_hint("give it by run, step= or variable=, and only further keywords here"));
+        }
+        if found.iter().any(|column| column.keyword == own) {
+            return Err(Code::KeyContradiction.error(format!("keyword `{own}` is given twice")));
+        }
+        let values = values.iter().map(|value| known.get(value).cloned().unwrap_or_default()).collect();
+        found.push(KeywordColumn { keyword: own, values });
+    }
+    found.retain(|column| column.values.iter().any(|value| !value.is_empty()));
+    found.sort_by(|a, b| a.keyword.cmp(&b.keyword));
+    Ok(found)
 }
 
 /// Refuses boxes that are not inside of their variables; `shapes` are those of the batch's variables,
@@ -144,6 +190,7 @@ mod tests {
     fn boxes_lie_inside_of_their_variables() {
         let name = |name: &str| VariableName { name: name.into(), version: 0 };
         let batch = |variable, start: Vec<i64>, count: Vec<i64>, rank| AttributeBatch {
+            keywords: Vec::new(),
             run: RunName { project: String::new(), name: "a".into() },
             tag: tag(ValueType::Int),
             rows: 2,

@@ -40,6 +40,7 @@ fn variable() -> VariableName {
 fn attributes(from: i64, values: &[f64]) -> Record {
     let starts = (0..values.len() as i64).map(|i| 10 * (from + i));
     Record::Attributes(AttributeBatch {
+        keywords: Vec::new(),
         run: run(),
         tag: tag(),
         rows: values.len(),

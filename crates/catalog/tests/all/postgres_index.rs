@@ -31,6 +31,7 @@ fn any_order_gives_what_the_model_says() {
 /// A batch of one tag on one run.
 fn commit(writer: u8, sequence: u64, run: &str, values: Vec<f64>) -> (Id, u64, Vec<SideRecord>) {
     let batch = AttributeBatch {
+        keywords: Vec::new(),
         run: RunName { project: String::new(), name: run.into() },
         tag: TagDecl { name: "max".into(), version: 0, kind: ValueType::Float, unit: String::new() },
         rows: values.len(),

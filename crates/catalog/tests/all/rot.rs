@@ -35,6 +35,7 @@ fn record(rng: &mut Random) -> Record {
     let rows = rng.within(1, 60) as usize;
     let mut each = |to| (0..rows).map(|_| rng.within(0, to)).collect::<Vec<i64>>();
     Record::Attributes(AttributeBatch {
+        keywords: Vec::new(),
         step: Some(Column::Each(each(40))),
         boxes: Some(Boxes {
             rank: 1,

@@ -10,7 +10,7 @@ use super::Candidate;
 use super::live::patience;
 
 /// What begins a term, and what it is about.
-const TERMS: [(&str, &str); 16] = [
+const TERMS: [(&str, &str); 17] = [
     ("tag=", "name of the tag"),
     ("run=", "name of the run"),
     ("variable=", "name of the variable"),
@@ -24,6 +24,7 @@ const TERMS: [(&str, &str); 16] = [
     ("created>", "when the run was created"),
     ("param.", "a parameter of the run"),
     ("attr.", "an attribute of the variable, such as units; of runs, a parameter"),
+    ("keyword.", "a further keyword of the field"),
     ("extent.", "extent of the box along a dimension"),
     ("volume>", "elements in the box"),
     ("version=", "version of the variable"),

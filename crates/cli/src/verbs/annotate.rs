@@ -10,10 +10,10 @@ use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Code, Error, ErrorKind, Result, Run};
+use fieldstone::{Code, Error, ErrorKind, Request, Result, Run, Target};
 use serde_json::json;
 
-use crate::arguments::Writing;
+use crate::arguments::{Writing, join};
 use crate::catalog::{exactly, writing};
 use crate::csv::{Cell, Csv};
 use crate::output::{Done, Out, count, file_error};
@@ -31,6 +31,7 @@ Examples:
   fieldstone annotate store maximum 310.5 --run a --variable t --step 6 --box 75:81,60:81
   fieldstone annotate store quality good --run a
   fieldstone annotate store vortex true --run a --step 6 --create
+  fieldstone annotate store storm 3.1 --run a --variable t --step 6 --keyword number=3
   fieldstone annotate store --csv features.csv --run a
   fieldstone annotate store --parquet features.parquet --run a --unit K
 
@@ -86,6 +87,9 @@ pub struct Arguments {
     /// Cells of a variable on a mesh, in place of a box: 4,17,5
     #[arg(long, value_name = "CELL,…", requires = "variable", conflicts_with = "region")]
     cells: Option<String>,
+    /// A further keyword of the schema, of the field that all of it stands on: number=3
+    #[arg(long = "keyword", value_name = "KEYWORD=VALUE")]
+    keywords: Vec<String>,
     /// The unit of the values
     #[arg(long)]
     unit: Option<String>,
@@ -132,8 +136,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         None => None,
     };
     let (store, catalog) = writing(&arguments.store)?;
-    let mut taking =
-        Taking { store: &store, catalog: &catalog, arguments, transaction, taken: Taken::default() };
+    let keywords = Request::parse(&join(&arguments.keywords))?.single_pairs()?;
+    let taken = Taken::default();
+    let mut taking = Taking { store: &store, catalog: &catalog, arguments, transaction, keywords, taken };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -173,6 +178,8 @@ struct Taking<'a> {
     catalog: &'a Catalog,
     arguments: &'a Arguments,
     transaction: Option<fieldstone::Id>,
+    /// Further keywords of all rows.
+    keywords: Vec<(String, String)>,
     taken: Taken,
 }
 
@@ -280,10 +287,12 @@ impl Taking<'_> {
             let is_first = self.taken.attributes == 0;
             self.taken.attributes += batch.rows as u64;
             let run = Run::new(self.store, batch.run, self.transaction);
+            let named = |target: Target, (keyword, value): &(String, String)| target.keyword(keyword, value);
+            let target = self.keywords.iter().fold(batch.target, named);
             // A file is one call, however many parts it is taken in.
             match is_first {
-                true => run.annotate_rows(batch.tag, batch.values, false, &batch.target)?,
-                false => run.annotate_more(batch.tag, batch.values, &batch.target)?,
+                true => run.annotate_rows(batch.tag, batch.values, false, &target)?,
+                false => run.annotate_more(batch.tag, batch.values, &target)?,
             }
         }
         Ok(())

@@ -115,7 +115,12 @@ fn cells(hit: &Hit) -> Vec<String> {
     vec![
         run,
         or_dash(hit.step),
-        hit.variable.as_ref().map_or_else(|| "-".into(), |name| variable_cell(name, hit.variable_version)),
+        with_keywords(
+            hit.variable
+                .as_ref()
+                .map_or_else(|| "-".into(), |name| variable_cell(name, hit.variable_version)),
+            hit,
+        ),
         if hit.tag_version == 0 { hit.tag.to_string() } else { format!("{};{}", hit.tag, hit.tag_version) },
         value_cell(&hit.value),
         if hit.unit.is_empty() { "-".into() } else { hit.unit.to_string() },
@@ -126,6 +131,12 @@ fn cells(hit: &Hit) -> Vec<String> {
             None => box_cell(start, extents),
         },
     ]
+}
+
+/// A variable with the further keywords of its field: `t number=3`.
+fn with_keywords(variable: String, hit: &Hit) -> String {
+    let keywords = hit.keywords.iter().flat_map(|all| all.iter());
+    keywords.fold(variable, |cell, (keyword, value)| format!("{cell} {keyword}={value}"))
 }
 
 impl Arguments {

@@ -3,6 +3,7 @@
 
 use crate::harness::{TestStore, finish};
 use fieldstone_testkit::{require::require, samples::checkout};
+use serde_json::json;
 
 /// A run `a` with the fields t and u at steps 0 and 6, 20 by 40, and some attributes.
 fn tagged() -> TestStore {
@@ -74,6 +75,25 @@ fn who_annotated_is_told_on_demand() {
     assert_eq!(t.run(["find", "store", "run=own", "--count"]).ok().out(), "1\n");
     let report = t.run(["delete", "store", "attributes", "run=own", "--doit", "--json"]).ok().json();
     assert_eq!((report["attributes"].as_u64(), report["others"].as_u64()), (Some(1), Some(0)));
+}
+
+#[test]
+fn a_member_of_an_ensemble_is_tagged_and_found_by_its_keyword() {
+    let t = TestStore::with(&["run=a variable=t step=6 member=3", "run=a variable=t step=6 member=4"]);
+    let on_t = ["--run", "a", "--variable", "t", "--step", "6"];
+    for (value, member) in [("3.1", "member=03"), ("2.5", "member=4")] {
+        t.run(["annotate", "store", "storm", value].iter().chain(&on_t).chain(&["--keyword", member])).ok();
+    }
+    let line = "a\t6\tt member=3\tstorm\t3.1\t-\t-\n";
+    assert_eq!(t.run(["find", "store", "tag=storm and keyword.member=3"]).ok().out(), line);
+    let json = t.run(["find", "store", "keyword.member>3", "--json"]).ok().json();
+    assert_eq!(json["attributes"][0]["keywords"], json!({"member": "4"}));
+    assert_eq!(t.run(["find", "store", "tag=storm", "--count"]).ok().out(), "2\n");
+    t.run(["annotate", "store", "storm", "1"].iter().chain(&on_t).chain(&["--keyword", "step=3"]))
+        .code(2)
+        .says(&["`step` is what the run, the step or the variable says"]);
+    let nothing = t.run(["runs", "store", "param.nxx=3"]).ok().err();
+    assert!(nothing.contains("there is no parameter 'nxx'"), "{nothing}");
 }
 
 #[test]

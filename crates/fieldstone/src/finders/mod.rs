@@ -167,6 +167,7 @@ pub fn annotations(
         let rank = feature.start.len();
         let at = batches.iter().position(|batch| batch.tag.name == feature.tag).unwrap_or_else(|| {
             batches.push(AttributeBatch {
+                keywords: Vec::new(),
                 run: run.clone(),
                 tag: tag(&feature.tag),
                 rows: 0,

@@ -108,6 +108,7 @@ impl Run {
     fn take(&self, tag: TagDecl, values: Values, one_value: bool, on: &Target, call: Call) -> Result<()> {
         let rows = on.rows_with((!one_value).then(|| values.len()))?.unwrap_or(1);
         let batch = AttributeBatch {
+            keywords: on.keywords.clone(),
             run: self.name.clone(),
             tag,
             rows,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::catalog::{Boxes, Column, VariableName};
+use fieldstone_format::catalog::{Boxes, Column, KeywordColumn, VariableName};
 
 /// What attributes stand on. Without a variable: on the step; without a step: on the run; without a box: on the
 /// whole variable.
@@ -27,6 +27,8 @@ pub struct Target {
     box_rows: Option<usize>,
     /// Cells of the variables, a set for all rows or one a row; they become boxes once the variables' shapes are known.
     pub(super) cells: Option<Vec<Arc<[i64]>>>,
+    /// Further keywords of the field.
+    pub(super) keywords: Vec<KeywordColumn>,
 }
 
 /// Ascending; what comes twice stays, so that it is refused.
@@ -108,19 +110,45 @@ impl Target {
         self
     }
 
+    /// With a further keyword of the schema, such as the member of an ensemble: the key of the field has it.
+    ///
+    /// ```
+    /// use fieldstone::Target;
+    /// let storm = Target::variable("t").step(6).keyword("number", "3");
+    /// ```
+    pub fn keyword(self, keyword: &str, value: &str) -> Target {
+        self.with_keyword(keyword, vec![value.into()])
+    }
+
+    /// With a further keyword, one value a row; empty where a row has not the keyword.
+    pub fn keyword_each<T: AsRef<str>>(self, keyword: &str, values: impl IntoIterator<Item = T>) -> Target {
+        self.with_keyword(keyword, values.into_iter().map(|value| value.as_ref().into()).collect())
+    }
+
+    fn with_keyword(mut self, keyword: &str, values: Vec<Arc<str>>) -> Target {
+        self.keywords.retain(|column| *column.keyword != *keyword);
+        self.keywords.push(KeywordColumn { keyword: keyword.into(), values });
+        self
+    }
+
     /// Rows of the columns, by the name of the part.
-    fn columns(&self) -> [(&'static str, Option<usize>); 3] {
+    fn columns(&self) -> Vec<(&str, Option<usize>)> {
         fn each<T>(column: Option<&Column<T>>) -> Option<usize> {
             match column {
                 Some(Column::Each(cells)) => Some(cells.len()),
                 _ => None,
             }
         }
-        [
+        let keywords = self.keywords.iter().map(|column| match column.values.len() {
+            1 => (&*column.keyword, None),
+            rows => (&*column.keyword, Some(rows)),
+        });
+        let parts = [
             ("step", each(self.step.as_ref())),
             ("variable", each(self.variable.as_ref())),
             (if self.cells.is_some() { "cells" } else { "start" }, self.box_rows),
-        ]
+        ];
+        parts.into_iter().chain(keywords).collect()
     }
 
     /// The number of rows that its columns agree on; `None` where each part is one for all.

@@ -7,9 +7,11 @@
 //!              [variable: ints(rows)]                                      where n is 2 or more
 //!              [rank: varint  rank x { start: ints(b)  count: ints(b) }]   flag 2; b = 1 with flag 16
 //!              [dim: varint  sizes: ints(b)  b x cells: ints(size)]        flag 64
+//!              [keywords]                                                  flag 128, see `keywords`
 //!              form: u8  values(v)                                         v = 1 with flag 32
 //! flags      = 1 steps  2 boxes  4 goes on with the call of the record before  8 each row is a call
 //!              16 all rows have the same box  32 all rows have the same value  64 boxes hold sets of cells
+//!              128 rows have further keywords
 //! values(v)  = 0 bits(v, 1) | 1 ints(v) | 2 ints(v) of the bits | 3 floats(v) | 4 texts(v)
 //!            | 5 v x value | 6 ints(v) ints(v): first, last - first | 7 floats(v) floats(v)
 //!            | 8 texts(v), any bytes
@@ -21,6 +23,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 
 use super::declarations::{put_run, put_tag, read_run, read_tag};
+use super::keywords;
 use super::{AttributeBatch, Boxes, CellSets, Column, ROWS_MAX, Values, VariableName};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{
@@ -36,6 +39,7 @@ const SINGLES: u8 = 8;
 const ONE_BOX: u8 = 16;
 const ONE_VALUE: u8 = 32;
 const CELLS: u8 = 64;
+const KEYWORDS: u8 = 128;
 
 /// Most dimensions of a box.
 pub const RANK_MAX: usize = 64;
@@ -296,6 +300,7 @@ impl AttributeBatch {
             return wrong("a row names a variable that is not there".into());
         }
         self.check_boxes().or_else(wrong)?;
+        keywords::check(&self.keywords, self.rows).or_else(wrong)?;
         self.check_values().or_else(wrong)
     }
 
@@ -367,6 +372,7 @@ impl AttributeBatch {
             variables: self.variables.clone(),
             variable: self.variable.slice(from, to),
             boxes: self.boxes.as_ref().map(|boxes| boxes.slice(from, to)),
+            keywords: keywords::slice(&self.keywords, from, to),
             values: if self.one_value { self.values.clone() } else { self.values.slice(from, to) },
             one_value: self.one_value,
             continues: self.continues || (from > 0 && !self.singles),
@@ -423,6 +429,7 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
         (one_box, ONE_BOX),
         (batch.one_value || batch.rows == 1, ONE_VALUE),
         (batch.boxes.as_ref().is_some_and(|boxes| boxes.cells.is_some()), CELLS),
+        (!batch.keywords.is_empty(), KEYWORDS),
     ];
     out.push(flags.iter().filter(|(set, _)| *set).fold(0, |sum, (_, bit)| sum | bit));
     out.put_varint(batch.rows as u64);
@@ -461,6 +468,9 @@ pub(super) fn put_batch(out: &mut Vec<u8>, batch: &AttributeBatch) {
             put_ints(out, &sets.iter().map(|set| set.len() as i64).collect::<Vec<i64>>());
             sets.iter().for_each(|set| put_ints(out, set));
         }
+    }
+    if !batch.keywords.is_empty() {
+        keywords::put(out, &batch.keywords, batch.rows);
     }
     put_values(out, &batch.values);
 }
@@ -536,7 +546,7 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
     let tag = read_tag(cursor)?;
     let flags = cursor.u8()?;
     let cells_alone = flags & (CELLS | BOXES) == CELLS;
-    if flags >= 2 * CELLS || cells_alone {
+    if cells_alone {
         return Err(cursor.fail("attributes have an unknown flag"));
     }
     let has = |flag: u8| flags & flag != 0;
@@ -564,6 +574,7 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
     if let (Some(boxes), true) = (&mut boxes, has(CELLS)) {
         boxes.cells = Some(read_cells(cursor, sets)?);
     }
+    let keywords = if has(KEYWORDS) { keywords::read(cursor, rows)? } else { Vec::new() };
     let values = read_values(cursor, if has(ONE_VALUE) { 1 } else { rows })?;
     let batch = AttributeBatch {
         run,
@@ -573,6 +584,7 @@ pub(super) fn read_batch(cursor: &mut Cursor<'_>) -> Result<AttributeBatch> {
         variables,
         variable,
         boxes,
+        keywords,
         values,
         one_value: has(ONE_VALUE),
         continues: has(CONTINUES),

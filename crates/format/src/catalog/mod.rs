@@ -17,6 +17,7 @@
 mod arrays;
 mod attributes;
 mod declarations;
+mod keywords;
 mod record;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use arrays::{
     ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
 };
 pub use attributes::{CELLS_MAX, RANK_MAX};
+pub use keywords::{KEYWORD_VALUE_MAX, KEYWORDS_MAX};
 pub use record::{KINDS, ROWS_MAX, declares, is_catalog, keeps_runs};
 
 /// A run's name, unique within its project.
@@ -190,6 +192,15 @@ pub struct CellSets {
     pub sets: Vec<Arc<[i64]>>,
 }
 
+/// A keyword of a batch, with its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeywordColumn {
+    /// The keyword.
+    pub keyword: Arc<str>,
+    /// Its canonical values: one a row, or a single one for all. Empty where a row's key is not said to have it.
+    pub values: Vec<Arc<str>>,
+}
+
 /// Values of a batch, by type. [`Values::Any`] holds types that have no column of their own.
 #[derive(Debug, Clone)]
 pub enum Values {
@@ -225,6 +236,8 @@ pub struct AttributeBatch {
     pub variable: Column<u32>,
     /// The boxes; `None` for the whole variable.
     pub boxes: Option<Boxes>,
+    /// Further keywords of the keys that rows lead to, beside those of run, step and variable; by name, ascending.
+    pub keywords: Vec<KeywordColumn>,
     /// The values: one a row, or a single one for all rows where `one_value` is set.
     pub values: Values,
     /// Whether all rows have the same value.

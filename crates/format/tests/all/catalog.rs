@@ -1,15 +1,17 @@
 //! Records of the catalog: they come back, damage is named, and they are as short as promised.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers outside #[test] functions, too
 
+use std::sync::Arc;
+
 use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
-    Column, Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl,
-    MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, StepDecl, StorageOrder, TagDecl,
-    Values, VariableDecl, VariableName,
+    Column, Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,
+    KeywordColumn, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, StepDecl,
+    StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{SideRecord, kinds};
 use fieldstone_testkit::seeded;
@@ -88,8 +90,10 @@ fn batch() -> impl Strategy<Value = AttributeBatch> {
             vec(0..variables.max(1) as u32, rows),
             vec((0..1i64 << 40, 1..1i64 << 20), boxed * rank),
             vec(of_kind(tag.kind), if flags[0] { 1 } else { rows }),
+            keywords(rows),
         )
-            .prop_map(move |(steps, variables, variable, sides, values)| AttributeBatch {
+            .prop_map(move |(steps, variables, variable, sides, values, keywords)| AttributeBatch {
+                keywords,
                 run: run.clone(),
                 rows,
                 step: match stepped {
@@ -114,6 +118,23 @@ fn batch() -> impl Strategy<Value = AttributeBatch> {
                 continues: flags[1],
                 singles: flags[2],
             })
+    })
+}
+
+/// Up to two keywords, with a value for all rows or one a row, some of them none.
+fn keywords(rows: usize) -> impl Strategy<Value = Vec<KeywordColumn>> {
+    let value = prop_oneof![Just(String::new()), "[0-9]{1,3}", "\\PC{1,9}"];
+    let column = (vec(value, rows), any::<bool>());
+    vec(column, 0..3).prop_map(|columns| {
+        let mut found = Vec::new();
+        for ((mut values, one), keyword) in columns.into_iter().zip(["level", "number"]) {
+            if one || values.iter().all(String::is_empty) {
+                values = vec!["3".to_owned()];
+            }
+            let values = values.into_iter().map(Arc::from).collect();
+            found.push(KeywordColumn { keyword: keyword.into(), values });
+        }
+        found
     })
 }
 
@@ -352,6 +373,7 @@ proptest! {
 fn floats(rows: usize, rank: usize) -> AttributeBatch {
     let n = (rows * rank) as i64;
     AttributeBatch {
+        keywords: Vec::new(),
         run: RunName { project: String::new(), name: "r".into() },
         tag: TagDecl { name: "t".into(), version: 0, kind: ValueType::Float, unit: String::new() },
         rows,
@@ -631,6 +653,7 @@ fn the_papers_volume_takes_few_bytes() {
             let n = variable.len();
             let name = |v: u32| VariableName { name: format!("velocity_{v}"), version: 0 };
             let whole = AttributeBatch {
+                keywords: Vec::new(),
                 run: RunName { project: String::new(), name: "astro3d-42".into() },
                 tag: TagDecl { name: tag.into(), version: 0, kind, unit: "K".into() },
                 rows: n,

@@ -25,6 +25,7 @@ fn example(title: &str) -> Vec<u8> {
 #[test]
 fn the_example_is_what_is_written() {
     let record = Record::Attributes(AttributeBatch {
+        keywords: Vec::new(),
         run: RunName { project: String::new(), name: "a".into() },
         tag: TagDecl { name: "maximum".into(), version: 0, kind: ValueType::Float, unit: "K".into() },
         rows: 2,

@@ -7,7 +7,7 @@
 //! related = ( with | without ) ( same run | same step | same variable | overlapping ) "(" expr ")"
 //! term    = name tests | number tests | steps
 //!   names     run project job variable tag unit      = != in like contains
-//!   values    value param.NAME attr.NAME created time   test
+//!   values    value param.NAME attr.NAME keyword.NAME created time    test
 //!   numbers   extent.DIM volume                      test
 //!   integers  version tag_version                    = != in
 //!   steps     step = 6 | 0:10 | 0/6/12 | 0/to/24/by/6,   step in (…), step > 3 …

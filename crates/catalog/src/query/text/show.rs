@@ -130,6 +130,11 @@ fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
             part(f, attr, false)?;
             test(f, value)
         }
+        Term::Keyword(keyword, value) => {
+            f.write_str("keyword.")?;
+            part(f, keyword, false)?;
+            test(f, value)
+        }
         Term::Created(value) => tested(f, "created", value),
         Term::Time(value) => tested(f, "time", value),
         Term::Value(value) => tested(f, "value", value),

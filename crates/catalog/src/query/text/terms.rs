@@ -11,7 +11,7 @@ use super::parser::one_or;
 use super::scan::Scan;
 
 /// Every word that begins a term, for errors.
-pub(super) const SUBJECTS: [&str; 18] = [
+pub(super) const SUBJECTS: [&str; 19] = [
     "run",
     "project",
     "job",
@@ -30,6 +30,7 @@ pub(super) const SUBJECTS: [&str; 18] = [
     "box",
     "extent",
     "volume",
+    "keyword",
 ];
 const OPERATORS: &str = "= != > >= < <= in between contains like exists";
 /// Most steps that `a/to/b/by/c` names.
@@ -63,6 +64,10 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
         "attr" => {
             let name = part(scan, "attr", "units=K")?;
             tested(Term::Attr(name, test(scan)?))
+        }
+        "keyword" => {
+            let name = part(scan, "keyword", "number=3")?;
+            tested(Term::Keyword(name, test(scan)?))
         }
         "created" => tested(Term::Created(test(scan)?)),
         "time" => tested(Term::Time(test(scan)?)),

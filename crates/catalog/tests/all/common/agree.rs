@@ -130,6 +130,10 @@ fn rows_are(world: &World, found: &HitTable, expected: &[&Attr], asked: &Query) 
         assert_eq!(region, attr.region.clone().unwrap_or_default());
         let cells = found.cells_of(row).map(|(dim, cells)| (*dim, cells.to_vec()));
         assert_eq!(cells, attr.cells);
+        let keywords = found.keywords_of(row).map(|all| all.to_vec()).unwrap_or_default();
+        let keywords: Vec<(&str, &str)> = keywords.iter().map(|(k, v)| (&**k, &**v)).collect();
+        let expected: Vec<(&str, &str)> = attr.keywords.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        assert_eq!(keywords, expected);
     }
 }
 

@@ -266,6 +266,20 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
                 _ => false,
             }
         }
+        Term::Keyword(name, test) => {
+            let own = attr.keywords.iter().find(|(own, _)| own == name);
+            own.is_some_and(|(_, text)| {
+                let number = match text.as_str() {
+                    "sfc" | "0001" => None,
+                    text => Some(if text.contains('.') {
+                        Value::Float(text.parse().unwrap())
+                    } else {
+                        Value::Int(text.parse().unwrap())
+                    }),
+                };
+                test.matches(&Value::Text(text.clone())) || number.is_some_and(|number| test.matches(&number))
+            })
+        }
         Term::Volume(test) => volume(world, attr).is_some_and(|all| test.matches(&Value::UInt(all as u64))),
     }
 }
@@ -360,7 +374,7 @@ pub fn find<'w>(world: &'w World, query: &Query) -> Vec<&'w Attr> {
         let (run, tag) = (&world.runs[attr.run].run, &world.tags[attr.tag]);
         let curve = attr.region.as_ref().map_or(-1, |(start, count)| curve::key(start, count));
         let place = (run.clone(), tag.name.clone(), tag.version, attr.step, attr.variable.clone());
-        (place, curve, attr.region.clone(), attr.cells.clone(), attr.id)
+        (place, curve, attr.region.clone(), attr.cells.clone(), attr.keywords.clone(), attr.id)
     };
     hits.sort_by_key(|attr| default(attr));
     hits.sort_by(|a, b| {
@@ -432,6 +446,7 @@ pub fn of_attributes(expr: &Expr) -> bool {
                     | Term::Scope(_)
                     | Term::Extent(..)
                     | Term::Volume(_)
+                    | Term::Keyword(..)
             ) || matches!(one, Term::Region(..)) && !in_coordinates(one)
         }
     }
@@ -490,6 +505,7 @@ fn places(
             variable: variable.clone(),
             region: None,
             cells: None,
+            keywords: Vec::new(),
             value: Value::Null,
             id: world.attrs.first().map_or(super::world::NOBODY, |attr| attr.id),
         };

@@ -337,6 +337,7 @@ pub fn world() -> World {
             variable: on_variable.then(|| rng.pick(&variables).clone()),
             region: (on_variable && rng.percent(90)).then_some((start, count)),
             cells: None,
+            keywords: Vec::new(),
             value: match world.tags[tag].kind {
                 ValueType::Float => Value::Float(number as f64 + 0.25),
                 ValueType::Int => Value::Int(number),

@@ -298,14 +298,15 @@ fn visible(turns: &[Turn], bits: u32, writer: Id, sequence: u64) -> Option<Order
 type AttributeOrder = (u64, Id, u64, Id, u64, usize, usize);
 
 type Region = (Vec<i64>, Vec<i64>, Option<(usize, Vec<i64>)>);
+type KeywordPairs = Vec<(String, String)>;
 
 struct Attribute {
     run: RunName,
     tag: TagDecl,
     step: Option<i64>,
     variable: Option<VariableName>,
-    /// Start, count and cells.
-    region: Option<Region>,
+    /// Start, count and cells, and further keywords.
+    region: (Option<Region>, KeywordPairs),
     value: Value,
     place: AttributeOrder,
     id: AttributeId,
@@ -369,10 +370,14 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                             tag: batch.tag.clone(),
                             step: batch.step_of(row),
                             variable: batch.variable_of(row).cloned(),
-                            region: batch.box_of(row).map(|(start, count)| {
-                                let cells = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row));
-                                (start.to_vec(), count.to_vec(), cells.map(|(dim, set)| (dim, set.to_vec())))
-                            }),
+                            region: (
+                                batch.box_of(row).map(|(start, count)| {
+                                    let cells = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row));
+                                    let cells = cells.map(|(dim, set)| (dim, set.to_vec()));
+                                    (start.to_vec(), count.to_vec(), cells)
+                                }),
+                                batch.keywords_of(row).map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+                            ),
                             value: batch.value_of(row),
                             place: place(call, at),
                             id: AttributeId {
@@ -647,6 +652,10 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
             let scanned = index.scan(&[probe], &mut |row| {
                 let cells = stored::region_cells(row.region)?.map(|(dim, set)| (dim, set.to_vec()));
                 let region = stored::decode_region(row.region)?.map(|(start, count)| (start, count, cells));
+                let keywords = stored::region_keywords(row.region)?;
+                let keywords = keywords.iter().flat_map(|all| all.iter());
+                let keywords: KeywordPairs = keywords.map(|(k, v)| (k.to_string(), v.to_string())).collect();
+                let region = (region, keywords);
                 let (step, variable) = (step_of(row.step), name(row.variable));
                 let value = row.value()?;
                 let text = format!("{run:?} {tag:?} {step:?} {variable:?} {region:?} {value:?}");

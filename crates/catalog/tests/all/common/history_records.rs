@@ -1,10 +1,12 @@
 //! Random records of a history: few names, so that they meet one another.
 
+use std::sync::Arc;
+
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Annotate, AttributeBatch, AttributeId, Boxes, CellSets, Column, Record, Removal, RunDecl, RunName,
-    StepDecl, TagDecl, Values, VariableDecl, VariableName,
+    Annotate, AttributeBatch, AttributeId, Boxes, CellSets, Column, KeywordColumn, Record, Removal, RunDecl,
+    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_testkit::Random;
 
@@ -70,7 +72,16 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
     });
     let one_value = dice.one_in(4);
     let values = values(dice, tag.kind, if one_value { 1 } else { rows });
+    let number = |dice: &mut Random| -> Arc<str> { dice.pick(&["", "1", "2"]).to_string().into() };
+    let keywords = dice.one_in(3).then(|| {
+        let mut values: Vec<Arc<str>> = (0..rows).map(|_| number(dice)).collect();
+        if values.iter().all(|value| value.is_empty()) || dice.one_in(3) {
+            values = vec!["1".into()];
+        }
+        KeywordColumn { keyword: "number".into(), values }
+    });
     AttributeBatch {
+        keywords: keywords.into_iter().collect(),
         run,
         tag,
         rows,

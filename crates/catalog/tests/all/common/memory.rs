@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use fieldstone_catalog::engine::stored::{Stored, encode_cells, encode_region};
+use std::sync::Arc;
+
+use fieldstone_catalog::engine::stored::{Stored, encode_cells, encode_keywords, encode_region};
 use fieldstone_catalog::engine::{
     AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_CURVE, NO_STEP, NO_VARIABLE, Probe,
     RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
@@ -66,12 +68,18 @@ impl Memory {
             let (mut key, mut levels, mut extent) = (NO_CURVE, curve::OUTSIDE, 0);
             if let Some((start, count)) = &attr.region {
                 encode_region(start, count, &mut region);
-                if let Some((dim, cells)) = &attr.cells {
-                    encode_cells(*dim, cells, &mut region);
-                }
                 key = curve::key(start, count);
                 levels = curve::levels_of(start, count);
                 extent = *count.iter().max().unwrap();
+            }
+            let keywords: Vec<(Arc<str>, Arc<str>)> = attr
+                .keywords
+                .iter()
+                .map(|(keyword, value)| ((*keyword).into(), value.as_str().into()))
+                .collect();
+            encode_keywords(keywords.iter().map(|(keyword, value)| (keyword, value)), 0, &mut region);
+            if let Some((dim, cells)) = &attr.cells {
+                encode_cells(*dim, cells, &mut region);
             }
             rows.push(Row {
                 key: (

@@ -155,6 +155,7 @@ impl Paper {
                     _ => Values::Any(rows.iter().map(|r| r.value.clone()).collect()),
                 };
                 records.push(Record::Attributes(AttributeBatch {
+                    keywords: Vec::new(),
                     run: run(0),
                     tag: tag(index),
                     rows: rows.len(),
@@ -176,6 +177,7 @@ impl Paper {
         }
         for (index, maximum) in (0..).zip(&self.maxima) {
             records.push(Record::Attributes(AttributeBatch {
+                keywords: Vec::new(),
                 run: run(index),
                 tag: TagDecl {
                     name: "max_temp".into(),

@@ -83,12 +83,12 @@ fn region(rng: &mut Random) -> Term {
 
 fn term(rng: &mut Random) -> Term {
     let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
-    match rng.within(0, 25) {
+    match rng.within(0, 27) {
         0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
         1 => Term::Project(name(rng, &["", "ocean", "astro"], &["*o*", "?*"])),
         2 => Term::Job(name(rng, &["job-1", "job-2"], &["job*", "*3"])),
         3 => Term::Param(rng.pick(&["nx", "solver", "absent"]).to_string(), test(rng, 1)),
-        23 => Term::Attr(rng.pick(&["units", "cells", "absent"]).to_string(), test(rng, 1)),
+        25 => Term::Attr(rng.pick(&["units", "cells", "absent"]).to_string(), test(rng, 1)),
         4 => Term::Created(Test::AtLeast(Value::DateTime(1_000 * rng.within(1, 5)))),
         5 | 6 => Term::Step(
             (0..rng.within(0, 3))
@@ -108,6 +108,16 @@ fn term(rng: &mut Random) -> Term {
         19 => Term::Scope(*rng.pick(&[Scope::Run, Scope::Step, Scope::Variable])),
         20 | 21 => region(rng),
         22 => Term::Extent(dimension(rng), test(rng, 1)),
+        23 | 24 => {
+            let name = rng.pick(&["number", "level", "absent"]).to_string();
+            let test = match rng.within(0, 4) {
+                0 => Test::Equal(Value::Int(rng.within(0, 4))),
+                1 => Test::Equal(Value::Text(rng.pick(&["500", "sfc", "0001", "1"]).to_string())),
+                2 => Test::Exists,
+                _ => test(rng, 1),
+            };
+            Term::Keyword(name, test)
+        }
         _ => Term::Volume(test(rng, 1)),
     }
 }

@@ -3,11 +3,13 @@
 //! [`World`] is a list of everything, without any index. It is put into [`Memory`](super::memory::Memory)
 //! tables, or as records into an engine, and searched by [`brute`](super::brute) in plain loops.
 
+use std::sync::Arc;
+
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    ArrayGroup, AttributeBatch, AttributeId, Boxes, CellSets, Column, Coordinate, Record, RunDecl, RunName,
-    StepDecl, TagDecl, Values, VariableDecl, VariableName,
+    ArrayGroup, AttributeBatch, AttributeId, Boxes, CellSets, Column, Coordinate, KeywordColumn, Record,
+    RunDecl, RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_testkit::Random;
 
@@ -23,6 +25,8 @@ pub struct Attr {
     pub region: Option<(Vec<i64>, Vec<i64>)>,
     /// A dimension, and indices along it.
     pub cells: Option<(usize, Vec<i64>)>,
+    /// Further keywords, by name.
+    pub keywords: Vec<(&'static str, String)>,
     pub value: Value,
     pub id: AttributeId,
 }
@@ -66,6 +70,17 @@ pub const WRITER: Id = Id([7; 16]);
 
 /// The id of no attribute.
 pub const NOBODY: AttributeId = AttributeId { writer: Id([0; 16]), sequence: 0, record: 0, row: 0 };
+
+/// The keywords of rows as columns.
+pub fn keyword_columns(attrs: &[Attr]) -> Vec<KeywordColumn> {
+    let of = |keyword: &str| -> Vec<Arc<str>> {
+        let value =
+            |attr: &Attr| attr.keywords.iter().find(|(k, _)| *k == keyword).map(|(_, v)| v.as_str().into());
+        attrs.iter().map(|attr| value(attr).unwrap_or_default()).collect()
+    };
+    let columns = KEYWORDS.map(|keyword| KeywordColumn { keyword: keyword.into(), values: of(keyword) });
+    columns.into_iter().filter(|column| column.values.iter().any(|value| !value.is_empty())).collect()
+}
 
 impl World {
     /// The variable that an attribute stands on.
@@ -136,6 +151,7 @@ impl World {
             }),
         });
         AttributeBatch {
+            keywords: keyword_columns(attrs),
             run: self.runs[first.run].run.clone(),
             rows: attrs.len(),
             step: first.step.map(|_| Column::Each(attrs.iter().map(|a| a.step.unwrap()).collect())),
@@ -168,6 +184,20 @@ fn column(kind: ValueType, attrs: &[Attr]) -> Values {
         ValueType::Text => Values::Text(each!(Text)),
         _ => Values::Any(attrs.iter().map(|a| a.value.clone()).collect()),
     }
+}
+
+/// Keywords that attributes have, ascending.
+pub const KEYWORDS: [&str; 2] = ["level", "number"];
+
+fn keywords(rng: &mut Random) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    if rng.percent(20) {
+        all.push(("level", rng.pick(&["500", "850.5", "sfc", "0001"]).to_string()));
+    }
+    if rng.percent(30) {
+        all.push(("number", rng.within(0, 4).to_string()));
+    }
+    all
 }
 
 pub const PROJECTS: [&str; 3] = ["", "ocean", "astro"];
@@ -374,6 +404,7 @@ pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
             variable: decl.map(|decl| decl.variable.clone()),
             region,
             cells,
+            keywords: keywords(rng),
             value: value(rng, world.tags[tag].kind),
             id: AttributeId { writer: WRITER, sequence: 0, record: 0, row: 0 },
         };

@@ -130,6 +130,7 @@ pub fn float_tag(name: &str) -> TagDecl {
 /// One attribute of type float on a run.
 pub fn on_run(name: &str, tag: &str, value: f64) -> AttributeBatch {
     AttributeBatch {
+        keywords: Vec::new(),
         run: run(name),
         tag: float_tag(tag),
         rows: 1,
