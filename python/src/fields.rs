@@ -323,6 +323,27 @@ impl PyField {
         value(py, &self.field, start, count)
     }
 
+    /// What ``numpy.asarray(field)`` gives: all of ``array()``, which is read for it.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(invalid(
+                "a field is no array in memory that could be shared",
+                "leave out copy=False",
+            ));
+        }
+        let array = self.array(py, None, None)?;
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
+    }
+
     /// Where it came from ("up"), what came from it ("down"), or both: a ``Lineage``, by the commits that its parts came
     /// by. The options are those of ``Graph.trace``. Of a field that no execution wrote it has the commit alone.
     #[pyo3(signature = (*, direction="up", depth=None, at=None, since=None, causal=true, limit=Some(10_000), stores=true))]

@@ -33,6 +33,8 @@ struct State {
     interner: Interner,
     owner: Option<(std::sync::Arc<str>, Py<PyString>)>,
     dtype: Option<(DType, Py<PyAny>)>,
+    /// What was left when it was taken as an Arrow stream.
+    exported: Option<Py<Table>>,
 }
 
 impl PyListing {
@@ -45,6 +47,7 @@ impl PyListing {
             interner: Interner::new(Some(schema)),
             owner: None,
             dtype: None,
+            exported: None,
         };
         PyListing { state: Mutex::new(state), request }
     }
@@ -77,6 +80,29 @@ impl PyListing {
         let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         py.detach(|| state.table()).map_err(exception)
+    }
+
+    /// What is left of the list, as pyarrow, polars, DuckDB and others take it in place of ``to_arrow()``. It is
+    /// kept for whoever asks again, as DuckDB does.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let kept = || {
+            let guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            guard.exported.as_ref().map(|table| table.clone_ref(py))
+        };
+        let table = match kept() {
+            Some(table) => table,
+            None => {
+                let table = Py::new(py, self.to_arrow(py)?)?;
+                let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+                guard.exported.insert(table).clone_ref(py)
+            }
+        };
+        table.bind(py).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
     /// What is left of the list as a pandas DataFrame, with the columns of ``to_arrow``. pyarrow is not
