@@ -16,7 +16,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, Boxes, CellSets, Column, RunName, TagDecl, Values, VariableName, put_value,
+    AttributeBatch, Boxes, CellSets, Column, KeywordColumn, RunName, TagDecl, Values, VariableName, put_value,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -177,9 +177,18 @@ fn digests(tag: &TagDecl, hit: &Hit) -> Result<(u128, u128)> {
         part(&(*dim as u64).to_le_bytes());
         cells.iter().for_each(|cell| part(&cell.to_le_bytes()));
     }
+    for (keyword, value) in hit.keywords.iter().flat_map(|all| all.iter()) {
+        part(keyword.as_bytes());
+        part(value.as_bytes());
+    }
     let place = xxh3_128(&bytes);
     put_value(&mut bytes, &hit.value);
     Ok((place, xxh3_128(&bytes)))
+}
+
+/// Names of the further keywords of an attribute, ascending.
+fn keywords_of(hit: &Hit) -> Vec<Arc<str>> {
+    hit.keywords.iter().flat_map(|all| all.iter()).map(|(keyword, _)| keyword.clone()).collect()
 }
 
 /// Rows on their way into a record: of one tag, all with the same parts.
@@ -198,7 +207,7 @@ impl Rows {
         let parts = |hit: &Hit| {
             let rank = hit.region.as_ref().map(|(start, _)| start.len());
             let along = hit.cells.as_ref().map(|(dim, _)| *dim);
-            (hit.step.is_some(), hit.variable.is_some(), rank, along)
+            (hit.step.is_some(), hit.variable.is_some(), rank, along, keywords_of(hit))
         };
         let other = self.tag.as_ref().is_some_and(|own| *own != tag);
         let full = self.hits.len() >= ROWS || self.variables.len() >= VARIABLES || self.cells >= CELLS;
@@ -240,7 +249,12 @@ impl Rows {
                 sets: hits.iter().filter_map(|hit| hit.cells.clone()).map(|(_, cells)| cells).collect(),
             }),
         });
+        let keywords = keywords_of(first).into_iter().enumerate().map(|(at, keyword)| KeywordColumn {
+            keyword,
+            values: hits.iter().filter_map(|hit| Some(hit.keywords.as_ref()?.get(at)?.1.clone())).collect(),
+        });
         let batch = AttributeBatch {
+            keywords: keywords.collect(),
             run: run.clone(),
             rows: hits.len(),
             step: first.step.map(|_| Column::Each(hits.iter().filter_map(|hit| hit.step).collect())),
