@@ -223,6 +223,8 @@ fn of_two_extensions_at_once_both_hold_or_one_is_a_conflict() {
         });
         assert!(schemas.iter().all(|schema| *schema == schemas[2]), "all come to the same: {schemas:#?}");
         assert!(schemas[0].text().contains(second), "the older stamp holds");
+        let both = code.is_none() && first != second;
+        assert_eq!(schemas[0].extensions(), 1 + usize::from(both), "{first} and {second}");
     }
 }
 
