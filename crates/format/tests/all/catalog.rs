@@ -703,3 +703,34 @@ fn the_papers_volume_takes_few_bytes() {
     assert_eq!(rows[0], rows[1]);
     assert!(each(0) < 14.0 && each(1) < 16.0, "{:.1} {:.1}", each(0), each(1));
 }
+
+fn column(keyword: &str, values: &[&str]) -> KeywordColumn {
+    KeywordColumn { keyword: keyword.into(), values: values.iter().map(|value| (*value).into()).collect() }
+}
+
+#[test]
+fn keywords_go_with_their_rows_and_only_sound_ones_are_taken() {
+    let whole = AttributeBatch { keywords: vec![column("number", &["1", "2", "", "4"])], ..floats(4, 1) };
+    whole.check().unwrap();
+    let of_row = |batch: &AttributeBatch, row| -> Vec<String> {
+        batch.keywords_of(row).map(|(keyword, value)| format!("{keyword}={value}")).collect()
+    };
+    let part = whole.rows(2, 4);
+    part.check().unwrap();
+    assert_eq!((of_row(&part, 0), of_row(&part, 1)), (vec![], vec!["number=4".to_owned()]));
+    assert!(whole.rows(2, 3).keywords.is_empty(), "no row has it");
+    for wrong in [
+        vec![column("number", &["1", "2"])],
+        vec![column("number", &["", "", "", ""])],
+        vec![column("number", &["1"]), column("level", &["1"])],
+        vec![column("number", &["1"]), column("number", &["2"])],
+        vec![column("", &["1"])],
+        vec![column("number", &["1".repeat(1025).as_str()])],
+    ] {
+        let batch = AttributeBatch { keywords: wrong.clone(), ..floats(4, 1) };
+        assert_eq!(batch.check().unwrap_err().kind(), ErrorKind::Invalid, "{wrong:?}");
+        // Whoever writes them all the same has written damage.
+        let read = Record::decode(&Record::Attributes(batch).encode());
+        assert!(wrong[0].values.len() == 2 || read.unwrap_err().kind() == ErrorKind::Corrupt, "{wrong:?}");
+    }
+}
