@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import fieldstone as fst
@@ -221,7 +222,7 @@ def test_files_that_were_moved_are_found_again(tmp_path: Path) -> None:
     with pytest.raises(fst.Denied):
         there.repoint(old, new)
     store.close()
-    call = ["fieldstone", "repoint", "s", "old", "new", "--json"]
+    call = [str(Path(sys.executable).with_name("fieldstone")), "repoint", "s", "old", "new", "--json"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"runs": ["b"]}
     assert np.array_equal(fst.open(tmp_path / "s").run("b").read("t", 0), values(0))

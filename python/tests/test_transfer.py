@@ -257,7 +257,7 @@ def test_fields_alone_say_what_stays(annotated: fst.Store, tmp_path: Path) -> No
 
 def test_the_program_takes_queries_and_says_what_stays(annotated: fst.Store, tmp_path: Path) -> None:
     def program(*arguments: str) -> tuple[str, str]:
-        call = ["fieldstone", *arguments]
+        call = [str(Path(sys.executable).with_name("fieldstone")), *arguments]
         done = subprocess.run(call, capture_output=True, text=True, cwd=tmp_path, check=True)
         return done.stdout, done.stderr
 
