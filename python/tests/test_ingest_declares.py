@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import fieldstone as fst
 import numpy as np
@@ -121,6 +125,73 @@ def test_times_before_the_year_1_are_times(tmp_path):
     store = fst.open(tmp_path / "store")
     take(store, tmp_path / "x.nc")
     assert [step.time for step in store.steps(variable="t")] == [-86400.0 * 719528, -86400.0 * 719162]
+
+
+def test_many_variables_are_declared_in_several_frames(monkeypatch):
+    from fieldstone._helper import declare
+
+    monkeypatch.setattr(declare, "FRAME", 500)
+    monkeypatch.setattr(declare, "LONGEST", 2000)
+    declared = declare.Declared(attrs=[["title", {"text": "x"}]])
+    declared.arrays = [np.arange(n, dtype="f8") + n for n in (2, 3, 4)]
+    facts = {"dtype": "<f4", "dims": ["y"], "attrs": []}
+    declared.variables = [
+        {"name": f"v{i}", "shape": [2 + i % 3], "coords": [[0, i % 3]], **facts} for i in range(40)
+    ]
+    declared.variables.append({"name": "long", "shape": [], "coords": [], **facts, "attrs": ["x" * 3000]})
+    seen = []
+    frames = list(declared.frames())
+    assert len(frames) > 5 and [bool(frame["attrs"]) for frame, _ in frames] == [True] + [False] * (
+        len(frames) - 1
+    )
+    for frame, payload in frames:
+        ends = np.cumsum(frame["arrays"])
+        arrays = np.split(payload.view("<f8"), ends)[:-1]
+        assert len(payload) == 8 * sum(frame["arrays"]) and frame["times"] is None
+        for variable in frame["variables"]:
+            ((_, at),) = variable["coords"]
+            n = 2 + int(variable["name"][1:]) % 3
+            assert arrays[at].tolist() == (np.arange(n) + n).tolist()
+            seen.append(variable["name"])
+    assert seen == [f"v{i}" for i in range(40)], "what is too long by itself is left to the header"
+
+
+def test_show_and_plot_know_what_is_declared_and_unpack(tmp_path):
+    with netCDF4.Dataset(tmp_path / "sat.nc", "w") as file:
+        file.createDimension("y", 2)
+        file.createDimension("x", 3)
+        height = file.createVariable("height", "i2", ("y", "x"), fill_value=np.int16(-1))
+        height.setncatts({"_Unsigned": "true", "scale_factor": np.float32(0.25), "units": "m"})
+        height.set_auto_maskandscale(False)
+        height[:] = np.array([[0, -2, -1], [4, 8, -30000]], "i2")
+        sst = file.createVariable("sst", "f4", ("y", "x"), fill_value=np.float32(1e20))
+        sst[:] = np.ma.masked_array(np.arange(6).reshape(2, 3) + 270.5, [[0, 1, 0], [0, 0, 0]])
+    store = fst.open(tmp_path / "store")
+    take(store, tmp_path / "sat.nc")
+    run = store.create_run("study")
+    attrs = {"units": "K", "long_name": "temperature"}
+    run.create_variable("T", "f4", (2, 3), dims=("y", "x"), attrs=attrs, coords={"x": [10.0, 10.5, 11.0]})
+    run.write("T", 0, np.arange(6, dtype="f4").reshape(2, 3))
+    store.close()
+
+    def program(verb, key):
+        program = Path(sys.executable).with_name("fieldstone")
+        done = subprocess.run(
+            [program, verb, tmp_path / "store", key, "--json"], capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    with xr.open_dataset(tmp_path / "sat.nc") as ds:
+        for name in ("height", "sst"):
+            drawn = program("plot", f"run=sat,variable={name}")
+            expected = (float(ds[name].min()), float(ds[name].max()), int(ds[name].isnull().sum()))
+            assert (drawn["min"], drawn["max"], drawn["missing"]) == expected
+    shown = program("show", "run=sat,variable=height")
+    assert shown["values"] == [0.0, 16383.5, "NaN"] and shown["attributes"]["dimensions"] == "y, x"
+    assert program("show", "run=sat,variable=sst")["attributes"]["_FillValue"] == float(np.float32(1e20))
+    key = "run=study,variable=T,step=0"
+    assert program("plot", key)["label"] == "temperature (K)"
+    assert program("show", key)["attributes"] == {"dimensions": "y, x", **attrs}
 
 
 def test_an_unlimited_dimension_along_the_ground_is_not_split(tmp_path):

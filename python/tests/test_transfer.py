@@ -269,3 +269,21 @@ def test_the_program_takes_queries_and_says_what_stays(annotated: fst.Store, tmp
     assert "3 attributes stayed behind (cause, max): fields alone were asked for" in said
     report = json.loads(program("move", "annotated", "--to", "cold", "--json")[0])
     assert (report["attributes"], report["left"], report["removed"]) == (3, [], 3)
+
+
+def test_further_keywords_of_attributes_come_along(tmp_path: Path) -> None:
+    store = fst.open(tmp_path / "hot")
+    for number in range(3):
+        store.archive({"run": "a", "variable": "t", "step": 0, "member": number}, np.full(4, number, "f4"))
+    store.flush()
+    run = store.run("a")
+    for number in (1, 2):
+        run.annotate("storm", float(number), variable="t", step=0, keywords={"member": number})
+    run.annotate("storm", 9.0, variable="t", step=0)
+    store.flush()
+    assert fst.copy(store, to=tmp_path / "cold").attributes == 3
+    cold = fst.open(tmp_path / "cold")
+    hits = {hit.value: hit for hit in cold.attributes(tag="storm")}
+    assert hits[2.0].keywords == {"member": "2"} and hits[2.0].read().tolist() == [2.0] * 4
+    assert not hits[9.0].keywords and set(hits) == {1.0, 2.0, 9.0}
+    assert fst.copy(store, to=cold).attributes == 0, "each has its place there"

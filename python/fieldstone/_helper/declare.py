@@ -12,7 +12,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -23,6 +24,9 @@ import numpy as np
 EPOCH = date(1970, 1, 1).toordinal()
 COORDINATE_MAX = 1 << 20
 """Most elements of a coordinate; longer ones stay in their variable alone."""
+FRAME = 1 << 20
+"""Bytes of what a frame's header says, about; what is longer by itself is left to the file's own header."""
+LONGEST = 8 << 20
 
 
 @dataclass
@@ -56,13 +60,36 @@ class Declared:
             }
         )
 
-    def frame(self) -> tuple[dict[str, Any], np.ndarray]:
-        """The frame and its payload."""
-        times = self._times()
-        lengths = [len(array) for array in self.arrays]
-        facts: dict[str, Any] = {"kind": "declared", "attrs": self.attrs, "arrays": lengths}
-        facts |= {"variables": self.variables, "times": times}
-        parts = [array.astype("<f8") for array in self.arrays]
+    def frames(self) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+        """Frames and payloads: the file's attributes and times in the first, variables in all."""
+        attrs = self.attrs if size_of(self.attrs) <= LONGEST else []
+        times, some, size = self._times(), [], 0
+        for variable in self.variables:
+            own = size_of(variable)
+            if own > LONGEST:
+                continue
+            if some and size + own > FRAME:
+                yield self._frame(attrs, some, times)
+                attrs, times, some, size = [], None, [], 0
+            some.append(variable)
+            size += own
+        yield self._frame(attrs, some, times)
+
+    def _frame(
+        self, attrs: list[Any], variables: list[dict[str, Any]], times: np.ndarray | None
+    ) -> tuple[dict[str, Any], np.ndarray]:
+        """A frame with the coordinates that its variables stand on."""
+        used = sorted({at for variable in variables for _, at in variable["coords"]})
+        place = {at: i for i, at in enumerate(used)}
+        parts = [self.arrays[at].astype("<f8") for at in used]
+        if times is not None:
+            parts.append(times.astype("<f8"))
+        told = [
+            variable | {"coords": [[dim, place[at]] for dim, at in variable["coords"]]}
+            for variable in variables
+        ]
+        facts: dict[str, Any] = {"kind": "declared", "attrs": attrs, "arrays": [len(part) for part in parts]}
+        facts |= {"variables": told, "times": None if times is None else len(parts) - 1}
         payload = np.concatenate(parts) if parts else np.empty(0, "<f8")
         return facts, payload.view(np.uint8)
 
@@ -80,13 +107,15 @@ class Declared:
                 self._known[key] = None
         return self._known[key]
 
-    def _times(self) -> int | None:
-        """Where the times of the steps are: where one dimension alone is stepped along that is of time."""
+    def _times(self) -> np.ndarray | None:
+        """The times of the steps, where one dimension alone is stepped along that is of time."""
         found = [times for dim in self._leading.values() if (times := seconds(dim)) is not None]
-        if len(found) != 1:
-            return None
-        self.arrays.append(found[0])
-        return len(self.arrays) - 1
+        return found[0] if len(found) == 1 else None
+
+
+def size_of(facts: Any) -> int:
+    """Bytes that facts take in the header of a frame, at most."""
+    return len(json.dumps(facts, separators=(",", ":")))
 
 
 def identity(dim: netCDF4.Dimension) -> tuple[int, str]:

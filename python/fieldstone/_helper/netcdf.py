@@ -95,7 +95,8 @@ class Reader:
         self.total = sum(v.size * itemsize(v) for g in groups for v in g.variables.values())
         described = [self._group(group) for group in groups]
         self.declared.attrs = described[0]["attrs"]
-        self.channel.send(*self.declared.frame())
+        for frame, payload in self.declared.frames():
+            self.channel.send(frame, payload)
         size = os.stat(self.path).st_size
         name = os.path.basename(self.path).encode("utf-8", "replace").decode()
         header = {

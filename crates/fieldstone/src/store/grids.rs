@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
-//!   stand on it; both are kept up to [`KEPT`] bytes, the latest first;
+//!   stand on it; both are kept up to [`KEPT`] bytes and [`MOST_KEPT`] each, the latest first;
 //! * what is kept of a field is known by its place in the store and its time, so that a newer one is read anew;
 //! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
 
@@ -29,8 +29,9 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 use super::grib_points::points_of;
 use crate::interop::ingest::declare::GRID;
 
-/// Bytes of coordinates, and of elements, that are kept.
+/// Bytes of coordinates, and of elements, that are kept, and how many of each.
 const KEPT: usize = 128 << 20;
+const MOST_KEPT: usize = 1024;
 /// Most points of one grid that are looked at.
 const MOST_POINTS: i64 = 1 << 28;
 
@@ -48,7 +49,7 @@ impl Coordinates {
     }
 }
 
-/// What was asked for, the latest first, up to [`KEPT`] bytes.
+/// What was asked for, the latest first.
 #[derive(Debug)]
 struct Latest<K, T>(Mutex<VecDeque<(K, Arc<T>, usize)>>);
 
@@ -70,6 +71,7 @@ impl<K: PartialEq, T> Latest<K, T> {
     fn keep(&self, key: K, value: Arc<T>, bytes: usize) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.push_front((key, value, bytes));
+        known.truncate(MOST_KEPT);
         let mut sum = 0;
         let too_many = known.iter().skip(1).position(|(.., bytes)| {
             sum += bytes;

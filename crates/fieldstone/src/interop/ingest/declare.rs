@@ -28,8 +28,9 @@ use crate::interop::helper::Texts;
 
 /// Most variables, or steps, of one record.
 const MANY: usize = 4096;
-/// Messages that the helper is asked about at once.
+/// Messages, and bytes of them, that the helper is asked about at once, about.
 const ASKED: usize = 32;
+const ASKED_BYTES: usize = 32 << 20;
 /// The attribute that says which grid a GRIB field has: a digest of what its messages say of it.
 pub const GRID: &str = "GRIB_grid";
 
@@ -74,8 +75,10 @@ pub(super) fn netcdf(
 /// What the messages of a GRIB file are to be declared as: gathered while they are archived.
 #[derive(Default)]
 pub(super) struct GribDeclared {
-    /// Of each run, parameter and grid the first message.
+    /// Of each run, parameter and grid the first message, until eccodes is asked about it.
     messages: Vec<(RunName, String, String, Vec<u8>)>,
+    bytes: usize,
+    variables: BTreeMap<RunName, Vec<VariableDecl>>,
     seen: HashSet<(RunName, String, String, String)>,
     /// Of each run its steps, with the times for which they hold.
     times: BTreeMap<RunName, BTreeMap<i64, f64>>,
@@ -100,38 +103,35 @@ impl GribDeclared {
         // Where eccodes has no name of a parameter, further numbers say what it is.
         let parameter = text("parameter").unwrap_or_default().to_owned();
         if self.seen.insert((run.clone(), variable.to_string(), parameter, grid.clone())) {
+            self.bytes += message.len();
             self.messages.push((run, variable.into_owned(), grid, message.to_vec()));
         }
         Ok(())
     }
-}
 
-/// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
-/// Where eccodes or the helper fails, nothing is declared, and the messages are there all the same.
-pub(super) fn grib(
-    catalog: &Catalog,
-    reader: &mut Reader<'_>,
-    declared: GribDeclared,
-    transaction: Option<Id>,
-) -> Result<()> {
-    let GribDeclared { messages, times, .. } = declared;
-    let mut by_run: BTreeMap<RunName, Vec<VariableDecl>> = BTreeMap::new();
-    for some in messages.chunks(ASKED) {
-        let bytes: Vec<&[u8]> = some.iter().map(|(.., message)| message.as_slice()).collect();
+    /// Asks the helper about the messages, where there are enough of them or `all` is set. What it cannot say is not
+    /// declared: the messages are fields all the same.
+    pub(super) fn ask(&mut self, reader: &mut Reader<'_>, all: bool) {
+        if self.messages.is_empty() || !(all || self.messages.len() >= ASKED || self.bytes >= ASKED_BYTES) {
+            return;
+        }
+        self.bytes = 0;
+        let messages = std::mem::take(&mut self.messages);
+        let bytes: Vec<&[u8]> = messages.iter().map(|(.., message)| message.as_slice()).collect();
         let Ok((file, payload)) = reader.get().and_then(|helper| helper.grib_declared(&bytes)) else {
             reader.helper = None;
-            continue;
+            return;
         };
         let arrays = file.values(&payload);
-        for ((run, name, grid, _), said) in some.iter().zip(file.variables) {
+        for ((run, name, grid, _), said) in messages.into_iter().zip(file.variables) {
             if said.name.is_empty() {
                 continue;
             }
             let mut attrs = said.attrs;
-            attrs.push((GRID.to_owned(), Value::Text(grid.clone())));
+            attrs.push((GRID.to_owned(), Value::Text(grid)));
             let coord = |(dim, at): (u32, usize)| Some((dim, coordinate(arrays.get(at).map(Vec::as_slice)?)));
-            by_run.entry(run.clone()).or_default().push(VariableDecl {
-                variable: VariableName { name: name.clone(), version: 0 },
+            self.variables.entry(run).or_default().push(VariableDecl {
+                variable: VariableName { name, version: 0 },
                 dtype: None,
                 shape: Some(said.shape),
                 dims: said.dims,
@@ -142,6 +142,17 @@ pub(super) fn grib(
             });
         }
     }
+}
+
+/// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
+pub(super) fn grib(
+    catalog: &Catalog,
+    reader: &mut Reader<'_>,
+    mut declared: GribDeclared,
+    transaction: Option<Id>,
+) -> Result<()> {
+    declared.ask(reader, true);
+    let GribDeclared { variables: by_run, times, .. } = declared;
     let mut there = BTreeMap::new();
     for run in by_run.keys().chain(times.keys()).collect::<BTreeSet<_>>() {
         there.insert(run.clone(), declare_run(catalog, run, Vec::new(), transaction)?);

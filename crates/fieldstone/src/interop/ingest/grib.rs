@@ -64,6 +64,7 @@ impl State<'_> {
                     Ok(Arrival::New(key)) => {
                         self.archive(&key, &Content::Opaque, &field.bytes, harvest)?;
                         harvest.declared.add(&schema, &key, &field.bytes)?;
+                        harvest.declared.ask(&mut self.helper, false);
                     }
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(part.what, error.to_string());
