@@ -334,7 +334,8 @@ def tag_and_find() -> None:
             counts.append((np.ptp(y) + 1, np.ptp(x) + 1))
     with fst.open(CLIMATE) as store:
         run = store.run(SEA)
-        run.create_variable("surface_temperature", "f4", sea.shape[1:], tuple(places), coords=places)
+        (declared,) = store.variables(run=SEA, variable="surface_temperature")
+        check(declared.dims == tuple(places), f"the ingest declared {declared.name} with its coordinates")
         store.create_tag("maximum", type="float", unit="K")
         run.annotate_many(
             "maximum", values, variable="surface_temperature", step=steps, start=starts, count=counts
