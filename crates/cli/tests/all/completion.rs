@@ -67,7 +67,7 @@ fn bash_completes_verbs_stores_keywords_and_values() {
     std::fs::write(t.file("wanted.req"), "run=a").unwrap();
     for (line, expected) in [
         ("fieldstone li", &["list"][..]),
-        ("fieldstone schema ", &["check", "expand", "key", "show"]),
+        ("fieldstone schema ", &["add", "check", "expand", "key", "show"]),
         ("fieldstone list ", &["folder/", "store"]),
         ("fieldstone list store --comp", &["--compact"]),
         ("fieldstone list store ", &["run=", "variable=", "step=", "project="]),
