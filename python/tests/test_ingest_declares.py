@@ -87,6 +87,18 @@ def test_other_content_under_a_name_is_another_version(tmp_path):
     assert store.run("x").params == {"title": "a"}, "the first file names the run's parameters"
 
 
+def test_every_version_has_the_steps_of_its_name(tmp_path):
+    for name, width in (("a", 3), ("b", 4)):
+        with netCDF4.Dataset(tmp_path / f"{name}.nc", "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("n", width)
+            file.createVariable("t", "f4", ("time", "n"))[:] = np.zeros((2, width))
+    store = fst.open(tmp_path / "store")
+    take(store, [tmp_path / "a.nc", tmp_path / "b.nc"], key={"run": "x"})
+    assert [(v.version, v.shape) for v in store.variables(variable="t", step=1)] == [(0, (3,)), (1, (4,))]
+    assert list(store.variables(variable="t", step=2)) == []
+
+
 CALENDARS = (
     ("days since 2000-02-28", "standard", [0, 1, 2], ["2000-02-28", "2000-02-29", "2000-03-01"]),
     ("days since 2001-02-27", "noleap", [0, 1, 2], ["2001-02-27", "2001-02-28", "2001-03-01"]),

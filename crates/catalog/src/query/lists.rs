@@ -174,10 +174,7 @@ impl<'t, 'q> Listing<'t, 'q> {
                 }
                 continue;
             }
-            let held: BTreeSet<i64> = match outside {
-                true => BTreeSet::new(),
-                false => self.exec.tables.held(run.id, variable.id)?.into_iter().collect(),
-            };
+            let held = if outside { BTreeSet::new() } else { self.held(run.id, &variable)? };
             for (step, time) in steps.iter().filter(|(step, _)| outside || held.contains(step)) {
                 let place = Series { step: Some(*step), time: *time, variable: Some(&variable) };
                 if at(place)? == Flow::Stop {
@@ -186,6 +183,19 @@ impl<'t, 'q> Listing<'t, 'q> {
             }
         }
         Ok(())
+    }
+
+    /// Steps in which a run holds fields of a variable: keys name no version, so that fields are those of each.
+    fn held(&mut self, run: RunId, variable: &VariableAt) -> Result<BTreeSet<i64>> {
+        let mut held: BTreeSet<i64> = self.exec.tables.held(run, variable.id)?.into_iter().collect();
+        if variable.version != 0 {
+            let names = self.exec.names()?;
+            let first = names.values().find(|other| other.version == 0 && other.name == variable.name);
+            if let Some(first) = first {
+                held.extend(self.exec.tables.held(run, first.id)?);
+            }
+        }
+        Ok(held)
     }
 
     /// Whether a run says that its data lie outside of the store.

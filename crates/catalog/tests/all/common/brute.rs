@@ -492,8 +492,18 @@ fn places(
                 );
             }
             (true, true) => {
-                let held = world.held.iter().filter(|h| h.run == run);
-                all.extend(held.map(|h| (run, Some(h.step), Some(h.variable.clone()))));
+                // Keys name no version: fields are those of each version of their variable.
+                let own: Vec<VariableName> = own_variables().collect();
+                for h in world.held.iter().filter(|h| h.run == run) {
+                    let is_of = |v: &&VariableName| {
+                        **v == h.variable || (h.variable.version == 0 && v.name == h.variable.name)
+                    };
+                    let mut of: Vec<VariableName> = own.iter().filter(is_of).cloned().collect();
+                    of.push(h.variable.clone());
+                    all.extend(of.into_iter().map(|variable| (run, Some(h.step), Some(variable))));
+                }
+                all.sort();
+                all.dedup();
             }
         }
     }
