@@ -71,6 +71,7 @@ def test_attributes_are_terms_in_python_text_and_sql(tmp_path):
     run.annotate("note", 2, variable="lat")
     assert [hit.value for hit in store.attributes(tag="note", attr={"units": "degrees*"})] == [2]
     assert [hit.value for hit in store.find("tag=note and attr.scale_factor<1")] == [1]
+    store.flush()
 
 
 def test_other_content_under_a_name_is_another_version(tmp_path):

@@ -12,7 +12,8 @@ use crate::interop::grib::keys::Reader;
 use crate::interop::helper::HelperOptions;
 
 /// Latitudes and longitudes of a grid, by the digest that its variables are declared with: from the first message that a
-/// request names and that stands on it. `None` where there is none, or eccodes does not know where the points lie.
+/// request names and that stands on it. `None` where there is none; none of either where eccodes does not know where the
+/// points lie.
 ///
 /// Errors: `Unavailable` where there is no eccodes, `Corrupt` for a damaged message.
 pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Result<Option<[Vec<f64>; 2]>> {
@@ -32,7 +33,7 @@ pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Res
         let Ok(field) = fields.get(&pairs, &ReadOptions::default()) else { continue };
         let message = field.read()?;
         if message.starts_with(b"GRIB") && format!("{:032x}", xxh3_128(grid_of(&message))) == grid {
-            return decoded(&message);
+            return Ok(Some(decoded(&message)?.unwrap_or_default()));
         }
     }
     Ok(None)

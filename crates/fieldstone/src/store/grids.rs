@@ -88,8 +88,8 @@ impl<K: PartialEq, T> Latest<K, T> {
 pub struct KnownGrids {
     /// By place and time of the field.
     coordinates: Latest<(String, i64), Coordinates>,
-    /// By what they were worked out from.
-    elements: Latest<u128, Vec<i64>>,
+    /// Elements of grids, by what they were worked out from.
+    elements: Latest<u128, PointSet>,
 }
 
 /// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
@@ -189,8 +189,7 @@ impl<'a> RunGrids<'a> {
                 .filter_map(|at| Some((axes.get(*at)?.as_ref()?, ranges.get(*at)?)))
                 .map(|(axis, (_, low, high))| (axis, (*low, *high)))
                 .collect();
-            let elements = self.elements(&dims, &extents, &members)?;
-            sets.push(PointSet::new(dims, extents, elements.into()));
+            sets.push(self.elements(&dims, &extents, &members)?);
         }
         Ok(Some(GridRegion { decided, sets }))
     }
@@ -242,6 +241,7 @@ impl<'a> RunGrids<'a> {
         let key = |which: usize| (format!("grid {grid} {which}"), 0);
         if self.known.coordinates.find(&key(which)).is_none() {
             let Some(request) = self.request_for(&variable.variable.name) else { return Ok(None) };
+            // Of a grid that has no points, as spectral ones, that is kept, too: nobody asks for it again.
             let Some(points) = points_of(self.fields, &request, grid)? else { return Ok(None) };
             for (which, values) in points.into_iter().enumerate() {
                 let bytes = 8 * values.len();
@@ -251,7 +251,7 @@ impl<'a> RunGrids<'a> {
         let dims = (0..variable.shape.as_ref().map_or(0, Vec::len)).collect();
         let [latitude, longitude] = axes;
         let axis = if which == 0 { latitude } else { longitude };
-        let values = self.known.coordinates.find(&key(which));
+        let values = self.known.coordinates.find(&key(which)).filter(|known| !known.values.is_empty());
         Ok(values.map(|values| GridAxis {
             axis,
             dims,
@@ -367,7 +367,7 @@ impl<'a> RunGrids<'a> {
         dims: &[usize],
         extents: &[i64],
         members: &[(&GridAxis<'_>, (f64, f64))],
-    ) -> Result<Vec<i64>> {
+    ) -> Result<PointSet> {
         // Fields of equal further keywords belong together.
         let first = members.iter().find_map(|(axis, _)| match &axis.values {
             CoordinateSource::Fields(fields) => Some(fields.clone()),
@@ -377,7 +377,7 @@ impl<'a> RunGrids<'a> {
             None => vec![None],
             Some(fields) => fields.iter().map(|(others, _)| Some(others.as_str())).collect(),
         };
-        let mut all: Vec<i64> = Vec::new();
+        let mut all: Option<PointSet> = None;
         for others in alternatives {
             let values = members.iter().map(|(axis, range)| {
                 let values = match &axis.values {
@@ -393,13 +393,16 @@ impl<'a> RunGrids<'a> {
             });
             let Some(values) = values.collect::<Option<Vec<_>>>() else { continue };
             let found = self.known.elements_of(dims, extents, &values)?;
-            if all.is_empty() {
-                all.extend(found.iter());
-            } else {
-                all = all.iter().chain(found.iter()).copied().collect::<BTreeSet<_>>().into_iter().collect();
-            }
+            all = Some(match all {
+                None => (*found).clone(),
+                Some(all) => {
+                    let both: BTreeSet<i64> =
+                        all.elements.iter().chain(found.elements.iter()).copied().collect();
+                    PointSet::new(all.dims, all.extents, both.into_iter().collect())
+                }
+            });
         }
-        Ok(all)
+        Ok(all.unwrap_or_else(|| PointSet::new(dims.to_vec(), extents.to_vec(), Arc::from([]))))
     }
 }
 
@@ -441,7 +444,7 @@ impl AxisValues<'_> {
 type Ranged<'v> = (&'v GridAxis<'v>, (f64, f64), AxisValues<'v>);
 
 impl KnownGrids {
-    fn elements_of(&self, dims: &[usize], extents: &[i64], members: &[Ranged<'_>]) -> Result<Arc<Vec<i64>>> {
+    fn elements_of(&self, dims: &[usize], extents: &[i64], members: &[Ranged<'_>]) -> Result<Arc<PointSet>> {
         let mut hasher = Xxh3Default::new();
         (dims, extents).hash(&mut hasher);
         for (axis, (low, high), values) in members {
@@ -486,8 +489,10 @@ impl KnownGrids {
                 mask.get(own) == Some(&true)
             })
         };
-        let found = Arc::new((0..points).filter(lies_in).collect::<Vec<i64>>());
-        self.elements.keep(key, found.clone(), 8 * found.len() + 64);
+        let elements: Arc<[i64]> = (0..points).filter(lies_in).collect();
+        let bytes = 8 * elements.len();
+        let found = Arc::new(PointSet::new(dims.to_vec(), extents.to_vec(), elements));
+        self.elements.keep(key, found.clone(), bytes);
         Ok(found)
     }
 }
