@@ -386,6 +386,23 @@ def test_a_coordinate_that_is_written_again_is_read_again(tmp_path):
     assert names(store.variables(variable="t", box=box)) == []
 
 
+def test_files_of_one_run_have_each_its_own_coordinates(tmp_path):
+    # Tiles of one name and shape: the second stands beside the first, by `source`.
+    for folder, scale in (("a", 1.0), ("b", 10.0)):
+        (tmp_path / folder).mkdir()
+        with netCDF4.Dataset(tmp_path / folder / "tile.nc", "w") as file:
+            file.createDimension("cell", 3)
+            file.createVariable("lat", "f4", ("cell",))[:] = scale * np.array([1, 3, 2])
+            file["lat"].units = "degrees_north"
+            file.createVariable("t", "f4", ("cell",))[:] = 0
+            file["t"].coordinates = "lat"
+    store = fst.open(tmp_path / "store")
+    take(store, [tmp_path / "a" / "tile.nc", tmp_path / "b" / "tile.nc"])
+    for low, high, expected in ((1, 3, True), (4, 9, False), (29, 50, True), (31, 90, False)):
+        found = store.variables(variable="t", box={"lat": fst.between(low, high)})
+        assert bool(list(found)) is expected, (low, high)
+
+
 # -- real files
 
 

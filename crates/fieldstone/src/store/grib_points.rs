@@ -1,13 +1,13 @@
 //! Where the points of a GRIB grid lie: eccodes says it of one message, in the helper process.
 
 use fieldstone_core::Result;
+use fieldstone_core::dtype::DType;
 use fieldstone_core::elements::as_floats;
-use fieldstone_core::geometry::byte_count;
+use fieldstone_core::geometry::{byte_count, element_count};
 use fieldstone_core::request::Request;
-use fieldstone_format::grib::header::grid_of;
-use fieldstone_store::api::{FieldAccess, ListOptions, ReadOptions};
-use xxhash_rust::xxh3::xxh3_128;
+use fieldstone_store::api::{FieldAccess, RetrieveOptions};
 
+use crate::interop::grib::grid_name;
 use crate::interop::grib::keys::Reader;
 use crate::interop::helper::HelperOptions;
 
@@ -17,22 +17,14 @@ use crate::interop::helper::HelperOptions;
 ///
 /// Errors: `Unavailable` where there is no eccodes, `Corrupt` for a damaged message.
 pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Result<Option<[Vec<f64>; 2]>> {
-    for entry in fields.list(request, &ListOptions::default())? {
-        let entry = entry?;
-        if entry.dtype.is_some() {
+    let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+    for field in fields.retrieve(request, &all)?.iter() {
+        let field = field?;
+        if field.dtype()?.is_some() {
             continue;
         }
-        let texts: Vec<(String, String)> = entry
-            .key
-            .iter()
-            .filter(|(_, value)| !value.is_absent())
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect();
-        let pairs: Vec<(&str, &str)> = texts.iter().map(|(name, value)| (&**name, &**value)).collect();
-        // A key that others begin with names several fields: the next message will do.
-        let Ok(field) = fields.get(&pairs, &ReadOptions::default()) else { continue };
         let message = field.read()?;
-        if message.starts_with(b"GRIB") && format!("{:032x}", xxh3_128(grid_of(&message))) == grid {
+        if message.starts_with(b"GRIB") && grid_name(&message) == grid {
             return Ok(Some(decoded(&message)?.unwrap_or_default()));
         }
     }
@@ -43,7 +35,7 @@ fn decoded(message: &[u8]) -> Result<Option<[Vec<f64>; 2]>> {
     let options = HelperOptions::default();
     let (facts, payload) = Reader::shared(&options).get()?.decode(message)?;
     let mut rest = &payload[..];
-    let mut take = |dtype: fieldstone_core::dtype::DType, shape: &[u64]| -> Result<Option<Vec<f64>>> {
+    let mut take = |dtype: DType, shape: &[u64]| -> Result<Option<Vec<f64>>> {
         let length = byte_count(shape, dtype.size())?;
         let Some((own, others)) = rest.split_at_checked(length) else { return Ok(None) };
         rest = others;
@@ -59,7 +51,7 @@ fn decoded(message: &[u8]) -> Result<Option<[Vec<f64>; 2]>> {
             _ => {}
         }
     }
-    let points = fieldstone_core::geometry::element_count(&facts.shape)?;
+    let points = element_count(&facts.shape)?;
     Ok(latitudes.zip(longitudes).and_then(|both| match (both.0.len() as u64, both.1.len() as u64) {
         (a, b) if a == points && b == points => Some([both.0, both.1]),
         // A regular grid: its longitudes go around within a row, so that they are no coordinate by themselves.

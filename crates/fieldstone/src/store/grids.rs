@@ -8,7 +8,7 @@
 //! Invariants:
 //! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
 //!   stand on it; both are kept up to [`KEPT`] bytes and [`MOST_KEPT`] each, the latest first;
-//! * what is kept of a field is known by its place in the store and its time, so that a newer one is read anew;
+//! * what is kept of a field is known by its version, so that a newer one is read anew;
 //! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
 
 use std::borrow::Cow;
@@ -21,13 +21,14 @@ use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_core::packing::Packing;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::value::Value;
-use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{Coordinate, RunName, VariableDecl, VariableName};
-use fieldstone_store::api::{FieldAccess, ListEntry, ListOptions, ReadOptions};
+use fieldstone_store::Field;
+use fieldstone_store::api::{EntryId, FieldAccess, RetrieveOptions};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::grib_points::points_of;
-use crate::interop::ingest::declare::GRID;
+use crate::interop::grib::GRID;
 
 /// Bytes of coordinates, and of elements, that are kept, and how many of each.
 const KEPT: usize = 128 << 20;
@@ -83,11 +84,19 @@ impl<K: PartialEq, T> Latest<K, T> {
     }
 }
 
+/// What coordinates were read from.
+#[derive(Debug, PartialEq)]
+enum CoordinateKey {
+    /// A version of a field, and the version of the variable that says how it is packed.
+    Field { key: Vec<u8>, entry: EntryId, version: i64 },
+    /// The latitudes (0) or longitudes (1) of a GRIB grid.
+    Grid(String, usize),
+}
+
 /// What is known of the grids of one store.
 #[derive(Debug, Default)]
 pub struct KnownGrids {
-    /// By place and time of the field.
-    coordinates: Latest<(String, i64), Coordinates>,
+    coordinates: Latest<CoordinateKey, Coordinates>,
     /// Elements of grids, by what they were worked out from.
     elements: Latest<u128, PointSet>,
 }
@@ -238,7 +247,7 @@ impl<'a> RunGrids<'a> {
         let axes = [("latitude", "degrees_north"), ("longitude", "degrees_east")]
             .map(|(name, units)| CoordinateAxis::new(name, name, units));
         let Some(which) = axes.iter().position(|axis| axis.is_called(name)) else { return Ok(None) };
-        let key = |which: usize| (format!("grid {grid} {which}"), 0);
+        let key = |which: usize| CoordinateKey::Grid(grid.to_owned(), which);
         if self.known.coordinates.find(&key(which)).is_none() {
             let Some(request) = self.request_for(&variable.variable.name) else { return Ok(None) };
             // Of a grid that has no points, as spectral ones, that is kept, too: nobody asks for it again.
@@ -306,23 +315,24 @@ impl<'a> RunGrids<'a> {
         let roles = schema.catalog_roles();
         let mut found = Vec::new();
         if let Some(request) = self.request_for(&variable.variable.name) {
-            for entry in self.fields.list(&request, &ListOptions::default())? {
-                let entry = entry?;
-                let has_step = roles.step.as_deref().is_some_and(|step| entry.key.get(step).is_some());
-                if has_step || entry.shape.as_deref() != variable.shape.as_deref() {
+            let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
+            for field in self.fields.retrieve(&request, &all)?.iter() {
+                let field = field?;
+                let key = field.key()?;
+                let has_step = roles.step.as_deref().is_some_and(|step| key.get(step).is_some());
+                if has_step || field.shape()? != variable.shape {
                     continue;
                 }
                 let known = |name: &str| {
                     let mut named = roles.run.iter().chain(&roles.variable).chain(&roles.project);
                     named.any(|keyword| **keyword == *name)
                 };
-                let others: Vec<String> = entry
-                    .key
+                let others: Vec<String> = key
                     .iter()
                     .filter(|(name, value)| !known(name) && !value.is_absent())
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect();
-                if let Some(values) = self.coordinates(variable, &entry)? {
+                if let Some(values) = self.coordinates(variable, &field)? {
                     found.push((others.join(","), values));
                 }
             }
@@ -332,28 +342,18 @@ impl<'a> RunGrids<'a> {
         Ok(found)
     }
 
-    fn coordinates(&self, variable: &VariableDecl, entry: &ListEntry) -> Result<Option<Arc<Coordinates>>> {
-        let (Some(place), Some(dtype)) = (&entry.place, entry.dtype) else { return Ok(None) };
-        let key = (place.to_string(), entry.time);
+    fn coordinates(&self, variable: &VariableDecl, field: &Field) -> Result<Option<Arc<Coordinates>>> {
+        let Some(dtype) = field.dtype()? else { return Ok(None) };
+        let (id, version) = (field.id(), variable.variable.version);
+        let key = CoordinateKey::Field { key: id.key.to_vec(), entry: id.entry, version };
         if let Some(known) = self.known.coordinates.find(&key) {
             return Ok(Some(known));
         }
-        let texts: Vec<(String, String)> = entry
-            .key
-            .iter()
-            .filter(|(_, value)| !value.is_absent())
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect();
-        let pairs: Vec<(&str, &str)> = texts.iter().map(|(name, value)| (&**name, &**value)).collect();
-        let read = self.fields.get(&pairs, &ReadOptions::default()).and_then(|field| field.read());
-        let bytes = match read {
-            Ok(bytes) => bytes,
-            // A key that others begin with, or that went away meanwhile.
-            Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
+        // What is not complete lies nowhere yet.
+        if !field.is_complete()? {
+            return Ok(None);
+        }
+        let bytes = field.read()?;
         let packing = Packing::of(dtype, |name| attr(variable, name));
         let Ok(values) = packing.decode(dtype, &bytes) else { return Ok(None) };
         let values = Arc::new(Coordinates::new(values));

@@ -29,11 +29,21 @@ use std::path::Path;
 
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::grib::header::grid_of;
 use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::interop::helper::{HelperOptions, Texts};
 use batch::{Batches, FileSource, Keep, Part};
 use keys::Reader;
+
+/// The attribute by which a declared variable says which grid its messages have: [`grid_name`].
+pub(crate) const GRID: &str = "GRIB_grid";
+
+/// What a grid is called: a digest of what its messages say of it.
+pub(crate) fn grid_name(message: &[u8]) -> String {
+    format!("{:032x}", xxh3_128(grid_of(message)))
+}
 
 /// Where messages come from.
 #[derive(Debug, Clone, Copy)]

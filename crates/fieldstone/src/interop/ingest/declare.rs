@@ -14,16 +14,14 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Coordinate, Record, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
 };
-use fieldstone_format::grib::header::grid_of;
 use fieldstone_format::helper::DeclaredFile;
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::netcdf::HEADER;
 use crate::catalog::Catalog;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
 use crate::catalog::value::{Value, parse_moment};
-use crate::interop::grib::borrowed;
 use crate::interop::grib::keys::Reader;
+use crate::interop::grib::{GRID, borrowed, grid_name};
 use crate::interop::helper::Texts;
 
 /// Most variables, or steps, of one record.
@@ -31,8 +29,6 @@ const MANY: usize = 4096;
 /// Messages, and bytes of them, that the helper is asked about at once, about.
 const ASKED: usize = 32;
 const ASKED_BYTES: usize = 32 << 20;
-/// The attribute that says which grid a GRIB field has: a digest of what its messages say of it.
-pub const GRID: &str = "GRIB_grid";
 
 /// Where a file goes: the store's schema, the keywords of its fields, the transaction.
 pub(super) type Place<'a> = (&'a Schema, &'a Texts, Option<Id>);
@@ -99,7 +95,7 @@ impl GribDeclared {
             let time = start + 3600.0 * step as f64;
             self.times.entry(run.clone()).or_default().insert(step, time);
         }
-        let grid = format!("{:032x}", xxh3_128(grid_of(message)));
+        let grid = grid_name(message);
         // Where eccodes has no name of a parameter, further numbers say what it is.
         let parameter = text("parameter").unwrap_or_default().to_owned();
         if self.seen.insert((run.clone(), variable.to_string(), parameter, grid.clone())) {

@@ -29,7 +29,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
-pub(crate) mod declare;
+mod declare;
 mod external;
 mod fdb;
 mod file;
