@@ -96,11 +96,14 @@ fn a_real_terminal_tells_its_width() {
     }
     let t = store();
     let program = env!("CARGO_BIN_EXE_fieldstone");
-    // A terminal of its own, made by Python.
+    // A terminal of its own, made by Python. The program starts when the terminal has its size, however
+    // late that is on a busy machine.
     let script = "import fcntl, os, pty, struct, sys, termios\n\
+        sized, set_size = os.pipe()\n\
         pid, fd = pty.fork()\n\
-        if pid == 0:\n    import time; time.sleep(0.2); os.execv(sys.argv[1], sys.argv[1:])\n\
+        if pid == 0:\n    os.read(sized, 1); os.execv(sys.argv[1], sys.argv[1:])\n\
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 30, 40, 0, 0))\n\
+        os.write(set_size, b'.')\n\
         out = b''\n\
         try:\n    while part := os.read(fd, 4096): out += part\n\
         except OSError: pass\n\
