@@ -136,7 +136,7 @@ class Outside(File):
         return self.bytes[at : at + length]
 
 
-Frame = namedtuple("Frame", "at length sequence size crc body_crc hash")
+Frame = namedtuple("Frame", "at length sequence size crc body_crc hash version")
 Entry = namedtuple("Entry", "log key number stamp txn ordinal flags dtype size shape start count chunk place")
 
 
@@ -146,6 +146,7 @@ class Log(File):
     def __init__(self, store: Path, writer: bytes, slot: tuple) -> None:
         super().__init__(store, f"logs/{writer.hex()}.log")
         self.writer, self.slot, self.sealed, self.problem, self.lowest = writer, slot, {}, "", 24
+        self.attempt, self.began = None, []  # of its last commit; when its attempt began, by log
         self.other = False  # whether it is of another version
         start = self.read(0, min(24, self.end)).ljust(24, b"\0")
         self.first = int.from_bytes(start[20:], "little")
@@ -157,6 +158,7 @@ class Log(File):
                 right = (magic, self.other, owner) == (b"FIELDSTONE-LOG\0\0", False, writer)
                 check(right, f"magic, writer, or version {version}")
                 _about, self.sealed = c.get("iQIItttt"), dict(c.list("iv"))
+                _job = c.get("ttv") if version == 2 else ()
             self.lowest = self.first
         except Damage as damage:
             self.problem = f"{self.name}: {damage}"
@@ -166,10 +168,10 @@ class Log(File):
         head, foot = (os.pread(self.handle.fileno(), 52, max(place, 0)).ljust(52) for place in (at, end - 52))
         found = []
         if head[:8] in (b"FSfr\1\0\0\0", b"FSfr\2\0\0\0"):
-            found = [(head[4:8], Frame(at, *struct.unpack_from("<QQ4I", head, 8)))]
+            found = [(head[4:8], Frame(at, *struct.unpack_from("<QQ4I", head, 8), head[4]))]
         known = foot[:8] in (b"FSnd\1\0\0\0", b"FSnd\2\0\0\0")
         if known and crc32c(foot[:48]) == int.from_bytes(foot[48:], "little"):
-            found.append((foot[4:8], Frame(*struct.unpack_from("<QQQ4I", foot, 8))))
+            found.append((foot[4:8], Frame(*struct.unpack_from("<QQQ4I", foot, 8), foot[4])))
         for version, f in found:
             room = self.lowest <= f.at <= self.end - f.length and f.length >= 92 + 2 * f.size
             own = crc32c(b"FSfr" + version + struct.pack("<QQIIIQ", *f[1:6], f.at))
@@ -187,6 +189,7 @@ class Log(File):
             _totals, _data_logs, runs = c.get("vv"), c.list("vv"), c.list("vvvvIvv")
             side, _condemned = c.get("vvIv"), c.list("t")
             decision = [(*c.get("ifI"), dict(c.list("iv")))] if c.one("f") else []
+            self.attempt = c.get("tQ") if f.version == 2 and c.one("f") else None
             return stamp, previous, runs, side, decision
 
     def is_whole(self, f: Frame) -> bool:
@@ -276,7 +279,7 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
-        self.entries, self.sums, self.decisions, slots, logs = [], [], {}, {}, {}
+        self.entries, self.sums, self.decisions, slots, logs, began = [], [], {}, {}, {}, {}
         for board in map(Path.read_bytes, self.path.glob("boards/*.board")):
             for at in range(0, len(board) - 127, 128):
                 begin, writer, _, *slot, crc = struct.unpack_from("<8s16sQQ8xQI4x8x52xI", board, at)
@@ -291,8 +294,11 @@ class Store:
                 if writer in logs and logs[writer].owner == log.owner:
                     logs[writer].end = min(logs[writer].end, length)
         for log in logs.values():
-            last = log.last()
-            for run in log.record(last)[2] if last else []:
+            runs = log.record(last)[2] if (last := log.last()) else []
+            if last and log.attempt:
+                log.began = began.setdefault((log.owner, log.attempt[0]), [])
+                log.began.append((log.attempt[1], log.writer))
+            for run in runs:
                 with self.noting((b"", None)):
                     self.read_run(log, *run)
             with self.noting():
@@ -379,11 +385,13 @@ class Store:
         for e in sorted(visible, key=self.order, reverse=True):
             fields.setdefault(e.key, []).append(e)
         for key, newest_first in fields.items():
-            kept, fields[key], last = [], [], None
+            kept, fields[key], last, attempt = [], [], None, ()
             for e in reversed(newest_first):
                 if e.place[0] != 6 or e.place[1:] in ((), last):
-                    kept.append(e)
-                last = (e.log.writer, e.number, e.ordinal) if e.place[0] != 6 else last
+                    kept, attempt = [*kept, e], max(attempt, min(e.log.began, default=()))
+                if e.place[0] != 6 and (not e.log.began or min(e.log.began) == attempt):
+                    last = (e.log.writer, e.number, e.ordinal)
+            kept = [e for e in kept if not e.log.began or min(e.log.began) == attempt]
             while kept and not (fields[key] and fields[key][-1].flags & 2):
                 fields[key].append(kept.pop())
             fields[key] = [e for e in fields[key] if e.place[0] != 6]

@@ -84,3 +84,18 @@ def test_logs_of_both_versions_stand_side_by_side_and_a_later_one_is_refused(sto
     opened = reader.open_store(store)
     assert list(opened.fields()) == [key(0, "u")]
     assert any("version 3" in problem for problem in opened.problems)
+
+
+def test_of_attempts_the_newest_counts(tmp_path: Path) -> None:
+    """A test of crates/store makes the store and reads it, too: `attempts::the_kept_store_with_attempts`."""
+    shutil.copytree(HERE / "attempts" / "store", tmp_path / "store")
+    opened = reader.open_store(tmp_path / "store")
+    assert opened.read(key(0)) == struct.pack("<12i", *[5] * 6, *[2] * 6)
+    assert opened.verify() == []
+    # Of three attempts and a writer without one, one attempt is left.
+    assert {entry.log.attempt and entry.log.attempt[0] for entry in opened.fields()[key(0)]} == {
+        "1177.2",
+        None,
+    }
+    all_attempts = {entry.log.attempt and entry.log.attempt[0] for entry in opened.entries}
+    assert all_attempts == {"1177.1", "1177.2", None}

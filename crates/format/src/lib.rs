@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`marker`] | `fieldstone.store`: identity and schema of a store |
 //! | [`log`] | `logs/<id>.log`: header, frames, commit records |
+//! | [`attempt`] | what a log and its commits say of the job that writes them |
 //! | [`data`] | `data/<id>-<n>.data`: header in front of blocks |
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
 //! | [`entry`] | the value of an index entry: what a field is and where its blocks are |
@@ -33,6 +34,7 @@
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
 
 pub mod array_source;
+pub mod attempt;
 pub mod block;
 pub mod board;
 pub mod bytes;

@@ -4,7 +4,9 @@
 //! ```text
 //! header = "FIELDSTONE-LOG\0\0"  version: u32  length: u32  writer: id  store: id
 //!          created: i64  uid: u32  process: u32  host: text  user: text  program: text
-//!          schema: text  sealed: varint { writer: id  length: varint }  crc: u32
+//!          schema: text  sealed: varint { writer: id  length: varint }
+//!          since version 2: attempt: text  job: text  rank: varint
+//!          crc: u32
 //! frame  = head  body  record  record  foot      body = payload  segments  side records
 //! head   = "FSfr"  version: u16  0: u16  length: u64  sequence: u64
 //!          record length: u32  record crc: u32  body crc: u32  crc: u32         40 bytes
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 
+use crate::attempt::{ATTEMPTS_SINCE, Attempt, Origin};
 use crate::bytes::{Cursor, Put};
 use crate::segment::SegmentRef;
 use crate::{FIRST_VERSION, Id, crc, is_known, unknown_version};
@@ -75,6 +78,8 @@ pub struct LogHeader {
     pub schema: String,
     /// Logs that end earlier than their files do.
     pub sealed: Vec<(Id, u64)>,
+    /// The job it is of; version 1 has no place for one.
+    pub origin: Origin,
 }
 
 impl LogHeader {
@@ -93,6 +98,7 @@ impl LogHeader {
             program: unknown(),
             schema: String::new(),
             sealed: Vec::new(),
+            origin: Origin::default(),
         }
     }
 
@@ -111,6 +117,9 @@ impl LogHeader {
         for (writer, length) in &self.sealed {
             body.put_id(*writer);
             body.put_varint(*length);
+        }
+        if self.version >= ATTEMPTS_SINCE {
+            self.origin.encode(&mut body);
         }
         let mut out = LOG_MAGIC.to_vec();
         out.put_u32(self.version);
@@ -174,9 +183,13 @@ impl LogHeader {
             program: cursor.text()?.to_owned(),
             schema: cursor.text()?.to_owned(),
             sealed: Vec::new(),
+            origin: Origin::default(),
         };
         for _ in 0..cursor.count(17)? {
             header.sealed.push((cursor.id()?, cursor.varint()?));
+        }
+        if version >= ATTEMPTS_SINCE {
+            header.origin = Origin::decode(&mut cursor)?;
         }
         if cursor.is_empty() { Ok(header) } else { Err(cursor.fail("a log's header is too long")) }
     }
@@ -274,6 +287,7 @@ pub fn note_prepared(all: &mut Vec<Prepared>, transaction: Id, sequence: u64, fi
 ///          side records: section, count: varint
 ///          condemned: varint { name: text }
 ///          decision: u8 0 | 1 id verdict: u8 kinds: u32 covers: varint { writer: id sequence: varint }
+///          since version 2: attempt: u8 0 | 1 name: text began: u64
 /// section = offset: varint  length: varint  crc: u32
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -310,10 +324,12 @@ pub struct CommitRecord {
     pub condemned: Vec<String>,
     /// A verdict on a transaction.
     pub decision: Option<Decision>,
+    /// The attempt it is of; version 1 has no place for one.
+    pub attempt: Option<Attempt>,
 }
 
 impl CommitRecord {
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, version: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.put_u64(self.stamp);
         out.put_i64(self.time);
@@ -357,10 +373,13 @@ impl CommitRecord {
                 out.put_varint(*sequence);
             }
         }
+        if version >= ATTEMPTS_SINCE {
+            Attempt::encode(self.attempt.as_ref(), &mut out);
+        }
         out
     }
 
-    fn decode(bytes: &[u8], sequence: u64) -> Result<CommitRecord> {
+    fn decode(bytes: &[u8], sequence: u64, version: u32) -> Result<CommitRecord> {
         let cursor = &mut Cursor::new(bytes);
         let flag = |cursor: &mut Cursor<'_>| match cursor.u8()? {
             0 => Ok(false),
@@ -414,6 +433,12 @@ impl CommitRecord {
             }
             record.decision = Some(decision);
         }
+        if version >= ATTEMPTS_SINCE {
+            record.attempt = Attempt::decode(cursor)?;
+            if record.attempt.as_ref().is_some_and(|attempt| attempt.began > record.stamp) {
+                return Err(cursor.fail("an attempt begins after its commit"));
+            }
+        }
         if cursor.is_empty() { Ok(record) } else { Err(cursor.fail("a commit record is too long")) }
     }
 }
@@ -462,7 +487,7 @@ impl Envelope {
     /// What stands around a body in parts, which follow one another, in a frame at `offset` of a log of a
     /// version.
     pub fn new(version: u32, offset: u64, record: &CommitRecord, body: &[&[u8]]) -> Envelope {
-        let record_bytes = record.encode();
+        let record_bytes = record.encode(version);
         let body_len: usize = body.iter().map(|part| part.len()).sum();
         let mut ends = FrameInfo {
             version: version as u16,
@@ -627,7 +652,7 @@ impl FrameInfo {
         if bytes.len() != self.record_len as usize || crc(bytes) != self.record_crc {
             return Err(Code::Checksum.error("a commit record does not match its checksum"));
         }
-        let record = CommitRecord::decode(bytes, self.sequence)?;
+        let record = CommitRecord::decode(bytes, self.sequence, u32::from(self.version))?;
         let (start, length) = self.body();
         let side = &record.side;
         let end = side.offset.checked_add(side.length);

@@ -11,6 +11,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_journal::Journal;
@@ -46,6 +47,8 @@ pub struct LocalOptions {
     pub outside: Option<Arc<dyn Disk>>,
     /// Whether the store's file system is this machine's.
     pub native: bool,
+    /// Of which job what is written is.
+    pub origin: Origin,
 }
 
 impl LocalOptions {
@@ -59,6 +62,7 @@ impl LocalOptions {
             at: self.at,
             outside: self.outside,
             native: self.native,
+            origin: self.origin,
         }
     }
 }

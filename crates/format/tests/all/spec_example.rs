@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue, Level};
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::block::Block;
 use fieldstone_format::entry::{Blocks, Entry, Location};
 use fieldstone_format::keys::encode_key;
@@ -43,6 +44,7 @@ fn log() -> Vec<u8> {
         program: "p".into(),
         schema: "[run[variable[step]]]".into(),
         sealed: Vec::new(),
+        origin: Origin::default(),
     }
     .encode();
     let payload_at = (log.len() + HEAD) as u64;

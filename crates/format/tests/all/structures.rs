@@ -3,6 +3,7 @@
 
 use crate::common::*;
 use fieldstone_core::{Error, ErrorKind};
+use fieldstone_format::attempt::{Attempt, Origin};
 use fieldstone_format::block::{Block, check_raw_len, pack, put_blocks, read_blocks, unpack};
 use fieldstone_format::board::{SLOT, Slot};
 use fieldstone_format::bytes::{Cursor, Put};
@@ -28,7 +29,24 @@ fn header() -> impl Strategy<Value = LogHeader> {
     (who, [text(), text(), text(), text()], vec((id(), number()), 0..3)).prop_map(|(who, texts, sealed)| {
         let [host, user, program, schema] = texts;
         let (writer, store, created, uid, process, version) = who;
-        LogHeader { version, writer, store, created, uid, process, host, user, program, schema, sealed }
+        // Version 1 has no place for a job.
+        let (attempt, job) = (user.clone(), host.clone());
+        let origin =
+            if version > 1 { Origin { attempt, job, rank: uid.checked_sub(7) } } else { Origin::default() };
+        LogHeader {
+            version,
+            writer,
+            store,
+            created,
+            uid,
+            process,
+            host,
+            user,
+            program,
+            schema,
+            sealed,
+            origin,
+        }
     })
 }
 
@@ -82,6 +100,7 @@ fn record() -> impl Strategy<Value = CommitRecord> {
                 side_count: 0,
                 condemned,
                 decision,
+                attempt: None,
             }
         },
     )
@@ -194,6 +213,10 @@ proptest! {
             crc: crc(&body[body.len() - side..]),
         };
         record.side_count = 1;
+        // Version 1 has no place for an attempt, which begins at its commit or before.
+        if version > 1 && record.stamp % 2 == 0 {
+            record.attempt = Some(Attempt { name: "1177.2".into(), began: record.stamp / 2 });
+        }
         let Envelope { head, record: encoded, foot, ends } = Envelope::new(version, offset, &record, &[&body]);
         let bytes = [&head[..], &body, &encoded, &encoded, &foot].concat();
         prop_assert_eq!(FrameInfo::decode_head(&bytes, offset).unwrap(), ends);

@@ -25,6 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
@@ -68,6 +69,8 @@ pub struct JournalOptions {
     pub outside: Option<Arc<dyn Disk>>,
     /// Whether the store's file system is this machine's.
     pub native: bool,
+    /// Of which job what this handle writes is.
+    pub origin: Origin,
 }
 
 /// The journal of a store.
@@ -113,7 +116,7 @@ struct State {
 impl State {
     fn new(env: &Env, medium: Arc<dyn Medium>, options: &JournalOptions) -> State {
         let outside = options.outside.as_ref().unwrap_or(&env.disk).clone();
-        let writer = Writer::new(env.clone(), medium.clone());
+        let writer = Writer::new(env.clone(), medium.clone(), options.origin.clone());
         let cache = Arc::new(BlockCache::default());
         State {
             refresher: Mutex::new(Refresher::new(medium.clone(), cache)),
@@ -156,6 +159,7 @@ impl Journal {
                 .error(format!("the schema is longer than {SCHEMA_MAX} bytes"))
                 .with_hint("every log repeats it: keep it to rules and types"));
         }
+        options.origin.check()?;
         let state = State::new(&env, medium.clone(), &options);
         let found = find_identity(&state)?;
         if let Some(found) = &found {

@@ -4,6 +4,7 @@
 //! the commit records: the segments to search, the states of transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
+mod attempts;
 mod chain;
 mod log_view;
 mod owners;
@@ -18,6 +19,7 @@ use fieldstone_format::log::kinds;
 use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::version::Version;
 
+use attempts::Attempts;
 use chain::Layers;
 pub use log_view::{LogView, SchemaExtension};
 pub use owners::Owners;
@@ -44,6 +46,8 @@ pub struct Snapshot {
     states: Layers<(Id, u32), Arc<UserState>>,
     /// What extends the schema, in the order in which it counts: of the logs of whoever owns the folder of logs.
     pub extensions: Arc<[Arc<SchemaExtension>]>,
+    /// Since when the attempt of each log is there.
+    attempts: Attempts,
     /// Users who own datasets.
     pub owners: Owners,
     /// Who owns the folder of logs.
@@ -65,6 +69,7 @@ impl Snapshot {
             run_log: Vec::new(),
             states: Layers::default(),
             extensions: Arc::default(),
+            attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
             problems: Vec::new(),
@@ -92,6 +97,7 @@ impl Snapshot {
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
         let extensions = extensions(&logs, folder_owner);
+        let attempts = Attempts::of(&logs);
         // Who knows these already sees so without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
         let extensions = known.cloned().unwrap_or_else(|| extensions.into());
@@ -101,6 +107,7 @@ impl Snapshot {
             run_log,
             states,
             extensions,
+            attempts,
             owners,
             folder_owner,
             ..Snapshot::empty()
@@ -110,6 +117,13 @@ impl Snapshot {
     /// The log that segment `index` belongs to.
     pub fn log_of(&self, segment: usize) -> &Arc<LogView> {
         &self.logs[self.run_log[segment] as usize]
+    }
+
+    /// When the attempt that segment `index` is of began: the greater one is newer, and hides what older ones wrote
+    /// under the same key (J-32). `None` where its writer named none.
+    #[inline]
+    pub fn attempt_of(&self, segment: usize) -> Option<Order> {
+        self.attempts.began(self.run_log[segment] as usize)
     }
 
     /// The log of `writer`.

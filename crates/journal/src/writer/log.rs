@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_format::attempt::{Attempt, Origin};
 use fieldstone_format::log::{CommitRecord, Envelope, HEAD, LogHeader, Prepared, Section};
 use fieldstone_format::segment::SegmentRef;
 use fieldstone_format::{Id, crc};
@@ -18,6 +19,8 @@ use crate::snapshot::Flushed;
 pub struct Log {
     medium: Box<dyn LogWriter>,
     header: Arc<LogHeader>,
+    /// Stamp of the first commit.
+    began: Option<u64>,
     sequence: u64,
     /// Addresses of the last frame, of the last one with a decision, and of the last one with side records.
     last_frame: Address,
@@ -36,6 +39,7 @@ impl Log {
         identity: &StoreIdentity,
         (writer, version): (Id, u32),
         sealed: &[(Id, u64)],
+        origin: &Origin,
     ) -> Log {
         let who = &env.identity;
         let header = LogHeader {
@@ -50,10 +54,12 @@ impl Log {
             program: concat!("fieldstone ", env!("CARGO_PKG_VERSION")).to_owned(),
             schema: identity.schema.clone(),
             sealed: sealed.to_vec(),
+            origin: origin.clone(),
         };
         Log {
             medium: medium.log(header.clone()),
             header: Arc::new(header),
+            began: None,
             sequence: 0,
             last_frame: 0,
             last_decision: 0,
@@ -133,12 +139,15 @@ impl Log {
         record.previous = self.last_frame;
         record.previous_decision = self.last_decision;
         record.previous_side = self.last_side;
+        let began = self.began.unwrap_or(record.stamp);
+        let attempt = &self.header.origin.attempt;
+        record.attempt = (!attempt.is_empty()).then(|| Attempt { name: attempt.clone(), began });
         let merged_bytes = merged.as_ref().map_or(&[][..], |m| m.bytes());
         let Envelope { head, record: encoded, foot, ends } =
             Envelope::new(self.version(), frame, &record, &[payload, merged_bytes, side]);
         // J-6: the record stands twice, head and foot say the same: no single damaged place hides a commit.
         self.medium.append(&ends, &[&head, payload, merged_bytes, side, &encoded, &encoded, &foot])?;
-        self.sequence = record.sequence;
+        (self.began, self.sequence) = (Some(began), record.sequence);
         self.last_frame = frame;
         if record.decision.is_some() {
             self.last_decision = frame;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::attempt::{ATTEMPTS_SINCE, Origin};
 use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::{FIRST_VERSION, Id};
@@ -110,6 +111,8 @@ pub struct PendingSide {
 pub struct Writer {
     env: Env,
     medium: Arc<dyn Medium>,
+    /// Of which job what it writes is.
+    origin: Origin,
     /// The store's identity, once this writer knows it to be there.
     identity: Option<StoreIdentity>,
     /// The log; absent before the first commit, and while a commit under way has it.
@@ -135,10 +138,11 @@ pub struct Writer {
 
 impl Writer {
     /// A writer without a log: the first commit makes one.
-    pub fn new(env: Env, medium: Arc<dyn Medium>) -> Writer {
+    pub fn new(env: Env, medium: Arc<dyn Medium>, origin: Origin) -> Writer {
         Writer {
             env,
             medium,
+            origin,
             identity: None,
             log: None,
             log_id: None,
@@ -357,7 +361,7 @@ impl Writer {
             Some(id) => Ok(id),
             None => {
                 let id = random_id(&self.env);
-                self.log = Some(self.new_log(id, FIRST_VERSION)?);
+                self.log = Some(self.new_log(id, self.oldest())?);
                 self.log_id = Some(id);
                 Ok(id)
             }
@@ -367,7 +371,12 @@ impl Writer {
     fn new_log(&self, id: Id, version: u32) -> Result<Log> {
         let identity =
             self.identity.as_ref().ok_or_else(|| Error::internal("a log is begun before the store"))?;
-        Ok(Log::new(&self.env, &*self.medium, identity, (id, version), &self.sealed))
+        Ok(Log::new(&self.env, &*self.medium, identity, (id, version), &self.sealed, &self.origin))
+    }
+
+    /// The oldest version of the format that can say what every log of this writer says.
+    fn oldest(&self) -> u32 {
+        if self.origin == Origin::default() { FIRST_VERSION } else { ATTEMPTS_SINCE }
     }
 
     /// Sees that the log can say what a session's commit of a version holds, while none is under way. A log has one
@@ -375,6 +384,7 @@ impl Writer {
     /// names bytes of the old files is copied. After an error nothing has changed, but for
     /// what a failed data log lost, of which everybody learns.
     fn raise(&mut self, session: Option<Id>, needed: u32) -> Result<()> {
+        let needed = needed.max(self.oldest());
         let old = match &self.log {
             // Nothing of it is on disk: what its data log holds stays where it is.
             Some(log) if log.is_unmade() && log.version() != needed => {

@@ -75,6 +75,8 @@ pub struct ListEntry {
     pub owner: Arc<str>,
     /// Extremes and missing elements, where every piece has them.
     pub summary: Option<Summary>,
+    /// The attempt that wrote it; of a field in pieces the one whose pieces it shows.
+    pub attempt: Option<Arc<str>>,
     /// Whether a newer version hides it.
     pub masked: bool,
 }

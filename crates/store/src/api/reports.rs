@@ -2,6 +2,7 @@
 //! whatever store answers makes them itself.
 
 use fieldstone_format::Id;
+use fieldstone_format::attempt::Origin;
 
 #[cfg(doc)]
 use super::Admin;
@@ -87,6 +88,8 @@ pub struct WriterStatus {
     pub clock_off: Option<i64>,
     /// Bytes behind its last commit: being written, or torn.
     pub tail: u64,
+    /// The attempt it is of, the scheduler's job and its rank there, as far as it named them.
+    pub origin: Origin,
 }
 
 /// An open transaction as `status` shows it.

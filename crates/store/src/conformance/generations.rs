@@ -6,10 +6,10 @@ use fieldstone_core::geometry::IndexBox;
 
 use super::*;
 
-const KEY: &str = "run=a,variable=t,step=0";
+pub(super) const KEY: &str = "run=a,variable=t,step=0";
 
 /// Archives a row of numbers into a one-dimensional field of ten.
-fn piece(store: &Store, start: u64, values: &[f64]) -> Result<()> {
+pub(super) fn piece(store: &Store, start: u64, values: &[f64]) -> Result<()> {
     let value = Value::Piece {
         data: &doubles(values.iter().copied()),
         dtype: DType::F8,
@@ -20,13 +20,13 @@ fn piece(store: &Store, start: u64, values: &[f64]) -> Result<()> {
     with_key(KEY, |pairs| store.archive(pairs, value, &ArchiveOptions::default()))
 }
 
-fn whole(store: &Store, value: f64) -> Result<()> {
+pub(super) fn whole(store: &Store, value: f64) -> Result<()> {
     let data = doubles([value; 10]);
     let value = Value::Array { data: &data, dtype: DType::F8, shape: &[10] };
     with_key(KEY, |pairs| store.archive(pairs, value, &ArchiveOptions::default()))
 }
 
-fn create(store: &Store, fill: Option<f64>) -> Result<()> {
+pub(super) fn create(store: &Store, fill: Option<f64>) -> Result<()> {
     let fill = fill.map(f64::to_ne_bytes);
     let spec =
         FieldSpec { dtype: DType::F8, shape: &[10], fill: fill.as_ref().map(|f| &f[..]), chunks: None };
@@ -41,12 +41,12 @@ fn numbers(bytes: &[u8]) -> Vec<f64> {
     bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect()
 }
 
-fn read(store: &Store) -> Result<Vec<f64>> {
+pub(super) fn read(store: &Store) -> Result<Vec<f64>> {
     Ok(numbers(&field(store)?.read()?))
 }
 
 /// With the missing ones as they are filled; NaN is shown as -1.
-fn read_filled(store: &Store) -> Result<Vec<f64>> {
+pub(super) fn read_filled(store: &Store) -> Result<Vec<f64>> {
     let bytes = field(store)?.lenient().read()?;
     Ok(numbers(&bytes).into_iter().map(|x| if x.is_nan() { -1.0 } else { x }).collect())
 }

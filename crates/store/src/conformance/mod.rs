@@ -54,6 +54,7 @@
 
 mod activation;
 mod arrays;
+mod attempts;
 mod external;
 mod generations;
 mod keys;
@@ -73,6 +74,7 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::version::Version;
 
 use crate::api::*;
@@ -99,6 +101,8 @@ pub struct Opening {
     pub schema: Option<Schema>,
     /// The version to read.
     pub at: Option<String>,
+    /// The attempt that what is written is of; none where empty.
+    pub attempt: String,
 }
 
 impl Opening {
@@ -114,6 +118,7 @@ impl Opening {
             compression: None,
             outside: None,
             native: false,
+            origin: Origin { attempt: self.attempt.clone(), ..Origin::default() },
         }
     }
 }
@@ -204,6 +209,9 @@ macro_rules! behaviours {
                 pieces_accumulate, newer_piece_wins, pieces_of_one_commit, incomplete_is_named,
                 disagreeing_pieces_conflict, whole_field_hides_pieces, created_field_hides_pieces,
                 created_field_fills, mixed_generations_never_show;
+            attempts:
+                pieces_of_two_attempts_never_add_up, what_has_no_attempt_counts_as_ever,
+                attempts_in_transactions_and_versions, removals_of_attempts;
             transactions:
                 prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
                 late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,

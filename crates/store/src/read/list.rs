@@ -23,6 +23,7 @@ pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOption
         options: *options,
         decoder: KeyDecoder::new(),
         users: HashMap::new(),
+        attempt: None,
         masked: Vec::new(),
         failed: false,
         only: None,
@@ -35,6 +36,8 @@ pub struct ListStream {
     options: ListOptions,
     decoder: KeyDecoder,
     users: HashMap<u32, Arc<str>>,
+    /// The attempt that was shown last: neighbours are of one.
+    attempt: Option<Arc<str>>,
     /// Hidden versions of the last key, to be given next, in reverse.
     masked: Vec<ListEntry>,
     failed: bool,
@@ -96,6 +99,16 @@ impl ListStream {
         }
     }
 
+    fn attempt(&mut self, versions: &Versions) -> Option<Arc<str>> {
+        let part = versions.live().iter().find(|part| part.attempt.is_some())?;
+        let log = self.scan.snapshot().log_of(part.segment as usize);
+        let name = &log.record.attempt.as_ref()?.name;
+        if self.attempt.as_deref() != Some(name) {
+            self.attempt = Some(name.as_str().into());
+        }
+        self.attempt.clone()
+    }
+
     fn entry(&mut self, versions: &Versions) -> Result<ListEntry> {
         let key = self.decoder.decode(&versions.key)?;
         let newest = versions.newest();
@@ -116,6 +129,7 @@ impl ListStream {
             time: newest.commit.time,
             owner,
             summary: summary_of(versions),
+            attempt: self.attempt(versions),
             masked: false,
         })
     }

@@ -1,5 +1,7 @@
 //! What stands under one key: the visible generation, and what it hides.
 
+use std::cmp::Reverse;
+
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Uncovered, element_count, uncovered};
 use fieldstone_core::{Code, Error, Result};
@@ -27,6 +29,8 @@ pub struct Part {
     pub commit: CommitInfo,
     /// Its place among all versions.
     pub order: Order,
+    /// When the attempt it is of began; `None` where its writer named none.
+    pub attempt: Option<Order>,
     /// The entry.
     pub entry: Entry,
 }
@@ -44,7 +48,8 @@ impl Part {
         if entry.location.version() > u32::from(meta.version) {
             return Err(Error::corrupt("an index entry is newer than its segment's version"));
         }
-        Ok(Part { segment: segment as u32, place, writer, commit, order: (commit.stamp, writer), entry })
+        let (order, attempt) = ((commit.stamp, writer), snapshot.attempt_of(segment));
+        Ok(Part { segment: segment as u32, place, writer, commit, order, attempt, entry })
     }
 
     /// Extents of the chunks that an array is cut by; of one whose blocks are ranges of its bytes, boxes that
@@ -92,6 +97,7 @@ impl Versions {
             });
         }
         drop_void_removals(&mut parts);
+        set_older_attempts_behind(&mut parts);
         if parts.is_empty() {
             return None;
         }
@@ -233,8 +239,19 @@ impl Versions {
     }
 }
 
-/// How many parts, the newest first, make the newest generation; 0 where it is a removal.
+/// The newest attempt hides all that older ones wrote, however late they flushed it. What writers without an
+/// attempt wrote stays in its place beside the newest.
+fn set_older_attempts_behind(parts: &mut [Part]) {
+    if let Some(newest) = parts.iter().filter_map(|part| part.attempt).max() {
+        parts.sort_by_key(|part| Reverse(part.attempt.unwrap_or(newest)));
+    }
+}
+
+/// How many parts, the newest first, make the newest generation, which is of one attempt; 0 where it is a removal.
 fn generation(parts: &[Part]) -> usize {
+    let newest = parts.iter().find_map(|part| part.attempt);
+    let older = |part: &Part| part.attempt.is_some() && part.attempt != newest;
+    let parts = &parts[..parts.iter().position(older).unwrap_or(parts.len())];
     match parts.iter().position(|part| part.entry.generation) {
         Some(i) if parts[i].entry.is_removal() => i,
         Some(i) => i + 1,
@@ -247,18 +264,24 @@ fn drop_void_removals(parts: &mut Vec<Part>) {
     if !parts.iter().any(|part| part.entry.is_removal()) {
         return;
     }
-    // From the oldest on: what is kept so far is what a removal finds.
+    // From the oldest on: what is kept so far, and not hidden by a newer attempt, is what a removal finds.
     let mut kept: Vec<Part> = Vec::with_capacity(parts.len());
+    let (mut found, mut attempt) = (None, None);
     for part in parts.drain(..).rev() {
-        let before = kept.iter().rfind(|part| !part.entry.is_removal());
-        let counts = match (&part.entry.location, before) {
-            (Location::Removed { only: Some(only) }, Some(before)) => before.id() == *only,
-            (Location::Removed { .. }, before) => before.is_some(),
-            _ => true,
+        let removal = match &part.entry.location {
+            Location::Removed { only } => Some(*only),
+            _ => None,
         };
-        if counts {
-            kept.push(part);
+        match (removal, found) {
+            (Some(_), None) => continue,
+            (Some(Some(only)), Some(found)) if found != only => continue,
+            _ => {}
         }
+        attempt = attempt.max(part.attempt);
+        if removal.is_none() && (part.attempt.is_none() || part.attempt == attempt) {
+            found = Some(part.id());
+        }
+        kept.push(part);
     }
     kept.reverse();
     *parts = kept;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::{FIRST_VERSION, Id};
 use fieldstone_journal::medium::Inspect;
 
@@ -85,6 +86,12 @@ fn state(env: &Env, log: &LogView, refresher: &Refresher) -> &'static str {
     }
 }
 
+/// Of which job a log is; by its commits where its header is damaged.
+fn origin(log: &LogView) -> Origin {
+    let attempt = log.record.attempt.as_ref().map(|attempt| attempt.name.clone()).unwrap_or_default();
+    Origin { attempt, ..log.header.origin.clone() }
+}
+
 fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher) -> WriterStatus {
     let off = log.record.time.saturating_sub(log.changed);
     WriterStatus {
@@ -99,5 +106,6 @@ fn writer(env: &Env, log: &LogView, inspect: &dyn Inspect, refresher: &Refresher
         clock_off: (off.saturating_abs() >= CLOCK_OFF).then_some(off),
         // A log that is gone since has a problem of its own.
         tail: inspect.tail(log).unwrap_or(0),
+        origin: origin(log),
     }
 }

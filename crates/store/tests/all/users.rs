@@ -8,6 +8,7 @@ use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, Decision, LogHeader, encode_frame};
 use fieldstone_format::{Id, claim};
@@ -62,6 +63,7 @@ fn forge(world: &SimWorld, writer: Id, record: CommitRecord) {
         program: "forge".into(),
         schema: String::new(),
         sealed: Vec::new(),
+        origin: Origin::default(),
     }
     .encode();
     let record = CommitRecord { sequence: 1, ..record };

@@ -13,7 +13,7 @@ use fieldstone_format::{crc, marker};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
-const READ: Opening = Opening { access: Access::Read, schema: None, at: None };
+const READ: Opening = Opening { access: Access::Read, schema: None, at: None, attempt: String::new() };
 
 /// A header as another release might write it: of another version, whole by its checksum.
 fn header(bytes: &[u8], version: u32) -> Vec<u8> {
