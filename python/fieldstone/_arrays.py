@@ -539,6 +539,7 @@ def open_job(
     txn: str | None,
 ) -> ArrayJob:
     """Opens a job; see ``Store.arrays``."""
+    comm = store._comm if comm is None else comm
     native = _native._open_arrays(store, name, comm, project, writers, readers, buffer, layout, hints, txn)
     return ArrayJob(store, native, comm, txn)
 

@@ -138,9 +138,12 @@ def restore_store(
     at: str | None,
     compression: str | None,
     catalog: str | None = None,
+    attempt: str | None = None,
+    exist: str | None = None,
 ) -> Store:
     """A store that was pickled."""
-    return open(url, mode, schema=schema, at=at, compression=compression, catalog=catalog)
+    options = {"schema": schema, "at": at, "compression": compression, "catalog": catalog}
+    return open(url, mode, attempt=attempt, exist=exist, **options)
 
 
 def restore_fields(rows: list[tuple[_Opening, str, str, bool, str | None]]) -> Fields:

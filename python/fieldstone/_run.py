@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ._graph import Graph
 from ._hits import Hits
@@ -163,17 +163,19 @@ class Run:
         *,
         chunks: Any = None,
         compression: str | None = None,
+        exist: Literal["new", "error"] | None = None,
     ) -> None:
         """Takes an array as variable `variable` at `step`: the whole, or the piece that begins at `start`.
 
         The array has the declared dtype (in either byte order) and, without `start`, the declared shape;
         Invalid otherwise. A variable that was not declared is as its first array is. It is visible after
-        ``store.flush()``.
+        ``store.flush()``. Where the field is there, `exist` "error" is Conflict, at the call and again at the flush,
+        and "new" makes a newer version; without it as the run says, or else the store.
         """
         import numpy as np
 
         self.store._catalog().write(
-            self._pair, variable, step, np.asanyarray(array), start, chunks, compression, self._txn
+            self._pair, variable, step, np.asanyarray(array), start, chunks, compression, exist, self._txn
         )
 
     def to_xdmf(self, path: str | PathLike[str], mesh: str | None = None) -> XdmfReport:
@@ -207,6 +209,16 @@ class Run:
             return self.store.get(self._key(variable, step), start, count, txn=self._txn)
         except NotFound as missing:
             return outside(self.store, self._pair, variable, None, step, start, count, self._txn, missing)
+
+    def last_step(self, variables: Iterable[str] | None = None) -> int | None:
+        """The newest step that is whole, or None: at which each variable has its field, every element of it is
+        there, and no two are of different attempts of a job. What a simulation goes on from.
+
+        `variables` are those that count; without them the declared ones, or, where none was declared, those of
+        the run's fields. A variable that has a field without a step, and none with one, does not count.
+        """
+        named = None if variables is None else _items(variables)
+        return self.store._catalog().last_step(self._pair, named, self._txn)
 
     # -- attributes
 

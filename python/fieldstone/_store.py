@@ -85,13 +85,20 @@ class Store(_Store):
 
         return export(self, request, path, format, overwrite)
 
-    def transaction(self, id: str | None = None) -> Transaction:
+    def transaction(self, id: str | None = None, *, comm: Any = None) -> Transaction:
         """A transaction: what is written through it becomes visible together, or not at all.
 
         ``with store.transaction() as tx:`` commits at the end; an exception aborts. With `id` you join
-        one that another process opened: leaving it flushes, and the opener decides for all.
+        one that another process opened: leaving it flushes, and the opener decides for all. With `comm`, a
+        communicator of mpi4py, all ranks open one together, and it is decided when all have left the block.
         """
-        return Transaction(self, self._transaction(id))
+        if comm is None:
+            return Transaction(self, self._transaction(id))
+        if id is not None:
+            raise Invalid("a transaction has id= and comm=", "give one of them: with comm= rank 0 begins it")
+        native = self._transaction(None) if comm.rank == 0 else None
+        begun = comm.bcast(native.id if native else None, root=0)
+        return Transaction(self, native or self._transaction(begun), comm)
 
     def arrays(
         self,
@@ -155,6 +162,7 @@ class Store(_Store):
         outside: Any = None,
         exist_ok: bool = False,
         annotate: Literal["all", "owner"] = "all",
+        exist: Literal["new", "error"] | None = None,
         txn: str | None = None,
     ) -> Run:
         """Declares a run: a name, unique within its project, with parameters. Returns a Run.
@@ -164,13 +172,14 @@ class Store(_Store):
         store; `txn` is the id of a transaction to belong to. Conflict where the run is declared already,
         unless ``exist_ok=True`` and it says the same; Denied where its fields are another user's. Visible to
         this process at once, to all at flush. The run is its maker's: others annotate it under their own
-        names and no more; with ``annotate="owner"`` not even that.
+        names and no more; with ``annotate="owner"`` not even that. `exist` says what ``run.write`` does where its
+        field is there, by whomever: "error" is Conflict, "new" makes a newer version; else as the store says.
         """
         moment = time.time_ns() if created is None else datetime_ns(created)
         params = dict(params) if params is not None else None
         pair = (project, _name(name))
         self._catalog().create_run(
-            pair, params, job, moment, grid, notes, declare(outside), annotate, exist_ok, txn
+            pair, params, job, moment, grid, notes, declare(outside), annotate, exist, exist_ok, txn
         )
         return Run(self, name, project, txn)
 

@@ -16,6 +16,7 @@ from ._native import Fields, Listing, Table, _Transaction
 from ._rows import Rows, RunRows, Step, Tag, Variable
 from ._run import Run
 from ._terms import TermsInTransaction
+from ._together import decide
 from .reports import DeleteReport
 
 if TYPE_CHECKING:
@@ -42,13 +43,18 @@ class Transaction:
     by ``store.transaction(id=tx.id)``, or by unpickling it; leaving a joined one flushes (durable and
     invisible), and an exception discards what was not flushed. The opener decides for all.
 
+    With `comm` all ranks are in it from the start, and ``commit``, ``abort`` and the end of the block are
+    collective: it is committed when all ranks have come there and flushed, and aborted when one of them comes by
+    an exception, which then is raised on all.
+
     A failed flush of this store, of another transaction, too, may lose what was archived here and not
     flushed. Then ``flush`` and ``commit`` raise that from then on: it can only be aborted.
     """
 
-    def __init__(self, store: Store, native: _Transaction) -> None:
+    def __init__(self, store: Store, native: _Transaction, comm: Any = None) -> None:
         self.store = store
         self._native = native
+        self._comm = comm
         self._forks = _forks
 
     @property
@@ -204,7 +210,10 @@ class Transaction:
 
     def _decide(self, commit: bool) -> None:
         self._note_forks()
-        self._native.decide(commit)
+        if self._comm is None:
+            self._native.decide(commit)
+        else:
+            decide(self._comm, self, None, commit)
 
     def _note_forks(self) -> None:
         if self._forks != _forks:
@@ -229,7 +238,10 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._note_forks()
-        self._native.leave(kind is None)
+        if self._comm is None:
+            self._native.leave(kind is None)
+        elif self._native.reading() is not None:
+            decide(self._comm, self, error, True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _join, (self.store, self.id)

@@ -78,7 +78,8 @@ class WriterStatus:
     """One writer: its id, host, process and user; state is "open", "closed" or "gone".
 
     ``clock_off``: seconds its clock is ahead, where it is off by a minute or more; ``tail``: bytes behind
-    its last commit.
+    its last commit; ``attempt``, ``job`` and ``rank``: of what execution of which job it is, where it named
+    an attempt.
     """
 
     writer: str
@@ -91,6 +92,9 @@ class WriterStatus:
     last_flush: datetime
     clock_off: float | None
     tail: int
+    attempt: str | None = None
+    job: str | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,7 @@ impl State {
             time: entry.time,
             owner,
             summary: entry.summary,
+            attempt: entry.attempt,
         })
     }
 }
@@ -200,10 +201,17 @@ pub struct Entry {
     #[pyo3(get)]
     owner: Py<PyString>,
     summary: Option<Summary>,
+    attempt: Option<std::sync::Arc<str>>,
 }
 
 #[pymethods]
 impl Entry {
+    /// The attempt of a job that wrote it; None where its writer named none.
+    #[getter]
+    fn attempt(&self) -> Option<&str> {
+        self.attempt.as_deref()
+    }
+
     /// The numpy dtype of an array, in the byte order it was archived in; None for opaque bytes.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Option<Py<PyAny>> {

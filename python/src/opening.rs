@@ -1,6 +1,6 @@
 //! How stores are opened: the function `open`, and what another process needs to open one again.
 
-use fieldstone::{Compression, Mode, OpenOptions};
+use fieldstone::{Compression, Exist, Mode, OpenOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -25,6 +25,12 @@ pub struct Opening {
     pub catalog: Option<String>,
     /// Seconds between flushes by itself.
     pub autoflush: Option<f64>,
+    /// The attempt of a job that what is written is of.
+    pub attempt: Option<String>,
+    /// The rank in the job.
+    pub rank: Option<u32>,
+    /// What an archive does where its key has a field.
+    pub exist: Option<String>,
 }
 
 /// URL, schema, compression and catalog of a store that another process can open.
@@ -45,7 +51,19 @@ impl Opening {
             "memory:" => None,
             path => Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract()?),
         };
-        Ok(Opening { url, absolute, mode, schema, at, compression, catalog, autoflush: None })
+        Ok(Opening {
+            url,
+            absolute,
+            mode,
+            schema,
+            at,
+            compression,
+            catalog,
+            autoflush: None,
+            attempt: None,
+            rank: None,
+            exist: None,
+        })
     }
 
     /// For reading what was visible at a version; nothing for a store in memory.
@@ -61,6 +79,9 @@ impl Opening {
             compression: None,
             catalog: self.catalog.clone(),
             autoflush: None,
+            attempt: None,
+            rank: None,
+            exist: None,
         })
     }
 
@@ -78,6 +99,9 @@ impl Opening {
             compression: self.compression.as_deref().map(Compression::parse).transpose().or_raise()?,
             catalog: self.catalog.clone(),
             durable: self.autoflush == Some(0.0),
+            attempt: self.attempt.clone(),
+            rank: self.rank,
+            exist: exist(self.exist.as_deref())?,
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
@@ -109,6 +133,11 @@ impl Opening {
     }
 }
 
+/// What an archive does where its key has a field, as text says.
+pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
+    text.map(Exist::parse).transpose().or_raise()
+}
+
 /// Opens the store at `url`: a folder's path, or "memory:" for a new store in memory.
 ///
 /// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
@@ -118,11 +147,17 @@ impl Opening {
 /// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.
 /// `autoflush`, in seconds, flushes by itself while the store is open, fields, catalog and graph alike; an error
 /// of that is raised by the next call. With 0 every change outside of transactions is durable and visible to all
-/// before its call returns; threads that change something at once share a sync.
+/// before its call returns; threads that change something at once share a sync. `attempt` names the execution of
+/// a job that what is written is of: under a key a newer attempt, whose first flush came later, hides what older
+/// ones wrote, whenever they flushed it. With `comm`, a communicator of mpi4py, all ranks open the store together;
+/// they share an attempt, which is made where none is named. `exist` says what an archive does where its key has a
+/// field: "new" makes a newer version, "error" is Conflict, at the call and again at the flush, for what others flushed
+/// meanwhile; a piece is there where every element of its box is. Without it as the store says
+/// (``fieldstone init --exist``), else "new".
 ///
 /// Nothing is created before the first flush.
 #[pyfunction]
-#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None))]
+#[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None, attempt=None, comm=None, exist=None))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub fn open(
     py: Python<'_>,
@@ -133,6 +168,9 @@ pub fn open(
     compression: Option<String>,
     catalog: Option<String>,
     autoflush: Option<f64>,
+    attempt: Option<String>,
+    comm: Option<Py<PyAny>>,
+    exist: Option<String>,
 ) -> PyResult<Py<Store>> {
     let fspath = py.import("os")?.getattr("fspath")?;
     let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
@@ -141,6 +179,19 @@ pub fn open(
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
-    let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
-    Store::open(py, Opening { autoflush, ..opening })
+    let open = |attempt, rank| {
+        let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
+        Store::open(
+            py,
+            Opening { autoflush, attempt, rank, exist, ..opening },
+            comm.as_ref().map(|comm| comm.clone_ref(py)),
+        )
+    };
+    let Some(comm) = comm.as_ref().map(|comm| comm.bind(py)) else { return open(attempt, None) };
+    let together = py.import("fieldstone._together")?;
+    let (attempt, rank) = together.call_method1("attempt_of", (comm, attempt))?.extract()?;
+    let opened = open(Some(attempt), Some(rank));
+    let failed = opened.as_ref().err().map(|error| error.value(py));
+    together.call_method1("agree", (comm, failed))?;
+    opened
 }

@@ -64,6 +64,10 @@ pub fn checkpoint<'py>(py: Python<'py>, report: &CheckpointReport) -> PyResult<B
     })
 }
 
+fn named(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
 /// Writers, transactions, problems.
 pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
     let writers = status.writers.iter().map(|writer| {
@@ -78,6 +82,9 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
             last_flush: time_object(py, writer.last_flush)?,
             clock_off: writer.clock_off.map(|nanoseconds| nanoseconds as f64 / 1e9),
             tail: writer.tail,
+            attempt: named(&writer.origin.attempt),
+            job: named(&writer.origin.job),
+            rank: writer.origin.rank,
         })
     });
     let writers = PyTuple::new(py, writers.collect::<PyResult<Vec<_>>>()?)?;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::{
-    ArchiveOptions, Compression, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
+    ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
 use crate::log::Waiting as _;
-use crate::opening::Opening;
+use crate::opening::{self, Opening};
 use crate::request::{KeyText, requests};
 use crate::sequence::each;
 use crate::{registry, reports};
@@ -34,6 +34,8 @@ pub struct Store {
     handle: Mutex<Option<fieldstone::Store>>,
     autoflush: Option<Autoflush>,
     opening: Arc<Opening>,
+    /// The communicator whose ranks opened it together.
+    comm: Option<Py<PyAny>>,
 }
 
 /// A store that is open, on its way into the object that holds it.
@@ -50,7 +52,7 @@ fn warn_of_passed_over(py: Python<'_>, handle: &fieldstone::Store) -> PyResult<(
 }
 
 impl Store {
-    pub fn open(py: Python<'_>, opening: Opening) -> PyResult<Py<Store>> {
+    pub fn open(py: Python<'_>, opening: Opening, comm: Option<Py<PyAny>>) -> PyResult<Py<Store>> {
         let handle = opening.connect(py)?;
         warn_of_passed_over(py, &handle)?;
         let autoflush = opening
@@ -60,11 +62,12 @@ impl Store {
             .transpose();
         let mut store = Store::new(handle, Arc::new(opening));
         store.autoflush = autoflush.or_raise()?;
+        store.comm = comm;
         store.into_object(py)
     }
 
     fn new(handle: fieldstone::Store, opening: Arc<Opening>) -> Store {
-        Store { handle: Mutex::new(Some(handle)), autoflush: None, opening }
+        Store { handle: Mutex::new(Some(handle)), autoflush: None, opening, comm: None }
     }
 
     /// What people hold: an object of the Python class over this one (B-14).
@@ -113,7 +116,7 @@ impl Store {
         version: String,
     ) -> PyResult<Py<Store>> {
         match opening.at(version) {
-            Some(pinned) => Store::open(py, pinned),
+            Some(pinned) => Store::open(py, pinned, None),
             None => Store::new(handle.clone(), opening.clone()).into_object(py),
         }
     }
@@ -277,11 +280,12 @@ impl Store {
     /// (opaque bytes) or a numpy array of any fixed-size type, byte order and layout: dtype and shape
     /// are kept. With `start` and `shape` (in elements, per dimension) the array is a piece of a larger
     /// one whose other pieces come from elsewhere. `chunks` are the extents in which an array is stored;
-    /// `compression` is "none", "zstd" or "zstd:LEVEL"; `txn` the id of a transaction to belong to.
+    /// `compression` is "none", "zstd" or "zstd:LEVEL"; `txn` the id of a transaction to belong to. `exist` says what
+    /// happens where the key has a field, as in ``fieldstone.open``.
     ///
     /// The store has its own copy when this returns. Raises Invalid for a key or data that cannot be
     /// stored, Denied where the dataset has another owner or the store is open for reading.
-    #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, txn=None))]
+    #[pyo3(signature = (key, data, *, start=None, shape=None, chunks=None, compression=None, exist=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn archive(
         &self,
@@ -292,6 +296,7 @@ impl Store {
         shape: Option<&Bound<'_, PyAny>>,
         chunks: Option<&Bound<'_, PyAny>>,
         compression: Option<&str>,
+        exist: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
@@ -303,6 +308,7 @@ impl Store {
             transaction: transaction(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
             chunks: data::numbers("chunks", chunks)?,
+            exist: opening::exist(exist)?,
             ..ArchiveOptions::default()
         };
         let bytes = data.bytes();
@@ -318,13 +324,14 @@ impl Store {
 
     /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
     /// All keys are checked before the first value is taken. Costs less per field than ``archive``.
-    #[pyo3(signature = (keys, datas, *, compression=None, txn=None))]
+    #[pyo3(signature = (keys, datas, *, compression=None, exist=None, txn=None))]
     fn archive_many(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         datas: &Bound<'_, PyAny>,
         compression: Option<&str>,
+        exist: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let handle = self.handle()?;
@@ -339,6 +346,7 @@ impl Store {
         let options = ArchiveOptions {
             transaction: transaction(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
+            exist: opening::exist(exist)?,
             ..ArchiveOptions::default()
         };
         let pairs = keys.iter().map(|key| key.pairs()).collect::<PyResult<Vec<_>>>()?;
@@ -355,7 +363,7 @@ impl Store {
     ///
     /// `fill` stands where nobody wrote when read with ``strict=False`` (NaN, NaT or zero if absent);
     /// `chunks` are the extents in which pieces are stored.
-    #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, txn=None))]
+    #[pyo3(signature = (key, dtype, shape, *, fill=None, chunks=None, exist=None, txn=None))]
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn create_field<'py>(
         slf: &Bound<'py, Self>,
@@ -364,6 +372,7 @@ impl Store {
         shape: &Bound<'py, PyAny>,
         fill: Option<&Bound<'py, PyAny>>,
         chunks: Option<&Bound<'py, PyAny>>,
+        exist: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
@@ -381,7 +390,8 @@ impl Store {
             None => None,
         };
         let spec = FieldSpec { dtype, shape: &shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
-        let options = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
+        let (transaction, exist) = (transaction(txn)?, opening::exist(exist)?);
+        let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
         let schema = handle.schema();
         let resolved = schema.resolve(&pairs).or_raise()?;
         py.waiting(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
@@ -389,6 +399,13 @@ impl Store {
         let shape = PyTuple::new(py, shape)?;
         let chunks = chunks.map(|chunks| PyTuple::new(py, chunks)).transpose()?;
         writers.getattr("FieldWriter")?.call1((slf, Py::new(py, key)?, object, shape, chunks, txn))
+    }
+
+    /// Says for the whole store, durably, what an archive does where its key has a field: "new" or "error". What a
+    /// call, a run or ``open`` says goes before it. Denied for others than the store's owner.
+    fn set_exist(&self, py: Python<'_>, exist: &str) -> PyResult<()> {
+        let (handle, exist) = (self.handle()?, Exist::parse(exist).or_raise()?);
+        py.waiting(|| handle.set_exist(exist)).or_raise()
     }
 
     /// Makes everything that this process archived here durable, indexed and visible, all or nothing.
@@ -636,6 +653,12 @@ impl Store {
         Ok(false)
     }
 
+    /// The communicator whose ranks opened it together.
+    #[getter]
+    fn _comm(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.comm.as_ref().map(|comm| comm.clone_ref(py))
+    }
+
     fn __repr__(&self) -> String {
         let closed = if self.closed() { " closed" } else { "" };
         let at = self.opening.at.as_ref().map_or("", |_| " at an older version");
@@ -646,7 +669,8 @@ impl Store {
         let (url, schema, compression, catalog) = self.opening.state()?;
         // What "x" made is there now.
         let mode = if self.opening.mode == "x" { "a" } else { &self.opening.mode };
-        let row = (url, mode, schema, &self.opening.at, compression, catalog);
+        let (attempt, exist) = (&self.opening.attempt, &self.opening.exist);
+        let row = (url, mode, schema, &self.opening.at, compression, catalog, attempt, exist);
         let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
         Ok((restore, row.into_pyobject(py)?))
     }

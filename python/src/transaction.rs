@@ -26,7 +26,7 @@ impl PyTransaction {
 
 impl Drop for PyTransaction {
     fn drop(&mut self) {
-        self.transaction.detach();
+        let _ = self.transaction.detach();
     }
 }
 
@@ -84,6 +84,11 @@ impl PyTransaction {
     fn decide(&self, py: Python<'_>, commit: bool) -> PyResult<()> {
         let transaction = self.open()?;
         py.waiting(|| if commit { transaction.commit() } else { transaction.abort() }).or_raise()
+    }
+
+    /// Others decided it: what is read from here on is what all see.
+    fn detach(&self) {
+        let _ = self.transaction.detach();
     }
 
     /// Leaves a `with` block, in which all was well or not.

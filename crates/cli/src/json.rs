@@ -37,6 +37,7 @@ pub fn entry(entry: &ListEntry) -> Value {
     object.insert("masked".into(), entry.masked.into());
     object.insert("time".into(), time::utc(entry.time, false).into());
     object.insert("owner".into(), entry.owner.to_string().into());
+    object.insert("attempt".into(), entry.attempt.as_deref().into());
     object.insert("location".into(), entry.place.as_ref().map_or(Value::Null, place));
     if let Some(summary) = &entry.summary {
         object.insert("min".into(), summary.min.map_or(Value::Null, scalar));

@@ -38,6 +38,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         notes: None,
         outside: None,
         annotate: Default::default(),
+        exist: None,
     };
     catalog.create_run(declared, true, None)?;
     let declared = VariableDecl {

@@ -23,6 +23,7 @@ pub mod graph;
 mod interop;
 mod open;
 mod run;
+mod scheduler;
 mod store;
 mod transaction;
 pub mod transfer;

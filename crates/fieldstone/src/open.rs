@@ -7,11 +7,12 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_store::api::Compression;
+use fieldstone_format::attempt::Origin;
+use fieldstone_store::api::{Compression, Exist};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
-use crate::Store;
 use crate::catalog::CatalogSettings;
+use crate::{Store, scheduler};
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +57,13 @@ pub struct OpenOptions {
     /// Whether every change outside of transactions is durable before its call returns; threads that change
     /// something at once share a commit.
     pub durable: bool,
+    /// The attempt of a job that what is written is of: under a key it hides what older attempts wrote. The same on all
+    /// ranks of the job, and another when the job is started again.
+    pub attempt: Option<String>,
+    /// This process's rank in the job; as the environment says where absent.
+    pub rank: Option<u32>,
+    /// What an archive does where its key has a field; as the store says where absent ([`Store::set_exist`]).
+    pub exist: Option<Exist>,
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
@@ -134,12 +142,25 @@ fn open_local(
         compression: options.compression,
         outside,
         native,
+        origin: origin(options),
+        exist: options.exist,
     };
     let store = Store::of(LocalStore::open(env, path, options)?, settings);
     if durable {
         store.composed().make_durable();
     }
     Ok(store)
+}
+
+/// Of which job what is written is. Who names no attempt names nothing: his store stays one of version 1.
+fn origin(options: &OpenOptions) -> Origin {
+    let Some(attempt) = &options.attempt else { return Origin::default() };
+    let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());
+    Origin {
+        attempt: attempt.clone(),
+        job: scheduler::job(scheduler::own).unwrap_or_default(),
+        rank: options.rank.or_else(rank),
+    }
 }
 
 fn find_schema(env: &Env, text: &str) -> Result<Schema> {

@@ -24,6 +24,7 @@
 //! | [`graph_segment`] | segments of the view of the graph, and their list |
 //! | [`graph_message`] | messages between the slots of that view |
 //! | [`schema_extension`] | side records that extend the schema |
+//! | [`setting`] | side records that set what holds for a whole store |
 //! | [`side`] | bodies of side records, compressed where that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
 //! | [`content_sum`] | the checksum of what ranks hold in parts |
@@ -61,6 +62,7 @@ pub mod partitioned;
 pub mod pio;
 pub mod schema_extension;
 pub mod segment;
+pub mod setting;
 pub mod side;
 pub mod value;
 pub mod value_test;

@@ -20,6 +20,7 @@
 pub mod api;
 pub mod conformance;
 mod encode;
+mod existing;
 pub mod field;
 pub mod frontends;
 pub mod local;

@@ -14,14 +14,17 @@ use fieldstone_format::Id;
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
+use fieldstone_format::setting::Setting;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::journal::JournalOptions;
 use fieldstone_journal::medium::Medium;
 use fieldstone_journal::snapshot::Snapshot;
+use fieldstone_journal::writer::Encoded;
 
 use crate::api::*;
 use crate::encode;
+use crate::existing::NewFields;
 use crate::field::{Field, Fields};
 use crate::read;
 use crate::report;
@@ -49,6 +52,8 @@ pub struct LocalOptions {
     pub native: bool,
     /// Of which job what is written is.
     pub origin: Origin,
+    /// What an archive does where its key has a field, where a call does not say; as the store says where absent.
+    pub exist: Option<Exist>,
 }
 
 impl LocalOptions {
@@ -73,11 +78,17 @@ pub struct LocalStore {
     journal: Arc<Journal>,
     url: String,
     compression: Option<Compression>,
+    exist: Option<Exist>,
+    /// What was archived to be new, and is not flushed.
+    new_fields: PerProcess<NewFields>,
     /// Whether the store is in memory, and files outside are on another disk.
     in_memory: bool,
     /// The field of many pieces that was asked for last: the hits of a query follow one another in it.
     last: PerProcess<Mutex<Option<LastField>>>,
 }
+
+/// The setting of a store that says what an archive does where its key has a field.
+const EXIST: &str = "exist";
 
 /// Pieces from which on a field is kept for the next read of it.
 const LAST_MIN: usize = 8;
@@ -94,24 +105,28 @@ struct LastField {
 impl LocalStore {
     /// Opens the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: LocalOptions) -> Result<LocalStore> {
-        let (url, compression) = (options.url.clone(), options.compression);
-        let journal = Arc::new(Journal::open(env, folder, options.journal())?);
-        Ok(LocalStore::over(journal, url, compression))
+        LocalStore::of(options, |options| Journal::open(env, folder, options))
     }
 
     /// Opens the store in a medium. Nothing is created before the first commit.
     pub fn open_in(env: Env, medium: Arc<dyn Medium>, options: LocalOptions) -> Result<LocalStore> {
-        let (url, compression) = (options.url.clone(), options.compression);
-        let journal = Arc::new(Journal::over(env, medium, options.journal())?);
-        Ok(LocalStore::over(journal, url, compression))
+        LocalStore::of(options, |options| Journal::over(env, medium, options))
+    }
+
+    fn of(options: LocalOptions, open: impl FnOnce(JournalOptions) -> Result<Journal>) -> Result<LocalStore> {
+        let (url, compression, exist) = (options.url.clone(), options.compression, options.exist);
+        let journal = Arc::new(open(options.journal())?);
+        Ok(LocalStore { exist, ..LocalStore::over(journal, url, compression) })
     }
 
     /// The store whose journal is open already; `url` as the user gave it, and the compression where a call
     /// does not say.
     pub fn over(journal: Arc<Journal>, url: String, compression: Option<Compression>) -> LocalStore {
-        let last = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        let identity = &journal.env().identity;
+        let last = PerProcess::new(identity.clone(), Mutex::default());
+        let new_fields = PerProcess::new(identity.clone(), NewFields::default());
         let in_memory = journal.is_in_memory();
-        LocalStore { journal, url, compression, in_memory, last }
+        LocalStore { journal, url, compression, exist: None, new_fields, in_memory, last }
     }
 
     /// Its journal.
@@ -153,6 +168,55 @@ impl LocalStore {
             .or(self.compression)
             .or(self.journal.schema().compression())
             .unwrap_or(Compression::None)
+    }
+
+    /// What an archive does where its key has a field.
+    fn exist(&self, options: &ArchiveOptions) -> Exist {
+        let set = || self.journal.setting(EXIST).and_then(|text| Exist::parse(&text).ok());
+        options.exist.or(self.exist).or_else(set).unwrap_or_default()
+    }
+
+    /// Says for the whole store what an archive does where its key has a field, durably. Denied for others than the
+    /// store's owner.
+    pub fn set_exist(&self, exist: Exist) -> Result<()> {
+        self.journal.set(&Setting { name: EXIST.to_owned(), value: exist.name().to_owned() })
+    }
+
+    fn new_fields(&self) -> &NewFields {
+        self.new_fields.get(NewFields::default)
+    }
+
+    /// Hands an encoded value to the journal, unless it is to be new and is not.
+    fn take(&self, value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
+        let session = options.transaction;
+        if self.exist(options) == Exist::New {
+            return self.journal.take(value, session);
+        }
+        let piece = match &value.entry.array {
+            Some(array) if array.piece.is_some() => value.entry.index_box()?,
+            _ => None,
+        };
+        let (snapshot, key) = (self.journal.snapshot()?, value.key.bytes.clone());
+        self.new_fields().check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt())?;
+        self.journal.take(value, session)?;
+        self.new_fields().note(&key, piece, created, session);
+        Ok(())
+    }
+
+    /// Conflict where others flushed meanwhile what a session took to be new.
+    fn check_new(&self, session: Option<Id>) -> Result<()> {
+        if self.new_fields().is_empty(session) {
+            return Ok(());
+        }
+        self.new_fields().check_all(&*self.journal.snapshot()?, session, self.journal.attempt())
+    }
+
+    /// What a session took waits no more.
+    fn settle<T>(&self, outcome: Result<T>, session: Option<Id>) -> Result<T> {
+        if outcome.is_ok() || !self.journal.has_pending(session) {
+            self.new_fields().forget(session);
+        }
+        outcome
     }
 
     /// Encoded keys of what a request selects: of what is visible, and of what was archived here and not
@@ -213,7 +277,7 @@ impl FieldAccess for LocalStore {
         if options.share {
             prepared.share();
         }
-        self.journal.take(prepared, options.transaction)
+        self.take(prepared, false, options)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
@@ -225,13 +289,22 @@ impl FieldAccess for LocalStore {
             self.check_dataset(&key).map_err(numbered(i))?;
             keys.push(key);
         }
+        if self.exist(options) == Exist::Error {
+            let (snapshot, session) = (self.journal.snapshot()?, options.transaction);
+            for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
+                let (key, piece) = (encode_key(key).bytes, value.piece().map_err(numbered(i))?);
+                let check =
+                    self.new_fields().check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt());
+                check.map_err(numbered(i))?;
+            }
+        }
         let (compression, chunks) = (self.compression(options), options.chunks.as_deref());
         for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
             let mut prepared = encode::value(key, *value, compression, chunks, None).map_err(numbered(i))?;
             if options.share {
                 prepared.share();
             }
-            self.journal.take(prepared, options.transaction)?;
+            self.take(prepared, false, options)?;
         }
         Ok(())
     }
@@ -240,7 +313,7 @@ impl FieldAccess for LocalStore {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
-        self.journal.take(encode::created(&key, spec)?, options.transaction)
+        self.take(encode::created(&key, spec)?, true, options)
     }
 
     fn archive_external(
@@ -253,7 +326,7 @@ impl FieldAccess for LocalStore {
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         let prepared = encode::external(&key, self.journal.files().outside(), spec)?;
-        self.journal.take(prepared, options.transaction)
+        self.take(prepared, false, options)
     }
 
     fn archive_stored(
@@ -270,7 +343,7 @@ impl FieldAccess for LocalStore {
                 .error(format!("{key}: the store at {} has no folder for files with arrays", self.url))
                 .with_hint("archive the array itself, or open a store in a folder"));
         }
-        self.journal.take(encode::stored(&key, spec)?, options.transaction)
+        self.take(encode::stored(&key, spec)?, false, options)
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
@@ -376,11 +449,12 @@ impl FieldAccess for LocalStore {
 
 impl Transactions for LocalStore {
     fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.flush(transaction)
+        self.check_new(transaction)?;
+        self.settle(self.journal.flush(transaction), transaction)
     }
 
     fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.discard(transaction)
+        self.settle(self.journal.discard(transaction), transaction)
     }
 
     fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
@@ -396,11 +470,14 @@ impl Transactions for LocalStore {
     }
 
     fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.journal.decide(transaction, commit)
+        if commit {
+            self.check_new(Some(transaction))?;
+        }
+        self.settle(self.journal.decide(transaction, commit), Some(transaction))
     }
 
     fn abandon(&self, transaction: Id) -> Result<()> {
-        self.journal.abandon(transaction)
+        self.settle(self.journal.abandon(transaction), Some(transaction))
     }
 
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {

@@ -97,6 +97,7 @@ pub fn open_arrays(
             _ => return Err(invalid(format!("layout={layout:?}"), "give \"files\" or \"fields\"")),
         },
         hints: hints_of(hints)?,
+        exist: None,
         transaction: transaction(txn)?,
     };
     let job = py.waiting(|| ArrayJob::open(&handle, Some(comm), name, &options)).or_raise()?;

@@ -17,6 +17,7 @@ use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
+use crate::opening;
 use crate::request::type_name;
 use crate::sequence::Several;
 use crate::store::transaction;
@@ -102,6 +103,7 @@ impl PyCatalog {
         notes: Option<String>,
         outside: Option<&Bound<'_, PyAny>>,
         annotate: &str,
+        exist: Option<&str>,
         exist_ok: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
@@ -123,6 +125,7 @@ impl PyCatalog {
             notes,
             outside,
             annotate,
+            exist: opening::exist(exist)?,
         };
         let txn = transaction(txn)?;
         py.waiting(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
@@ -235,6 +238,7 @@ impl PyCatalog {
         start: Option<&Bound<'_, PyAny>>,
         chunks: Option<&Bound<'_, PyAny>>,
         compression: Option<&str>,
+        exist: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
         let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
@@ -242,6 +246,7 @@ impl PyCatalog {
             start: data::numbers("start", start)?,
             chunks: data::numbers("chunks", chunks)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
+            exist: opening::exist(exist)?,
         };
         let data = Data::new(array)?;
         let Some((dtype, shape)) = &data.array else {
@@ -249,6 +254,18 @@ impl PyCatalog {
         };
         let array = Array::new(data.bytes(), *dtype, shape).or_raise()?;
         py.waiting(|| run.write(variable, step, array, &options)).or_raise()
+    }
+
+    /// The newest step that is whole, of these variables or of those that count.
+    fn last_step(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        variables: Option<Vec<String>>,
+        txn: Option<&str>,
+    ) -> PyResult<Option<i64>> {
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        py.waiting(|| run.last_step(variables.as_deref())).or_raise()
     }
 
     /// Says that files outside lie below another folder from now on; names of the runs.

@@ -8,8 +8,9 @@ use fieldstone::{FieldLocation, KeyValue, KeywordType, Level, ListEntry, Scalar,
 use super::{Column, Table};
 
 /// Columns that are no keywords, in their order; the guide documents them.
-const FIXED: [&str; 11] = [
-    "nbytes", "dtype", "shape", "complete", "masked", "location", "flushed", "owner", "min", "max", "missing",
+const FIXED: [&str; 12] = [
+    "nbytes", "dtype", "shape", "complete", "masked", "location", "flushed", "owner", "min", "max",
+    "missing", "attempt",
 ];
 
 /// Collects entries and makes a table of them.
@@ -30,6 +31,7 @@ pub struct FieldTable {
     min: Vec<Option<f64>>,
     max: Vec<Option<f64>>,
     missing: Vec<Option<u64>>,
+    attempts: Texts,
 }
 
 /// The values of one keyword so far.
@@ -106,6 +108,7 @@ impl FieldTable {
             min: Vec::new(),
             max: Vec::new(),
             missing: Vec::new(),
+            attempts: Texts::default(),
         }
     }
 
@@ -145,6 +148,7 @@ impl FieldTable {
         self.places.push(entry.place);
         self.flushed.push(entry.time);
         self.owners.push(Some(&entry.owner));
+        self.attempts.push(entry.attempt.as_deref());
         let number = |scalar: Option<Scalar>| match scalar? {
             Scalar::Int(i) => Some(i as f64),
             Scalar::UInt(u) => Some(u as f64),
@@ -197,6 +201,7 @@ impl FieldTable {
             Column::Number(self.min),
             Column::Number(self.max),
             Column::Count(self.missing),
+            Column::Text { codes: self.attempts.codes, distinct: self.attempts.distinct },
         ];
         for (name, column) in FIXED.iter().zip(fixed) {
             let mut own = (*name).to_owned();

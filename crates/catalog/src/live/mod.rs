@@ -38,6 +38,7 @@ use fieldstone_format::catalog::{
     AttributeBatch, AttributeId, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
 };
 use fieldstone_format::log::kinds;
+use fieldstone_format::setting::Exist;
 use fieldstone_journal::Journal;
 
 pub use port::FieldPort;
@@ -311,6 +312,11 @@ impl Catalog {
     /// The run of this name; NotFound, or Invalid where several projects have one and none is given.
     pub fn run(&self, project: Option<&str>, name: &str, transaction: Option<Id>) -> Result<RunInfo> {
         self.inner.run(project, name, transaction)
+    }
+
+    /// What writes to a run do where their field is there; `None` where the run does not say.
+    pub fn exist_of(&self, run: &RunName, transaction: Option<Id>) -> Result<Option<Exist>> {
+        self.inner.exist_of(transaction, run)
     }
 
     /// A variable of a run; its newest version where none is given.

@@ -52,6 +52,7 @@ pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
         (again.notes.is_some() && again.notes != there.notes, "note"),
         (again.grid.is_some() && !same_option(&again.grid, &there.grid), "grid"),
         (again.annotate != Annotate::All && again.annotate != there.annotate, "rule who annotates it"),
+        (again.exist.is_some() && again.exist != there.exist, "rule for fields that are there"),
         (again.outside.is_some() && !same_option(&again.outside, &there.outside), "place of its data"),
     ];
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())

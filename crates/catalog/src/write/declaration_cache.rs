@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fieldstone_core::env::Clock;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName, TagDecl, VariableName};
+use fieldstone_format::setting::Exist;
 
 use crate::query::{RunInfo, TagInfo, VariableInfo};
 
@@ -108,6 +109,11 @@ impl DeclarationCache {
     /// Whether there is a run, and who may annotate it.
     pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Lookup<Annotate> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.annotate)
+    }
+
+    /// What writes to a run do where their field is there.
+    pub fn exist_of(&self, session: Option<Id>, run: &RunName) -> Lookup<Option<Exist>> {
+        self.look(session, |names| names.runs.get(run), |info| info.decl.exist)
     }
 
     /// Whether a run is known to be the caller's.

@@ -14,6 +14,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
 };
+use fieldstone_format::setting::Exist;
 
 use super::agreement::{check_variable, field_difference, run_difference, takes, variable_difference};
 use super::declaration_cache::Lookup;
@@ -145,6 +146,15 @@ impl Inner {
         match self.find_run(session, run)? {
             Some(info) => Ok(info.decl.annotate),
             None => Err(self.no_run(session, &run.name, &run_text(run))),
+        }
+    }
+
+    /// What writes to a run do where their field is there; `None` where neither it nor anybody says so.
+    pub fn exist_of(&self, session: Option<Id>, run: &RunName) -> Result<Option<Exist>> {
+        let known = self.declarations().exist_of(session, run);
+        match known {
+            Lookup::Hit(exist) => Ok(exist),
+            _ => Ok(self.find_run(session, run)?.and_then(|info| info.decl.exist)),
         }
     }
 

@@ -66,6 +66,7 @@ fn declaration() -> Record {
         notes: None,
         outside: None,
         annotate: Default::default(),
+        exist: None,
     }])
 }
 

@@ -1,7 +1,7 @@
 //! `fieldstone init`: a store with a schema, before the first field.
 
 use clap::Args;
-use fieldstone::{ErrorKind, Mode, OpenOptions};
+use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
 use serde_json::json;
 
 use crate::output::{Done, Out};
@@ -11,10 +11,14 @@ Examples:
   fieldstone init store
   fieldstone init forecasts --schema mars
   fieldstone init store --schema my.schema
+  fieldstone init store --exist error
 
 A store need not be made before something is archived into it; this is for the schema to be settled, and
 the folder to be there, before many writers begin. A store that is there already stays as it is; ends
-with 4 where it has another schema. See also fieldstone schema.";
+with 4 where it has another schema. See also fieldstone schema.
+
+--exist error: from now on nobody archives a field that is there again, unless the call says so: a job that is run
+again by mistake ends with a Conflict. --exist new takes that back. Only the store's owner may say it.";
 
 /// Make a store without fields
 #[derive(Debug, Args)]
@@ -25,6 +29,9 @@ pub struct Arguments {
     /// simulation, mars, or a schema file's path; simulation for a new store where it is not given
     #[arg(long)]
     schema: Option<String>,
+    /// What an archive does where its field is there: new (a newer version) or error
+    #[arg(long, value_name = "WHAT", value_parser = ["new", "error"])]
+    exist: Option<String>,
 }
 
 /// Makes it.
@@ -34,6 +41,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let is_new = matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
     let options = OpenOptions { schema: arguments.schema.clone(), ..OpenOptions::default() };
     let store = fieldstone::init(url, &options)?;
+    if let Some(exist) = &arguments.exist {
+        store.set_exist(Exist::parse(exist)?)?;
+        store.close()?;
+    }
     let schema = store.schema();
     let name = schema.name().unwrap_or("custom");
     if out.json() {

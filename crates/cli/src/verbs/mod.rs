@@ -37,6 +37,7 @@ mod status;
 mod steps;
 mod tags;
 mod trace;
+mod transaction;
 mod variables;
 mod verify;
 mod version;
@@ -71,6 +72,7 @@ pub enum Verb {
     Tags(tags::Arguments),
     Arrays(arrays::Arguments),
     Sql(sql::Arguments),
+    Transaction(transaction::Arguments),
     Delete(delete::Arguments),
     Repoint(repoint::Arguments),
     Run(run::Arguments),
@@ -115,6 +117,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Tags(arguments) => tags::run(arguments, out),
         Verb::Arrays(arguments) => arrays::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
+        Verb::Transaction(arguments) => transaction::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),

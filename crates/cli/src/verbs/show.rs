@@ -104,6 +104,9 @@ fn one(
     }
     fact("flushed", time::utc(entry.time, true));
     fact("owner", entry.owner.to_string());
+    if let Some(attempt) = &entry.attempt {
+        fact("attempt", attempt.to_string());
+    }
     fact("location", entry.place.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string));
     if versions.len() > 1 {
         let older = versions[1..].iter().take(VERSIONS).map(|e| time::utc(e.time, true));

@@ -57,6 +57,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     status.problems.iter().try_for_each(|problem| out.line(format_args!("problem  {problem}")))
 }
 
+fn named(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
 fn document(status: &Status) -> Value {
     let writer = |w: &fieldstone::WriterStatus| {
         json!({
@@ -70,6 +74,9 @@ fn document(status: &Status) -> Value {
             "last_flush": time::utc(w.last_flush, false),
             "clock_off_seconds": w.clock_off.map(|ns| ns as f64 / 1e9),
             "tail": w.tail,
+            "attempt": named(&w.origin.attempt),
+            "job": named(&w.origin.job),
+            "rank": w.origin.rank,
         })
     };
     let transaction = |t: &fieldstone::TransactionStatus| {

@@ -232,6 +232,9 @@ codes! {
     StepDiffers = "step-differs", Conflict, final,
         "The step is there with another time.",
         "Give the time that it has.";
+    FieldExists = "field-exists", Conflict, final,
+        "A field, or the piece of one, is there, and may not be archived again.",
+        "Go on behind what is there, or say that a newer version is meant: exist=\"new\".";
     PiecesDiffer = "pieces-differ", Conflict, final,
         "Pieces of one array disagree in type, shape or chunks.",
         "Archive the whole array again.";

@@ -103,7 +103,11 @@ impl JobInner {
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
         let transaction = state.logged.transaction.or(self.options.transaction);
-        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let exist = match self.options.exist {
+            None => self.store.catalog().exist_of(&self.run, transaction)?,
+            said => said,
+        };
+        let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
         let logged = state.logged.groups();
         for number in durable.iter().map(|(number, _)| *number).chain(logged) {
             let open = &mut state.groups[number];

@@ -19,6 +19,7 @@ use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use crate::Store;
 use crate::run::Run;
+use fieldstone_store::api::Exist;
 
 /// How a job is opened; equal on all ranks.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct JobOptions {
     pub hints: Hints,
     /// The transaction that all writes belong to.
     pub transaction: Option<Id>,
+    /// What a flush does where a step is there, of arrays in files; as the run or the store says where absent.
+    pub exist: Option<Exist>,
 }
 
 impl Default for JobOptions {
@@ -49,6 +52,7 @@ impl Default for JobOptions {
             layout: ArrayLayout::Files,
             hints: Hints::default(),
             transaction: None,
+            exist: None,
         }
     }
 }

@@ -6,8 +6,8 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::{ArrayGroup, RunName};
 use fieldstone_store::api::PlaceFile;
 
-use super::steps::entries;
 use crate::Store;
+use crate::store::steps::entries;
 
 /// A file of the store that arrays of a group stand in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
-use fieldstone_store::api::{ArchiveOptions, FieldSpec, Pairs, ReadOptions, Value};
+use fieldstone_store::api::{ArchiveOptions, Exist, FieldSpec, Pairs, ReadOptions, Value};
 
 use super::inner::{JobInner, JobState};
 use super::source::pairs;
@@ -91,8 +91,10 @@ impl JobInner {
             if let (StorageOrder::Fortran, Some(chunks)) = (record.order, &mut chunks) {
                 chunks.reverse();
             }
+            // A step that the job wrote before is created anew, within the transaction of its flush.
+            let exist = Some(Exist::New);
             let options =
-                ArchiveOptions { transaction: Some(transaction), compression, chunks, share: false };
+                ArchiveOptions { transaction: Some(transaction), compression, chunks, share: false, exist };
             if self.team.rank() == 0 && !whole {
                 let chunks = options.chunks.as_deref();
                 let spec = FieldSpec { dtype, shape, fill: fill.as_deref(), chunks };

@@ -53,7 +53,6 @@ mod report;
 mod rewrite;
 mod source;
 mod spec;
-mod steps;
 mod stored;
 mod xdmf;
 

@@ -13,7 +13,7 @@ use fieldstone_array::distributed::view::View;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{ArrayLayout, RunName};
-use fieldstone_store::api::{Pairs, ReadOptions};
+use fieldstone_store::api::{Exist, Pairs, ReadOptions};
 
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions, OpenGroup, group_folder};
@@ -54,7 +54,9 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
             .error(format!("run {} has no distributed arrays in files", run.name))
             .with_hint("fieldstone arrays STORE lists what there is"));
     }
-    let options = JobOptions { project: run.project.clone(), ..JobOptions::default() };
+    // The same arrays, in other files.
+    let options =
+        JobOptions { project: run.project.clone(), exist: Some(Exist::New), ..JobOptions::default() };
     let job = ArrayJob::open(store, None, Some(&run.name), &options)?;
     let written = in_files.iter().map(|found| job.inner.rewrite_group(found, level));
     match written.collect::<Result<Vec<_>>>() {

@@ -17,9 +17,9 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{ArrayGroup, MeshLocation};
 
 use super::source::locate;
-use super::steps::common_steps;
 use super::stored::{NodeRows, StoredMesh};
 use crate::run::Run;
+use crate::store::steps::common_steps;
 
 /// What was written, and what was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

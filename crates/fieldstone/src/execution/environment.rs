@@ -8,6 +8,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
 
 use super::secrets::{HIDDEN, hide, is_secret_name};
+use crate::scheduler;
 
 /// Names of variables that are kept; a `*` at the end stands for anything.
 const ALLOWED: [&str; 32] = [
@@ -43,13 +44,6 @@ const ALLOWED: [&str; 32] = [
     "HDF5_*",
     "ECCODES_*",
     "GRIB_*",
-];
-/// Variables that hold the rank of an MPI process, and how many there are.
-const RANKS: [(&str, &str); 4] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMIX_RANK", ""),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 /// What is kept of SLURM, and the variables that say it.
 const SLURM: [(&str, &[&str]); 9] = [
@@ -113,17 +107,13 @@ impl Variables {
 
     /// The id of SLURM's job, with the step where there is one.
     pub fn slurm_job(&self) -> Option<String> {
-        let job = self.get("SLURM_JOB_ID").or(self.get("SLURM_JOBID"))?;
-        let step = self.get("SLURM_STEP_ID").or(self.get("SLURM_STEPID"));
-        Some(step.map_or_else(|| job.to_owned(), |step| format!("{job}.{step}")))
+        self.get("SLURM_JOB_ID").or(self.get("SLURM_JOBID"))?;
+        scheduler::job(|name| self.get(name).map(str::to_owned))
     }
 
     /// The rank of this process, where it is one of several.
     pub fn rank(&self) -> Option<u64> {
-        RANKS.iter().find_map(|(rank, size)| {
-            let several = size.is_empty() || self.get(size).is_some_and(|size| size != "1");
-            self.get(rank).filter(|_| several)?.parse().ok()
-        })
+        scheduler::rank(|name| self.get(name).map(str::to_owned))
     }
 }
 

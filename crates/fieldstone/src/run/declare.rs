@@ -8,6 +8,8 @@ use fieldstone_format::catalog::{
     Annotate, Coordinate, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
 };
 
+use fieldstone_store::api::Exist;
+
 use super::Run;
 use crate::Store;
 use crate::catalog::VariableInfo;
@@ -75,6 +77,12 @@ impl NewRun {
     /// Lets nobody but the owner annotate it.
     pub fn annotated_by_owner(mut self) -> NewRun {
         self.decl.annotate = Annotate::Owner;
+        self
+    }
+
+    /// What writes to it do where their field is there; else as the store says.
+    pub fn exist(mut self, exist: Exist) -> NewRun {
+        self.decl.exist = Some(exist);
         self
     }
 

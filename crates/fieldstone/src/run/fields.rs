@@ -1,16 +1,19 @@
 //! Arrays of a run's variables: written as they were declared, and read.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::element_count;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::Field;
-use fieldstone_store::api::{ArchiveOptions, Compression, ReadOptions, Value};
+use fieldstone_store::api::{ArchiveOptions, Compression, Exist, ReadOptions, Value};
 
 use super::Run;
-use crate::catalog::VariableInfo;
+use crate::catalog::query::{Expr, NameTest, Term};
+use crate::catalog::{Query, VariableInfo};
 use crate::finders::{self, Finder, Piece};
+use crate::store::steps::{common_steps, entries};
 
 /// An array in memory, in C order.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +44,8 @@ pub struct WriteOptions {
     pub chunks: Option<Vec<u64>>,
     /// Compression; the store's where absent.
     pub compression: Option<Compression>,
+    /// What it does where the field is there; as the run says where absent, or else the store.
+    pub exist: Option<Exist>,
 }
 
 /// A shape as Python writes it.
@@ -90,6 +95,10 @@ impl Run {
             compression: options.compression,
             chunks: options.chunks.clone(),
             share: false,
+            exist: match options.exist {
+                Some(exist) => Some(exist),
+                None => self.store.catalog().exist_of(&self.name, self.transaction)?,
+            },
         };
         self.store.archive(&key, value, &archive)?;
         let Some(known) = known.filter(|_| !finders.is_empty()) else { return Ok(()) };
@@ -171,5 +180,46 @@ impl Run {
         let key = self.store.catalog().key_of(&self.name, Some(variable), step)?;
         let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         self.store.get(&key, &ReadOptions { transaction: self.transaction })
+    }
+
+    /// The newest step that is whole: at which each of these variables has a field, all of it is there, and no two are
+    /// of different attempts of a job. `None` where there is none.
+    ///
+    /// Without `variables` those that were declared, or, where none was, those of the run's fields; variables that have
+    /// a field without a step and none with one are left out.
+    pub fn last_step(&self, variables: Option<&[String]>) -> Result<Option<i64>> {
+        let variables = match variables {
+            Some(variables) => variables.to_vec(),
+            None => self.stepped()?,
+        };
+        if variables.is_empty() {
+            return Ok(None);
+        }
+        Ok(common_steps(&self.store, &self.name, &variables, self.transaction)?.last().copied())
+    }
+
+    /// Variables that have a field at each step.
+    fn stepped(&self) -> Result<Vec<String>> {
+        let expr = Expr::All(vec![
+            Expr::Term(Term::Run(NameTest::Is(self.name.name.clone()))),
+            Expr::Term(Term::Project(NameTest::Is(self.name.project.clone()))),
+        ]);
+        let query = Query { expr, transaction: self.transaction, ..Query::all() };
+        let known = self.store.catalog().variables(&query)?;
+        let any_declared = known.iter().any(|variable| variable.declared);
+        let known = known.into_iter().filter(|variable| variable.declared || !any_declared);
+        let names: BTreeSet<String> = known.map(|variable| variable.decl.variable.name).collect();
+        let mut stepped = Vec::with_capacity(names.len());
+        for name in names {
+            let fixed = entries(&self.store, &self.name, &name, self.transaction)?.next().is_none() && {
+                let key = self.store.catalog().key_of(&self.name, Some(&name), None)?;
+                let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                self.holds(&key)?
+            };
+            if !fixed {
+                stepped.push(name);
+            }
+        }
+        Ok(stepped)
     }
 }

@@ -20,7 +20,7 @@ use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, FieldAccess, Stats, Status, Transactions, VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, Exist, FieldAccess, Stats, Status, Transactions, VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
@@ -85,6 +85,11 @@ impl Composed {
     /// The store's folder, where it has one that other processes reach.
     pub fn folder(&self) -> Option<PathBuf> {
         self.fields.folder()
+    }
+
+    /// Says for the whole store what an archive does where its key has a field.
+    pub fn set_exist(&self, exist: Exist) -> Result<()> {
+        self.fields.set_exist(exist)
     }
 
     /// The journal.

@@ -1,8 +1,8 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie; `origins`: from fields to commits, and
-//!   back.
+//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie;
+//!   `origins`: from fields to commits, and back; `steps`: which steps of a run are whole.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -20,6 +20,7 @@ mod grids;
 mod mesh_points;
 mod origins;
 mod port;
+pub(crate) mod steps;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +29,7 @@ use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
-use fieldstone_store::api::FieldStore;
+use fieldstone_store::api::{Exist, FieldStore};
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
@@ -103,6 +104,18 @@ impl Store {
             let journal = self.composed.journal().clone();
             Graph::with_slots(self.composed.clone(), journal, folder.to_owned(), options)
         })
+    }
+
+    /// Says for the whole store what an archive does where its key has a field, if neither call, run nor handle does; durably.
+    /// Denied for others than the store's owner.
+    pub fn set_exist(&self, exist: Exist) -> Result<()> {
+        self.composed.set_exist(exist)
+    }
+
+    /// Whether somebody has decided about a transaction, in any way.
+    pub fn is_decided(&self, transaction: Id) -> Result<bool> {
+        let snapshot = self.composed.journal().snapshot()?;
+        Ok(snapshot.transaction_states().any(|(id, _, _)| id == transaction))
     }
 
     /// Whether the catalog was asked for: then it may hold what is not flushed yet.

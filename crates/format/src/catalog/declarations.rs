@@ -7,7 +7,8 @@
 //! named      = n: varint  n x { name: text  value }
 //! runs       = n: varint  n x { run  job: optional text  params: named  created: i64
 //!              grid: optional value  notes: optional text  outside: optional value }
-//! runs with flags: the same, each with flags: u8 behind it (1: its owner alone annotates it)
+//! runs with flags: the same, each with flags: u8 behind it (1: its owner alone annotates it;
+//!              2: fields that are there are not written again; 4: they are, whatever the store says)
 //! steps      = run  n: varint  ints(n) of numbers  times: u8 0 none | 1 floats(n)
 //!              | 2 bits(n, 1) m: varint  floats(m) of those with a time
 //! variables  = run  n: varint  n x { name: text  version: zigzag  dtype: optional text
@@ -36,6 +37,7 @@ use crate::bytes::{Cursor, Put};
 use crate::columns::{
     put_floats, put_ints, put_planes, put_zigzag, read_floats, read_ints, read_planes, read_zigzag,
 };
+use crate::setting::Exist;
 use crate::value::{put_value, read_value};
 
 pub(super) fn put_optional<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
@@ -122,10 +124,18 @@ pub(super) fn read_tag(cursor: &mut Cursor<'_>) -> Result<TagDecl> {
 
 /// The flag of a run that its owner alone annotates.
 const OWNER_ANNOTATES: u8 = 1;
+/// The flags of a run that says what a write does where its field is there.
+const EXIST_ERROR: u8 = 2;
+const EXIST_NEW: u8 = 4;
 
 /// Whether runs need the form that has flags.
 pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
-    runs.iter().any(|decl| decl.annotate != Annotate::All)
+    runs.iter().any(|decl| flags_of(decl) != 0)
+}
+
+fn flags_of(decl: &RunDecl) -> u8 {
+    let annotate = if decl.annotate == Annotate::Owner { OWNER_ANNOTATES } else { 0 };
+    annotate | decl.exist.map_or(0, |exist| if exist == Exist::Error { EXIST_ERROR } else { EXIST_NEW })
 }
 
 pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
@@ -140,7 +150,7 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
         put_optional(out, decl.notes.as_deref(), put_text);
         put_optional(out, decl.outside.as_ref(), put_value);
         if flags {
-            out.push(if decl.annotate == Annotate::Owner { OWNER_ANNOTATES } else { 0 });
+            out.push(flags_of(decl));
         }
     }
 }
@@ -148,7 +158,7 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
 /// Reads runs, each with its flags where the form has them.
 pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunDecl>> {
     read_all(cursor, 15, |cursor| {
-        Ok(RunDecl {
+        let mut decl = RunDecl {
             run: read_run(cursor)?,
             job: read_optional(cursor, read_text)?,
             params: read_named(cursor)?,
@@ -156,12 +166,20 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
             grid: read_optional(cursor, read_value)?,
             notes: read_optional(cursor, read_text)?,
             outside: read_optional(cursor, read_value)?,
-            annotate: match if flags { cursor.u8()? } else { 0 } {
-                0 => Annotate::All,
-                OWNER_ANNOTATES => Annotate::Owner,
-                _ => return Err(cursor.fail("a run with unknown flags")),
-            },
-        })
+            annotate: Annotate::All,
+            exist: None,
+        };
+        let flags = if flags { cursor.u8()? } else { 0 };
+        if flags & OWNER_ANNOTATES != 0 {
+            decl.annotate = Annotate::Owner;
+        }
+        decl.exist = match flags & !OWNER_ANNOTATES {
+            0 => None,
+            EXIST_ERROR => Some(Exist::Error),
+            EXIST_NEW => Some(Exist::New),
+            _ => return Err(cursor.fail("a run with unknown flags")),
+        };
+        Ok(decl)
     })
 }
 

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
+use crate::setting::Exist;
 pub use crate::value::{put_value, read_value};
 pub use arrays::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
@@ -62,6 +63,8 @@ pub struct RunDecl {
     pub outside: Option<Value>,
     /// Who may annotate it.
     pub annotate: Annotate,
+    /// What a write does where its field is there; as the store says where absent.
+    pub exist: Option<Exist>,
 }
 
 /// Who may annotate a run.
@@ -86,6 +89,7 @@ impl RunDecl {
             notes: None,
             outside: None,
             annotate: Annotate::All,
+            exist: None,
         }
     }
 }

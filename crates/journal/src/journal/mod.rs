@@ -233,6 +233,11 @@ impl Journal {
         &self.env
     }
 
+    /// The attempt that what it writes is of; empty where it names none.
+    pub fn attempt(&self) -> &str {
+        &self.options.origin.attempt
+    }
+
     /// Where the bytes lie.
     pub fn medium(&self) -> &Arc<dyn Medium> {
         &self.state().medium

@@ -1,4 +1,4 @@
-//! The schema in force, and how it grows.
+//! The schema in force, and how it grows; and what else is set for the whole store.
 //!
 //! A store has the schema that its marker holds, and what side records in logs of the store's owner have added
 //! since, in the order of their stamps. What does not go with what stands before it is passed over, by everybody
@@ -9,11 +9,13 @@
 //! * the commit that extends the schema is durable before the handle makes a key by it;
 //! * no I/O happens under the lock.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::schema_extension;
+use fieldstone_format::setting::{self, Setting};
 
 use super::{Journal, SCHEMA_MAX};
 use crate::snapshot::{SchemaExtension, Snapshot};
@@ -31,12 +33,14 @@ struct Grown {
     schema: Schema,
     /// What was added, or passed over; `None` before the first look.
     known: Option<Arc<[Arc<SchemaExtension>]>>,
+    /// What is set for the store.
+    settings: Arc<BTreeMap<String, String>>,
 }
 
 impl SchemaState {
     /// A schema that nothing is known to be added to.
     pub fn new(base: Schema) -> SchemaState {
-        let grown = Grown { schema: base.clone(), known: None };
+        let grown = Grown { schema: base.clone(), known: None, settings: Arc::default() };
         SchemaState { base, grown: RwLock::new(grown) }
     }
 
@@ -62,6 +66,7 @@ impl SchemaState {
     pub fn follow(&self, snapshot: &Snapshot) {
         let found = &snapshot.extensions;
         let is_news = |grown: &Grown| match &grown.known {
+            _ if !Arc::ptr_eq(&grown.settings, &snapshot.settings) => true,
             // Another thread may have seen a later snapshot: what is added is never taken back.
             Some(known) => !Arc::ptr_eq(known, found) && found.len() >= known.len() && **known != **found,
             None => true,
@@ -72,7 +77,11 @@ impl SchemaState {
         let schema = folded(&self.base, found);
         let mut grown = self.grown.write().unwrap_or_else(PoisonError::into_inner);
         if is_news(&grown) {
-            *grown = Grown { schema, known: Some(found.clone()) };
+            let settings = snapshot.settings.clone();
+            *grown = match &grown.known {
+                Some(known) if found.len() < known.len() => Grown { settings, ..grown.clone() },
+                _ => Grown { schema, known: Some(found.clone()), settings },
+            };
         }
     }
 }
@@ -124,19 +133,38 @@ impl Journal {
         })
     }
 
+    /// How something is set for the whole store, as far as this handle has looked.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        drop(self.schema());
+        self.schema.read(|grown| grown.settings.get(name).cloned())
+    }
+
+    /// Sets something for the whole store, durably. Denied for others than the store's owner.
+    pub fn set(&self, setting: &Setting) -> Result<()> {
+        self.check_writable()?;
+        let (horizon, snapshot) = self.horizon()?;
+        self.check_store_owner(&snapshot, "set")?;
+        self.commit_deciding(schema_extension::mark(), vec![setting::encode(setting)], horizon)?;
+        self.snapshot().map(drop)
+    }
+
+    /// Denied for others than the owner of the folder of logs.
+    fn check_store_owner(&self, snapshot: &Snapshot, what: &str) -> Result<()> {
+        let user = self.env.identity.uid();
+        let Some(owner) = snapshot.folder_owner.filter(|owner| *owner != user) else { return Ok(()) };
+        let name = self.env.identity.user_name(owner);
+        Err(Code::StoreOwned
+            .error(format!("the store at {} is {name}'s to {what}", self.options.url))
+            .with_hint(format!("ask {name}, the owner of its folder logs")))
+    }
+
     /// Adds rules, behind those that are there, and optional keywords to the schema, durably. Invalid where they
     /// would make no key or change a meaning, Denied for others than the store's owner, Conflict where another
     /// writer has meanwhile added something that they do not go with.
     pub fn extend_schema(&self, text: &str) -> Result<Schema> {
         self.check_writable()?;
         let (horizon, snapshot) = self.horizon()?;
-        let (user, owner) = (self.env.identity.uid(), snapshot.folder_owner);
-        if let Some(owner) = owner.filter(|owner| *owner != user) {
-            let name = self.env.identity.user_name(owner);
-            return Err(Code::StoreOwned
-                .error(format!("the schema of the store at {} is {name}'s to extend", self.options.url))
-                .with_hint(format!("ask {name}, the owner of its folder logs")));
-        }
+        self.check_store_owner(&snapshot, "extend")?;
         grown(&self.schema.now(), text)?;
         let records = vec![schema_extension::encode(text)];
         let flushed = self.commit_deciding(schema_extension::mark(), records, horizon)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{self, CommitRecord};
+use fieldstone_format::setting::{self, Setting};
 use fieldstone_format::{Id, crc, schema_extension};
 
 use super::Decided;
@@ -23,7 +24,9 @@ pub struct LogView {
     pub decisions: Chain<Arc<Decided>>,
     /// Extensions of the schema in this log up to the commit, oldest first.
     pub extensions: Vec<Arc<SchemaExtension>>,
-    /// What hides earlier decisions, or an extension of the schema.
+    /// Settings of the store in this log up to the commit, oldest first.
+    pub settings: Vec<Arc<StoreSetting>>,
+    /// What hides earlier decisions, an extension of the schema or a setting.
     pub decisions_damage: Option<String>,
 }
 
@@ -36,6 +39,17 @@ pub struct SchemaExtension {
     pub writer: Id,
     /// What is added.
     pub text: String,
+}
+
+/// What a commit sets for the whole store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreSetting {
+    /// Stamp of the commit.
+    pub stamp: u64,
+    /// Its log.
+    pub writer: Id,
+    /// What is set.
+    pub setting: Setting,
 }
 
 impl Deref for LogView {
@@ -54,13 +68,13 @@ impl LogView {
         tip: &Arc<Tip>,
         known: Option<&LogView>,
     ) -> LogView {
-        let Decisions { decisions, extensions, broken } = decisions(&**medium, tip, known);
+        let Decisions { decisions, extensions, settings, broken } = decisions(&**medium, tip, known);
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
         };
         let segments = segments_of(medium, cache, tip, known);
-        LogView { tip: tip.clone(), segments, decisions, extensions, decisions_damage }
+        LogView { tip: tip.clone(), segments, decisions, extensions, settings, decisions_damage }
     }
 
     /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
@@ -80,13 +94,13 @@ impl LogView {
             (ends, record) = (earlier, Arc::new(its));
         }
         let tip = Arc::new(Tip { ends, record, ..(*self.tip).clone() });
-        let Decisions { decisions, extensions, broken } = decisions(&**medium, &tip, None);
+        let Decisions { decisions, extensions, settings, broken } = decisions(&**medium, &tip, None);
         match broken {
             Some(e) => Err(e),
             None => {
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
-                Ok(Some(LogView { tip, segments, decisions, extensions, decisions_damage }))
+                Ok(Some(LogView { tip, segments, decisions, extensions, settings, decisions_damage }))
             }
         }
     }
@@ -111,13 +125,14 @@ fn segments_of(
 struct Decisions {
     decisions: Chain<Arc<Decided>>,
     extensions: Vec<Arc<SchemaExtension>>,
-    /// What stopped the way back, or hides an extension.
+    settings: Vec<Arc<StoreSetting>>,
+    /// What stopped the way back, or hides an extension or a setting.
     broken: Option<Error>,
 }
 
 /// All decisions up to a commit, oldest first, given those known up to an earlier one.
 fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisions {
-    let (mut newest_first, mut added) = (Vec::new(), Vec::new());
+    let (mut newest_first, mut added, mut set) = (Vec::new(), Vec::new(), Vec::new());
     let mut broken = None;
     let sure = known.map_or(0, |known| known.ends.frame + 1);
     let mut ends = tip.ends;
@@ -126,8 +141,11 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
         if let Some(decision) = &record.decision {
             newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
             if decision.transaction == schema_extension::MARK {
-                match extensions(medium, tip.writer, &record) {
-                    Ok(found) => added.extend(found.into_iter().rev()),
+                match marked(medium, tip.writer, &record) {
+                    Ok((extensions, settings)) => {
+                        added.extend(extensions.into_iter().rev());
+                        set.extend(settings.into_iter().rev());
+                    }
                     Err(e) => broken = Some(e.context(format!("commit {}", record.sequence))),
                 }
             }
@@ -148,20 +166,27 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
     newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
     let mut extensions = known.map(|known| known.extensions.clone()).unwrap_or_default();
     extensions.extend(added.into_iter().rev());
-    Decisions { decisions, extensions, broken }
+    let mut settings = known.map(|known| known.settings.clone()).unwrap_or_default();
+    settings.extend(set.into_iter().rev());
+    Decisions { decisions, extensions, settings, broken }
 }
 
-/// What a commit adds to the schema.
-fn extensions(medium: &dyn Medium, writer: Id, record: &CommitRecord) -> Result<Vec<Arc<SchemaExtension>>> {
+/// What a marked commit adds to the schema, and what it sets.
+type Marked = (Vec<Arc<SchemaExtension>>, Vec<Arc<StoreSetting>>);
+
+fn marked(medium: &dyn Medium, writer: Id, record: &CommitRecord) -> Result<Marked> {
     let bytes = medium.read_vec(writer, 0, record.side.offset, record.side.length)?;
     if crc(&bytes) != record.side.crc {
         return Err(Code::Checksum.error("side records do not match their checksum"));
     }
-    let mut found = Vec::new();
+    let (mut extensions, mut settings, stamp) = (Vec::new(), Vec::new(), record.stamp);
     for side in log::decode_side(&bytes, record.side_count)? {
         if let Some(text) = schema_extension::decode(&side)? {
-            found.push(Arc::new(SchemaExtension { stamp: record.stamp, writer, text }));
+            extensions.push(Arc::new(SchemaExtension { stamp, writer, text }));
+        }
+        if let Some(setting) = setting::decode(&side)? {
+            settings.push(Arc::new(StoreSetting { stamp, writer, setting }));
         }
     }
-    Ok(found)
+    Ok((extensions, settings))
 }

@@ -11,6 +11,7 @@ mod owners;
 mod refresh;
 mod user_state;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
@@ -21,7 +22,7 @@ use fieldstone_format::version::Version;
 
 use attempts::Attempts;
 use chain::Layers;
-pub use log_view::{LogView, SchemaExtension};
+pub use log_view::{LogView, SchemaExtension, StoreSetting};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use user_state::{ALL_KINDS, Decided, UserState};
@@ -46,6 +47,8 @@ pub struct Snapshot {
     states: Layers<(Id, u32), Arc<UserState>>,
     /// What extends the schema, in the order in which it counts: of the logs of whoever owns the folder of logs.
     pub extensions: Arc<[Arc<SchemaExtension>]>,
+    /// What is set for the whole store, by name: the newest of each, of the same logs.
+    pub settings: Arc<BTreeMap<String, String>>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
     /// Users who own datasets.
@@ -69,6 +72,7 @@ impl Snapshot {
             run_log: Vec::new(),
             states: Layers::default(),
             extensions: Arc::default(),
+            settings: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
@@ -97,6 +101,9 @@ impl Snapshot {
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
         let extensions = extensions(&logs, folder_owner);
+        let settings = settings(&logs, folder_owner);
+        let known = before.map(|before| &before.settings).filter(|known| ***known == settings);
+        let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs);
         // Who knows these already sees so without comparing them.
         let known = before.map(|before| &before.extensions).filter(|known| ***known == extensions[..]);
@@ -107,6 +114,7 @@ impl Snapshot {
             run_log,
             states,
             extensions,
+            settings,
             attempts,
             owners,
             folder_owner,
@@ -264,6 +272,14 @@ fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<Schem
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| log.extensions.iter().cloned()).collect();
     all.sort_by_key(|extension| (extension.stamp, extension.writer));
     all
+}
+
+/// What is set for the store, which belongs to the owner of the folder of logs.
+fn settings(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> BTreeMap<String, String> {
+    let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
+    let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| &log.settings).collect();
+    all.sort_by_key(|set| (set.stamp, set.writer));
+    all.into_iter().map(|set| (set.setting.name.clone(), set.setting.value.clone())).collect()
 }
 
 fn gone(writer: Id) -> Error {

@@ -54,6 +54,7 @@ use fieldstone_core::{Code, Result};
 pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
 pub use fieldstone_format::entry::EntryId;
+pub use fieldstone_format::setting::Exist;
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;

@@ -10,6 +10,7 @@
 
 use fieldstone_core::compression::Compression;
 use fieldstone_format::Id;
+use fieldstone_format::setting::Exist;
 
 #[cfg(doc)]
 use super::FieldAccess;
@@ -26,6 +27,9 @@ pub struct ArchiveOptions {
     /// Whether values of equal bytes that this handle flushed share their place in the store. Each stays a
     /// field of its own.
     pub share: bool,
+    /// What it does where the key has a field; `None` takes the handle's setting, and that the store's. A piece is there
+    /// where every element of its box is.
+    pub exist: Option<Exist>,
 }
 
 /// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].

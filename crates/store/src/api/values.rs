@@ -10,7 +10,9 @@
 
 use std::path::Path;
 
+use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::IndexBox;
 
 #[cfg(doc)]
 use super::FieldAccess;
@@ -45,6 +47,18 @@ pub enum Value<'a> {
         /// Shape of the whole array.
         shape: &'a [u64],
     },
+}
+
+impl Value<'_> {
+    /// The box of a piece.
+    pub fn piece(&self) -> Result<Option<IndexBox>> {
+        match self {
+            Value::Piece { start, count, shape, .. } => {
+                IndexBox::new(start.to_vec(), count.to_vec(), shape).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 /// What [`FieldAccess::create_field`] declares.

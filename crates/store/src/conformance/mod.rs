@@ -55,6 +55,7 @@
 mod activation;
 mod arrays;
 mod attempts;
+mod existing;
 mod external;
 mod generations;
 mod keys;
@@ -119,6 +120,7 @@ impl Opening {
             outside: None,
             native: false,
             origin: Origin { attempt: self.attempt.clone(), ..Origin::default() },
+            exist: None,
         }
     }
 }
@@ -212,6 +214,9 @@ macro_rules! behaviours {
             attempts:
                 pieces_of_two_attempts_never_add_up, what_has_no_attempt_counts_as_ever,
                 attempts_in_transactions_and_versions, removals_of_attempts;
+            existing:
+                what_is_there_is_refused, what_others_flushed_meanwhile_is_refused,
+                a_restart_goes_on_where_the_dead_attempt_left_off, refusals_in_transactions;
             transactions:
                 prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
                 late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,

@@ -30,4 +30,4 @@ pub use outside::Outside;
 pub use plan::retrieve;
 pub use ranges::slab;
 pub use scan::Scan;
-pub use versions::Part;
+pub use versions::{Part, Versions};

@@ -264,6 +264,7 @@ pub fn world() -> World {
             notes: None,
             outside: None,
             annotate: Default::default(),
+            exist: None,
         });
     }
     for (name, version, kind) in [

@@ -119,6 +119,7 @@ impl Paper {
             notes: None,
             outside: None,
             annotate: Default::default(),
+            exist: None,
         };
         let names = VARIABLES.map(|name| VariableName { name: name.into(), version: 0 });
         let variable = |name: &VariableName| VariableDecl {

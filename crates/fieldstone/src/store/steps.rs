@@ -1,6 +1,10 @@
-//! Which steps of a run are there, and where they stand.
+//! Which steps of a run are there, and which are whole.
+//!
+//! A step is whole for some variables when each has a field at it, all its fields are complete, and no two of them are of
+//! different attempts of a job: what a dead attempt finished and what the new one writes are no step together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
@@ -10,26 +14,36 @@ use fieldstone_store::api::{ListEntry, ListOptions};
 
 use crate::Store;
 
-/// Steps at which all of these variables of a run have whole fields.
+/// The fields of one step, of the variables looked at so far.
+#[derive(Debug, Default)]
+struct StepState {
+    variables: usize,
+    incomplete: bool,
+    attempts: BTreeSet<Arc<str>>,
+}
+
+/// Steps that are whole for all of these variables of a run.
 pub fn common_steps(
     store: &Store,
     run: &RunName,
     variables: &[String],
     transaction: Option<Id>,
 ) -> Result<BTreeSet<i64>> {
-    let mut common: Option<BTreeSet<i64>> = None;
-    for variable in variables {
-        let mut steps = BTreeSet::new();
+    let mut steps: BTreeMap<i64, StepState> = BTreeMap::new();
+    for (seen, variable) in variables.iter().enumerate() {
         for entry in entries(store, run, variable, transaction)? {
             let (step, entry) = entry?;
-            steps.extend(Some(step).filter(|_| entry.complete));
+            let state = steps.entry(step).or_default();
+            // A variable may have several fields at a step, such as those of an ensemble.
+            state.variables += usize::from(state.variables == seen);
+            state.incomplete |= !entry.complete;
+            state.attempts.extend(entry.attempt);
         }
-        common = Some(match common {
-            Some(known) => known.intersection(&steps).copied().collect(),
-            None => steps,
-        });
     }
-    Ok(common.unwrap_or_default())
+    let whole = |state: &StepState| {
+        state.variables == variables.len() && !state.incomplete && state.attempts.len() <= 1
+    };
+    Ok(steps.into_iter().filter(|(_, state)| whole(state)).map(|(step, _)| step).collect())
 }
 
 /// The fields of a variable of a run, each with its step.

@@ -1,0 +1,151 @@
+//! `fieldstone transaction`: what scripts begin, and decide when their jobs have ended.
+
+use clap::{Args, Subcommand};
+use fieldstone::{Code, Error, Id, TransactionStatus};
+use serde_json::json;
+
+use crate::arguments::{Reading, Writing};
+use crate::output::{Done, Out, count};
+use crate::table::{Column, Table};
+use crate::time;
+
+const EXAMPLES: &str = "\
+Examples:
+  TX=$(fieldstone transaction begin store)
+  export TX; srun ./model && fieldstone transaction commit store $TX || fieldstone transaction abort store $TX
+  fieldstone transaction list store";
+
+/// Begin, list and decide transactions
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const BEGIN: &str = "\
+Examples:
+  TX=$(fieldstone transaction begin store)
+
+Prints the id. Each process of the job joins by it, as with store.transaction(id=os.environ[\"TX\"]) in Python: what
+it flushes is durable, and invisible until the commit. Nothing is written now: an id that nobody uses leaves no
+trace. With --json: {\"id\"}";
+
+const LIST: &str = "\
+Examples:
+  fieldstone transaction list store
+  fieldstone transaction list store --json | jq -r '.[].id'
+
+Those into which something was flushed, and which nobody has decided. With --json: [{\"id\", \"since\", \"fields\",
+\"owners\"}]";
+
+const COMMIT: &str = "\
+Examples:
+  fieldstone transaction commit store $TX
+
+Makes visible, in one moment, all that was flushed into it by any process of this user. What comes later under the
+id is refused, so the job has to have ended. Ends with 3 where nothing was flushed into it, and with 4 where it was
+aborted; to commit it again changes nothing. With --json: {\"id\", \"fields\"}";
+
+const ABORT: &str = "\
+Examples:
+  fieldstone transaction list store --json | jq -r '.[].id' | xargs -n1 fieldstone transaction abort store
+
+What was flushed into it is never visible. Ends with 4 where it was committed; to abort it again changes nothing.
+With --json: {\"id\", \"fields\"}";
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the id of a new transaction
+    #[command(after_help = BEGIN)]
+    Begin {
+        #[command(flatten)]
+        store: Writing,
+    },
+    /// List those that nobody has decided
+    #[command(after_help = LIST)]
+    List {
+        #[command(flatten)]
+        store: Reading,
+    },
+    /// Make all that was flushed into one visible
+    #[command(after_help = COMMIT)]
+    Commit {
+        #[command(flatten)]
+        store: Writing,
+        /// Its id
+        id: String,
+    },
+    /// Forget all that was flushed into one
+    #[command(after_help = ABORT)]
+    Abort {
+        #[command(flatten)]
+        store: Writing,
+        /// Its id
+        id: String,
+    },
+}
+
+/// Does what the second word says.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    match &arguments.action {
+        Action::Begin { store } => begin(store, out),
+        Action::List { store } => list(store, out),
+        Action::Commit { store, id } => decide(store, id, true, out),
+        Action::Abort { store, id } => decide(store, id, false, out),
+    }
+}
+
+fn begin(store: &Writing, out: &mut Out) -> Done {
+    let id = store.open()?.begin()?.to_string();
+    if out.json() {
+        return out.document(&json!({ "id": id }));
+    }
+    out.line(id)
+}
+
+fn list(store: &Reading, out: &mut Out) -> Done {
+    let open = store.open()?.status()?.transactions;
+    if out.json() {
+        let object = |t: &TransactionStatus| {
+            let (id, since) = (t.id.to_string(), time::utc(t.since, false));
+            json!({ "id": id, "since": since, "fields": t.fields, "owners": t.owners })
+        };
+        return out.document(&open.iter().map(object).collect());
+    }
+    let mut table = Table::new([
+        Column::text("id").least(32),
+        Column::text("since"),
+        Column::number("fields"),
+        Column::text("by").rank(2),
+    ]);
+    for t in &open {
+        let cells =
+            vec![t.id.to_string(), time::utc(t.since, true), t.fields.to_string(), t.owners.join(", ")];
+        table.row(cells, out)?;
+    }
+    table.finish(out)
+}
+
+fn decide(store: &Writing, text: &str, commit: bool, out: &mut Out) -> Done {
+    let id = Id::parse(text).ok_or_else(|| {
+        Error::invalid(format!("'{text}' is no id of a transaction")).with_hint(
+            "give what `fieldstone transaction begin` printed, or see `fieldstone transaction list`",
+        )
+    })?;
+    let store = store.open()?;
+    let fields = store.status()?.transactions.iter().find(|t| t.id == id).map(|t| t.fields);
+    if fields.is_none() && !store.is_decided(id)? {
+        return Err(Code::NotFound
+            .error(format!("nothing was flushed into transaction {id}"))
+            .with_hint("see `fieldstone transaction list`; did the job join it, and flush?")
+            .into());
+    }
+    store.decide(id, commit)?;
+    store.close()?;
+    if out.json() {
+        return out.document(&json!({ "id": id.to_string(), "fields": fields.unwrap_or(0) }));
+    }
+    let done = if commit { "committed" } else { "aborted" };
+    out.line(format_args!("{done} {}", count(fields.unwrap_or(0), "field")))
+}

@@ -1,0 +1,62 @@
+//! What batch systems and MPI say of a process by its environment: the job, and the rank in it.
+
+/// Variables that hold the rank of an MPI process, and how many there are.
+const RANKS: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", ""),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+];
+
+/// Variables that hold a job's id, with one that holds its step: SLURM, PBS, LSF, Flux, Cobalt, Grid Engine.
+const JOBS: [(&str, &str); 7] = [
+    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("SLURM_JOBID", "SLURM_STEPID"),
+    ("PBS_JOBID", ""),
+    ("LSB_JOBID", ""),
+    ("FLUX_JOB_ID", ""),
+    ("COBALT_JOBID", ""),
+    ("JOB_ID", ""),
+];
+
+/// The rank of a process, where it is one of several. `get`: a variable that is there and not empty.
+pub fn rank(get: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    RANKS.iter().find_map(|(rank, size)| {
+        let several = size.is_empty() || get(size).is_some_and(|size| size != "1");
+        get(rank).filter(|_| several)?.parse().ok()
+    })
+}
+
+/// The id of the job that a process is of, with the step where there is one.
+pub fn job(get: impl Fn(&str) -> Option<String>) -> Option<String> {
+    JOBS.iter().find_map(|(job, step)| {
+        let job = get(job)?;
+        Some(match get(step) {
+            Some(step) => format!("{job}.{step}"),
+            None => job,
+        })
+    })
+}
+
+/// A variable of this process's environment that is there and not empty.
+pub fn own(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn batch_systems_name_their_jobs() {
+        assert_eq!(job(of(&[("SLURM_JOB_ID", "17"), ("SLURM_STEP_ID", "2")])).as_deref(), Some("17.2"));
+        assert_eq!(job(of(&[("PBS_JOBID", "17.server")])).as_deref(), Some("17.server"));
+        assert_eq!(job(of(&[("HOME", "/")])), None);
+        assert_eq!(rank(of(&[("PMI_RANK", "3"), ("PMI_SIZE", "4")])), Some(3));
+        assert_eq!(rank(of(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")])), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! Side records that set what holds for a whole store (4.5 of the store format).
+//!
+//! They stand in commits that [`schema_extension::mark`] marks, so that a reader finds them at every open.
+//!
+//! ```
+//! use fieldstone_format::setting::{self, Setting};
+//! let record = setting::encode(&Setting { name: "exist".into(), value: "error".into() });
+//! assert_eq!(setting::decode(&record)?.map(|setting| setting.value).as_deref(), Some("error"));
+//! # Ok::<(), fieldstone_core::Error>(())
+//! ```
+
+use fieldstone_core::{Code, Result};
+
+use crate::bytes::{Cursor, Put};
+use crate::log::SideRecord;
+#[cfg(doc)]
+use crate::schema_extension;
+
+const SETTING: u16 = 0x0301;
+
+/// What an archive does where its key has a field already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Exist {
+    /// It makes a newer version. "new"
+    #[default]
+    New,
+    /// Conflict, at the call and again at the flush. "error"
+    Error,
+}
+
+impl Exist {
+    /// Reads `new` or `error`.
+    pub fn parse(text: &str) -> Result<Exist> {
+        match text {
+            "new" => Ok(Exist::New),
+            "error" => Ok(Exist::Error),
+            _ => Err(Code::Option
+                .error(format!("exist={text:?} is not known"))
+                .with_hint("use \"new\" (a newer version) or \"error\" (Conflict)")),
+        }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Exist::New => "new",
+            Exist::Error => "error",
+        }
+    }
+}
+
+/// A setting of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// What is set, such as `exist`.
+    pub name: String,
+    /// How.
+    pub value: String,
+}
+
+/// The record that sets it.
+pub fn encode(setting: &Setting) -> SideRecord {
+    let mut bytes = Vec::new();
+    bytes.put_bytes(setting.name.as_bytes());
+    bytes.put_bytes(setting.value.as_bytes());
+    SideRecord { kind: SETTING, bytes: bytes.into() }
+}
+
+/// What a record sets; `None` for a record of another kind.
+pub fn decode(record: &SideRecord) -> Result<Option<Setting>> {
+    if record.kind != SETTING {
+        return Ok(None);
+    }
+    let mut cursor = Cursor::new(&record.bytes);
+    let setting = Setting { name: cursor.text()?.to_owned(), value: cursor.text()?.to_owned() };
+    if cursor.is_empty() { Ok(Some(setting)) } else { Err(cursor.fail("a setting is too long")) }
+}
