@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ._graph import Graph
@@ -86,6 +87,46 @@ class Run:
     def declared(self) -> bool:
         """Whether ``create_run`` declared it; else fields name it."""
         return self._info["declared"]
+
+    @property
+    def state(self) -> str:
+        """How it goes: "running", "finished", "failed", or "unknown" where nobody said anything, or the
+        process that said that it runs is gone.
+        """
+        return self.store._catalog().state(self._pair, self._txn)[0]
+
+    @property
+    def failure(self) -> str | None:
+        """Why it failed; None of a run that did not."""
+        return self.store._catalog().state(self._pair, self._txn)[1]
+
+    def begin(self) -> None:
+        """Says that it is running, and flushes. ``with store.create_run(…) as run:`` does so, and says at the
+        end of the block that it finished, or failed. Denied where the run is another's.
+        """
+        self.store._catalog().set_state(self._pair, "running", "", self._txn)
+
+    def finish(self) -> None:
+        """Says that it finished, and flushes."""
+        self.store._catalog().set_state(self._pair, "finished", "", self._txn)
+
+    def fail(self, why: str = "") -> None:
+        """Says that it failed, and why: visible to all when this returns. What was archived and not flushed is
+        not flushed by it.
+        """
+        self.store._catalog().set_state(self._pair, "failed", why, self._txn)
+
+    def __enter__(self) -> Run:
+        self.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.fail(f"{type(error).__name__}: {error}")
 
     @property
     def annotators(self) -> str:
@@ -169,8 +210,8 @@ class Run:
 
         The array has the declared dtype (in either byte order) and, without `start`, the declared shape;
         Invalid otherwise. A variable that was not declared is as its first array is. It is visible after
-        ``store.flush()``. Where the field is there, `exist` "error" is Conflict, at the call and again at the flush,
-        and "new" makes a newer version; without it as the run says, or else the store.
+        ``store.flush()``. Where the field is there, `exist` "error" is Conflict, at the call and again at
+        the flush, and "new" makes a newer version; without it as the run says, or else the store.
         """
         import numpy as np
 
@@ -211,11 +252,11 @@ class Run:
             return outside(self.store, self._pair, variable, None, step, start, count, self._txn, missing)
 
     def last_step(self, variables: Iterable[str] | None = None) -> int | None:
-        """The newest step that is whole, or None: at which each variable has its field, every element of it is
-        there, and no two are of different attempts of a job. What a simulation goes on from.
+        """The newest step that is whole, or None: at which each variable has its field, every element of it
+        is there, and no two are of different attempts of a job. What a simulation goes on from.
 
-        `variables` are those that count; without them the declared ones, or, where none was declared, those of
-        the run's fields. A variable that has a field without a step, and none with one, does not count.
+        `variables` are those that count; without them the declared ones, or, where none was declared, those
+        of the run's fields. A variable that has a field without a step, and none with one, does not count.
         """
         named = None if variables is None else _items(variables)
         return self.store._catalog().last_step(self._pair, named, self._txn)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
 
@@ -34,7 +34,7 @@ from .reports import DeleteReport, ExportReport, RebuildReport
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
 
-    from ._native import _Request, _Where
+    from ._native import Entry, _Request, _Where
 
 
 @final
@@ -84,6 +84,29 @@ class Store(_Store):
         from ._export import export
 
         return export(self, request, path, format, overwrite)
+
+    def follow(
+        self, request: _Request = None, *, since: str | None = None, timeout: float | None = None
+    ) -> Iterator[Entry]:
+        """The fields that `request` selects, as entries, as they become visible: what other processes flush
+        from now on, or what they flushed after `since`, a ``store.version``.
+
+        A field comes again with each newer version or piece of it; ``entry.complete`` says when it is whole. It
+        ends when nothing came for `timeout` seconds; without one it goes on for ever, until Ctrl-C.
+        """
+        seen = self.version if since is None else since
+        return self._news(request, seen, timeout)
+
+    def _news(self, request: _Request, seen: str, timeout: float | None) -> Iterator[Entry]:
+        last = time.monotonic()
+        while True:
+            left = None if timeout is None else max(0.0, last + timeout - time.monotonic())
+            if not self.wait(seen, left):
+                return
+            listing, seen = self._list_since(request, seen)
+            for entry in listing:
+                yield entry
+                last = time.monotonic()
 
     def transaction(self, id: str | None = None, *, comm: Any = None) -> Transaction:
         """A transaction: what is written through it becomes visible together, or not at all.
@@ -172,8 +195,9 @@ class Store(_Store):
         store; `txn` is the id of a transaction to belong to. Conflict where the run is declared already,
         unless ``exist_ok=True`` and it says the same; Denied where its fields are another user's. Visible to
         this process at once, to all at flush. The run is its maker's: others annotate it under their own
-        names and no more; with ``annotate="owner"`` not even that. `exist` says what ``run.write`` does where its
-        field is there, by whomever: "error" is Conflict, "new" makes a newer version; else as the store says.
+        names and no more; with ``annotate="owner"`` not even that. `exist` says what ``run.write`` does
+        where its field is there, by whomever: "error" is Conflict, "new" makes a newer version; else as the
+        store says.
         """
         moment = time.time_ns() if created is None else datetime_ns(created)
         params = dict(params) if params is not None else None

@@ -1,7 +1,7 @@
 """What the ranks of a communicator do as one: open a store, decide a transaction.
 
-What fails on one rank is raised on all, with the rank's number, so that none waits for another. A communicator has
-``rank``, ``size``, ``allgather`` and ``bcast``, as mpi4py's have.
+What fails on one rank is raised on all, with the rank's number, so that none waits for another. A
+communicator has ``rank``, ``size``, ``allgather`` and ``bcast``, as mpi4py's have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def attempt_of(comm: Any, named: str | None) -> tuple[str, int]:
-    """The attempt of all ranks, made where none is named, and the own rank. Invalid where they name several."""
+    """The attempt of all ranks, made where none is named, and the own rank. Invalid where they differ."""
     names = comm.allgather(named)
     for rank, name in enumerate(names):
         if name != names[0]:
@@ -47,8 +47,8 @@ def _told(error: BaseException | None) -> Error | None:
 
 
 def decide(comm: Any, tx: Transaction, error: BaseException | None, commit: bool) -> None:
-    """Collective: flushes on all ranks; then rank 0, which began the transaction, decides. It is committed only
-    where all ranks came here well; whose error it was raises it itself.
+    """Collective: flushes on all ranks; then rank 0, which began the transaction, decides. It is committed
+    only where all ranks came here well; whose error it was raises it itself.
     """
     failed = error
     if failed is None and commit:

@@ -44,8 +44,8 @@ class Transaction:
     invisible), and an exception discards what was not flushed. The opener decides for all.
 
     With `comm` all ranks are in it from the start, and ``commit``, ``abort`` and the end of the block are
-    collective: it is committed when all ranks have come there and flushed, and aborted when one of them comes by
-    an exception, which then is raised on all.
+    collective: it is committed when all ranks have come there and flushed, and aborted when one of them
+    comes by an exception, which then is raised on all.
 
     A failed flush of this store, of another transaction, too, may lose what was archived here and not
     flushed. Then ``flush`` and ``commit`` raise that from then on: it can only be aborted.

@@ -78,8 +78,8 @@ def judge(url: str) -> dict[int, set[float]]:
 
 @pytest.mark.parametrize("seed", range(100 if os.environ.get("FIELDSTONE_CRASH") == "full" else 16))
 def test_a_job_that_is_killed_and_started_again_mixes_nothing(tmp_path: Path, seed: int) -> None:
-    """Four ranks are killed at a seeded moment, but for one that hangs; three others go on from the last whole step;
-    then the one that hung goes on, too.
+    """Four ranks are killed at a seeded moment, but for one that hangs; three others go on from the last
+    whole step; then the one that hung goes on, too.
     """
     rng, url = random.Random(seed), str(tmp_path / "plate.store")
     declared(url)
@@ -259,7 +259,8 @@ def test_ranks_decide_a_transaction_together(tmp_path: Path) -> None:
     script = """
     store = fst.open(sys.argv[1])
     def put(tx, step):
-        tx.archive({"run": "a", "variable": "t", "step": step}, np.full((1, 2), rank), start=(rank, 0), shape=(4, 2))
+        key = {"run": "a", "variable": "t", "step": step}
+        tx.archive(key, np.full((1, 2), rank), start=(rank, 0), shape=(4, 2))
     with store.transaction(comm=comm) as tx:
         put(tx, 0)
     # All are there when the block ends, so every rank sees the whole.

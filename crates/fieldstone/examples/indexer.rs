@@ -39,6 +39,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         outside: None,
         annotate: Default::default(),
         exist: None,
+        state: None,
     };
     catalog.create_run(declared, true, None)?;
     let declared = VariableDecl {

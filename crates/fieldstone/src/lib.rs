@@ -53,6 +53,6 @@ pub use interop::ingest::{
 };
 pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, open, open_in};
-pub use run::{Array, NewRun, NewVariable, Run, TagRef, Target, WriteOptions};
+pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::Store;
 pub use transaction::Transaction;

@@ -149,7 +149,28 @@ impl LocalStore {
     /// The fields with a part that came by one of these commits of this store: log and sequence.
     pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
         let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);
-        Ok(Box::new(read::list(&snapshot, selection, options)?.of_commits(commits)))
+        Ok(Box::new(read::list(&snapshot, selection, options, None)?.of_commits(commits)))
+    }
+
+    /// What a request selects of what became visible after a version, and the version at which this was so. NotFound
+    /// where the version is gone.
+    pub fn list_since(
+        &self,
+        request: &Request,
+        since: &str,
+        options: &ListOptions,
+    ) -> Result<(Listing, String)> {
+        let snapshot = self.journal.snapshot()?;
+        let older = self.journal.older(&snapshot, since)?;
+        let now = snapshot.version().encode();
+        let listing = read::list(&snapshot, self.select(request)?, options, Some(Arc::new(older)))?;
+        Ok((Box::new(listing), now))
+    }
+
+    /// Waits until something was flushed after a version, by anybody; `false` where nothing was in so many
+    /// nanoseconds.
+    pub fn wait(&self, since: &str, timeout: u64) -> Result<bool> {
+        self.journal.wait(since, timeout)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {
@@ -377,7 +398,7 @@ impl FieldAccess for LocalStore {
         if !(1..=3).contains(&options.depth) {
             return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
-        Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options)?))
+        Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options, None)?))
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {

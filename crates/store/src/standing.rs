@@ -38,7 +38,7 @@ impl Holds for Standing {
     ) -> Result<()> {
         let selection = self.schema.select_at(request, self.now)?;
         let options = ListOptions { transaction, ..ListOptions::default() };
-        for entry in read::list(&self.snapshot, selection, &options)? {
+        for entry in read::list(&self.snapshot, selection, &options, None)? {
             let entry = match entry {
                 // What is damaged is passed over here as it is where the logs are followed.
                 Err(e) if e.kind() == ErrorKind::Corrupt => break,

@@ -7,7 +7,7 @@ use fieldstone::catalog::{
     Annotate, Column, Coordinate, RunDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone::outside::Outside;
-use fieldstone::{Array, Compression, Run, TagRef, WriteOptions};
+use fieldstone::{Array, Compression, Run, RunStatus, TagRef, WriteOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -126,6 +126,7 @@ impl PyCatalog {
             outside,
             annotate,
             exist: opening::exist(exist)?,
+            state: None,
         };
         let txn = transaction(txn)?;
         py.waiting(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
@@ -254,6 +255,37 @@ impl PyCatalog {
         };
         let array = Array::new(data.bytes(), *dtype, shape).or_raise()?;
         py.waiting(|| run.write(variable, step, array, &options)).or_raise()
+    }
+
+    /// How a run goes, and why it failed.
+    fn state(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        txn: Option<&str>,
+    ) -> PyResult<(&'static str, Option<String>)> {
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let state = py.waiting(|| run.state()).or_raise()?;
+        let why = if let RunStatus::Failed(why) = &state { Some(why.clone()) } else { None };
+        Ok((state.name(), why))
+    }
+
+    /// Says how a run goes, with a reason.
+    fn set_state(
+        &self,
+        py: Python<'_>,
+        run: RunPair,
+        state: &str,
+        why: &str,
+        txn: Option<&str>,
+    ) -> PyResult<()> {
+        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        py.waiting(|| match state {
+            "running" => run.begin(),
+            "finished" => run.finish(),
+            _ => run.fail(why),
+        })
+        .or_raise()
     }
 
     /// The newest step that is whole, of these variables or of those that count.

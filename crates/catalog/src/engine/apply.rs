@@ -108,6 +108,7 @@ impl Index {
             Record::Meshes(meshes) => self.declare_meshes(source, meshes),
             Record::Histories(histories) => self.declare_histories(source, histories),
             Record::Moved(moved) => self.declare_moved(source, moved),
+            Record::States(states) => self.declare_states(source, states),
         }
     }
 

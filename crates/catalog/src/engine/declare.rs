@@ -9,14 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_format::catalog::{Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::catalog::{
+    Annotate, Record, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
+};
 use fieldstone_format::log::SideRecord;
 
 use super::index::Index;
 use super::names::{Tombstone, one_int};
 use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
-use super::remove::{MOVED, RUN, STEP, TAG, VARIABLE, of_run};
+use super::remove::{MOVED, RUN, STATE, STEP, TAG, VARIABLE, of_run};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
 /// What must be derived again. `true`: something is known to stand on it.
@@ -73,7 +75,7 @@ impl Dirty {
     /// A declaration came or went.
     pub fn declaration(&mut self, kind: i64, run: RunId, item: i64) {
         match kind {
-            RUN | MOVED => {
+            RUN | MOVED | STATE => {
                 self.runs.insert(run);
             }
             STEP => self.step(run, item),
@@ -162,6 +164,39 @@ impl Index {
         self.note_conflicts((MOVED, run, 0), &what, &[], &others, |_, _| Ok(false))?;
         Ok(match kept.last().map(|newest| record(&newest.content)).transpose()? {
             Some(Record::Moved(moved)) => moved.into_iter().next().map(|(_, outside)| outside),
+            _ => None,
+        })
+    }
+
+    /// How runs go.
+    pub(super) fn declare_states(
+        &mut self,
+        source: EntrySource,
+        states: &[(RunName, RunState)],
+    ) -> Result<()> {
+        for (i, (name, state)) in states.iter().enumerate() {
+            let run = self.names.run(&mut *self.db, name)?;
+            let bytes = content(&Record::States(vec![(name.clone(), state.clone())]));
+            self.declare(source, i, (STATE, run, 0), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// How a run goes, as its owner said last.
+    fn state_of(&mut self, run: RunId) -> Result<Option<RunState>> {
+        let (kept, others) = self.declared_in(STATE, run, 0)?;
+        let what = match others.len() {
+            0 => String::new(),
+            _ => format!("the state of {}", self.run_text(run)?),
+        };
+        // A newer one is no contradiction.
+        self.note_conflicts((STATE, run, 0), &what, &[], &others, |_, _| Ok(false))?;
+        let Some(newest) = kept.last() else { return Ok(None) };
+        Ok(match record(&newest.content)? {
+            Record::States(states) => {
+                let said = states.into_iter().next();
+                said.map(|(_, state)| RunState { writer: newest.place.writer, ..state })
+            }
             _ => None,
         })
     }
@@ -370,7 +405,7 @@ impl Index {
             kept.iter().chain(&others).map(|kept| (kept.place, kept.user)).collect();
         let first = self.first_among(run, &all)?.map(|first| put_first(&first));
         let first = first.as_deref().map_or(Cell::Null, Cell::Bytes);
-        let moved = self.moved_to(run)?;
+        let (moved, state) = (self.moved_to(run)?, self.state_of(run)?);
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
         let Some(mut decl) = decl else {
             let sql = "UPDATE run SET declared = 0, job = NULL, created = NULL, notes = NULL, grid = NULL, \
@@ -380,6 +415,7 @@ impl Index {
         if let Some(outside) = moved {
             decl.outside = Some(outside);
         }
+        decl.state = state;
         let bytes = content(&Record::Runs(vec![decl.clone()]));
         let (grid, params) = (decl.grid.as_ref().map(Value::to_string), map_text(&decl.params));
         let cells = [

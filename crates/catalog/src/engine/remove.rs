@@ -24,6 +24,8 @@ pub(super) const IMPORT: i64 = 6;
 pub(super) const MESH: i64 = 7;
 pub(super) const HISTORY: i64 = 8;
 pub(super) const MOVED: i64 = 9;
+/// How a run goes.
+pub(super) const STATE: i64 = 10;
 
 /// Whether declarations of a kind belong to a run; others are the store's.
 pub(super) fn of_run(kind: i64) -> bool {
@@ -152,7 +154,7 @@ impl Index {
             user: source.user,
         });
         let below: &[i64] = if kind == RUN {
-            &[RUN, STEP, VARIABLE, GROUP, IMPORT, MOVED]
+            &[RUN, STEP, VARIABLE, GROUP, IMPORT, MOVED, STATE]
         } else {
             std::slice::from_ref(&kind)
         };

@@ -35,7 +35,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, AttributeId, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
+    AttributeBatch, AttributeId, Removal, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
 };
 use fieldstone_format::log::kinds;
 use fieldstone_format::setting::Exist;
@@ -185,6 +185,12 @@ impl Catalog {
     /// Says where data of runs that are outside of the store lie from now on. Denied where one run is another's.
     pub fn move_outside(&self, moved: Vec<(RunName, Value)>, transaction: Option<Id>) -> Result<()> {
         self.inner.move_outside(moved, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
+    /// Says how a declared run goes: what was said last counts. Denied where it is another's.
+    pub fn set_state(&self, run: &RunName, state: RunState, transaction: Option<Id>) -> Result<()> {
+        self.inner.set_state(run, state, transaction)?;
         self.inner.fields.changed(transaction)
     }
 

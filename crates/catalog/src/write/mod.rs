@@ -11,7 +11,7 @@
 //! | `delete` | deletions |
 //! | `versions` | variables declared from their files, a version for each content |
 //! | `carry` | attributes from another store, and what goes from a store that gave them away |
-//! | `moved` | data outside of the store that were moved |
+//! | `moved`, `state` | data outside of the store that were moved; how a run goes |
 //! | `ownership` | who owns a run, and what others may do with it |
 //!
 //! All of it are methods of the catalog of an open store (`live`).
@@ -26,5 +26,6 @@ pub(crate) mod declare;
 mod delete;
 mod moved;
 mod ownership;
+mod state;
 mod validate;
 mod versions;

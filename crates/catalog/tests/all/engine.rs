@@ -67,6 +67,7 @@ fn declaration() -> Record {
         outside: None,
         annotate: Default::default(),
         exist: None,
+        state: None,
     }])
 }
 

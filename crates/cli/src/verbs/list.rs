@@ -1,11 +1,13 @@
 //! `fieldstone list`: what exists, a line each, as it is found.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
-use fieldstone::{ListEntry, ListOptions, Listing, Quoted};
+use fieldstone::{Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
 
 use crate::arguments::{Reading, Selecting};
 use crate::compact::Compact;
-use crate::output::{Done, Out};
+use crate::output::{Done, Format, Out};
 use crate::table::{Column, Table};
 use crate::{explain, json, time};
 
@@ -16,10 +18,16 @@ Examples:
   fieldstone list store --compact
   fieldstone list store --depth 1
   fieldstone list store run=a --jsonl | jq -r .key.variable
+  fieldstone list store run=live --follow
+  fieldstone list store --since $(cat seen) --long
 
 Where a program reads, a line is a key, and a key can be used as a request. With --location a tab and
 file:offset follow. With --long a line has bytes, element type, shape, time of the flush, owner, location
 and key, with tabs between. A terminal gets a table that fits it.
+
+--since lists what became visible after a version (`fieldstone version`): fields that are new, or have a newer version
+or piece. --follow goes on with what is flushed from now on, or after --since; a field comes again with each piece. It
+ends with Ctrl-C, or when nothing came for --timeout seconds.
 
 With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
 complete, masked, time, owner, location and, for arrays of numbers, min, max and missing.";
@@ -38,6 +46,15 @@ pub struct Arguments {
     /// List versions that newer ones hide, too
     #[arg(long)]
     masked: bool,
+    /// List what became visible after this version
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["masked", "at"])]
+    since: Option<String>,
+    /// Go on with what is flushed from now on
+    #[arg(short, long, conflicts_with_all = ["masked", "compact", "at"])]
+    follow: bool,
+    /// End when nothing came for so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "follow")]
+    timeout: Option<f64>,
     /// Show size, type, shape, time, owner and location
     #[arg(short, long)]
     long: bool,
@@ -54,6 +71,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let request = arguments.selecting.parse()?;
     let store = arguments.store.open()?;
     let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
+    if arguments.follow {
+        return follow(arguments, &store, &request, &options, out);
+    }
+    if let Some(since) = &arguments.since {
+        let (entries, _) = store.list_since(&request, since, &options)?;
+        return arguments.print(entries, out);
+    }
     let mut entries = store.list(&request, &options)?.peekable();
     if entries.peek().is_none()
         && !request.is_empty()
@@ -61,20 +85,66 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     {
         out.note(format_args!("nothing: {}", why.hint()));
     }
-    let entries: Listing = Box::new(entries);
-    if arguments.compact {
-        return compact(entries, out);
+    arguments.print(Box::new(entries), out)
+}
+
+impl Arguments {
+    fn print(&self, entries: Listing, out: &mut Out) -> Done {
+        if self.compact {
+            return compact(entries, out);
+        }
+        if out.json() {
+            return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
+        }
+        let columns = self.columns(out.width().is_some());
+        let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
+        for entry in entries {
+            let entry = entry?;
+            table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?;
+        }
+        table.finish(out)
     }
-    if out.json() {
-        return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
+}
+
+/// Lists what becomes visible, as it does.
+fn follow(
+    arguments: &Arguments,
+    store: &Store,
+    request: &Request,
+    options: &ListOptions,
+    out: &mut Out,
+) -> Done {
+    if out.format() == Format::Json {
+        return Err(Error::invalid("a list that goes on is no JSON document")
+            .with_hint("use --jsonl: an object a line")
+            .into());
     }
+    let timeout = match arguments.timeout.map(Duration::try_from_secs_f64).transpose() {
+        Ok(timeout) => timeout.unwrap_or(Duration::MAX),
+        Err(_) => return Err(Error::invalid("--timeout is no number of seconds").into()),
+    };
     let columns = arguments.columns(out.width().is_some());
     let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
-    for entry in entries {
-        let entry = entry?;
-        table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?;
+    let mut seen = match &arguments.since {
+        Some(since) => since.clone(),
+        None => store.version()?,
+    };
+    let mut last = Instant::now();
+    while store.wait(&seen, timeout.saturating_sub(last.elapsed()))? {
+        let (entries, now) = store.list_since(request, &seen, options)?;
+        seen = now;
+        for entry in entries {
+            let entry = entry?;
+            match out.json() {
+                true => out.document(&json::entry(&entry))?,
+                false => table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?,
+            }
+            last = Instant::now();
+        }
+        table.finish(out)?;
+        out.finish()?;
     }
-    table.finish(out)
+    Ok(())
 }
 
 /// A column of the list.

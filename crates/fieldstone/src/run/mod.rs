@@ -4,6 +4,7 @@
 //! * `fields`: arrays of variables at steps, checked against what is declared, with their features found;
 //! * `target`: what attributes stand on, one or many;
 //! * `annotate`: attributes; `cells`: sets of cells as the catalog keeps them;
+//! * `state`: how it goes;
 //! * `arrays`: groups and imports of distributed arrays.
 //!
 //! ```
@@ -27,6 +28,7 @@ mod arrays;
 mod cells;
 mod declare;
 mod fields;
+mod state;
 mod target;
 
 use fieldstone_core::Result;
@@ -36,6 +38,7 @@ use fieldstone_format::catalog::RunName;
 pub use annotate::TagRef;
 pub use declare::{NewRun, NewVariable};
 pub use fields::{Array, WriteOptions};
+pub use state::RunStatus;
 pub use target::Target;
 
 use crate::Store;

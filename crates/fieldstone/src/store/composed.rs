@@ -92,6 +92,11 @@ impl Composed {
         self.fields.set_exist(exist)
     }
 
+    /// The fields of the store itself.
+    pub fn local(&self) -> &LocalStore {
+        &self.fields
+    }
+
     /// The journal.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal

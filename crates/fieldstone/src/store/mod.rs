@@ -24,12 +24,14 @@ pub(crate) mod steps;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fieldstone_core::Result;
+use fieldstone_core::request::Request;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
-use fieldstone_store::api::{Exist, FieldStore};
+use fieldstone_store::api::{Exist, FieldStore, ListOptions, Listing};
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
@@ -110,6 +112,23 @@ impl Store {
     /// Denied for others than the store's owner.
     pub fn set_exist(&self, exist: Exist) -> Result<()> {
         self.composed.set_exist(exist)
+    }
+
+    /// What a request selects of what became visible after a version, and the version at which this was so: the `since`
+    /// of the next call. NotFound where the version is gone.
+    pub fn list_since(
+        &self,
+        request: &Request,
+        since: &str,
+        options: &ListOptions,
+    ) -> Result<(Listing, String)> {
+        self.composed.local().list_since(request, since, options)
+    }
+
+    /// Waits until something was flushed after a version, by anybody; `false` where nothing was in that time. What was
+    /// flushed may be invisible yet, in a transaction.
+    pub fn wait(&self, since: &str, timeout: Duration) -> Result<bool> {
+        self.composed.local().wait(since, u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Whether somebody has decided about a transaction, in any way.

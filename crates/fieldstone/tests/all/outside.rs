@@ -20,6 +20,7 @@ fn run() -> RunDecl {
         outside: None,
         annotate: Default::default(),
         exist: None,
+        state: None,
     }
 }
 

@@ -18,6 +18,7 @@
 //! list       = n: varint  n x varint
 //! tags       = n: varint  n x tag
 //! moved      = n: varint  n x { run  outside: value }
+//! states     = n: varint  n x { run  state: u8  note: text }
 //! removals   = n: varint  n x { 0 run | 1 run zigzag | 2 run text zigzag | 3 tag
 //!              | 4 w: varint w x id  m: varint  ints(m) of writers  ints(m) of sequences
 //!                ints(m) of records  ints(m) of rows }
@@ -29,8 +30,8 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::attributes::RANK_MAX;
 use super::{
-    Annotate, AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, StepDecl, TagDecl, VariableDecl,
-    VariableName,
+    Annotate, AttributeId, Coordinate, ROWS_MAX, Removal, RunDecl, RunName, RunPhase, RunState, StepDecl,
+    TagDecl, VariableDecl, VariableName,
 };
 use crate::Id;
 use crate::bytes::{Cursor, Put};
@@ -127,6 +128,8 @@ const OWNER_ANNOTATES: u8 = 1;
 /// The flags of a run that says what a write does where its field is there.
 const EXIST_ERROR: u8 = 2;
 const EXIST_NEW: u8 = 4;
+/// The flag of a run with a state, as engines keep it: what is said of it, why, and the log that says so.
+const STATE: u8 = 8;
 
 /// Whether runs need the form that has flags.
 pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
@@ -135,7 +138,8 @@ pub(super) fn need_flags(runs: &[RunDecl]) -> bool {
 
 fn flags_of(decl: &RunDecl) -> u8 {
     let annotate = if decl.annotate == Annotate::Owner { OWNER_ANNOTATES } else { 0 };
-    annotate | decl.exist.map_or(0, |exist| if exist == Exist::Error { EXIST_ERROR } else { EXIST_NEW })
+    let exist = decl.exist.map_or(0, |exist| if exist == Exist::Error { EXIST_ERROR } else { EXIST_NEW });
+    annotate | exist | if decl.state.is_some() { STATE } else { 0 }
 }
 
 pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
@@ -151,6 +155,11 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
         put_optional(out, decl.outside.as_ref(), put_value);
         if flags {
             out.push(flags_of(decl));
+            if let Some(state) = &decl.state {
+                out.push(state.phase as u8);
+                put_text(out, &state.note);
+                out.put_id(state.writer);
+            }
         }
     }
 }
@@ -168,12 +177,19 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
             outside: read_optional(cursor, read_value)?,
             annotate: Annotate::All,
             exist: None,
+            state: None,
         };
         let flags = if flags { cursor.u8()? } else { 0 };
         if flags & OWNER_ANNOTATES != 0 {
             decl.annotate = Annotate::Owner;
         }
-        decl.exist = match flags & !OWNER_ANNOTATES {
+        if flags & STATE != 0 {
+            decl.state = Some(RunState { writer: Id::NONE, ..read_state(cursor)? });
+            if let Some(state) = &mut decl.state {
+                state.writer = cursor.id()?;
+            }
+        }
+        decl.exist = match flags & !OWNER_ANNOTATES & !STATE {
             0 => None,
             EXIST_ERROR => Some(Exist::Error),
             EXIST_NEW => Some(Exist::New),
@@ -193,6 +209,24 @@ pub(super) fn put_moved(out: &mut Vec<u8>, moved: &[(RunName, Value)]) {
 
 pub(super) fn read_moved(cursor: &mut Cursor<'_>) -> Result<Vec<(RunName, Value)>> {
     read_all(cursor, 3, |cursor| Ok((read_run(cursor)?, read_value(cursor)?)))
+}
+
+fn read_state(cursor: &mut Cursor<'_>) -> Result<RunState> {
+    let phase = RunPhase::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a run in an unknown state"))?;
+    Ok(RunState { phase, note: read_text(cursor)?, writer: Id::NONE })
+}
+
+pub(super) fn put_states(out: &mut Vec<u8>, states: &[(RunName, RunState)]) {
+    out.put_varint(states.len() as u64);
+    for (run, state) in states {
+        put_run(out, run);
+        out.push(state.phase as u8);
+        put_text(out, &state.note);
+    }
+}
+
+pub(super) fn read_states(cursor: &mut Cursor<'_>) -> Result<Vec<(RunName, RunState)>> {
+    read_all(cursor, 4, |cursor| Ok((read_run(cursor)?, read_state(cursor)?)))
 }
 
 pub(super) fn check_moved((run, outside): &(RunName, Value)) -> Result<()> {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
 
+use crate::Id;
 use crate::setting::Exist;
 pub use crate::value::{put_value, read_value};
 pub use arrays::{
@@ -65,6 +66,38 @@ pub struct RunDecl {
     pub annotate: Annotate,
     /// What a write does where its field is there; as the store says where absent.
     pub exist: Option<Exist>,
+    /// How it goes, as its writers said last. No part of a declaration: a record of its own says so.
+    pub state: Option<RunState>,
+}
+
+/// How a run goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunState {
+    /// As its writer says.
+    pub phase: RunPhase,
+    /// Why, of a run that failed.
+    pub note: String,
+    /// The log that says so; [`Id::NONE`] in a record, and before its flush.
+    pub writer: Id,
+}
+
+/// What is said of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPhase {
+    /// It is being written.
+    Running = 1,
+    /// It came to its end.
+    Finished = 2,
+    /// It came to none.
+    Failed = 3,
+}
+
+impl RunPhase {
+    pub(crate) fn from_u8(byte: u8) -> Option<RunPhase> {
+        [RunPhase::Running, RunPhase::Finished, RunPhase::Failed]
+            .into_iter()
+            .find(|phase| *phase as u8 == byte)
+    }
 }
 
 /// Who may annotate a run.
@@ -90,6 +123,7 @@ impl RunDecl {
             outside: None,
             annotate: Annotate::All,
             exist: None,
+            state: None,
         }
     }
 }
@@ -308,4 +342,6 @@ pub enum Record {
     Histories(Vec<HistoryDecl>),
     /// Where data outside of the store lie from now on.
     Moved(Vec<(RunName, Value)>),
+    /// How runs go.
+    States(Vec<(RunName, RunState)>),
 }

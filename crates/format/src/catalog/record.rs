@@ -9,8 +9,8 @@ use super::arrays::{
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
     check_moved, check_name, check_run, check_step, check_variable, need_flags, put_moved, put_removals,
-    put_runs, put_steps, put_tags, put_variables, read_moved, read_removals, read_runs, read_steps,
-    read_tags, read_variables,
+    put_runs, put_states, put_steps, put_tags, put_variables, read_moved, read_removals, read_runs,
+    read_states, read_steps, read_tags, read_variables,
 };
 use super::{Record, Removal};
 use crate::bytes::Cursor;
@@ -32,6 +32,7 @@ const IMPORTS: u16 = 0x0108;
 const MESHES: u16 = 0x0109;
 const HISTORIES: u16 = 0x010a;
 const MOVED: u16 = 0x010b;
+const STATES: u16 = 0x010c;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
@@ -103,6 +104,10 @@ impl Record {
                 put_moved(&mut body, moved);
                 MOVED
             }
+            Record::States(states) => {
+                put_states(&mut body, states);
+                STATES
+            }
         };
         side::encode(kind, &body)
     }
@@ -118,7 +123,7 @@ impl Record {
     /// Bits of [`kinds`] that must all be on before it is visible.
     pub fn kind_bit(&self) -> u32 {
         match self {
-            Record::Runs(_) | Record::Imports(..) | Record::Moved(_) => kinds::RUN,
+            Record::Runs(_) | Record::Imports(..) | Record::Moved(_) | Record::States(_) => kinds::RUN,
             Record::Steps(..) => kinds::STEP,
             Record::Variables(..) | Record::Groups(..) => kinds::VARIABLE,
             Record::Tags(_) | Record::Meshes(_) | Record::Histories(_) => kinds::TAG,
@@ -153,6 +158,7 @@ impl Record {
             Record::Meshes(meshes) => meshes.iter().try_for_each(check_mesh),
             Record::Histories(histories) => histories.iter().try_for_each(check_history),
             Record::Moved(moved) => moved.iter().try_for_each(check_moved),
+            Record::States(states) => states.iter().try_for_each(|(run, _)| check_name("run", &run.name)),
         }
     }
 
@@ -219,6 +225,9 @@ impl Record {
                 parts.into_iter().map(Record::Histories).collect()
             }
             Record::Moved(items) => items.chunks(ROWS_MAX).map(|part| Record::Moved(part.to_vec())).collect(),
+            Record::States(items) => {
+                items.chunks(ROWS_MAX).map(|part| Record::States(part.to_vec())).collect()
+            }
             Record::Runs(items) => items.chunks(ROWS_MAX).map(|part| Record::Runs(part.to_vec())).collect(),
             Record::Tags(items) => items.chunks(ROWS_MAX).map(|part| Record::Tags(part.to_vec())).collect(),
             Record::Variables(run, items) => {
@@ -270,6 +279,7 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
         MESHES => Record::Meshes(read_meshes(&mut cursor)?),
         HISTORIES => Record::Histories(read_histories(&mut cursor)?),
         MOVED => Record::Moved(read_moved(&mut cursor)?),
+        STATES => Record::States(read_states(&mut cursor)?),
         _ => {
             let message = "it was written by a later release";
             return Err(Code::LaterTables.error(message).with_hint("use that release to read the catalog"));

@@ -10,8 +10,8 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
     Column, Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,
-    KeywordColumn, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, StepDecl,
-    StorageOrder, TagDecl, Values, VariableDecl, VariableName,
+    KeywordColumn, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, RunPhase,
+    RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{SideRecord, kinds};
 use fieldstone_testkit::seeded;
@@ -302,10 +302,16 @@ fn record() -> impl Strategy<Value = Record> {
         1 => (run_name(), vec(variable(), 1..4)).prop_map(|(run, all)| Record::Variables(run, all)),
         1 => vec(tag(), 1..4).prop_map(Record::Tags),
         1 => vec((run_name(), any_value()), 1..4).prop_map(Record::Moved),
+        1 => vec((run_name(), run_state()), 1..4).prop_map(Record::States),
         4 => batch().prop_map(Record::Attributes),
         1 => vec(removal, 1..4).prop_map(Record::Remove),
         4 => arrays(),
     ]
+}
+
+fn run_state() -> impl Strategy<Value = RunState> {
+    let phase = prop_oneof![Just(RunPhase::Running), Just(RunPhase::Finished), Just(RunPhase::Failed)];
+    (phase, ".{0,9}").prop_map(|(phase, note)| RunState { phase, note, writer: Id::NONE })
 }
 
 /// What a record says, row by row, whatever form its columns have.

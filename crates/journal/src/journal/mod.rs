@@ -44,8 +44,12 @@ use crate::medium::posix::FileMedium;
 use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::medium::{Inspect, Look, Medium};
 use crate::segment::BlockCache;
-use crate::snapshot::{Refresher, Snapshot};
+use crate::snapshot::{LogView, Refresher, Snapshot};
 use crate::writer::{Horizon, PendingCursor, PendingSide, Writer};
+
+/// How long a wait for news sleeps between its looks, nanoseconds: first, and at last.
+const LOOK_FIRST: u64 = 2_000_000;
+const LOOK_LAST: u64 = 200_000_000;
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -279,6 +283,30 @@ impl Journal {
                 self.schema.follow(&snapshot);
                 Ok(snapshot)
             }
+        }
+    }
+
+    /// A snapshot cut back to a version that its text names.
+    pub fn older(&self, snapshot: &Snapshot, version: &str) -> Result<Snapshot> {
+        snapshot.at(&Version::decode(version)?, &lock(&self.state().refresher))
+    }
+
+    /// Waits until a commit is there that a version does not hold; `false` where none was in so many nanoseconds. Looks
+    /// at boards, more and more seldom, and at logs as often as reads do.
+    pub fn wait(&self, version: &str, timeout: u64) -> Result<bool> {
+        let (version, clock) = (Version::decode(version)?, &self.env.clock);
+        let (begun, mut pause) = (clock.monotonic(), LOOK_FIRST);
+        loop {
+            let news = |log: &Arc<LogView>| log.record.sequence > version.sequence(log.writer);
+            if self.snapshot()?.logs.iter().any(news) {
+                return Ok(true);
+            }
+            let waited = clock.monotonic().saturating_sub(begun);
+            if waited >= timeout {
+                return Ok(false);
+            }
+            clock.sleep(pause.min(timeout - waited));
+            pause = (pause + pause / 2).min(LOOK_LAST);
         }
     }
 

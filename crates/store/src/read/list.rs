@@ -8,18 +8,35 @@ use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
+use fieldstone_format::segment::CommitInfo;
 
 use super::field::summary_of;
+use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{Part, Versions};
 use crate::api::{FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::snapshot::Snapshot;
 
-/// Lists what a request selects.
-pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOptions) -> Result<ListStream> {
+/// Lists what a request selects; of what an `older` snapshot shows already nothing.
+pub fn list(
+    snapshot: &Arc<Snapshot>,
+    selection: Selection,
+    options: &ListOptions,
+    older: Option<Arc<Snapshot>>,
+) -> Result<ListStream> {
+    let scan = match &older {
+        None => Scan::new(snapshot.clone(), selection, options.transaction)?,
+        Some(older) => {
+            let news = |segment| holds_news(snapshot, segment, older);
+            Scan::over(snapshot.clone(), selection, options.transaction, news)?.with_removed(true)
+        }
+    };
     Ok(ListStream {
-        scan: Scan::new(snapshot.clone(), selection, options.transaction)?
-            .with_removed(options.masked && options.depth == 3),
+        scan: match &older {
+            None => scan.with_removed(options.masked && options.depth == 3),
+            Some(_) => scan,
+        },
+        older,
         options: *options,
         decoder: KeyDecoder::new(),
         users: HashMap::new(),
@@ -30,9 +47,24 @@ pub fn list(snapshot: &Arc<Snapshot>, selection: Selection, options: &ListOption
     })
 }
 
+/// Whether an older snapshot shows what a commit holds.
+fn shows(older: &Snapshot, writer: Id, commit: &CommitInfo) -> bool {
+    let reached = older.log(writer).is_some_and(|log| log.record.sequence >= commit.sequence);
+    reached && older.order(writer, commit, None).is_some()
+}
+
+/// Whether a segment holds a commit that an older snapshot does not show. One that cannot be read may.
+fn holds_news(snapshot: &Snapshot, segment: usize, older: &Snapshot) -> bool {
+    let writer = snapshot.log_of(segment).writer;
+    let meta = snapshot.segments[segment].meta();
+    meta.map_or(true, |meta| meta.commits.iter().any(|commit| !shows(older, writer, commit)))
+}
+
 /// The stream behind a listing.
 pub struct ListStream {
     scan: Scan,
+    /// What it shows is not listed.
+    older: Option<Arc<Snapshot>>,
     options: ListOptions,
     decoder: KeyDecoder,
     users: HashMap<u32, Arc<str>>,
@@ -78,6 +110,17 @@ impl ListStream {
     fn next_entry(&mut self) -> Result<Option<ListEntry>> {
         loop {
             let Some(mut versions) = self.scan.next_key()? else { return Ok(None) };
+            if let Some(older) = &self.older {
+                let is_new = |part: &Part| !shows(older, part.writer, &part.commit);
+                if !versions.parts.iter().any(is_new) {
+                    continue;
+                }
+                // What was walked is not all that stands under the key.
+                match lookup(self.scan.snapshot(), &versions.key, self.options.transaction)? {
+                    Some(all) if all.live().iter().any(is_new) => versions = all,
+                    _ => continue,
+                }
+            }
             if !self.is_wanted(&versions) {
                 continue;
             }

@@ -36,9 +36,19 @@ pub struct Scan {
 impl Scan {
     /// A walk over what `selection` matches.
     pub fn new(snapshot: Arc<Snapshot>, selection: Selection, own: Option<Id>) -> Result<Scan> {
+        Scan::over(snapshot, selection, own, |_| true)
+    }
+
+    /// The same of some segments alone: of a key it gives what stands there.
+    pub fn over(
+        snapshot: Arc<Snapshot>,
+        selection: Selection,
+        own: Option<Id>,
+        walked: impl Fn(usize) -> bool,
+    ) -> Result<Scan> {
         let mut heap = Vec::with_capacity(snapshot.segments.len());
         let mut damage = Vec::new();
-        for (index, segment) in snapshot.segments.iter().enumerate() {
+        for (index, segment) in snapshot.segments.iter().enumerate().filter(|(index, _)| walked(*index)) {
             let mut cursor = SegmentCursor::tolerant(segment.clone(), index);
             match cursor.advance() {
                 Ok(true) => heap.push(cursor),

@@ -150,6 +150,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     let refused = error(other.extend_schema(NUMBER), ErrorKind::Denied);
     assert_eq!(refused.code(), Code::StoreOwned);
     assert!(refused.message().contains("user501"), "{refused}");
+    assert_eq!(error(other.set_exist(Exist::Error), ErrorKind::Denied).code(), Code::StoreOwned);
     // A record that bob writes all the same counts for nobody.
     forge(&world, "bob", bob, NUMBER);
     for host in ["alice", "bob"] {

@@ -1,12 +1,15 @@
-//! Settings: which of schema, handle and call decides how blocks are compressed.
+//! Settings: which of schema, handle and call decides how blocks are compressed; what is set for a whole store.
 
 use std::path::Path;
 
+use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
+use fieldstone_core::{Code, ErrorKind};
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
+use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalOptions;
 
 /// Stored bytes of 100,000 equal bytes, archived singly and by `archive_many`.
@@ -44,4 +47,34 @@ fn the_call_decides_then_the_handle_then_the_schema() {
     assert!(!is_packed(stored(packing, none, None)));
     assert!(!is_packed(stored(packing, zstd, none)));
     assert!(is_packed(stored(plain, none, zstd)));
+}
+
+
+#[test]
+fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
+    let world = SimWorld::new(1);
+    let (a, b) = (open(&world, "a"), open(&world, "b"));
+    flush_one(&a, "run=a,variable=t", b"one");
+    put(&b, "run=a,variable=t", b"two").unwrap();
+    b.discard(None).unwrap();
+    let before = a.version().unwrap();
+    a.set_exist(Exist::Error).unwrap();
+    world.advance(2 * SECOND);
+    for store in [&a, &b, &open(&world, "c")] {
+        store.refresh().unwrap();
+        assert_eq!(error(put(store, "run=a,variable=t", b"x"), ErrorKind::Conflict).code(), Code::FieldExists);
+        // A call says otherwise, and a setting passes over what reads alone.
+        let options = ArchiveOptions { exist: Some(Exist::New), ..ArchiveOptions::default() };
+        archive(store, "run=a,variable=t", Value::Bytes(b"x"), &options).unwrap();
+        store.discard(None).unwrap();
+        assert_eq!(get(store, "run=a,variable=t").unwrap(), b"one");
+    }
+    b.set_exist(Exist::New).unwrap();
+    a.refresh().unwrap();
+    put(&a, "run=a,variable=t", b"three").unwrap();
+    a.flush(None).unwrap();
+    assert_eq!(get(&b, "run=a,variable=t").unwrap(), b"three");
+    let then = open_in(&world.process("c"), &Opening { at: Some(before), ..Opening::default() }).unwrap();
+    assert_eq!(error(then.set_exist(Exist::New), ErrorKind::Denied).code(), Code::ReadOnly);
+    assert!(a.verify(&Request::new()).unwrap().ok());
 }

@@ -265,6 +265,7 @@ pub fn world() -> World {
             outside: None,
             annotate: Default::default(),
             exist: None,
+            state: None,
         });
     }
     for (name, version, kind) in [

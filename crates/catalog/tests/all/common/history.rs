@@ -19,7 +19,7 @@ use fieldstone_catalog::engine::{Flow, Probe};
 use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    Annotate, AttributeId, Record, Removal, RunDecl, RunName, TagDecl, VariableDecl, VariableName,
+    Annotate, AttributeId, Record, Removal, RunDecl, RunName, RunState, TagDecl, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{Decision, SideRecord};
 use fieldstone_journal::feed::{self, TransactionState};
@@ -322,6 +322,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // Of groups, imports, meshes and histories: run, what it is, what it says, whose, since when.
     let mut moved: Vec<(RunName, Value, u32, AttributeOrder)> = Vec::new();
+    let mut states: Vec<(RunName, RunState, u32, AttributeOrder)> = Vec::new();
     let mut of_arrays: Vec<(Option<RunName>, String, arrays::Words, u32, AttributeOrder)> = Vec::new();
     for commit in history.logs.iter().flatten() {
         let (mut call, user) = (0, commit.user);
@@ -342,6 +343,13 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 Record::Moved(all) => {
                     let one = |(run, to): &(RunName, Value)| (run.clone(), to.clone(), user, place(i, 0));
                     moved.extend(all.iter().map(one));
+                }
+                Record::States(all) => {
+                    let writer = commit.writer;
+                    let one = |(run, state): &(RunName, RunState)| {
+                        (run.clone(), RunState { writer, ..state.clone() }, user, place(i, 0))
+                    };
+                    states.extend(all.iter().map(one));
                 }
                 Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
                     let (run, what, words) = arrays::words(record);
@@ -404,6 +412,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         !removed(Some(&run.run), *user, at, &|r| *r == Removal::Run(run.run.clone()))
     });
     moved.retain(|(run, _, user, at)| !removed(Some(run), *user, at, &|r| *r == Removal::Run(run.clone())));
+    states.retain(|(run, _, user, at)| !removed(Some(run), *user, at, &|r| *r == Removal::Run(run.clone())));
     steps.retain(|(run, step, user, at)| {
         let covers =
             |r: &Removal| *r == Removal::Run(run.clone()) || *r == Removal::Step(run.clone(), step.number);
@@ -429,6 +438,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     };
     runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
     moved.retain(|(run, _, user, _)| note(format!("where data of {} lie", text(run)), counts(run, *user)));
+    states.retain(|(run, _, user, _)| note(format!("the state of {}", text(run)), counts(run, *user)));
     steps.retain(|(run, step, user, _)| {
         note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
     });
@@ -531,7 +541,10 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         let differ = all.iter().filter(|decl| said(decl) != said(all[0]));
         let newest = moved.iter().filter(|(of, ..)| *of == run).max_by_key(|(.., at)| *at);
         let outside = |decl: &RunDecl| newest.map(|(_, to, ..)| to.clone()).or(decl.outside.clone());
-        let shown = all.first().map(|decl| (&decl.params, decl.created, decl.annotate, outside(decl)));
+        let state = states.iter().filter(|(of, ..)| *of == run).max_by_key(|(.., at)| *at);
+        let state = state.map(|(_, state, ..)| state.clone());
+        let shown =
+            all.first().map(|decl| (&decl.params, decl.created, decl.annotate, outside(decl), state.clone()));
         lines.insert(format!("run {run:?} {shown:?}"));
         *conflicts.entry(text(&run)).or_default() += differ.count();
     }
@@ -616,7 +629,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     for row in &runs {
         let run = &row.decl.run;
         let decl = &row.decl;
-        let shown = (&decl.params, decl.created, decl.annotate, decl.outside.clone());
+        let shown = (&decl.params, decl.created, decl.annotate, decl.outside.clone(), decl.state.clone());
         let shown = row.declared.then_some(shown);
         lines.insert(format!("run {run:?} {shown:?}"));
         for step in index.steps(row.id, i64::MIN..=i64::MAX).unwrap() {

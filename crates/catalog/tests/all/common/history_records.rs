@@ -6,7 +6,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, AttributeBatch, AttributeId, Boxes, CellSets, Column, KeywordColumn, Record, Removal, RunDecl,
-    RunName, StepDecl, TagDecl, Values, VariableDecl, VariableName,
+    RunName, RunPhase, RunState, StepDecl, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_testkit::Random;
 
@@ -97,12 +97,17 @@ fn attributes(dice: &mut Random) -> AttributeBatch {
 }
 
 pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Record {
-    match dice.below(23) {
+    match dice.below(25) {
         16 | 17 => Record::Groups(run_name(dice), vec![arrays::group(dice)]),
         18 => Record::Imports(run_name(dice), vec![arrays::import(dice)]),
         19 => Record::Meshes(vec![arrays::mesh(dice)]),
         20 => Record::Histories(vec![arrays::kept_partition(dice)]),
         21 | 22 => Record::Moved(vec![(run_name(dice), Value::Int(dice.below(5) as i64))]),
+        23 | 24 => {
+            let phase = [RunPhase::Running, RunPhase::Finished, RunPhase::Failed][dice.below(3) as usize];
+            let state = RunState { phase, note: String::new(), writer: Id::NONE };
+            Record::States(vec![(run_name(dice), state)])
+        }
         0 => Record::Runs(vec![RunDecl {
             run: run_name(dice),
             job: None,
@@ -113,6 +118,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
             outside: dice.one_in(2).then_some(Value::Int(9)),
             annotate: if dice.one_in(4) { Annotate::Owner } else { Annotate::All },
             exist: None,
+            state: None,
         }]),
         1 => {
             let time = [None, Some(1.0), Some(2.0)][dice.below(3) as usize];

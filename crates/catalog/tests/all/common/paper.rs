@@ -120,6 +120,7 @@ impl Paper {
             outside: None,
             annotate: Default::default(),
             exist: None,
+            state: None,
         };
         let names = VARIABLES.map(|name| VariableName { name: name.into(), version: 0 });
         let variable = |name: &VariableName| VariableDecl {

@@ -358,6 +358,7 @@ pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
             outside: rng.percent(15).then_some(Value::Bool(true)),
             annotate: Default::default(),
             exist: None,
+            state: None,
         });
     }
     let tag_count = if dense { 2 } else { KINDS.len() };

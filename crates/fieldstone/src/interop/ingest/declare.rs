@@ -200,6 +200,7 @@ pub(super) fn declare_run(
         outside: None,
         annotate: Annotate::All,
         exist: None,
+        state: None,
     };
     // Names that nothing can ask for, and what is too large to be kept, are left to the file's header.
     let good = |pair: &(String, Value)| Record::Runs(vec![decl(vec![pair.clone()])]).check().is_ok();
