@@ -50,14 +50,18 @@ class Store(_Store):
 
     # -- fields
 
-    def to_xarray(self, request: _Request = None) -> xr.Dataset:
+    def to_xarray(
+        self, request: _Request = None, *, time_dim: Literal["valid_time"] | None = None
+    ) -> xr.Dataset:
         """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
         is visible now; of a store in memory as it is when values are read.
+
+        With ``time_dim="valid_time"`` GRIB messages have one datetime axis in place of date, time and step.
         """
         pinned = self._pinned()
         from .xarray_engine import to_xarray
 
-        return to_xarray(pinned, request)
+        return to_xarray(pinned, request, time_dim)
 
     def export(
         self,

@@ -53,6 +53,7 @@ class FieldstoneBackend(BackendEntrypoint):
         "request",
         "at",
         "group",
+        "time_dim",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -83,10 +84,12 @@ class FieldstoneBackend(BackendEntrypoint):
         request: Any = None,
         at: Any = None,
         group: str | None = None,
+        time_dim: str | None = None,
     ) -> xr.Dataset:
         """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules.
 
-        Of a container `group` names a path.
+        `time_dim` "valid_time" gives GRIB messages one datetime axis in place of date, time and step. Of a
+        container `group` names a path.
         """
         decoding = _given(
             mask_and_scale=mask_and_scale,
@@ -99,12 +102,12 @@ class FieldstoneBackend(BackendEntrypoint):
         path = os.fspath(filename_or_obj)
         source: Any
         if container.is_container(path):
-            _no_store(path, request, at)
+            _no_store(path, request, at, time_dim)
             source = container.File(path)
             parts = container.dataset(source, group)
         else:
             source = Source.open(path, at)
-            parts = views.dataset(source, request, group)
+            parts = views.dataset(source, request, group, time_dim)
         made = build.dataset(source, parts, drop_variables, decoding)
         made.set_close(source.close)
         return made
@@ -123,6 +126,7 @@ class FieldstoneBackend(BackendEntrypoint):
         request: Any = None,
         at: Any = None,
         group: str | None = None,
+        time_dim: str | None = None,
     ) -> dict[str, xr.Dataset]:
         """The nodes of the tree by path; `group` gives those from one node on downwards."""
         decoding = _given(
@@ -135,39 +139,41 @@ class FieldstoneBackend(BackendEntrypoint):
         )
         path = os.fspath(filename_or_obj)
         if container.is_container(path):
-            _no_store(path, request, at)
+            _no_store(path, request, at, time_dim)
             file = container.File(path)
             return _nodes(file, container.groups(file), group, drop_variables, decoding)
         source = Source.open(path, at)
-        return _nodes(source, views.tree(source, request), group, drop_variables, decoding)
+        return _nodes(source, views.tree(source, request, time_dim), group, drop_variables, decoding)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
         path = os.fspath(filename_or_obj)
         if not container.is_container(path):
             return xr.DataTree.from_dict(self.open_groups_as_dict(path, **options))
-        _no_store(path, options.pop("request", None), options.pop("at", None))
+        _no_store(path, *(options.pop(name, None) for name in ("request", "at", "time_dim")))
         group, drop_variables = options.pop("group", None), options.pop("drop_variables", None)
         file = container.File(path)
         found = container.tree(file, (group or "").strip("/"))
         return xr.DataTree.from_dict(_nodes(file, found, group, drop_variables, _given(**options)))
 
 
-def to_xarray(store: Any, request: Any = None) -> xr.Dataset:
+def to_xarray(store: Any, request: Any = None, time_dim: str | None = None) -> xr.Dataset:
     """What `request` selects of an open store as a lazy Dataset."""
     source = Source(store)
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
-    return build.with_indexes(build.dataset(source, views.dataset(source, request, None), None, {}))
+    parts = views.dataset(source, request, None, time_dim)
+    return build.with_indexes(build.dataset(source, parts, None, {}))
 
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _no_store(path: str, request: Any, at: Any) -> None:
-    if request is not None or at is not None:
+def _no_store(path: str, *given: Any) -> None:
+    if any(value is not None for value in given):
         raise Invalid(
-            f"{path} is a file: request= and at= are for stores", "leave them out; group= names a path"
+            f"{path} is a file: request=, at= and time_dim= are for stores",
+            "leave them out; group= names a path",
         )
 
 

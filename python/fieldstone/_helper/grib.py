@@ -26,7 +26,8 @@ from fieldstone._helper.grib_keys import UNKNOWN, apart_of, key_of
 
 CHUNK = 1 << 20
 PROJECTED = ("mercator", "lambert", "polar_stereographic")
-RECTANGULAR = ("regular_ll", "regular_gg", "rotated_ll", *PROJECTED)
+STRAIGHT = ("regular_ll", "regular_gg")
+RECTANGULAR = (*STRAIGHT, "rotated_ll", *PROJECTED)
 LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
 
 
@@ -266,6 +267,10 @@ DECLARED = (
 """Attributes that all messages of one parameter and grid have in common."""
 
 
+NAMED = DECLARED[:5]
+"""Those of them that eccodes looks up in the tables of a centre."""
+
+
 def declared_request(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
     """Answers `grib_declared`: what a catalog keeps of each message, with coordinates of regular grids."""
     lengths = header.get("lengths")
@@ -302,7 +307,7 @@ def describe(handle: Handle, arrays: list[np.ndarray]) -> tuple[list[str], list[
     shape = list(shape_of(handle))
     if len(shape) == 1:
         return ["values"], shape, []
-    if handle.text("gridType") not in ("regular_ll", "regular_gg"):
+    if handle.text("gridType") not in STRAIGHT:
         return ["y", "x"], shape, []
     _, coords = grid_of(handle)
     places = []
@@ -335,7 +340,7 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     kind, shape = handle.text("gridType"), shape_of(handle)
     if len(shape) == 2:
         lats, lons = (latlon(handle, name, shape) for name in ("latitudes", "longitudes"))
-        if kind in ("regular_ll", "regular_gg"):
+        if kind in STRAIGHT:
             return shape, {
                 "latitude": (("latitude",), lats[:, 0].copy()),
                 "longitude": (("longitude",), lons[0].copy()),
@@ -351,6 +356,21 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     if not paired or lats.size != n or lons.size != n:
         return (n,), {}
     return (n,), {"latitude": (("values",), lats), "longitude": (("values",), lons)}
+
+
+def corners_of(handle: Handle) -> list[float]:
+    """Latitudes of the first and the last point of a grid, and longitudes, as the header says them."""
+    words = [
+        f"{along}Of{end}GridPointInDegrees"
+        for along in ("latitude", "longitude")
+        for end in ("First", "Last")
+    ]
+    return [eccodes.codes_get_double(handle._handle, word) for word in words]
+
+
+def points_of(handle: Handle, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Latitudes or longitudes of a grid in the shape of its values."""
+    return latlon(handle, name, shape) if len(shape) == 2 else handle.array(name)
 
 
 def latlon(handle: Handle, name: str, shape: tuple[int, int]) -> np.ndarray:
@@ -404,8 +424,8 @@ def values_of(handle: Handle, shape: tuple[int, ...]) -> np.ndarray:
     return np.ascontiguousarray(values)
 
 
-def attributes_of(handle: Handle) -> dict[str, str]:
-    """What the values mean."""
+def attributes_of(handle: Handle, known: dict[str, str] | None = None) -> dict[str, str]:
+    """What the values mean; `known` is all that is :data:`NAMED`, where it has been looked up before."""
     names = {
         "short_name": "shortName",
         "long_name": "name",
@@ -417,4 +437,9 @@ def attributes_of(handle: Handle) -> dict[str, str]:
         "GRIB_gridType": "gridType",
         "GRIB_stepType": "stepType",
     }
-    return {name: value for name, key in names.items() if (value := handle.text(key))}
+    said = {}
+    for name, key in names.items():
+        value = handle.text(key) if known is None or name not in NAMED else known.get(name, "")
+        if value:
+            said[name] = value
+    return said

@@ -7,8 +7,9 @@ say, and so are coordinates.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,9 @@ ENCODED = (
     "coordinates",
 )
 """Attributes by which CF says that values are not what they stand for."""
+
+ROUNDED = 2e-3
+"""Degrees by which the header of a GRIB message may round the ends of its grid."""
 
 
 @dataclass
@@ -129,6 +133,76 @@ class Declarations:
                 known = found.variables.get(name)
                 found.variables[name] = variable if known is None else known.merged(name, variable)
         return found
+
+
+class DeclaredMessages:
+    """What ingest declared of GRIB messages: names of parameters, points of regular grids."""
+
+    def __init__(self) -> None:
+        self._keywords: list[str] = []
+        self._variable = ""
+        self._rows: dict[tuple[str, str], list[Any]] = {}
+
+    def load(self, store: Any, keys: Iterable[Mapping[str, str]]) -> None:
+        """Asks for the runs of these messages; nothing where the store's logs declare nothing."""
+        _, self._keywords, _, self._variable = store._roles()
+        names = {name for key in keys for name in self._runs(key)}
+        if not names or not store._catalog().has_declarations():
+            return
+        for row in store.variables(run=[Test().equal(name) for name in sorted(names)]):
+            if row.declared and "GRIB_grid" in row.attrs:
+                self._rows.setdefault((row.run, row.name), []).append(row)
+
+    def names(self, key: Mapping[str, str], centre: str) -> dict[str, str] | None:
+        """What is declared of a message's parameter; None where that is nothing, or not one thing."""
+        from fieldstone._helper.grib import NAMED
+
+        said = [row.attrs for row in self._of(key) if row.attrs.get("GRIB_centre") == centre]
+        names = [{name: attrs[name] for name in NAMED if name in attrs} for attrs in said]
+        return names[0] if names and all(own == names[0] for own in names) else None
+
+    def points(
+        self, key: Mapping[str, str], kind: str, shape: tuple[int, ...], corners: Sequence[float]
+    ) -> dict[str, np.ndarray] | None:
+        """Latitudes and longitudes of a message's regular grid; None where they are not declared.
+
+        `corners` are the latitudes of its first and last point, and the longitudes: a message that came in
+        without a declaration may have another grid than those of its run.
+        """
+        rows = [row for row in self._of(key) if row.attrs.get("GRIB_gridType") == kind and row.shape == shape]
+        if len({row.attrs["GRIB_grid"] for row in rows}) != 1:
+            return None
+        found = {}
+        for dim in ("latitude", "longitude"):
+            given = rows[0].coords.get(dim)
+            values = None if given is None or isinstance(given, str) else _values(given, rows[0], dim)
+            if values is None:
+                return None
+            found[dim] = values
+        ends = [float(values[i]) for values in found.values() for i in (0, -1)]
+        off = (np.subtract(ends, corners) + 180) % 360 - 180
+        return found if (np.abs(off) < ROUNDED).all() else None
+
+    def _of(self, key: Mapping[str, str]) -> list[Any]:
+        variable = key.get(self._variable, "")
+        return [row for run in self._runs(key) for row in self._rows.get((run, variable), [])]
+
+    def _runs(self, key: Mapping[str, str]) -> list[str]:
+        return run_names([key.get(keyword) for keyword in self._keywords])
+
+
+def run_names(values: Sequence[str | None]) -> list[str]:
+    """What a run may be called whose keywords have these values.
+
+    The name of a run of several keywords has an empty place for one that its rule knows and the key lacks,
+    and none for one that its rule does not know; which it is, the keys do not tell.
+    """
+    if len(values) == 1:
+        return [values[0]] if values[0] is not None else []
+    if not any(values):
+        return []
+    parts = [("", None) if v is None else (v.replace("%", "%25").replace("/", "%2F"),) for v in values]
+    return ["/".join(p for p in chosen if p is not None) for chosen in itertools.product(*parts)]
 
 
 def _variable(row: Any) -> DeclaredVariable:

@@ -6,16 +6,27 @@ by one message; each message says its own when it is read, and one of another gr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fieldstone._xarray.arrays import Cube, Parts, Shared, typed
-from fieldstone._xarray.lazy import Axis, Box, FieldArray, chunks, lazy
+from fieldstone._xarray import valid
+from fieldstone._xarray.arrays import Parts, Shared, typed
+from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, chunks, lazy
+from fieldstone._xarray.messages import (
+    Group,
+    Heads,
+    Messages,
+    by_grid,
+    by_keywords,
+    ends,
+    first,
+    grid_id,
+    whole,
+)
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid
 
@@ -37,80 +48,37 @@ NODES = ("centre", "class", "expver", "stream", "domain", "type")
 LEVELS = ("typeoflevel", "levtype")
 """Keywords of which the first that a variable has is the last level of a tree."""
 
-Group = tuple[tuple[str, str], ...]
 
-
-@dataclass
-class Head:
-    """What one message tells of its grid and its meaning."""
-
-    shape: tuple[int, ...]
-    dims: tuple[str, ...]
-    coords: dict[str, Any]
-    attrs: dict[str, Any]
-    grid: str
-
-
-@dataclass(frozen=True)
-class Messages:
-    """Messages that make one variable: of a cube, those of one grid."""
-
-    group: Group
-    key: Key
-    axes: dict[str, tuple[str | None, ...]]
-    present: np.ndarray | None
-    head: Head
-
-    @property
-    def lead(self) -> dict[str, tuple[str | None, ...]]:
-        """The keywords with several values, in the order of AXES."""
-        return {k: self.axes[k] for k in AXES if k in self.axes}
-
-
-class Heads:
-    """Reads headers; the coordinates of each grid once."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._grids: dict[str, tuple[tuple[int, ...], Any]] = {}
-
-    def of(self, key: Key) -> Head:
-        """Grid, coordinates and attributes, from one message."""
-        from fieldstone._helper import grib
-
-        with grib.Handle(self._source.bytes(key)) as handle:
-            grid = grid_id(handle)
-            if grid not in self._grids:
-                self._grids[grid] = grib.grid_of(handle)
-            shape, coords = self._grids[grid]
-            dims: tuple[str, ...] = ("values",)
-            if len(shape) == 2:
-                dims = ("latitude", "longitude") if coords["latitude"][1].ndim == 1 else ("y", "x")
-            return Head(shape, dims, coords, grib.attributes_of(handle), grid)
-
-
-def describe(source: Source, request: Any) -> Parts:
+def describe(source: Source, request: Any, time_dim: str | None) -> Parts:
     """Variables of GRIB messages."""
     cubes, order = cubes_of(source, request)
+    shared = Shared(order)
     heads = Heads(source)
-    held = [whole(cube, heads.of(next(keys_of(cube)))) for cube in cubes]
-    return assemble(source, held, Shared(order))
+    heads.expect(first(cube) for cube in cubes)
+    return assemble(source, [whole(cube, heads) for cube in cubes], shared, time_dim)
 
 
-def groups(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
-    """The nodes of a tree with their variables: by NODES, by level type, and by grid where it differs."""
+def groups(source: Source, request: Any, time_dim: str | None) -> Iterator[tuple[str, Parts]]:
+    """The nodes of a tree with their variables: by NODES, by level type, and by grid where it differs.
+
+    A branch has no level for a keyword that its messages lack.
+    """
     cubes, order = cubes_of(source, request)
-    heads, shared = Heads(source), Shared(order)
+    shared = Shared(order)
+    heads = Heads(source)
+    heads.expect(key for cube in cubes for key in ends(cube))
     varied = [k for k in NODES if len({cube.key.get(k) for cube in cubes}) > 1]
     nodes: dict[str, list[Messages]] = {}
     for cube in cubes:
         level = next((k for k in LEVELS if k in cube.key), LEVELS[-1])
-        path = "/".join(f"{k}={cube.key.get(k, '')}" for k in (*varied, level))
-        nodes.setdefault(path, []).extend(by_grid(cube, heads))
+        above = [f"{k}={cube.key[k]}" for k in varied if k in cube.key]
+        for lacking, places in by_keywords(cube):
+            path = "/".join([*above, *(f"{k}=" for k in lacking), f"{level}={cube.key.get(level, '')}"])
+            nodes.setdefault(path, []).extend(by_grid(cube, places, heads))
     for path, held in nodes.items():
         grids = list(dict.fromkeys(m.head.grid for m in held))
         if len(grids) == 1:
-            yield path, assemble(source, held, shared)
+            yield path, assemble(source, held, shared, time_dim)
             continue
         for grid in grids:
             same = [m for m in held if m.head.grid == grid]
@@ -118,7 +86,7 @@ def groups(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
             name = f"grid={kind}-{points}"
             twins = [g for g in grids if g.split(" ")[:2] == [kind, points]]
             name += f"-{twins.index(grid) + 1}" if len(twins) > 1 else ""
-            yield f"{path}/{name}", assemble(source, same, shared)
+            yield f"{path}/{name}", assemble(source, same, shared, time_dim)
 
 
 def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[str | None, ...]]]:
@@ -133,83 +101,22 @@ def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[s
     return cubes, order
 
 
-def whole(cube: Any, head: Head) -> Messages:
-    """All messages of a cube."""
-    made = Cube(cube)
-    lacking = [k for k, values in made.axes.items() if None in values]
-    if lacking:
-        raise Invalid(
-            f"some fields of {dict(cube.key)} lack {', '.join(lacking)}",
-            "give a request that selects those that have it",
-        )
-    return Messages(tuple(cube.key.items()), made.key, made.axes, made.present, head)
-
-
-def by_grid(cube: Any, heads: Heads) -> list[Messages]:
-    """The messages of a cube by their grid.
-
-    The shortest and the longest message are asked; where they have one grid, so have all between, or they
-    say otherwise when they are read.
-    """
-    ends = [heads.of(dict(key)) for key in dict.fromkeys((cube.shortest, cube.longest))]
-    everything = whole(cube, ends[0])
-    if len({head.grid for head in ends}) == 1:
-        return [everything]
-    found: dict[str, tuple[Head, list[int]]] = {}
-    for place, key in zip(places_of(cube), keys_of(cube), strict=True):
-        head = heads.of(key)
-        found.setdefault(head.grid, (head, []))[1].append(int(place))
-    parts = (narrowed(everything, np.array(places, np.int64), head) for head, places in found.values())
-    return list(parts)
-
-
-def narrowed(messages: Messages, places: np.ndarray, head: Head) -> Messages:
-    """Some messages of a variable, with those values of its axes that they have."""
-    names = list(messages.axes)
-    numbers = np.unravel_index(places, [len(messages.axes[k]) for k in names]) if names else ()
-    key, axes, columns = dict(messages.key), {}, []
-    for keyword, column in zip(names, numbers, strict=True):
-        held, index = np.unique(column, return_inverse=True)
-        values = tuple(messages.axes[keyword][i] for i in held)
-        if len(values) == 1:
-            key[keyword] = str(values[0])
-        else:
-            axes[keyword] = values
-            columns.append(index)
-    sizes = [len(values) for values in axes.values()]
-    flat = np.sort(np.ravel_multi_index(columns, sizes)) if axes else np.zeros(1, np.int64)
-    present = None if len(flat) == math.prod(sizes) else flat
-    return replace(messages, key=key, axes=axes, present=present, head=head)
-
-
-def places_of(cube: Any) -> np.ndarray:
-    """The combinations of a cube's axes that have a field, as positions in C order."""
-    if cube.places is not None:
-        return np.frombuffer(cube.places, np.int64)
-    return np.arange(math.prod(len(values) for values in cube.axes.values()))
-
-
-def keys_of(cube: Any) -> Iterator[Key]:
-    """The keys of a cube's fields, in the order of :func:`places_of`."""
-    sizes = [len(values) for values in cube.axes.values()]
-    for place in places_of(cube):
-        numbers = np.unravel_index(place, sizes) if sizes else ()
-        chosen = ((k, v[i]) for (k, v), i in zip(cube.axes.items(), numbers, strict=True))
-        yield {**cube.key, **{k: v for k, v in chosen if v is not None}}
-
-
-def assemble(source: Source, held: Sequence[Messages], shared: Shared) -> Parts:
+def assemble(source: Source, held: Sequence[Messages], shared: Shared, time_dim: str | None) -> Parts:
     """The variables of messages, with their dimensions and coordinates."""
     parts = Parts({})
+    if time_dim:
+        held = valid.timed(held)
     short = {i: m.head.attrs.get("short_name", unnamed(m.group)) for i, m in enumerate(held)}
     names = name_all(short, held)
     kinds = {level_type(m.group) for m in held if "levelist" in m.axes}
     dims: dict[str, list[tuple[str | None, ...]]] = {}
     for m in held:
-        for keyword, values in m.lead.items():
+        for keyword, values in lead_of(m).items():
             dims.setdefault(dim_of(keyword, m.group, kinds), []).append(values)
     keywords = {d: "levelist" if d.startswith("levelist") else d for d in dims}
-    union = {d: shared.union(keywords[d], axes) for d, axes in dims.items()}
+    union = {d: shared.union(keywords[d], axes) for d, axes in dims.items() if d != valid.NAME}
+    if valid.NAME in dims:
+        union[valid.NAME] = tuple(sorted({text for axis in dims[valid.NAME] for text in axis if text}))
     grids: dict[str, str] = {}
     for i, name in names.items():
         m = held[i]
@@ -222,9 +129,11 @@ def assemble(source: Source, held: Sequence[Messages], shared: Shared) -> Parts:
                 coord + suffix, xr.Variable(tuple(rename[d] for d in along), data, coordinate_attrs(coord))
             )
             parts.coords.append(coord + suffix)
-        lead = {dim_of(k, m.group, kinds): values for k, values in m.lead.items()}
+        lead = {dim_of(k, m.group, kinds): values for k, values in lead_of(m).items()}
         # Axes stand in the store's order, dimensions in that of AXES.
-        axes = [Axis(keywords[d], values, shared.places(union[d], values)) for d, values in lead.items()]
+        axes = [
+            axis_of(m, keywords[d], values, shared.places(union[d], values)) for d, values in lead.items()
+        ]
         present = reordered(m, [keywords[d] for d in lead])
         read = MessageReader(head.grid)
         array = FieldArray(
@@ -242,9 +151,27 @@ def assemble(source: Source, held: Sequence[Messages], shared: Shared) -> Parts:
         parts.variables[name] = made
     for dim, values in union.items():
         texts = [str(v) for v in values]
+        if dim == valid.NAME:
+            parts.variables[dim] = valid.variable((dim,), texts)
+            continue
         parts.variables[dim] = xr.Variable((dim,), axis_values(dim, texts), axis_attrs(dim))
     single(parts, held)
+    if time_dim and valid.NAME not in parts.variables:
+        parts.variables[valid.NAME] = valid.variable((), [str(valid.moment(held[0].key))])
+        parts.coords.append(valid.NAME)
     return parts
+
+
+def axis_of(m: Messages, keyword: str, values: tuple[str | None, ...], places: np.ndarray | None) -> Axis:
+    """A leading dimension of a variable."""
+    if isinstance(m, valid.Timed) and keyword == valid.NAME:
+        return Joint(keyword, values, places, m.rows)
+    return Axis(keyword, values, places)
+
+
+def lead_of(m: Messages) -> dict[str, tuple[str | None, ...]]:
+    """The keywords with several values, in the order of AXES."""
+    return {k: m.axes[k] for k in (AXES[0], valid.NAME, *AXES[1:]) if k in m.axes}
 
 
 def reordered(m: Messages, names: list[str]) -> np.ndarray | None:
@@ -310,11 +237,6 @@ class MessageReader:
         return values[tuple(slice(s, s + c) for s, c in zip(*box, strict=True))]
 
 
-def grid_id(handle: Any) -> str:
-    """What two messages of one grid have in common."""
-    return f"{handle.text('gridType')} {handle.text('numberOfPoints')} {handle.text('md5GridSection')}"
-
-
 def attrs_of(m: Messages) -> dict[str, Any]:
     """The header's words, and the keywords with one value."""
     return {**m.head.attrs, **{f"GRIB_{keyword}": value for keyword, value in m.key.items()}}
@@ -328,6 +250,8 @@ def single(parts: Parts, held: Sequence[Messages]) -> None:
             (text,) = values
             parts.variables[keyword] = xr.Variable((), axis_values(keyword, [text])[0], axis_attrs(keyword))
             parts.coords.append(keyword)
+    if valid.NAME in parts.variables:
+        return
     pieces = [parts.variables.get(k) for k in ("date", "time", "step")]
     if any(p is None for p in pieces) or pieces[2].dtype.kind != "i":
         return
@@ -335,11 +259,9 @@ def single(parts: Parts, held: Sequence[Messages]) -> None:
     date, time, step = (p.values.reshape([-1 if d in p.dims else 1 for d in dims]) for p in pieces)
     clock = np.array([int(t[:2]) * 60 + int(t[2:4]) for t in time.astype(str).ravel()])
     minutes = clock.reshape(time.shape) + step * 60
-    valid = date + minutes.astype("timedelta64[m]")
-    parts.variables["valid_time"] = xr.Variable(
-        dims, valid.astype("datetime64[ns]"), {"standard_name": "time", "long_name": "time of validity"}
-    )
-    parts.coords.append("valid_time")
+    moments = date + minutes.astype("timedelta64[m]")
+    parts.variables[valid.NAME] = xr.Variable(dims, moments.astype("datetime64[ns]"), valid.ATTRS)
+    parts.coords.append(valid.NAME)
 
 
 def axis_values(keyword: str, texts: list[str]) -> np.ndarray:

@@ -41,6 +41,22 @@ class Axis:
         """Length of the dimension."""
         return len(self.values) if self.places is None else len(self.places)
 
+    def put(self, key: Key, i: int) -> None:
+        """Gives a key what the i-th value says."""
+        if (value := self.values[i]) is not None:
+            key[self.keyword] = value
+
+
+@dataclass(frozen=True)
+class Joint(Axis):
+    """A leading dimension whose values each stand for several keywords: `rows` has them with their values."""
+
+    rows: Sequence[tuple[tuple[str, str], ...]] = ()
+
+    def put(self, key: Key, i: int) -> None:
+        """Gives a key what the i-th value says."""
+        key.update(self.rows[i])
+
 
 @dataclass(frozen=True)
 class Tied:
@@ -102,7 +118,10 @@ class FieldArray(BackendArray):
         self.dtype = dtype
 
     def __dask_tokenize__(self) -> str:
-        axes = [(a.keyword, digest(a.values), array_digest(a.places)) for a in self._axes]
+        axes = [
+            (a.keyword, digest(a.values), array_digest(a.places), *([a.rows] if isinstance(a, Joint) else []))
+            for a in self._axes
+        ]
         tied = self._tied and (
             self._tied.keyword,
             digest(self._tied.values),
@@ -159,8 +178,7 @@ class FieldArray(BackendArray):
                 if i < 0:
                     return None
             place = place * len(axis.values) + i
-            if (value := axis.values[i]) is not None:
-                key[axis.keyword] = value
+            axis.put(key, i)
         if self._present is not None:
             found = int(np.searchsorted(self._present, place))
             if found == len(self._present) or self._present[found] != place:

@@ -15,19 +15,28 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fieldstone._xarray import arrays, grib, netcdf
+from fieldstone._xarray import arrays, grib, netcdf, valid
 from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
 
 
-def dataset(source: Source, request: Any, group: str | None) -> Parts:
+def timed(time_dim: str | None) -> str | None:
+    """The word for one datetime axis, where it is asked for."""
+    if time_dim not in (valid.NAME, None):
+        raise Invalid(f"time_dim is {time_dim!r}", f"give time_dim={valid.NAME!r}, or leave it out")
+    return time_dim
+
+
+def dataset(source: Source, request: Any, group: str | None, time_dim: str | None = None) -> Parts:
     """All that a request selects, as one Dataset."""
     roles = Roles(*source.store._roles())
     if is_grib(source, request):
         if group:
             raise Invalid(f"no group {group!r}: the request selects GRIB messages", "leave group= out")
-        return grib.describe(source, request)
+        return grib.describe(source, request, timed(time_dim))
+    if timed(time_dim):
+        raise Invalid("time_dim= is for GRIB messages, and the request selects none", "leave it out")
     held, apart = files_and_arrays(source, request, roles)
     if held and apart:
         raise Invalid(
@@ -47,11 +56,11 @@ def dataset(source: Source, request: Any, group: str | None) -> Parts:
     return parts
 
 
-def tree(source: Source, request: Any) -> Iterator[tuple[str, Parts]]:
+def tree(source: Source, request: Any, time_dim: str | None = None) -> Iterator[tuple[str, Parts]]:
     """The nodes of a tree: path and variables."""
     roles = Roles(*source.store._roles())
     if is_grib(source, request):
-        yield from grib.groups(source, request)
+        yield from grib.groups(source, request, timed(time_dim))
         return
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)

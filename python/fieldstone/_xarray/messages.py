@@ -1,0 +1,262 @@
+"""Which GRIB messages make one variable, and what is asked of them when a Dataset is opened.
+
+Of each variable one message is asked for its grid and its meaning. What ingest declared of it in the catalog
+is taken from there: eccodes loads the names of a centre's parameters in 0.3 s a centre, and the points of a
+grid in as long as it has points.
+
+Invariants:
+
+* messages of one variable have one grid, or say otherwise when they are read;
+* coordinates of two dimensions, and those of reduced grids, are read when they are asked for.
+
+Example: ``Heads(source).of(key)`` is the :class:`Head` of a message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fieldstone._xarray.arrays import Cube
+from fieldstone._xarray.declared import DeclaredMessages
+from fieldstone._xarray.lazy import Box, FieldArray, lazy
+from fieldstone._xarray.source import Key, Source
+from fieldstone.errors import Invalid
+
+LAZY = ("reduced_ll", "reduced_gg", "healpix")
+"""Types of grids in one dimension of which eccodes always knows the points."""
+SPECTRAL = (50, 51, 52, 53)
+"""Grid templates that do not tell how many values a message has."""
+DOUBLE = np.dtype("f8")
+
+Group = tuple[tuple[str, str], ...]
+Coordinates = dict[str, tuple[tuple[str, ...], Any]]
+
+
+@dataclass
+class Head:
+    """What one message tells of its grid and its meaning."""
+
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: Coordinates
+    attrs: dict[str, Any]
+    grid: str
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages that make one variable: of a cube, those of one grid."""
+
+    group: Group
+    key: Key
+    axes: dict[str, tuple[str | None, ...]]
+    present: np.ndarray | None
+    head: Head
+
+
+class Heads:
+    """Reads headers: each grid once, and names from the catalog where it has them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._declared = DeclaredMessages()
+        self._ids: dict[bytes, str] = {}
+        self._grids: dict[str, tuple[tuple[int, ...], Coordinates]] = {}
+
+    def expect(self, keys: Iterable[Key]) -> None:
+        """Asks the catalog once for what it knows of the messages that will be asked."""
+        self._declared.load(self._source.store, keys)
+
+    def of(self, key: Key) -> Head:
+        """Grid, coordinates and attributes, from one message."""
+        from fieldstone._helper import grib
+
+        message = self._source.bytes(key)
+        with grib.Handle(message) as handle:
+            grid = self._id(message, handle)
+            if grid not in self._grids:
+                self._grids[grid] = self._points(key, handle, grid)
+            shape, coords = self._grids[grid]
+            dims: tuple[str, ...] = ("values",)
+            if len(shape) == 2:
+                dims = ("latitude", "longitude") if coords["latitude"][0] == ("latitude",) else ("y", "x")
+            known = self._declared.names(key, handle.text("centre"))
+            return Head(shape, dims, coords, grib.attributes_of(handle, known), grid)
+
+    def grid(self, key: Key) -> str:
+        """The grid of a message."""
+        from fieldstone._helper import grib
+
+        message = self._source.bytes(key)
+        known = self._ids.get(grid_section(message))
+        if known is not None:
+            return known
+        with grib.Handle(message) as handle:
+            return self._id(message, handle)
+
+    def _id(self, message: bytes, handle: Any) -> str:
+        section = grid_section(message)
+        if not section:
+            return grid_id(handle)
+        if section not in self._ids:
+            self._ids[section] = grid_id(handle)
+        return self._ids[section]
+
+    def _points(self, key: Key, handle: Any, grid: str) -> tuple[tuple[int, ...], Coordinates]:
+        from fieldstone._helper import grib
+
+        kind, shape = grid.split(" ")[0], grib.shape_of(handle)
+        if len(shape) == 2 and kind in grib.STRAIGHT:
+            said = self._declared.points(key, kind, shape, grib.corners_of(handle))
+            if said is not None:
+                return shape, {name: ((name,), values) for name, values in said.items()}
+        elif len(shape) == 2 or kind in LAZY:
+            along = ("y", "x") if len(shape) == 2 else ("values",)
+            names = ("latitude", "longitude")
+            arrays = [FieldArray(self._source, key, (), shape, DOUBLE, read=Points(name)) for name in names]
+            return shape, {name: (along, lazy(array)) for name, array in zip(names, arrays, strict=True)}
+        return grib.grid_of(handle)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Reads latitudes or longitudes of a message's grid."""
+
+    name: str
+
+    def __call__(self, source: Source, key: Key, shape: tuple[int, ...], box: Box) -> np.ndarray:
+        """A box of them."""
+        from fieldstone._helper import grib
+
+        with grib.Handle(source.bytes(key)) as handle:
+            values = grib.points_of(handle, f"{self.name}s", shape)
+        if values.shape != shape:
+            raise Invalid(
+                f"eccodes knows {values.size} points of the grid of {key}, which has {math.prod(shape)}",
+                "open it with drop_variables=['latitude', 'longitude']",
+            )
+        return values[tuple(slice(s, s + c) for s, c in zip(*box, strict=True))]
+
+
+def grid_id(handle: Any) -> str:
+    """What two messages of one grid have in common."""
+    return f"{handle.text('gridType')} {handle.text('numberOfPoints')} {handle.text('md5GridSection')}"
+
+
+def grid_section(message: bytes) -> bytes:
+    """The bytes that describe a message's grid; none where they do not tell all of it."""
+    if message[7] == 2:
+        at = 16
+        while at + 14 <= len(message) and (length := int.from_bytes(message[at : at + 4], "big")) >= 5:
+            if message[at + 4] == 3:
+                template = int.from_bytes(message[at + 12 : at + 14], "big")
+                return b"" if template in SPECTRAL else message[at : at + length]
+            at += length
+        return b""
+    if not message[15] & 0x80:
+        return b""
+    at = 8 + int.from_bytes(message[8:11], "big")
+    section = message[at : at + int.from_bytes(message[at : at + 3], "big")]
+    return section if len(section) > 5 and section[5] not in SPECTRAL else b""
+
+
+def ends(cube: Any) -> list[Key]:
+    """The shortest and the longest message of a cube."""
+    return [dict(key) for key in dict.fromkeys((cube.shortest, cube.longest))]
+
+
+def whole(cube: Any, heads: Heads) -> Messages:
+    """All messages of a cube."""
+    if lacking := [k for k, values in cube.axes.items() if None in values and len(values) > 1]:
+        raise Invalid(
+            f"some fields of {dict(cube.key)} lack {', '.join(lacking)}",
+            "give a request that selects those that have it, or open_datatree, which makes a node of each",
+        )
+    return every(cube, heads.of(first(cube)))
+
+
+def every(cube: Any, head: Head) -> Messages:
+    """The messages of a cube, whatever keywords they have."""
+    made = Cube(cube)
+    return Messages(tuple(cube.key.items()), made.key, made.axes, made.present, head)
+
+
+def first(cube: Any) -> Key:
+    """The key of a cube's first message."""
+    return next(keys_of(cube, places_of(cube)))
+
+
+def by_keywords(cube: Any) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """The messages of a cube by the keywords that they lack and others have, as places."""
+    places = places_of(cube)
+    names = [k for k, values in cube.axes.items() if None in values and len(values) > 1]
+    if not names:
+        yield (), places
+        return
+    numbers = dict(
+        zip(cube.axes, np.unravel_index(places, [len(v) for v in cube.axes.values()]), strict=True)
+    )
+    lacks = np.stack([numbers[k] == cube.axes[k].index(None) for k in names], axis=1)
+    for row in np.unique(lacks, axis=0):
+        lacking = tuple(k for k, is_so in zip(names, row, strict=True) if is_so)
+        yield lacking, places[(lacks == row).all(axis=1)]
+
+
+def by_grid(cube: Any, places: np.ndarray, heads: Heads) -> list[Messages]:
+    """Some messages of a cube by their grid.
+
+    The shortest and the longest message of the cube are asked; where they have one grid, so have all between,
+    or they say otherwise when they are read.
+    """
+    held = places_of(cube)
+    everything = every(cube, heads.of(ends(cube)[0]))
+    if all(heads.grid(key) == everything.head.grid for key in ends(cube)[1:]):
+        if len(places) == len(held):
+            return [everything]
+        return [narrowed(everything, places, heads.of(next(keys_of(cube, places))))]
+    found: dict[str, tuple[Key, list[int]]] = {}
+    for place, key in zip(places, keys_of(cube, places), strict=True):
+        found.setdefault(heads.grid(key), (key, []))[1].append(int(place))
+    return [narrowed(everything, np.array(own, np.int64), heads.of(key)) for key, own in found.values()]
+
+
+def narrowed(messages: Messages, places: np.ndarray, head: Head) -> Messages:
+    """Some messages of a variable, with those values of its axes that they have."""
+    names = list(messages.axes)
+    numbers = np.unravel_index(places, [len(messages.axes[k]) for k in names]) if names else ()
+    key, axes, columns = dict(messages.key), {}, []
+    for keyword, column in zip(names, numbers, strict=True):
+        held, index = np.unique(column, return_inverse=True)
+        values = tuple(messages.axes[keyword][i] for i in held)
+        if values == (None,):
+            continue
+        if len(values) == 1:
+            key[keyword] = str(values[0])
+        else:
+            axes[keyword] = values
+            columns.append(index)
+    sizes = [len(values) for values in axes.values()]
+    flat = np.sort(np.ravel_multi_index(columns, sizes)) if axes else np.zeros(1, np.int64)
+    present = None if len(flat) == math.prod(sizes) else flat
+    return replace(messages, key=key, axes=axes, present=present, head=head)
+
+
+def places_of(cube: Any) -> np.ndarray:
+    """The combinations of a cube's axes that have a field, as positions in C order."""
+    if cube.places is not None:
+        return np.frombuffer(cube.places, np.int64)
+    return np.arange(math.prod(len(values) for values in cube.axes.values()))
+
+
+def keys_of(cube: Any, places: np.ndarray) -> Iterator[Key]:
+    """The keys of some of a cube's fields."""
+    sizes = [len(values) for values in cube.axes.values()]
+    for place in places:
+        numbers = np.unravel_index(place, sizes) if sizes else ()
+        chosen = ((k, v[i]) for (k, v), i in zip(cube.axes.items(), numbers, strict=True))
+        yield {**cube.key, **{k: v for k, v in chosen if v is not None}}
