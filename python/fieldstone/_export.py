@@ -80,7 +80,9 @@ def export(
     # A store in memory has no URL to open again; it is read as it is.
     source = Source(store) if url.startswith("memory:") else Source.open(url, store.version)
     try:
-        contents = select(source, request, format)
+        contents = select(source, request)
+        if len(contents) > 1 and not Path(path).is_dir():
+            contents = [joined(source, request, contents)]
         targets = place(Path(path), contents, overwrite)
         return written(contents, targets, format, overwrite, progress)
     finally:
@@ -150,13 +152,6 @@ def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
         targets = [path / name for name in names]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise Invalid(f"several runs would be written to {twice[0]}", "narrow the request")
-    elif len(contents) > 1:
-        names = sorted(c.name for c in contents)
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        raise Invalid(
-            f"the request selects {len(contents)} files: {shown}",
-            "give the path of a folder that exists, or choose one, such as run=…",
-        )
     else:
         targets = [path]
     if not overwrite and (there := [t for t in targets if os.path.lexists(t)]):
@@ -164,14 +159,30 @@ def place(path: Path, contents: list[Content], overwrite: bool) -> list[Path]:
     return targets
 
 
-def select(source: Source, request: Any, format: str | None) -> list[Content]:
+def joined(source: Source, request: Any, contents: list[Content]) -> Content:
+    """Several files as one: the dataset that the xarray engine joins."""
+    names = sorted(c.name for c in contents)
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    try:
+        content = Content(**shown(source, request))
+    except Invalid as error:
+        raise Invalid(
+            f"the request selects {len(contents)} files: {some}, and as one: {error.message}",
+            "give the path of a folder that exists, or choose one, such as run=…",
+        ) from error
+    content.lacks = [lack for c in contents for lack in c.lacks]
+    content.fields = sum(c.fields for c in contents)
+    return content
+
+
+def select(source: Source, request: Any) -> list[Content]:
     """What a request selects, file by file."""
     listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
     if not listed:
         hint = "fieldstone axes STORE shows what there is"
         raise NotFound("no field matches the request", hint, "field-not-found")
     if any("param" in key for key in listed):
-        return [Content(**shown(source, request, listed))]
+        return [named(Content(**shown(source, request)), listed)]
     bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for key in listed:
         base = tuple((k, v) for k, v in key.items() if k not in ("variable", "step"))
@@ -185,7 +196,15 @@ def select(source: Source, request: Any, format: str | None) -> list[Content]:
             f"some of what is selected has no header of a file: {label(without[0])}",
             "export runs that were archived by key apart from those that were ingested",
         )
-    return [Content(**shown(source, request, listed))]
+    return [named(Content(**shown(source, request)), listed)]
+
+
+def named(content: Content, listed: list[Key]) -> Content:
+    """A dataset of fields that were archived by key, called after its run where it has one."""
+    runs = {key["run"] for key in listed if "run" in key}
+    content.name = runs.pop() if len(runs) == 1 else content.name
+    content.fields = len(listed)
+    return content
 
 
 def label(base: Iterable[tuple[str, str]]) -> str:

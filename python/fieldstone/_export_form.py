@@ -265,7 +265,7 @@ def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
     return values
 
 
-def shown(source: Any, request: Any, listed: list[dict[str, str]]) -> dict[str, Any]:
+def shown(source: Any, request: Any) -> dict[str, Any]:
     """The dataset that the xarray engine shows, as the parts of a file's content."""
     try:
         import xarray as xr
@@ -278,48 +278,51 @@ def shown(source: Any, request: Any, listed: list[dict[str, str]]) -> dict[str, 
         raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
     dataset = xarray_engine.to_xarray(source.store, request)
     variables, attrs = xr.conventions.encode_dataset_coordinates(dataset)
-    # A text that is missing is empty in a file.
-    variables = {n: ensure_dtype_not_object(v, name=n) for n, v in variables.items()}
-    # Encoding reads a variable whole; numbers that stand for themselves need none.
-    coded = {n: v for n, v in variables.items() if v.dtype.kind not in "iuf" or PACKED & v.encoding.keys()}
-    variables = {**variables, **xr.conventions.cf_encoder(coded, {})[0]}
-    sizes = dict(dataset.sizes)
-    dims = [{"name": str(d), "length": n, "unlimited": False} for d, n in sizes.items()]
-    described, held = [], {}
-    for name, variable in variables.items():
-        held[name] = variable
-        described.append(facts_of(name, variable))
+    # Encoding reads a variable whole. Numbers are encoded where they are read, block by block.
+    whole = {n: ensure_dtype_not_object(v, name=n) for n, v in variables.items() if v.dtype.kind not in "iuf"}
+    whole = xr.conventions.cf_encoder(whole, {})[0]
+    unlimited = dataset.encoding.get("unlimited_dims", ())
+    dims = [{"name": str(d), "length": n, "unlimited": d in unlimited} for d, n in dataset.sizes.items()]
+
+    def encoded(name: Any, variable: Any) -> Any:
+        return xr.conventions.encode_cf_variable(variable, name=name) if is_packed(variable) else variable
+
+    held = {**variables, **whole}
+    described = []
+    for name, variable in held.items():
+        one = variable
+        if name not in whole:
+            one = encoded(name, variable[(slice(0, 1),) * variable.ndim])
+        described.append(facts_of(name, one, variable))
     groups = [{"path": "", "dims": dims, "attrs": coded_all(attrs, "the dataset"), "variables": described}]
 
     def read(facts: Facts, box: Any) -> np.ndarray:
         start, count = box
-        part = tuple(slice(s, s + c) for s, c in zip(start, count, strict=False))
-        values = np.asarray(held[facts["key"]][part].values)
+        name = facts["key"]
+        part = held[name][tuple(slice(s, s + c) for s, c in zip(start, count, strict=False))]
+        # A text that is missing is empty in a file.
+        values = np.asarray((part if name in whole else encoded(name, part)).values)
         return values.astype(str) if values.dtype.kind in "OT" else values
 
-    runs = sorted({key["run"] for key in listed if "run" in key})
-    name = runs[0] if len(runs) == 1 else "export"
-    return {
-        "name": name,
-        "suffix": ".nc",
-        "model": "NETCDF4",
-        "groups": groups,
-        "read": read,
-        "fields": len(listed),
-    }
+    return {"name": "export", "suffix": ".nc", "model": "NETCDF4", "groups": groups, "read": read}
 
 
-def facts_of(name: Any, variable: Any) -> Facts:
-    """A variable of xarray, encoded, in the words of the header."""
-    dtype = variable.dtype
+def is_packed(variable: Any) -> bool:
+    """Whether numbers stand for other numbers in a file."""
+    return bool(PACKED & variable.encoding.keys())
+
+
+def facts_of(name: Any, encoded: Any, variable: Any) -> Facts:
+    """A variable of xarray in the words of the header; `encoded` is it, or a part of it, as in a file."""
+    dtype = encoded.dtype
     strings = dtype.kind in "OUT"
     if strings:
         dtype = np.asarray(variable.values).astype(str).dtype
         dtype = np.dtype(f"<U{max(1, dtype.itemsize // 4)}")
     elif (dtype.kind == "S" and dtype.itemsize != 1) or dtype.kind not in "iufS":
         raise Invalid(f"netCDF has no type for variable {name}, {dtype}", "leave it out of the request")
-    chunks = variable.encoding.get("preferred_chunks") or {}
     shape = list(variable.shape)
+    chunks = chunks_of(variable)
     return {
         "name": str(name),
         "dtype": dtype.newbyteorder("<").str,
@@ -327,17 +330,17 @@ def facts_of(name: Any, variable: Any) -> Facts:
         "shape": shape,
         "split": False,
         "strings": strings,
-        "attrs": coded_all(variable.attrs, str(name)),
-        "chunks": file_chunks(
-            [int(chunks.get(d, n)) for d, n in zip(variable.dims, shape, strict=True)], shape
-        ),
+        "attrs": coded_all(encoded.attrs, str(name)),
+        "chunks": chunks if chunks and chunks != shape and 0 not in chunks else None,
         "filters": {},
     }
 
 
-def file_chunks(chunks: list[int], shape: list[int]) -> list[int] | None:
-    """Chunks for the file where a variable has several; None where it is one piece."""
-    return chunks if chunks and chunks != shape and 0 not in chunks else None
+def chunks_of(variable: Any) -> list[int]:
+    """The chunks in which a variable is read best: where they differ along a dimension, the first one."""
+    preferred = variable.encoding.get("preferred_chunks") or {}
+    chosen = [preferred.get(d, n) for d, n in zip(variable.dims, variable.shape, strict=True)]
+    return [int(chunk[0] if isinstance(chunk, tuple) else chunk) for chunk in chosen]
 
 
 def coded_all(attrs: Any, where: str) -> list[list[Any]]:

@@ -51,17 +51,24 @@ class Store(_Store):
     # -- fields
 
     def to_xarray(
-        self, request: _Request = None, *, time_dim: Literal["valid_time"] | None = None
+        self,
+        request: _Request = None,
+        *,
+        combine: Literal["auto", "run"] | None = "auto",
+        time_dim: Literal["valid_time"] | None = None,
     ) -> xr.Dataset:
         """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
         is visible now; of a store in memory as it is when values are read.
 
+        Several files are joined along coordinates that differ and do not overlap (time, member, tile), each
+        decoded by its own packing; Invalid names coordinate and files where that cannot be. ``combine="run"``
+        makes a dimension of runs whose files have equal coordinates; with None several files are Invalid.
         With ``time_dim="valid_time"`` GRIB messages have one datetime axis in place of date, time and step.
         """
         pinned = self._pinned()
         from .xarray_engine import to_xarray
 
-        return to_xarray(pinned, request, time_dim)
+        return to_xarray(pinned, request, combine, time_dim)
 
     def export(
         self,

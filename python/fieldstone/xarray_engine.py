@@ -53,6 +53,7 @@ class FieldstoneBackend(BackendEntrypoint):
         "request",
         "at",
         "group",
+        "combine",
         "time_dim",
     )
 
@@ -84,12 +85,14 @@ class FieldstoneBackend(BackendEntrypoint):
         request: Any = None,
         at: Any = None,
         group: str | None = None,
+        combine: str | None = "auto",
         time_dim: str | None = None,
     ) -> xr.Dataset:
         """Opens what `request` selects of a store, as it was `at` a version, decoded by CF's rules.
 
-        `time_dim` "valid_time" gives GRIB messages one datetime axis in place of date, time and step. Of a
-        container `group` names a path.
+        With `combine` "auto" several files are joined along coordinates that differ and do not overlap, with
+        "run" also along a dimension of their runs; None refuses them. `time_dim` "valid_time" gives GRIB
+        messages one datetime axis in place of date, time and step. Of a container `group` names a path.
         """
         decoding = _given(
             mask_and_scale=mask_and_scale,
@@ -102,13 +105,13 @@ class FieldstoneBackend(BackendEntrypoint):
         path = os.fspath(filename_or_obj)
         source: Any
         if container.is_container(path):
-            _no_store(path, request, at, time_dim)
+            _no_store(path, request, at, None, time_dim)
             source = container.File(path)
             parts = container.dataset(source, group)
         else:
             source = Source.open(path, at)
-            parts = views.dataset(source, request, group, time_dim)
-        made = build.dataset(source, parts, drop_variables, decoding)
+            parts = views.dataset(source, request, group, views.View(combine, time_dim))
+        made = _made(source, parts, drop_variables, decoding, combine)
         made.set_close(source.close)
         return made
 
@@ -126,9 +129,13 @@ class FieldstoneBackend(BackendEntrypoint):
         request: Any = None,
         at: Any = None,
         group: str | None = None,
+        combine: str | None = None,
         time_dim: str | None = None,
     ) -> dict[str, xr.Dataset]:
-        """The nodes of the tree by path; `group` gives those from one node on downwards."""
+        """The nodes of the tree by path; `group` gives those from one node on downwards.
+
+        With `combine` "auto" or "run" the files of one run are joined in its node; None gives each a node.
+        """
         decoding = _given(
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
@@ -139,30 +146,49 @@ class FieldstoneBackend(BackendEntrypoint):
         )
         path = os.fspath(filename_or_obj)
         if container.is_container(path):
-            _no_store(path, request, at, time_dim)
+            _no_store(path, request, at, combine, time_dim)
             file = container.File(path)
             return _nodes(file, container.groups(file), group, drop_variables, decoding)
         source = Source.open(path, at)
-        return _nodes(source, views.tree(source, request, time_dim), group, drop_variables, decoding)
+        found = views.tree(source, request, views.View(combine, time_dim))
+        return _nodes(source, found, group, drop_variables, decoding, combine)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
         path = os.fspath(filename_or_obj)
         if not container.is_container(path):
             return xr.DataTree.from_dict(self.open_groups_as_dict(path, **options))
-        _no_store(path, *(options.pop(name, None) for name in ("request", "at", "time_dim")))
+        _no_store(path, *(options.pop(name, None) for name in ("request", "at", "combine", "time_dim")))
         group, drop_variables = options.pop("group", None), options.pop("drop_variables", None)
         file = container.File(path)
         found = container.tree(file, (group or "").strip("/"))
         return xr.DataTree.from_dict(_nodes(file, found, group, drop_variables, _given(**options)))
 
 
-def to_xarray(store: Any, request: Any = None, time_dim: str | None = None) -> xr.Dataset:
+def to_xarray(
+    store: Any, request: Any = None, combine: str | None = "auto", time_dim: str | None = None
+) -> xr.Dataset:
     """What `request` selects of an open store as a lazy Dataset."""
     source = Source(store)
+    parts = views.dataset(source, request, None, views.View(combine, time_dim))
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
-    parts = views.dataset(source, request, None, time_dim)
-    return build.with_indexes(build.dataset(source, parts, None, {}))
+    return build.with_indexes(_made(source, parts, None, {}, combine))
+
+
+def _made(
+    source: Any, parts: Any, drop_variables: Any, decoding: dict[str, Any], combine: str | None
+) -> xr.Dataset:
+    """A Dataset of what was described: of one file, or of several that are joined."""
+    if not isinstance(parts, list):
+        return build.dataset(source, parts, drop_variables, decoding)
+    from fieldstone._xarray import combine as joining
+    from fieldstone._xarray import places
+
+    files = [
+        places.File(m.name, m.key, m.group, build.dataset(source, m.parts, drop_variables, decoding))
+        for m in parts
+    ]
+    return joining.dataset(source, files, combine == "run")
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -172,7 +198,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def _no_store(path: str, *given: Any) -> None:
     if any(value is not None for value in given):
         raise Invalid(
-            f"{path} is a file: request=, at= and time_dim= are for stores",
+            f"{path} is a file: request=, at=, combine= and time_dim= are for stores",
             "leave them out; group= names a path",
         )
 
@@ -183,13 +209,14 @@ def _nodes(
     group: str | None,
     drop_variables: Any,
     decoding: dict[str, Any],
+    combine: str | None = None,
 ) -> dict[str, xr.Dataset]:
     wanted, nodes = (group or "").strip("/"), {}
     for path, parts in found:
         if wanted and path != wanted and not path.startswith(f"{wanted}/"):
             continue
         try:
-            made = build.dataset(source, parts, drop_variables, decoding)
+            made = _made(source, parts, drop_variables, decoding, combine)
         except Exception as error:
             error.add_note(f"at node /{path}; drop_variables= or request= leave it out")
             raise

@@ -28,6 +28,16 @@ Found = dict[str, Any]
 """The cubes of a file by variable, as ``store._cubes`` gives them."""
 
 
+@dataclass
+class Member:
+    """One of several files, or one group of it: what people call it, its key, and its variables."""
+
+    name: str
+    key: Key
+    group: str
+    parts: Parts
+
+
 def headers(source: Source, runs: Iterable[str]) -> list[Key]:
     """Keys of the headers of runs."""
     request = {"run": list(runs), "variable": [HEADER]}
@@ -48,10 +58,14 @@ def files(cubes: Iterable[Any]) -> dict[File, Found] | None:
     return found
 
 
-def describe(source: Source, request: Any, held: list[Key], group: str | None) -> Parts:
-    """The variables of one file, or of one group of it."""
+def describe(
+    source: Source, request: Any, held: list[Key], group: str | None, combine: str | None
+) -> Parts | list[Member]:
+    """The variables of one file, or of one group of it; of several files, where they are to be joined."""
     found = files(source.store._cubes(request, along=["step"])[0]) or {}
     held = [key for key in held if file_of(key) in found]
+    if len(held) > 1 and combine is not None:
+        return members(source, request, held, found, group)
     if len(held) > 1 and request is not None:
         # As with `get`: the file whose key has nothing but what was asked for comes first.
         held = [k for k in held if all(k.items() <= other.items() for other in held)] or held
@@ -60,15 +74,63 @@ def describe(source: Source, request: Any, held: list[Key], group: str | None) -
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         raise Invalid(
             f"the request selects {len(held)} netCDF files ({', '.join(names[:10]) or 'none'}{more})",
-            "choose one, such as request={'run': …}, or open all with xarray.open_datatree",
+            "choose one, such as request={'run': …}, open all with xarray.open_datatree, or join them with "
+            "combine='auto'",
         )
     (key,) = held
     header = read(source, key)
+    path = group_in(header, group, "the file")
+    return part(source, key, header, path, found[file_of(key)], request is not None)
+
+
+def members(
+    source: Source, request: Any, held: list[Key], found: dict[File, Found], group: str | None
+) -> list[Member]:
+    """The variables of each of several files."""
+    headers = [read(source, key) for key in held]
+    names = [
+        str(header.get("source", {}).get("name") or label(key))
+        for header, key in zip(headers, held, strict=True)
+    ]
+    made = []
+    for name, key, header in zip(names, held, headers, strict=True):
+        if names.count(name) > 1:
+            name = f"{name} ({label(key)})"
+        path = group_in(header, group, f"the file {name}")
+        parts = part(source, key, header, path, found[file_of(key)], request is not None)
+        inherit(source, key, header, path, found[file_of(key)], parts)
+        made.append(Member(name, {k: v for k, v in key.items() if k != "variable"}, path, parts))
+    return made
+
+
+def inherit(source: Source, key: Key, header: dict[str, Any], path: str, found: Found, parts: Parts) -> None:
+    """Gives a group the coordinates of its dimensions that stand in the groups above it."""
+    while path:
+        path = path.rpartition("/")[0]
+        above = part(source, key, header, path, found, False)
+        for dim in {d for v in parts.variables.values() for d in v.dims}:
+            if dim in above.variables and above.variables[dim].dims == (dim,):
+                parts.variables.setdefault(dim, above.variables[dim])
+
+
+def groups_of_all(
+    source: Source, request: Any, held: list[Key], found: dict[File, Found]
+) -> Iterator[tuple[str, list[Member]]]:
+    """The groups of several files by their path, each of all files."""
+    paths = dict.fromkeys(group["path"] for key in held for group in read(source, key)["groups"])
+    for path in paths:
+        together = members(source, request, held, found, path)
+        if request is None or not path or any(member.parts.variables for member in together):
+            yield path, together
+
+
+def group_in(header: dict[str, Any], group: str | None, where: str) -> str:
+    """The path of a group that a file has."""
     path = (group or "").strip("/")
     if path not in {g["path"] for g in header["groups"]}:
         names = [g["path"] or "/" for g in header["groups"]]
-        raise Invalid(f"no group {path!r} in the file", f"its groups: {', '.join(names)}")
-    return part(source, key, header, path, found[file_of(key)], request is not None)
+        raise Invalid(f"no group {path!r} in {where}", f"its groups: {', '.join(names)}")
+    return path
 
 
 def groups(source: Source, key: Key, found: Found, narrowed: bool) -> Iterator[tuple[str, Parts]]:

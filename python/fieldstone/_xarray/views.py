@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fieldstone._xarray import arrays, grib, netcdf, valid
@@ -21,21 +22,33 @@ from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
 
 
-def timed(time_dim: str | None) -> str | None:
-    """The word for one datetime axis, where it is asked for."""
-    if time_dim not in (valid.NAME, None):
-        raise Invalid(f"time_dim is {time_dim!r}", f"give time_dim={valid.NAME!r}, or leave it out")
-    return time_dim
+@dataclass(frozen=True)
+class View:
+    """How what is selected is shown: see :meth:`fieldstone.Store.to_xarray`."""
+
+    combine: str | None = "auto"
+    time_dim: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.combine not in ("auto", "run", None):
+            raise Invalid(f"combine is {self.combine!r}", "give 'auto', 'run' or None")
+        if self.time_dim not in (valid.NAME, None):
+            raise Invalid(f"time_dim is {self.time_dim!r}", f"give time_dim={valid.NAME!r}, or leave it out")
 
 
-def dataset(source: Source, request: Any, group: str | None, time_dim: str | None = None) -> Parts:
-    """All that a request selects, as one Dataset."""
+def dataset(
+    source: Source,
+    request: Any,
+    group: str | None,
+    view: View = View(),
+) -> Parts | list[netcdf.Member]:
+    """All that a request selects, as one Dataset; of several files, which are to be joined, each."""
     roles = Roles(*source.store._roles())
     if is_grib(source, request):
         if group:
             raise Invalid(f"no group {group!r}: the request selects GRIB messages", "leave group= out")
-        return grib.describe(source, request, timed(time_dim))
-    if timed(time_dim):
+        return grib.describe(source, request, view.time_dim)
+    if view.time_dim:
         raise Invalid("time_dim= is for GRIB messages, and the request selects none", "leave it out")
     held, apart = files_and_arrays(source, request, roles)
     if held and apart:
@@ -45,7 +58,7 @@ def dataset(source: Source, request: Any, group: str | None, time_dim: str | Non
             "choose either, such as request={'run': …}, or open all with xarray.open_datatree",
         )
     if held:
-        return netcdf.describe(source, request, held, group)
+        return netcdf.describe(source, request, held, group, view.combine)
     if group:
         raise Invalid(f"no group {group!r}: the request selects no netCDF file", "leave group= out")
     by = [roles.variable] if roles.variable else []
@@ -56,11 +69,15 @@ def dataset(source: Source, request: Any, group: str | None, time_dim: str | Non
     return parts
 
 
-def tree(source: Source, request: Any, time_dim: str | None = None) -> Iterator[tuple[str, Parts]]:
+def tree(
+    source: Source,
+    request: Any,
+    view: View = View(combine=None),
+) -> Iterator[tuple[str, Parts | list[netcdf.Member]]]:
     """The nodes of a tree: path and variables."""
     roles = Roles(*source.store._roles())
     if is_grib(source, request):
-        yield from grib.groups(source, request, timed(time_dim))
+        yield from grib.groups(source, request, view.time_dim)
         return
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
@@ -79,6 +96,10 @@ def tree(source: Source, request: Any, time_dim: str | None = None) -> Iterator[
                     files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
                 own = files
             keys = [key for key in held[run] if netcdf.file_of(key) in own]
+            if view.combine is not None and len(keys) > 1:
+                for group, together in netcdf.groups_of_all(source, request, keys, own):
+                    yield "/".join(filter(None, (path, group))), together
+                continue
             for key, below in zip(keys, apart_by(keys, run), strict=True):
                 found = own[netcdf.file_of(key)]
                 for group, parts in netcdf.groups(source, key, found, request is not None):
