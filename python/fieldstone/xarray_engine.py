@@ -184,10 +184,14 @@ def _made(
     from fieldstone._xarray import combine as joining
     from fieldstone._xarray import places
 
-    files = [
-        places.File(m.name, m.key, m.group, build.dataset(source, m.parts, drop_variables, decoding))
-        for m in parts
-    ]
+    files = []
+    for member in parts:
+        try:
+            data = build.dataset(source, member.parts, drop_variables, decoding)
+        except Exception as error:
+            error.add_note(f"in the file {member.name}, one of {len(parts)}; choose files by request=")
+            raise
+        files.append(places.File(member.name, member.key, member.group, data))
     return joining.dataset(source, files, combine == "run")
 
 

@@ -179,7 +179,7 @@ def test_times_in_other_units_and_calendars(tmp_path):
     other = month(tmp_path / "o.nc", "2024-04-01", 3, calendar="360_day")
     for files, words in (
         ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, and 360_day in o.nc"),
-        ([lean[0], one], "coordinate time has the calendar None in the file a.nc, and noleap in l0.nc"),
+        ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, and noleap in l0.nc"),
     ):
         with pytest.raises(fst.Invalid, match=words):
             opened(store_of(tmp_path, files, name=f"s{len(words)}"))

@@ -178,3 +178,42 @@ def test_an_exported_file_has_it_too(tmp_path: Path) -> None:
     one = xr.open_dataset(tmp_path / "one.nc")
     assert (one.t.dims, one.t.attrs["units"], int(one.power)) == (("step", "y", "x"), "K", 10)
     assert one.time.values.tolist() == [0, 0.5] and one.x.values.tolist() == [0.5, 0.75, 1.0]
+
+
+def test_a_run_of_several_keywords_has_what_it_declares() -> None:
+    """Runs of the schema `mars`: a place is empty where a keyword that their rule knows is absent."""
+    store = fst.open("memory:", schema="mars")
+    known = {"class": "od", "expver": "0001", "stream": "oper", "time": "1200"}
+    foreign = {"centre": "kw%c", "time": "1200"}
+    fixed = {"type": "fc", "levtype": "sfc", "param": "167"}
+    for n, date in enumerate(("20260101", "20260102", "20260103")):
+        run = store.create_run(f"od/0001/oper/{date}/1200", params={"alpha": n + 0.5} if n < 2 else {})
+        run.create_variable(
+            "167", "f4", (2, 3), ("lat", "lon"), attrs={"units": "K"}, coords={"lat": [1.0, 2.0]}
+        )
+        for step in (0, 6):
+            store.archive({**known, **fixed, "date": date, "step": step}, np.full((2, 3), n + step, "f4"))
+    store.create_run("kw%25c//1200", params={"alpha": 9.0})
+    store.archive({**foreign, **fixed, "step": 0}, np.zeros((2, 3), "f4"))
+    store.flush()
+    ds = store.to_xarray("class=od")
+    assert ds["167"].dims == ("date", "step", "lat", "lon") and ds["167"].attrs["units"] == "K"
+    assert ds.lat.values.tolist() == [1, 2] and ds.alpha.dims == ("date",)
+    np.testing.assert_array_equal(ds.alpha, [0.5, 1.5, np.nan])
+    one = store.to_xarray("class=od,date=20260102")
+    assert (one.alpha.dims, float(one.alpha)) == ((), 1.5)
+    other = store.to_xarray("centre=kw%c")
+    assert float(other.alpha) == 9 and other["167"].attrs == {}
+
+
+def test_parameters_of_projects_and_runs() -> None:
+    store = fst.open("memory:")
+    for project in ("p", "q"):
+        for n in range(2):
+            run = store.create_run(f"r{n}", project=project, params={"x": 10 * (project == "q") + n})
+            run.create_steps([0], times=[float(n)])
+            run.write("t", 0, np.zeros(3))
+    store.flush()
+    ds = store.to_xarray()
+    assert ds.x.dims == ("project", "run") and ds.x.values.tolist() == [[0, 1], [10, 11]]
+    assert ds.time.values.tolist() == [[0, 1], [0, 1]]

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fieldstone._xarray.declared import Declarations, Declared, DeclaredVariable, RunOf, parameter
+from fieldstone._xarray.declared import (
+    Declarations,
+    Declared,
+    DeclaredVariable,
+    RunOf,
+    parameter,
+    run_names,
+)
 from fieldstone._xarray.lazy import Axis, FieldArray, Tied, chunks, lazy
 from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid
@@ -186,17 +193,16 @@ class Cube:
         return True
 
 
-def runs_of(cubes: Sequence[Cube], roles: Roles) -> list[tuple[str | None, str]]:
-    """Project and name of the runs of cubes, where one keyword names a run."""
-    if len(roles.run) != 1:
-        return []
-    found = {}
+def runs_of(cubes: Sequence[Cube], roles: Roles) -> list[RunOf]:
+    """Projects and names of the runs of cubes: all that a run of several keywords may be called."""
+    found: dict[RunOf, None] = {}
     for cube in cubes:
-        runs = cube.axes.get(roles.run[0], (cube.key.get(roles.run[0]),))
+        values = [cube.axes.get(k, (cube.key.get(k),)) for k in roles.run]
         projects: Sequence[str | None] = (None,)
         if roles.project:
             projects = cube.axes.get(roles.project, (cube.key.get(roles.project),))
-        found |= dict.fromkeys((project, run) for project in projects for run in runs if run is not None)
+        names = [name for chosen in itertools.product(*values) for name in run_names(chosen)]
+        found |= dict.fromkeys((project, name) for project in projects for name in names)
     return list(found)
 
 
@@ -285,50 +291,38 @@ def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
     """Coordinates of what runs declare: times along the steps, parameters along the runs."""
     if not said.runs:
         return
-    run, project, step = roles.run[0], roles.project, roles.step
-    first = cubes[0].key
-    runs: Sequence[str | None] = dims.get(run, (first.get(run),))
-    projects: Sequence[str | None] = dims.get(project, (first.get(project),)) if project else (None,)
-    along = [k for k in (project, run) if k and k in dims]
-    keys: list[list[RunOf]] = [[(p, r or "") for r in runs] for p in projects]
+    first, step = cubes[0].key, roles.step
+    keywords = [k for k in (roles.project, *roles.run) if k]
+    values = [dims.get(k, (first.get(k),)) for k in keywords]
+    along = [k for k in keywords if k in dims]
+    runs = []
+    for chosen in itertools.product(*values):
+        project = chosen[0] if roles.project else None
+        names = [(project, name) for name in run_names(chosen[1:] if roles.project else chosen)]
+        runs.append(said.first(names))
 
-    def add(name: str, names: Sequence[str], values: np.ndarray) -> None:
-        parts.variables[name] = xr.Variable(names, values if names else values.reshape(())[()])
+    def add(name: str, names: Sequence[str], found: np.ndarray) -> None:
+        shape = [len(dims[k]) for k in names]
+        parts.variables[name] = xr.Variable(names, found.reshape(shape) if names else found.reshape(())[()])
         parts.coords.append(name)
-
-    def shaped(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
-        return values.reshape([len(dims[k]) for k in names])
 
     steps = dims.get(step) if step else None
     if steps is None and step and step in parts.variables:
         steps = (str(parts.variables[step].values),)
     if steps is not None and TIME not in parts.variables:
         numbers = [int(s) if s is not None and s.lstrip("-").isdigit() else None for s in steps]
-        empty: dict[int, float] = {}
-        rows = [
-            [said.runs[key].times if key in said.runs else empty for key in of_project] for of_project in keys
-        ]
         found = np.array(
-            [
-                [[row.get(n, np.nan) if n is not None else np.nan for n in numbers] for row in of]
-                for of in rows
-            ]
+            [[np.nan if n is None else run.times.get(n, np.nan) for n in numbers] for run in runs]
         )
         if not np.isnan(found).all():
-            names = [*along, *([step] if step in dims else [])]
-            same = bool(along) and np.array_equal(
-                found, np.broadcast_to(found[:1, :1], found.shape), equal_nan=True
-            )
-            if same:
-                found, names = found[0, 0], names[len(along) :]
-            add(TIME, names, shaped(found, names))
-    for name in dict.fromkeys(name for own in said.runs.values() for name in own.params):
-        values = np.empty((len(projects), len(runs)), dtype=object)
-        for i, of_project in enumerate(keys):
-            for j, key in enumerate(of_project):
-                values[i, j] = said.runs[key].params.get(name) if key in said.runs else None
+            own = [step] if step in dims else []
+            same = np.array_equal(found, np.broadcast_to(found[:1], found.shape), equal_nan=True)
+            add(TIME, own if same else [*along, *own], found[0] if same else found)
+    for name in dict.fromkeys(name for run in runs for name in run.params):
+        held = np.empty(len(runs), dtype=object)
+        held[:] = [run.params.get(name) for run in runs]
         taken = name in parts.variables or name in dims
-        add(f"param.{name}" if taken else name, along, shaped(parameter(values), along))
+        add(f"param.{name}" if taken else name, along, parameter(held))
 
 
 def times(parts: Parts, cubes: Sequence[Cube], dims: dict[str, Any], shared: Shared) -> None:

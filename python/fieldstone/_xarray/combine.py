@@ -24,7 +24,7 @@ import xarray as xr
 from fieldstone._xarray.declared import ENCODED
 from fieldstone._xarray.joined import Joined, Seam
 from fieldstone._xarray.lazy import Variable, lazy
-from fieldstone._xarray.places import ONE, Along, File, calendar, find, kind
+from fieldstone._xarray.places import ONE, Along, File, calendar, find, kind, text_of
 from fieldstone._xarray.source import Source
 from fieldstone.errors import Invalid
 
@@ -117,8 +117,8 @@ class Join:
             ):
                 if not equal(mine, theirs):
                     raise Invalid(
-                        f"variable {name} has {what} {mine} in the file {self._files[one].name}, "
-                        f"and {theirs} in {self._files[other].name}",
+                        f"variable {name} has {what} {text_of(mine)} in the file {self._files[one].name}, "
+                        f"and {text_of(theirs)} in {self._files[other].name}",
                         ONE,
                     )
 

@@ -88,6 +88,11 @@ class Declared:
     variables: dict[str, DeclaredVariable]
     runs: dict[RunOf, DeclaredRun]
 
+    def first(self, names: Sequence[RunOf]) -> DeclaredRun:
+        """What the first of these runs declares that declares anything."""
+        found = [self.runs[name] for name in names if name in self.runs]
+        return next((run for run in found if run.variables or run.times or run.params), DeclaredRun())
+
     @property
     def is_encoded(self) -> bool:
         """Whether values of some variable are to be decoded by CF's rules."""

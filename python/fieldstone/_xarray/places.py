@@ -97,10 +97,9 @@ def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats,
     if missing:
         (one, other), name = next(iter(missing.items()))
         dims = [str(d) for d in files[one].data[name].dims if d in files[one].data.coords]
-        common = ", ".join(dims) or "no coordinate"
+        where = f"at the same {', '.join(dims)}" if dims else "and no coordinate tells them apart"
         raise Invalid(
-            f"the files {files[one].name} and {files[other].name} overlap: "
-            f"both have {name} at the same {common}",
+            f"the files {files[one].name} and {files[other].name} overlap: both have {name} {where}",
             f"{ONE}; {FIRST if files[one].key.get('run') == files[other].key.get('run') else RUNS}",
         )
     return found
@@ -121,7 +120,9 @@ def along_dimension(files: Sequence[File], dim: str) -> Along | None:
         if all(lies_along(files[i], name, dim) for i in having):
             agree(files, having, name)
             held = [files[i].data.variables[name] for i in having]
-            if len({identity(c) for c in held}) == len(held) > 1 and (bare or kind(held[0]) == "time"):
+            if len({identity(c) for c in held}) == len(held) > 1 and (
+                bare or kind(held[0]).startswith("time")
+            ):
                 return laid(files, having, dim, name)
     sizes = {i: files[i].data.sizes[dim] for i in having}
     others = [i for i in having if i not in bare or sizes[i] != sizes[bare[0]]] if bare else []
@@ -174,23 +175,25 @@ def agree(files: Sequence[File], having: Sequence[int], name: str) -> None:
         ):
             if mine != theirs:
                 raise Invalid(
-                    f"coordinate {name} has {what} {mine} in the file {first.name}, and {theirs} in "
-                    f"{files[i].name}",
+                    f"coordinate {name} has {what} {text_of(mine)} in the file {first.name}, "
+                    f"and {text_of(theirs)} in {files[i].name}",
                     ONE,
                 )
 
 
 def calendar(variable: xr.Variable) -> str | None:
-    """The calendar of times that numpy does not know; None where it knows them."""
+    """The calendar of times; None where values are none."""
+    if variable.dtype.kind == "M":
+        return "standard"
     if variable.dtype.kind != "O" or not variable.size:
         return None
-    return getattr(variable.values.ravel()[0], "calendar", None)
+    return getattr(variable[(0,) * variable.ndim].values[()], "calendar", None)
 
 
 def kind(variable: xr.Variable) -> str:
-    """What values are: numbers, times or text."""
-    if calendar(variable) is not None:
-        return "time"
+    """What values are: numbers, text, times, or times that numpy does not hold."""
+    if variable.dtype.kind == "O" and calendar(variable) is not None:
+        return "time of cftime"
     words = {"M": "time", "m": "duration", "U": "text", "S": "text", "O": "text"}
     return words.get(variable.dtype.kind, "number")
 
@@ -287,6 +290,11 @@ def along_values(name: str, values: Sequence[xr.Variable | None]) -> Along:
     rank = {key: position for position, key in enumerate(order)}
     place = [None if v is None else rank[identity(v)] for v in values]
     return Along(name, name, True, place, [by[key] for key in order])
+
+
+def text_of(value: Any) -> str:
+    """What a file says, in a sentence."""
+    return "none" if value is None else str(value)
 
 
 def said(values: np.ndarray) -> str:
