@@ -85,6 +85,8 @@ class Join:
         parts = {i: self._files[i].data.variables[name] for i in having}
         first = parts[having[0]]
         self._agree(name, parts)
+        if first.dims == (name,) and all(a.dim != name for a in self._along):
+            return with_attrs(first, list(parts.values()))
         describes = is_coordinate or any(name in own for own in self._secondary)
         seams = [a for a in self._along if (not describes if a.new else a.dim in first.dims)]
         seams = self._deciding(name, having, seams, is_coordinate)

@@ -16,7 +16,7 @@ Example: 24 files of a month each, of 10 members, have places along ``time`` and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,14 @@ class File:
     key: Key
     group: str
     data: xr.Dataset
+    _read: dict[str, xr.Variable] = field(default_factory=dict)
+
+    def coordinate(self, name: str) -> xr.Variable:
+        """A coordinate, which is read once."""
+        if name not in self._read:
+            lazy = self.data.variables[name]
+            self._read[name] = xr.Variable(lazy.dims, lazy.values, lazy.attrs, lazy.encoding, fastpath=True)
+        return self._read[name]
 
 
 @dataclass
@@ -111,7 +119,7 @@ def along_dimension(files: Sequence[File], dim: str) -> Along | None:
     bare = [i for i in having if not lies_along(files[i], dim, dim)]
     if not bare:
         agree(files, having, dim)
-        if len({identity(files[i].data.variables[dim]) for i in having}) > 1:
+        if len({identity(files[i].coordinate(dim)) for i in having}) > 1:
             return laid(files, having, dim, dim)
     # A dimension may only count, and another coordinate say where on it the file is.
     counts = all(kind(c) == "number" and "units" not in c.attrs for c in plain(files, having, dim))
@@ -119,7 +127,7 @@ def along_dimension(files: Sequence[File], dim: str) -> Along | None:
     for name in names if counts else ():
         if all(lies_along(files[i], name, dim) for i in having):
             agree(files, having, name)
-            held = [files[i].data.variables[name] for i in having]
+            held = [files[i].coordinate(name) for i in having]
             if len({identity(c) for c in held}) == len(held) > 1 and (
                 bare or kind(held[0]).startswith("time")
             ):
@@ -143,12 +151,12 @@ def lies_along(file: File, name: str, dim: str) -> bool:
 
 def plain(files: Sequence[File], having: Sequence[int], dim: str) -> list[xr.Variable]:
     """The coordinates of a dimension, where files have one."""
-    return [files[i].data.variables[dim] for i in having if lies_along(files[i], dim, dim)]
+    return [files[i].coordinate(dim) for i in having if lies_along(files[i], dim, dim)]
 
 
 def laid(files: Sequence[File], having: Sequence[int], dim: str, by: str) -> Along:
     """How files lie along a dimension by a coordinate that differs."""
-    coords = {i: files[i].data.variables[by] for i in having}
+    coords = {i: files[i].coordinate(by) for i in having}
     distinct: dict[Any, int] = {}
     place: list[int | None] = [None] * len(files)
     firsts: list[int] = []
@@ -167,7 +175,7 @@ def agree(files: Sequence[File], having: Sequence[int], name: str) -> None:
     """Refuses files in which a coordinate means something else: other units, calendar or kind of value."""
     first = files[having[0]]
     for i in having[1:]:
-        one, other = first.data.variables[name], files[i].data.variables[name]
+        one, other = first.coordinate(name), files[i].coordinate(name)
         for what, mine, theirs in (
             ("the units", one.attrs.get("units"), other.attrs.get("units")),
             ("the calendar", calendar(one), calendar(other)),
@@ -212,14 +220,14 @@ def identity(variable: xr.Variable) -> Any:
 
 def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int]:
     """The order of coordinates that differ, as numbers in `firsts`; Invalid where two overlap."""
-    values = [files[i].data.variables[name].values for i in firsts]
+    values = [files[i].coordinate(name).values for i in firsts]
     filled = [n for n, v in enumerate(values) if v.size]
     lacking = next((n for n in filled if np.any(values[n] != values[n])), None)
     if lacking is not None:
         raise Invalid(f"coordinate {name} has missing values in the file {files[firsts[lacking]].name}", ONE)
     ranges = {n: ends(values[n]) for n in filled}
     order = sorted(filled, key=lambda n: ranges[n][0])
-    text = kind(files[firsts[0]].data.variables[name]) == "text"
+    text = kind(files[firsts[0]].coordinate(name)) == "text"
     taken: dict[Any, int] = {}
     for before, n in zip([None, *order], order, strict=False):
         twin = None
@@ -268,11 +276,10 @@ def candidates(files: Sequence[File], by_run: bool) -> list[tuple[str, list[xr.V
     made: list[tuple[str, list[xr.Variable | None]]] = []
     names = dict.fromkeys(str(c) for f in files for c, v in f.data.coords.items() if v.ndim == 0)
     for name in names:
-        held = [f.data.variables.get(name) for f in files]
-        if all(v is not None and v.ndim == 0 for v in held):
+        if all(name in f.data.variables and not f.data.variables[name].ndim for f in files):
             having = list(range(len(files)))
             agree(files, having, name)
-            made.append((name, held))
+            made.append((name, [f.coordinate(name) for f in files]))
     keywords = dict.fromkeys(k for f in files for k in f.key if k not in ("source", *NAMES))
     for keyword in [*keywords, *(NAMES if by_run else ())]:
         texts = [f.key.get(keyword) for f in files]
