@@ -79,6 +79,7 @@ from ._transfer import copy, move
 from ._travel import Explanation, Path, Travel, Travelled, TravelStep, VertexSet
 from ._values import FloatRange, IntRange, float_range, int_range, uniform
 from ._views import Moved, block, cyclic, irregular, joined, pio_decomposition
+from ._zarr import zarr_store
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
     ArchiveReport,
@@ -214,6 +215,7 @@ __all__ = [
     "uniform",
     "where",
     "within",
+    "zarr_store",
 ]
 
 _Mapping.register(Key)

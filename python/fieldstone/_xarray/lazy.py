@@ -169,6 +169,29 @@ class FieldArray(BackendArray):
                 values = np.take(values, index, axis=axis)
         return values
 
+    @property
+    def leading(self) -> int:
+        """How many leading dimensions there are: their positions choose a field."""
+        return len(self._axes)
+
+    @property
+    def fill(self) -> Any:
+        """What stands where no field is; None where all are."""
+        return self._fill
+
+    def box(
+        self, where: tuple[int, ...], start: tuple[int, ...], count: tuple[int, ...]
+    ) -> np.ndarray | None:
+        """A box of the field at a position of the leading dimensions, of the field's own type; None where no
+        field is.
+        """
+        key = self.key_at(where)
+        return (
+            None
+            if key is None
+            else (self._read or read_array)(self._source, key, self._inner, (start, count))
+        )
+
     def key_at(self, where: tuple[int, ...]) -> Key | None:
         """The key of the field at a position of the leading dimensions; None where no field is."""
         key, place = dict(self._key), 0

@@ -1,0 +1,270 @@
+"""Variables as nodes of a Zarr 3 hierarchy: metadata documents, grids of chunks, bytes of a chunk.
+
+Invariants: a node's document does not change while it lives; a chunk is the same bytes whenever it is asked
+for; a chunk of which no field is there is absent, and reads as the array's fill value, as it is missing in a
+Dataset. Chunks are plain bytes in C order (codec ``bytes``): the store has decompressed and checked them by
+then, outside the GIL.
+
+Example::
+
+    nodes = groups([("", parts)], chunks=None)
+    nodes["t"].document()["shape"]
+    nodes["t"].chunk((0, 0, 0))
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from xarray.core import indexing
+
+from fieldstone._xarray.arrays import Parts
+from fieldstone._xarray.lazy import FieldArray
+from fieldstone._zarr.attributes import attributes_of
+from fieldstone._zarr.types import data_type, fill_text
+from fieldstone.errors import Conflict, Invalid
+
+Index = tuple[int, ...]
+
+SMALL = 1 << 20
+"""Blocks of fewer bytes are taken together up to this many: a reader in Python pays for each chunk."""
+
+
+class Group:
+    """A group: attributes, and the names of its members."""
+
+    def __init__(self, attrs: Mapping[str, Any]) -> None:
+        self.attrs = dict(attrs)
+
+    def document(self) -> dict[str, Any]:
+        """The metadata document."""
+        return {"zarr_format": 3, "node_type": "group", "attributes": self.attrs}
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array: a variable, not yet decoded, cut into a regular grid."""
+
+    variable: xr.Variable
+    fields: FieldArray | None
+    """The fields of which the variable is the whole; None where it is anything else."""
+    dtype: np.dtype
+    chunks: tuple[int, ...]
+    attrs: dict[str, Any]
+    fill: Any
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """How many chunks there are along each dimension."""
+        sizes = zip(self.variable.shape, self.chunks, strict=True)
+        return tuple(-(-size // extent) for size, extent in sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one chunk; all have the same."""
+        return math.prod(self.chunks) * self.dtype.itemsize
+
+    def document(self) -> dict[str, Any]:
+        """The metadata document."""
+        order = "big" if self.dtype.byteorder == ">" else "little"
+        codec: dict[str, Any] = {"name": "bytes"}
+        if self.dtype.itemsize > 1 and self.dtype.kind != "S":
+            codec["configuration"] = {"endian": order}
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(self.variable.shape),
+            "data_type": data_type(self.dtype),
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill_text(self.fill, self.dtype),
+            "codecs": [codec],
+            "dimension_names": list(self.variable.dims),
+            "attributes": self.attrs,
+        }
+
+    def has(self, index: Index) -> bool:
+        """Whether there is such a chunk, and a field behind it."""
+        slices = self._slices(index)
+        if slices is None or self.fields is None:
+            return slices is not None
+        lead = [range(s.start, s.stop) for s in slices[: self.fields.leading]]
+        return any(self.fields.key_at(where) is not None for where in itertools.product(*lead))
+
+    def chunk(self, index: Index) -> np.ndarray | None:
+        """The elements of a chunk, of the size that all chunks have; None where it is absent."""
+        slices = self._slices(index)
+        values = None if slices is None else self._values(index, slices)
+        if values is None:
+            return None
+        if values.dtype != self.dtype:
+            values = values.astype(self.dtype)
+        if values.shape != self.chunks:
+            # Zarr's chunks at the far edges are as large as all others; nobody reads what is beyond.
+            whole = np.full(self.chunks, self.fill, dtype=self.dtype)
+            whole[tuple(slice(0, n) for n in values.shape)] = values
+            values = whole
+        return np.ascontiguousarray(values)
+
+    def indices(self) -> Iterator[Index]:
+        """The chunks there are."""
+        return (index for index in itertools.product(*map(range, self.grid)) if self.has(index))
+
+    def _slices(self, index: Index) -> tuple[slice, ...] | None:
+        """The box of a chunk; None where the grid has no such chunk."""
+        shape = self.variable.shape
+        if len(index) != len(shape):
+            return None
+        slices = tuple(
+            slice(i * n, min((i + 1) * n, size)) for i, n, size in zip(index, self.chunks, shape, strict=True)
+        )
+        return slices if all(s.start < s.stop for s in slices) else None
+
+    def _values(self, index: Index, slices: tuple[slice, ...]) -> np.ndarray | None:
+        if self.fields is None:
+            return np.asarray(self.variable[slices].values)
+        lead, inner = slices[: self.fields.leading], slices[self.fields.leading :]
+        if all(s.stop - s.start == 1 for s in lead):
+            # One field: its box is the chunk, and is not copied into another array.
+            where = tuple(s.start for s in lead)
+            start, count = tuple(s.start for s in inner), tuple(s.stop - s.start for s in inner)
+            values = self.fields.box(where, start, count)
+            return None if values is None else values.reshape((1,) * len(lead) + values.shape)
+        return self.fields[indexing.BasicIndexer(slices)] if self.has(index) else None
+
+
+def groups(
+    found: Iterable[tuple[str, Parts]], chunks: Mapping[str, int] | str | None
+) -> dict[str, Group | Array]:
+    """The nodes by path, the root with an empty one."""
+    nodes: dict[str, Group | Array] = {"": Group({})}
+    for path, parts in found:
+        above = path.split("/") if path else []
+        for n in range(1, len(above)):
+            nodes.setdefault("/".join(above[:n]), Group({}))
+        attrs = attributes_of(parts.attrs)
+        # Of what is not encoded nothing else says which variables are coordinates.
+        named = [name for name in parts.coords if name in parts.variables and name.split() == [name]]
+        if named:
+            attrs["coordinates"] = " ".join([*str(attrs.get("coordinates", "")).split(), *named])
+        nodes[path] = Group(attrs)
+        for name, variable in parts.variables.items():
+            own = "/".join(filter(None, (path, name.replace("/", "%2F"))))
+            if own in nodes:
+                raise Conflict(
+                    f"{own} is the name of a variable and of a group, and Zarr has one node of a name",
+                    "give a request that selects either",
+                )
+            nodes[own] = array(name, selected(variable, parts.select), chunks)
+    return nodes
+
+
+def selected(variable: xr.Variable, select: Mapping[str, Any]) -> xr.Variable:
+    """The part of a variable that a request selected."""
+    own = {dim: index for dim, index in select.items() if dim in variable.dims}
+    if not own:
+        return variable
+    part = variable.isel(own)
+    part.encoding = variable.encoding
+    return part
+
+
+def array(name: str, variable: xr.Variable, chunks: Mapping[str, int] | str | None) -> Array:
+    """The array of one variable."""
+    dtype = variable.dtype
+    fill: Any = None
+    missing = None
+    found = fields_of(variable)
+    if dtype.kind == "O":
+        variable, missing = as_text(variable)
+        dtype = variable.dtype
+    elif found is not None:
+        fill = found.fill
+    attrs = attributes_of(variable.attrs, dtype)
+    if missing is not None:
+        attrs["missing_value"] = missing
+    if fill is None:
+        fill = np.zeros((), dtype)[()]
+    return Array(variable, fields_of(variable), dtype, extents(name, variable, chunks), attrs, fill)
+
+
+def extents(name: str, variable: xr.Variable, chunks: Mapping[str, int] | str | None) -> tuple[int, ...]:
+    """The extents of a variable's chunks."""
+    sizes = [max(size, 1) for size in variable.shape]
+    stored = variable.encoding.get("preferred_chunks", {})
+    found = [min(stored.get(dim, n), n) for dim, n in zip(variable.dims, sizes, strict=True)]
+    if not stored:
+        found = cut(sizes, variable.dtype.itemsize)
+    elif chunks != "stored":
+        fields = fields_of(variable)
+        lead = fields.leading if fields is not None else 0
+        found[lead:] = together(found[lead:], sizes[lead:], variable.dtype.itemsize)
+    if isinstance(chunks, Mapping):
+        for i, dim in enumerate(variable.dims):
+            if dim in chunks:
+                found[i] = min(extent(name, str(dim), chunks[dim]), sizes[i])
+    return tuple(found)
+
+
+def extent(name: str, dim: str, given: Any) -> int:
+    """An extent that the caller chose; -1 is all of the dimension, as with xarray."""
+    if isinstance(given, bool) or not isinstance(given, int) or given == 0 or given < -1:
+        raise Invalid(f"chunks={{{dim!r}: {given!r}}} of {name} is no extent", "give a number of elements")
+    return given if given > 0 else 2**63 - 1
+
+
+def together(blocks: list[int], sizes: list[int], itemsize: int) -> list[int]:
+    """Blocks that are neighbours in C order taken together, up to `SMALL` bytes."""
+    made = list(blocks)
+    for i in reversed(range(len(made))):
+        times = SMALL // max(math.prod(made) * itemsize, 1)
+        if times < 2:
+            break
+        made[i] = min(made[i] * times, sizes[i])
+        if made[i] < sizes[i]:
+            break
+    return made
+
+
+def cut(sizes: list[int], itemsize: int) -> list[int]:
+    """Chunks of at most `SMALL` bytes, along the first dimensions, of an array that is in memory."""
+    made = list(sizes)
+    for i, size in enumerate(sizes):
+        nbytes = math.prod(made) * itemsize
+        if nbytes <= SMALL:
+            break
+        made[i] = max(size * SMALL // nbytes, 1)
+    return made
+
+
+def fields_of(variable: xr.Variable) -> FieldArray | None:
+    """The fields behind a variable, where all of them are the whole of it."""
+    data = variable._data
+    while isinstance(data, indexing.CopyOnWriteArray | indexing.MemoryCachedArray):
+        data = data.array
+    if not isinstance(data, indexing.LazilyIndexedArray):
+        return None
+    whole = all(isinstance(k, slice) and k == slice(None) for k in data.key.tuple)
+    return data.array if whole and isinstance(data.array, FieldArray) else None
+
+
+def as_text(variable: xr.Variable) -> tuple[xr.Variable, str | None]:
+    """Objects as text, and the text that stands where there is none.
+
+    Such are parameters that some runs lack, or that are of several types.
+    """
+    values = variable.values
+    lacking = [value is None or value != value for value in values.ravel()]
+    texts = [str(value) for value in values.ravel()]
+    missing = ""
+    while missing in (text for text, lacks in zip(texts, lacking, strict=True) if not lacks):
+        missing += "?"
+    filled = [missing if lacks else text for text, lacks in zip(texts, lacking, strict=True)]
+    made = np.array(filled, dtype=str).reshape(values.shape)
+    return xr.Variable(variable.dims, made, variable.attrs), missing if any(lacking) else None
