@@ -1,0 +1,212 @@
+"""Requests, control words, URIs and errors as pyfdb has them.
+
+Example::
+
+    request_of({"param": "130/131", "step": ["0", "to", "24"]})   # what a call of ours takes
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum, IntFlag, auto
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib import parse
+
+from fieldstone.errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
+
+MarsSelection = Mapping[str, str | int | float | Collection[str | int | float]]
+"""A request: a keyword's value, list, or range (``"0/to/24/by/6"``)."""
+MarsIdentifier = list[tuple[str, str]] | dict[str, str]
+"""A key: one value for each keyword."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class UserConflict(Conflict, RuntimeError):
+    """Conflict, as programs written for pyfdb catch it."""
+
+
+class UserCorrupt(Corrupt, RuntimeError):
+    """Corrupt, as programs written for pyfdb catch it."""
+
+
+class UserDenied(Denied, RuntimeError):
+    """Denied, as programs written for pyfdb catch it."""
+
+
+class UserInternal(Internal, RuntimeError):
+    """Internal, as programs written for pyfdb catch it."""
+
+
+class UserInvalid(Invalid, RuntimeError):
+    """Invalid, as programs written for pyfdb catch it."""
+
+
+class UserNotFound(NotFound, RuntimeError):
+    """NotFound, as programs written for pyfdb catch it."""
+
+
+class UserUnavailable(Unavailable, RuntimeError):
+    """Unavailable, as programs written for pyfdb catch it."""
+
+
+# pyfdb raises RuntimeError for whatever its library says.
+_RAISED: dict[type[Error], type[Error]] = {
+    Conflict: UserConflict,
+    Corrupt: UserCorrupt,
+    Denied: UserDenied,
+    Internal: UserInternal,
+    Invalid: UserInvalid,
+    NotFound: UserNotFound,
+    Unavailable: UserUnavailable,
+}
+
+
+def user_error(message: str, hint: str | None = None) -> Error:
+    """An Invalid that is a RuntimeError, too."""
+    return UserInvalid(f"UserError: {message}", hint)
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Errors of ours, as programs written for pyfdb catch them."""
+    try:
+        yield
+    except Error as error:
+        kind = _RAISED.get(type(error))
+        if kind is None:
+            raise
+        raise kind(f"UserError: {error.message}", error.hint, error.code) from error
+
+
+def raising(call: _F) -> _F:
+    """A call whose errors are also RuntimeErrors."""
+
+    @functools.wraps(call)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        with raised():
+            return call(*args, **options)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def request_of(given: MarsSelection) -> dict[str, Any]:
+    """A request of ours from one of pyfdb's."""
+    made: dict[str, Any] = {}
+    for keyword, values in given.items():
+        if isinstance(values, Mapping) or not isinstance(values, str | int | float | Collection):
+            raise ValueError(
+                f"the value of {keyword!r} is {values!r}: give text, a number, or a list of these"
+            )
+        if isinstance(values, str | int | float):
+            made[keyword] = str(values)
+            continue
+        texts = [str(value) for value in values]
+        for text in texts:
+            if "/" in text:
+                raise user_error(
+                    f"Bad value {text!r} for {keyword}: each element of a list is one value",
+                    f"give {keyword}={text!r} as text, or a list of its values",
+                )
+        # "to" and "by" are words of a range in a list, too.
+        made[keyword] = "/".join(texts) if {"to", "by"} & set(texts) else texts
+    return made
+
+
+def key_of(given: MarsIdentifier) -> dict[str, str]:
+    """A key of ours from one of pyfdb's."""
+    if not isinstance(given, list | Mapping):
+        raise ValueError(f"the identifier is {given!r}: give a dict, or a list of (keyword, value)")
+    made: dict[str, str] = {}
+    for keyword, value in given.items() if isinstance(given, Mapping) else given:
+        if keyword in made:
+            raise KeyError(f"the identifier has {keyword!r} twice")
+        if not isinstance(value, str | int | float) or "/" in str(value):
+            raise ValueError(f"the identifier has {keyword}={value!r}: give one value for each keyword")
+        made[keyword] = str(value)
+    return made
+
+
+class ControlIdentifier(IntFlag):
+    """What can be allowed or not."""
+
+    NONE = 0
+    LIST = auto()
+    RETRIEVE = auto()
+    ARCHIVE = auto()
+    WIPE = auto()
+    UNIQUEROOT = auto()
+
+    def __str__(self) -> str:
+        return "|".join(one.name or "" for one in type(self) if self & one) or "NONE"
+
+    __repr__ = __str__
+
+
+class ControlAction(IntEnum):
+    """What is done about it."""
+
+    NONE = 0
+    DISABLE = auto()
+    ENABLE = auto()
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+class URI:
+    """Where something is."""
+
+    def __init__(self, uri: str | Path | URI, scheme: str = "", allow_fragments: bool = True) -> None:
+        text = uri.as_posix() if isinstance(uri, Path) else str(uri)
+        self._parts = parse.urlsplit(text, scheme=scheme, allow_fragments=allow_fragments)
+
+    def netloc(self) -> str:
+        """User, host and port."""
+        return self._parts.netloc
+
+    def scheme(self) -> str:
+        """The scheme, such as "file"; empty where there is none."""
+        return self._parts.scheme
+
+    def username(self) -> str | None:
+        """The user."""
+        return self._parts.username
+
+    def password(self) -> str | None:
+        """The password."""
+        return self._parts.password
+
+    def hostname(self) -> str | None:
+        """The host."""
+        return self._parts.hostname
+
+    def port(self) -> int | None:
+        """The port."""
+        return self._parts.port
+
+    def path(self) -> str:
+        """The path."""
+        return self._parts.path
+
+    def query(self) -> str:
+        """What follows "?"."""
+        return self._parts.query
+
+    def fragment(self) -> str:
+        """What follows "#"."""
+        return self._parts.fragment
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, URI) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return parse.urlunsplit(self._parts)
