@@ -376,6 +376,49 @@ def test_text_that_some_runs_lack(tmp_path):
         assert notes[1:] == ["", "x"] and notes[0] != notes[0]
 
 
+def test_a_request_narrows_a_stored_dataset(tmp_path):
+    ds = xr.Dataset(
+        {"t": (("time", "x"), np.arange(20.0).reshape(4, 5))},
+        {
+            "time": np.arange("2026-01-01", "2026-01-05", dtype="M8[D]").astype("M8[ns]"),
+            "x": np.arange(5) / 2,
+        },
+    )
+    fst.to_store(ds, tmp_path / "s", {"run": "days"})
+    with fst.open(tmp_path / "s") as store:
+        for request in ("run=days", "run=days,variable=t,step=1/3"):
+            found = xr.open_zarr(fst.zarr_store(store, request)).load()
+            xr.testing.assert_identical(found, store.to_xarray(request).load())
+    assert found.t.values[:, 0].tolist() == [5, 15]
+
+
+def test_fill_values_of_other_types(tmp_path):
+    with fst.open(tmp_path / "s") as store:
+        run = store.create_run("a")
+        run.create_variable("n", "i2", (3,), attrs={"_FillValue": float("nan")})
+        run.create_variable("m", "i2", (3,), attrs={"_FillValue": 2.5, "missing_value": 1})
+        run.create_variable("word", "U3", (3,), attrs={"_FillValue": "b"})
+        run.write("n", 0, np.arange(3, dtype="i2"))
+        run.write("m", 0, np.arange(3, dtype="i2"))
+        run.write("word", 0, np.array(["a", "b", "c"], "U3"))
+        store.flush()
+        expected = store.to_xarray().load()
+        found = xr.open_zarr(fst.zarr_store(store)).load()
+    xr.testing.assert_identical(found, expected)
+    assert found.n.dtype.kind == "f" and np.isnan(found.m.values).tolist() == [False, True, False]
+
+
+def test_long_coordinates_are_cut(tmp_path):
+    with fst.open(tmp_path / "s") as store:
+        run = store.create_run("a")
+        run.create_variable("t", "u1", (300_000,), ("x",), coords={"x": fst.uniform(0.0, 0.5)})
+        run.write("t", 0, np.zeros(300_000, "u1"))
+        store.flush()
+        found = zarr.open_group(fst.zarr_store(store), mode="r")["x"]
+    assert found.chunks == (131_072,)
+    assert np.array_equal(found[:], 0.5 * np.arange(300_000))
+
+
 def test_nothing_to_show_is_an_error_at_once(tmp_path):
     with fst.open(tmp_path / "s") as store:
         steps(store)

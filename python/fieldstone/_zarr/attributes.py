@@ -24,6 +24,8 @@ def attributes_of(attrs: Mapping[str, Any], dtype: np.dtype | None = None) -> di
     try:
         if dtype.kind in "SU":
             raise TypeError("xarray reads no _FillValue of text in Zarr 3")
+        if dtype.kind in "iu" and fill[0] != int(fill[0]):
+            raise TypeError("xarray would make a whole number of it, which elements may have")
         made["_FillValue"] = FillValueCoder.encode(fill[0].item(), dtype)
     except (TypeError, ValueError):
         # Files have fill values of other types than their variables, such as NaN for integers. To xarray
