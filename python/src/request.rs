@@ -198,7 +198,7 @@ fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
     if text == "*" {
         return Ok(Values::Any);
     }
-    if !text.contains('/') {
+    if !text.contains(['/', '*']) {
         return Ok(Values::list([text]));
     }
     let read = Request::parse(&format!("{keyword}={text}")).or_raise()?;
@@ -207,7 +207,7 @@ fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
         (Some((found, values)), None) if found == keyword => Ok(values.clone()),
         _ => Err(invalid(
             format!("the values {text:?} of {keyword} go on with another keyword"),
-            "give each keyword its own entry; a value that holds / stands in a list, as [value]",
+            "give each keyword its own entry; a value that holds / or * stands in a list, as [value]",
         )),
     }
 }

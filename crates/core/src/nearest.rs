@@ -23,6 +23,14 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
+/// Whether one letter was left out, added, changed or swapped with its neighbour.
+pub(crate) fn is_one_letter_away(word: &str, known: &str) -> bool {
+    // Longer words differ by more; what `distance` does not look at may not.
+    word.chars().count().abs_diff(known.chars().count()) <= 1
+        && word.len() <= 64
+        && distance(word, known) == 1
+}
+
 /// The `count` words of `known` that are closest to `word`, however far they are.
 pub(crate) fn closest<'a>(
     word: &str,

@@ -96,6 +96,29 @@ impl Packing {
         }
     }
 
+    /// What the least and the greatest of stored numbers, missing ones left out, say of what all of them stand for: its
+    /// least and greatest. `None` for an end that cannot be known so: where it is a number that stands for nothing
+    /// itself, or where the sign that is meant puts other numbers at the ends.
+    pub fn ends(&self, least: f64, greatest: f64) -> (Option<f64>, Option<f64>) {
+        let apart = match self.wrap {
+            Some(Wrap::Unsigned(_)) => least < 0.0 && greatest >= 0.0,
+            Some(Wrap::Signed(all)) => least < all / 2.0 && greatest >= all / 2.0,
+            None => false,
+        };
+        if apart {
+            return (None, None);
+        }
+        let end = |stored: f64| {
+            let mut value = [stored];
+            self.undo(&mut value);
+            Some(value[0]).filter(|value| !value.is_nan())
+        };
+        match self.scale < 0.0 {
+            true => (end(greatest), end(least)),
+            false => (end(least), end(greatest)),
+        }
+    }
+
     /// The elements of an array as what they stand for. Invalid for elements that are no real numbers.
     pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         let mut values = as_floats(dtype, data)?;
@@ -138,6 +161,31 @@ mod tests {
         ];
         let values = decoded("|u1", &[0, 1, 2, 3, 4], &both);
         assert_eq!(values.iter().map(|v| v.is_nan()).collect::<Vec<_>>(), [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn ends_are_those_of_what_is_meant_or_unknown() {
+        let of = |typestr: &str, attrs: &[(&str, Value)], least, greatest| {
+            let dtype = DType::parse(typestr).expect("a type");
+            let attr = |name: &str| attrs.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+            Packing::of(dtype, attr).ends(least, greatest)
+        };
+        let packed = [("scale_factor", Value::Float(0.5)), ("_FillValue", Value::Int(-32768))];
+        assert_eq!(of("<i2", &packed, -4.0, 10.0), (Some(-2.0), Some(5.0)));
+        assert_eq!(of("<i2", &packed, -32768.0, 10.0), (None, Some(5.0)));
+        assert_eq!(
+            of("<f4", &[("_FillValue", Value::Float(1e20))], 1.5, f64::from(1e20f32)),
+            (Some(1.5), None)
+        );
+        let turned = [("scale_factor", Value::Int(-2))];
+        assert_eq!(of("<i2", &turned, 1.0, 3.0), (Some(-6.0), Some(-2.0)));
+        let unsigned = [("_Unsigned", Value::Text("true".into()))];
+        assert_eq!(of("|i1", &unsigned, -2.0, 5.0), (None, None));
+        assert_eq!(of("|i1", &unsigned, -2.0, -1.0), (Some(254.0), Some(255.0)));
+        assert_eq!(of("|i1", &unsigned, 3.0, 5.0), (Some(3.0), Some(5.0)));
+        let signed = [("_Unsigned", Value::Text("false".into()))];
+        assert_eq!(of("|u1", &signed, 3.0, 255.0), (None, None));
+        assert_eq!(of("<i4", &[], 3.0, 5.0), (Some(3.0), Some(5.0)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Requests: which fields are meant, in the MARS language.
 //!
-//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`) or everything (`*`); a keyword
+//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`) or everything (`*`); a keyword
 //! that it does not name is free. What a value means is the schema's to say
 //! ([`Schema::select`](crate::schema::Schema::select)); here it is only text.
 //!
@@ -45,11 +45,22 @@ pub enum Item {
     },
 }
 
+/// One item of a list that holds a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// One value, as the user wrote it.
+    One(String),
+    /// Whatever a pattern matches, as those of queries do: `tos*`, `*_mean`, `run-??-*`.
+    Glob(String),
+}
+
 /// The values of a keyword.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Values {
     /// `*`: whatever there is.
     Any,
+    /// Those of the values there that a pattern matches, or that stand beside it. None of them can be missing.
+    Like(Vec<Wanted>),
     /// These, in this order.
     List(Vec<Item>),
 }
@@ -101,7 +112,7 @@ impl Request {
                 [Item::One(file)] => Some(file),
                 _ => None,
             },
-            Values::Any => None,
+            Values::Any | Values::Like(_) => None,
         }
     }
 
@@ -176,6 +187,7 @@ impl Request {
             },
             Values::List(_) => Err(not_single(keyword, "a list")),
             Values::Any => Err(not_single(keyword, "`*`")),
+            Values::Like(_) => Err(not_single(keyword, "a pattern")),
         };
         self.pairs.iter().map(single).collect()
     }
@@ -204,16 +216,30 @@ impl fmt::Display for Request {
 
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Values::List(items) = self else {
-            return f.write_str("*");
-        };
-        for (i, item) in items.iter().enumerate() {
-            if i > 0 {
-                f.write_str("/")?;
-            }
-            write!(f, "{item}")?;
+        match self {
+            Values::Any => f.write_str("*"),
+            Values::List(items) => slashed(f, items),
+            Values::Like(wanted) => slashed(f, wanted),
         }
-        Ok(())
+    }
+}
+
+fn slashed<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            f.write_str("/")?;
+        }
+        write!(f, "{item}")?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::One(value) => write!(f, "{}", Printed(value)),
+            Wanted::Glob(pattern) => f.write_str(pattern),
+        }
     }
 }
 

@@ -4,15 +4,16 @@
 //! text    = request { verb "," request }
 //! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
 //! pair    = keyword "=" ( "*" | item { "/" item } )
-//! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]
+//! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]  |  pattern
 //! value   = words, or text in double or single quotes with JSON's escapes
+//! pattern = words with `*` in or beside them, such as tos* or *_mean; no range stands beside one
 //! ```
 //!
 //! White space may stand between any two of these. Words of one line are one value with a blank
 //! between them (`levtype = pressure levels`); a word ends at any of `, / = { } * " \`. A `#` at the
 //! begin of a word begins a comment, which ends with its line.
 
-use super::{Item, Request, Values, is_keyword, is_word, line_and_column};
+use super::{Item, Request, Values, Wanted, is_keyword, is_word, line_and_column};
 use crate::{Code, Error, Result};
 
 const VERBS: [&str; 16] = [
@@ -63,7 +64,7 @@ fn is_off(values: &Values) -> bool {
     matches!(values, Values::List(items) if matches!(&items[..], [Item::One(word)] if is_word(word, "off")))
 }
 
-/// A value of the text; a bare one may be a word of the language.
+/// A value of the text; a bare one may be a word of the language, or a pattern.
 struct Value {
     text: String,
     bare: bool,
@@ -72,6 +73,10 @@ struct Value {
 impl Value {
     fn is(&self, word: &str) -> bool {
         self.bare && is_word(&self.text, word)
+    }
+
+    fn is_pattern(&self) -> bool {
+        self.bare && self.text.contains('*')
     }
 }
 
@@ -163,7 +168,7 @@ impl Parser<'_> {
     }
 
     fn values(&mut self, keyword: &str) -> Result<Values> {
-        if self.peek() == Some('*') {
+        if self.at_star() {
             self.take('*')?;
             return Ok(Values::Any);
         }
@@ -178,6 +183,18 @@ impl Parser<'_> {
             values.push(self.value()?);
         }
         let place = self.at;
+        if values.iter().any(Value::is_pattern) {
+            if values.iter().any(|value| value.is("to") || value.is("by")) {
+                return Err(self
+                    .error_at(place, &format!("{keyword} has a range beside a pattern"))
+                    .with_hint("list the values, or ask for the range alone"));
+            }
+            let wanted = values.into_iter().map(|value| match value.is_pattern() {
+                true => Wanted::Glob(value.text),
+                false => Wanted::One(value.text),
+            });
+            return Ok(Values::Like(wanted.collect()));
+        }
         let mut items = Vec::new();
         let mut values = values.into_iter().peekable();
         while let Some(value) = values.next() {
@@ -223,7 +240,7 @@ impl Parser<'_> {
         if let Some(quote @ ('"' | '\'')) = self.peek() {
             return Ok(Value { text: self.quoted(quote)?, bare: false });
         }
-        let mut text = self.word().to_owned();
+        let mut text = self.starred(many);
         if text.is_empty() {
             let error = self.error("expected a value");
             return Err(match self.peek() {
@@ -237,7 +254,7 @@ impl Parser<'_> {
         if let Some('*' | '\\' | '"') = self.text[self.at..].chars().next() {
             return Err(self
                 .error(&format!("the value that begins with `{text}` goes on"))
-                .with_hint("values are compared exactly; one that holds * \\ or \" is written in quotes"));
+                .with_hint("one that holds \\ or \", or a * that is no pattern, is written in quotes"));
         }
         Ok(Value { text, bare: true })
     }
@@ -249,14 +266,35 @@ impl Parser<'_> {
             let rest = &self.text[start..];
             self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
             let next = self.text[self.at..].chars().next();
-            let word = if matches!(next, Some('#' | '\'')) { "" } else { self.word() };
+            let word = if matches!(next, Some('#' | '\'')) { String::new() } else { self.starred(true) };
             if word.is_empty() {
                 self.at = start;
                 return;
             }
             text.push(' ');
-            text.push_str(word);
+            text.push_str(&word);
         }
+    }
+
+    /// Whether a `*` stands here for itself: nothing goes on behind it.
+    fn at_star(&mut self) -> bool {
+        if self.peek() != Some('*') {
+            return false;
+        }
+        let behind = self.text[self.at + 1..].chars().next();
+        behind.is_none_or(|c| c.is_whitespace() || c.is_control() || ",/={}\"\\".contains(c))
+    }
+
+    /// A word; where `stars` is said, with each `*` that touches it.
+    fn starred(&mut self, stars: bool) -> String {
+        self.peek();
+        let mut text = self.word().to_owned();
+        while stars && self.text[self.at..].starts_with('*') {
+            self.at += 1;
+            text.push('*');
+            text.push_str(self.word());
+        }
+        text
     }
 
     fn word(&mut self) -> &str {

@@ -107,7 +107,7 @@ impl Inner {
                     .with_hint("list its values: keyword=a/b"));
             }
             let Values::List(items) = values else {
-                plain.set(keyword, Values::Any);
+                plain.set(keyword, values.clone());
                 continue;
             };
             let kinds = kinds(self, keyword)?;
@@ -142,7 +142,7 @@ impl Inner {
                     Item::One(text) => Some(text.as_str()),
                     Item::Range { .. } => None,
                 },
-                Values::Any => None,
+                Values::Any | Values::Like(_) => None,
             };
             let named = |item: &Item| match item {
                 Item::One(text) => in_context(text, first).map(|number| Item::One(number.to_string())),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::range::ValueRun;
 use crate::key::{KeyValue, LEVELS};
+use crate::value::Glob;
 
 /// Lists up to this long are searched without a hash.
 const SHORT: usize = 8;
@@ -112,6 +113,28 @@ impl OneOf {
     }
 }
 
+/// Patterns that a request gives one place of a key, and the values beside them.
+#[derive(Debug, Clone)]
+pub struct Like {
+    texts: Vec<String>,
+    globs: Vec<Glob>,
+}
+
+impl Like {
+    /// These texts, and whatever one of the patterns matches.
+    pub(super) fn new(texts: Vec<String>, patterns: &[&str]) -> Like {
+        Like { texts, globs: patterns.iter().map(|pattern| Glob::new(pattern)).collect() }
+    }
+
+    /// Whether a value is one of the texts, or a pattern matches it. An absent one never is.
+    pub fn takes(&self, value: &KeyValue) -> bool {
+        let text = value.text();
+        *value != KeyValue::Absent
+            && (self.texts.iter().any(|own| **own == *text)
+                || self.globs.iter().any(|glob| glob.matches(&text)))
+    }
+}
+
 /// What a request asks of one place of a key.
 #[derive(Debug, Clone)]
 pub enum Constraint {
@@ -121,12 +144,23 @@ pub enum Constraint {
     OneOf(Arc<OneOf>),
     /// One value of each of these lists.
     AllOf(Vec<Arc<OneOf>>),
+    /// The same, and what all of these patterns take.
+    Like(Vec<Arc<OneOf>>, Vec<Arc<Like>>),
 }
 
 impl Constraint {
     /// Whether a value satisfies the constraint.
     pub fn matches(&self, value: &KeyValue) -> bool {
         self.lists().iter().all(|list| list.position(value).is_some())
+            && self.patterns().iter().all(|like| like.takes(value))
+    }
+
+    /// The patterns that must all take a value.
+    pub fn patterns(&self) -> &[Arc<Like>] {
+        match self {
+            Constraint::Like(_, patterns) => patterns,
+            _ => &[],
+        }
     }
 
     /// The lists that a value must all be in.
@@ -134,16 +168,22 @@ impl Constraint {
         match self {
             Constraint::Any => &[],
             Constraint::OneOf(list) => std::slice::from_ref(list),
-            Constraint::AllOf(lists) => lists,
+            Constraint::AllOf(lists) | Constraint::Like(lists, _) => lists,
         }
     }
 
     /// What satisfies both. The lists stay apart: a range of a billion values is never made.
-    fn and(self, other: Constraint) -> Constraint {
+    pub(super) fn and(self, other: Constraint) -> Constraint {
         match (self, other) {
             (Constraint::Any, other) => other,
             (own, Constraint::Any) => own,
-            (own, other) => Constraint::AllOf([own.lists(), other.lists()].concat()),
+            (own, other) => {
+                let lists = [own.lists(), other.lists()].concat();
+                match [own.patterns(), other.patterns()].concat() {
+                    patterns if patterns.is_empty() => Constraint::AllOf(lists),
+                    patterns => Constraint::Like(lists, patterns),
+                }
+            }
         }
     }
 }

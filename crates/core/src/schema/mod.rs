@@ -34,6 +34,7 @@ mod resolve;
 mod roles;
 mod rule;
 mod select;
+mod slips;
 mod step;
 mod types;
 mod words;
@@ -44,7 +45,7 @@ use std::sync::{Arc, Mutex};
 
 pub use candidates::Keys;
 pub use describe::{KeywordView, LevelView, RuleView};
-pub use matcher::{Constraint, OneOf, ShapeMatcher};
+pub use matcher::{Constraint, Like, OneOf, ShapeMatcher};
 pub use roles::CatalogRoles;
 pub use select::Selection;
 pub use types::{KeywordType, Typed};
@@ -142,6 +143,12 @@ impl Schema {
     /// The key that `pairs` name, for archiving: by the first rule that takes all of them.
     pub fn resolve(&self, pairs: &[(&str, &str)]) -> Result<FieldKey> {
         self.0.resolve(pairs)
+    }
+
+    /// Refuses a keyword of no rule that is one letter away from one which the key lacks: what people write is checked
+    /// for slips before a rule with further keywords takes it.
+    pub fn check_slips(&self, pairs: &[(&str, &str)]) -> Result<()> {
+        self.0.check_slips(pairs)
     }
 
     /// What a request selects, for reading: all rules are considered. Days relative to today are

@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::candidates::{Keys, lacking};
-use super::matcher::{Constraint, OneOf, ShapeMatcher};
+use super::matcher::{Constraint, Like, OneOf, ShapeMatcher};
 use super::range::{MAX_LISTED, ValueRun, too_many};
 use super::rule::Rule;
 use super::types::KeywordType;
 use super::{Inner, Schema};
 use crate::key::{FieldKey, KeyValue, LEVELS, Names, Quoted};
 use crate::nearest::did_you_mean;
-use crate::request::{Item, Request, Values};
+use crate::request::{Item, Request, Values, Wanted};
 use crate::{Code, Error, Result};
 
 /// What a request selects, over all rules of a schema. Cloning shares it.
@@ -26,6 +26,8 @@ pub struct Selection {
     pub(super) listed: Arc<[Listed]>,
     /// Keywords given as `*`.
     pub(super) any: Arc<[String]>,
+    /// Keywords given with patterns.
+    likes: Arc<[(Arc<str>, Arc<Like>)]>,
     /// What the request is bound to: keys match these, too.
     bounds: Vec<Selection>,
 }
@@ -136,6 +138,7 @@ impl Selection {
     pub(super) fn new(schema: Schema, request: &Request) -> Result<Selection> {
         let mut listed = Vec::new();
         let mut any = Vec::new();
+        let mut likes = Vec::new();
         for (keyword, values) in request.iter() {
             match values {
                 Values::List(items) => listed.push(Listed::new(&schema.0, keyword, items)?),
@@ -143,12 +146,22 @@ impl Selection {
                     kinds(&schema.0, keyword)?;
                     any.push(keyword.to_owned());
                 }
+                Values::Like(wanted) => {
+                    let kinds = kinds(&schema.0, keyword)?;
+                    likes.push((keyword.into(), Arc::new(like(&kinds, keyword, wanted))));
+                }
             }
         }
         let order = schema.keywords();
         let rank = |l: &Listed| order.iter().position(|k| *k == l.keyword).unwrap_or(order.len());
         listed.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.keyword.cmp(&b.keyword)));
-        Ok(Selection { schema, listed: listed.into(), any: any.into(), bounds: Vec::new() })
+        Ok(Selection {
+            schema,
+            listed: listed.into(),
+            any: any.into(),
+            likes: likes.into(),
+            bounds: Vec::new(),
+        })
     }
 
     /// What both select; order, positions and what may be missing stay this one's.
@@ -159,12 +172,17 @@ impl Selection {
 
     /// Whether everything is selected.
     pub fn is_unconstrained(&self) -> bool {
-        self.lists_nothing() && self.bounds.iter().all(Selection::is_unconstrained)
+        self.names_nothing() && self.bounds.iter().all(Selection::is_unconstrained)
     }
 
     /// Whether no keyword is given values, so that no field can be missing.
     pub fn lists_nothing(&self) -> bool {
         self.listed.is_empty()
+    }
+
+    /// Whether no keyword is given values or patterns.
+    pub fn names_nothing(&self) -> bool {
+        self.lists_nothing() && self.likes.is_empty()
     }
 
     /// Whether it is bound by anything but its own keywords.
@@ -245,6 +263,18 @@ impl Selection {
                 return None;
             }
         }
+        for (keyword, like) in &*self.likes {
+            let mut held = false;
+            for (level, i) in places_of(names, |name| **name == **keyword) {
+                let own = std::mem::replace(&mut constraints[level][i], Constraint::Any);
+                constraints[level][i] = own.and(Constraint::Like(Vec::new(), vec![like.clone()]));
+                held = true;
+            }
+            // What has not the keyword, or has it only as a part of another, is like nothing.
+            if !held {
+                return None;
+            }
+        }
         let mut matcher = ShapeMatcher { constraints, listed: places };
         for bound in &self.bounds {
             matcher.narrow(bound.for_shape(names)?);
@@ -282,6 +312,10 @@ impl Selection {
     /// request order (the first keyword of the schema slowest). `None` where a keyword is open, so
     /// that keys must be searched. See [`Keys::exact`] for what the list leaves out.
     pub fn keys(&self) -> Option<Keys> {
+        // Only what is there says what a pattern stands for.
+        if !self.likes.is_empty() {
+            return None;
+        }
         Keys::new(self)
     }
 
@@ -376,6 +410,21 @@ pub(super) fn kinds(schema: &Inner, keyword: &str) -> Result<Vec<KeywordType>> {
         format!("its keywords are {}", all.join(", "))
     });
     Err(Code::KeywordUnknown.error(format!("the schema has no keyword `{keyword}`")).with_hint(hint))
+}
+
+/// Patterns, with the canonical texts of the values beside them under any of the keyword's types.
+fn like(kinds: &[KeywordType], keyword: &str, wanted: &[Wanted]) -> Like {
+    let (mut texts, mut patterns) = (Vec::new(), Vec::new());
+    for one in wanted {
+        match one {
+            Wanted::Glob(pattern) => patterns.push(pattern.as_str()),
+            Wanted::One(text) => {
+                let values = kinds.iter().filter_map(|kind| kind.canonical(keyword, text).ok());
+                texts.extend(values.map(|value| value.text().into_owned()));
+            }
+        }
+    }
+    Like::new(texts, &patterns)
 }
 
 /// The distinct values of a list under one type, and the user's text of each.

@@ -269,7 +269,7 @@ impl KeywordType {
             _ => {}
         }
         match (self, text.parse::<f64>()) {
-            (KeywordType::Integer, Ok(x)) if x.fract() == 0.0 => {
+            (KeywordType::Integer, Ok(x)) if x.fract() == 0.0 && x.abs() < i64::MAX as f64 => {
                 error.with_hint(format!("write {x:.0} without point or exponent"))
             }
             (KeywordType::Integer | KeywordType::Double, Err(_)) => {

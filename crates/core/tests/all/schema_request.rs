@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fieldstone_core::ErrorKind;
-use fieldstone_core::request::{Item, Request, Values};
+use fieldstone_core::request::{Item, Request, Values, Wanted};
 use proptest::prelude::*;
 
 fn one(text: &str) -> Item {
@@ -64,6 +64,28 @@ fn quotes_hold_any_character() {
     let pairs = Request::parse(&text).unwrap().single_pairs().unwrap();
     assert_eq!(pairs[0].1, "x,{}=\"\\/*é😀\n\t é😀");
     assert_eq!(pairs[1].1, " \n");
+}
+
+#[test]
+fn a_star_within_a_value_makes_it_a_pattern() {
+    let glob = |text: &str| Wanted::Glob(text.to_owned());
+    let one = |text: &str| Wanted::One(text.to_owned());
+    let values = |text: &str| parse(text).remove(0).1;
+    for pattern in ["tos*", "*_mean", "*emp*", "a*b", "**", "t?[0-9]*", "my run*"] {
+        assert_eq!(values(&format!("run={pattern}")), Values::Like(vec![glob(pattern)]), "{pattern}");
+    }
+    assert_eq!(values("run=a/tos*/\"x*\""), Values::Like(vec![one("a"), glob("tos*"), one("x*")]));
+    assert_eq!(values("run=*"), Values::Any);
+    assert_eq!(values("run = * , step=1"), Values::Any);
+    assert_eq!(values("run=\"a*\""), Values::list(["a*"]));
+    // Without a star these stand for themselves, as they always did.
+    assert_eq!(values("run=a?[1]"), Values::list(["a?[1]"]));
+    let error = Request::parse("run=a*/1/to/5").unwrap_err().to_string();
+    assert!(error.contains("run has a range beside a pattern"), "{error}");
+    let error = Request::parse("run=a*").unwrap().single_pairs().unwrap_err().to_string();
+    assert!(error.contains("run has a pattern where a key needs one value"), "{error}");
+    let error = Request::parse("run=a\\b").unwrap_err().to_string();
+    assert!(error.contains("goes on") && error.contains("in quotes"), "{error}");
 }
 
 #[test]

@@ -228,6 +228,50 @@ fn a_shape_that_lacks_a_listed_keyword_has_no_match() {
 }
 
 #[test]
+fn a_pattern_selects_what_it_matches_and_lists_nothing() {
+    let schema = Schema::parse("[run, project? [variable [step?, *]]]").unwrap();
+    let takes = |request: &str, stored: &str| select(&schema, request).takes(&key(&schema, stored));
+    let stored = "run=tos-1,variable=temp,step=6";
+    for request in ["run=to*", "run=*1", "run=x/t?s-*", "variable=t*,step=6", "step=6*", "run=*,variable=*m*"]
+    {
+        assert!(takes(request, stored), "{request}");
+    }
+    for request in ["run=to*2", "run=To*", "variable=x*", "project=*a", "level=5*", "run=tos-1,variable=w*"] {
+        assert!(!takes(request, stored), "{request}");
+    }
+    assert!(takes("level=5*", "run=a,variable=t,level=500"));
+    let patterns = select(&schema, "run=to*");
+    assert!(patterns.lists_nothing() && !patterns.names_nothing() && !patterns.is_unconstrained());
+    assert!(patterns.keys().is_none(), "only what is there says which keys");
+    assert!(select(&schema, "run=to*,variable=t,step=0").keys().is_none());
+    assert_eq!(rank(&schema, "run=to*,step=0/6", stored), Some(vec![1]));
+    let bound = Request::parse("step=6").unwrap().within(Request::parse("run=x*").unwrap());
+    assert!(!schema.select(&bound).unwrap().takes(&key(&schema, stored)));
+    assert!(refused(&Schema::parse(FDB).unwrap(), "parm=t*").contains("parm"));
+    // Numbers beside a pattern are compared as such.
+    let typed = Schema::parse("step: Integer; [run [variable [step]]]").unwrap();
+    let stored = key(&typed, "run=a,variable=t,step=7");
+    assert!(select(&typed, "step=007/9*").takes(&stored) && !select(&typed, "step=8/9*").takes(&stored));
+}
+
+#[test]
+fn a_slip_of_a_keyword_that_the_key_lacks_is_refused() {
+    let schema = Schema::parse("[run, project? [variable [step?, *]]]").unwrap();
+    let slips = |text: &str| {
+        let pairs = Request::parse(text).unwrap().single_pairs().unwrap();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        schema.check_slips(&pairs).map_err(|e| e.to_string())
+    };
+    for (key, meant) in [("stpe=0", "step"), ("steps=0", "step"), ("tep=0", "step"), ("step_=0", "step")] {
+        let error = slips(&format!("run=a,variable=t,{key}")).unwrap_err();
+        assert!(error.contains(&format!("did you mean `{meant}`?")), "{error}");
+    }
+    for key in ["step=0,steps=1", "member=1", "staep2=0", "level=1", "stop_time=1"] {
+        slips(&format!("run=a,variable=t,{key}")).unwrap();
+    }
+}
+
+#[test]
 fn a_bound_is_no_part_of_a_request() {
     let schema = Schema::builtin("simulation").unwrap();
     let parse = |text: &str| Request::parse(text).unwrap();

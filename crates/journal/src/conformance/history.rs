@@ -12,8 +12,9 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Random, SimWorld};
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::request::{Item, Request, Values};
+use fieldstone_core::request::{Item, Request, Values, Wanted};
 use fieldstone_core::schema::Schema;
+use fieldstone_core::value::Glob;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Entry, Location};
@@ -323,6 +324,12 @@ fn asked(request: &Request, key: &FieldKey) -> bool {
         let text = key.get(keyword).map(|value| value.text().into_owned());
         match values {
             Values::Any => true,
+            Values::Like(wanted) => text.is_some_and(|text| {
+                wanted.iter().any(|one| match one {
+                    Wanted::One(own) => *own == text,
+                    Wanted::Glob(pattern) => Glob::new(pattern).matches(&text),
+                })
+            }),
             Values::List(items) => {
                 items.iter().any(|item| matches!(item, Item::One(one) if Some(one) == text.as_ref()))
             }

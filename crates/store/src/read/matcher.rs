@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::key::{KeyValue, LEVELS};
-use fieldstone_core::schema::{Constraint, OneOf, Selection, ShapeMatcher};
+use fieldstone_core::schema::{Constraint, Like, OneOf, Selection, ShapeMatcher};
 use fieldstone_format::keys::{decode_names, decode_value, encode_value, skip_value};
 
 /// Lists longer than this are not encoded beforehand: their values are decoded and looked up.
@@ -48,6 +48,8 @@ enum Test {
     Encoded(Vec<Box<[u8]>>),
     /// Too many to encode.
     Decoded(Arc<OneOf>),
+    /// Patterns.
+    Like(Arc<Like>),
 }
 
 impl Matcher {
@@ -168,7 +170,8 @@ impl Shape {
 impl Test {
     /// What a constraint asks of one value.
     fn all(constraint: &Constraint) -> Tests {
-        constraint.lists().iter().map(Test::new).collect()
+        let patterns = constraint.patterns().iter().map(|like| Test::Like(like.clone()));
+        constraint.lists().iter().map(Test::new).chain(patterns).collect()
     }
 
     fn new(list: &Arc<OneOf>) -> Test {
@@ -191,6 +194,10 @@ impl Test {
             Test::Encoded(values) => match values.binary_search_by(|v| (**v).cmp(value)) {
                 Ok(_) => Ok(None),
                 Err(next) => Ok(Some(values.get(next).map(|v| v.to_vec()))),
+            },
+            Test::Like(like) => match like.takes(&decode_value(&mut &value[..])?) {
+                true => Ok(None),
+                false => Ok(Some(Some(after(value)))),
             },
             Test::Decoded(list) => {
                 let decoded = decode_value(&mut &value[..])?;
