@@ -49,7 +49,11 @@ impl Opening {
         let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(&url);
         let absolute = match path {
             "memory:" => None,
-            path => Some(py.import("os.path")?.call_method1("abspath", (path,))?.extract()?),
+            path => {
+                let paths = py.import("os.path")?;
+                let path = paths.call_method1("expanduser", (path,))?;
+                Some(paths.call_method1("abspath", (path,))?.extract()?)
+            }
         };
         Ok(Opening {
             url,
@@ -138,7 +142,8 @@ pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
     text.map(Exist::parse).transpose().or_raise()
 }
 
-/// Opens the store at `url`: a folder's path, or "memory:" for a new store in memory.
+/// Opens the store at `url`: a folder's path, in which ``~/`` is the home folder, or "memory:" for a new store in
+/// memory.
 ///
 /// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
 /// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
@@ -155,7 +160,8 @@ pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
 /// meanwhile; a piece is there where every element of its box is. Without it as the store says
 /// (``fieldstone init --exist``), else "new".
 ///
-/// Nothing is created before the first flush.
+/// Nothing is created before the first flush; reading before raises NotFound, unless something waits for that flush.
+/// Raises Invalid where `url` is a file, or a folder of other files, which no store is made among.
 #[pyfunction]
 #[pyo3(signature = (url, mode="a", *, schema=None, at=None, compression=None, catalog=None, autoflush=None, attempt=None, comm=None, exist=None))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -164,7 +170,7 @@ pub fn open(
     url: &Bound<'_, PyAny>,
     mode: &str,
     schema: Option<&Bound<'_, PyAny>>,
-    at: Option<String>,
+    at: Option<&Bound<'_, PyAny>>,
     compression: Option<String>,
     catalog: Option<String>,
     autoflush: Option<f64>,
@@ -179,6 +185,12 @@ pub fn open(
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;
+    let version = |at: &Bound<'_, PyAny>| {
+        let wrong =
+            |_| invalid(format!("{} is no version", type_name(at)), "give a store.version, which is text");
+        at.extract::<String>().map_err(wrong)
+    };
+    let at = at.filter(|at| !at.is_none()).map(version).transpose()?;
     let open = |attempt, rank| {
         let opening = Opening::new(py, path(url, "URL")?, mode.to_owned(), schema, at, compression, catalog)?;
         Store::open(

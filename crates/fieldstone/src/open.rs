@@ -93,7 +93,21 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
             .error(format!("no store is reached by {scheme}://"))
             .with_hint("give a folder, or memory:"));
     }
-    Ok((Env::real(), None, path.into()))
+    Ok((Env::real(), None, at_home(path)?))
+}
+
+/// A path that begins with `~` is one in the user's home folder, as in a shell, which does not see what programs are
+/// given. (A folder of that name is `./~`.)
+fn at_home(path: &str) -> Result<PathBuf> {
+    let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match (home, rest.strip_prefix('/')) {
+        (Some(home), Some(below)) => Ok(Path::new(&home).join(below.trim_start_matches('/'))),
+        (Some(home), None) if rest.is_empty() => Ok(home.into()),
+        _ => Err(Code::Url
+            .error(format!("{path} names a home folder that is not known"))
+            .with_hint("write the folder out; ~/ is the home folder of HOME")),
+    }
 }
 
 /// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.

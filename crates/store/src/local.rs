@@ -370,7 +370,7 @@ impl FieldAccess for LocalStore {
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
         self.journal.check_writable()?;
         let selection = self.select(request)?;
-        if selection.lists_nothing() {
+        if selection.names_nothing() {
             return Err(Code::RequestTooBroad
                 .error("a removal of everything was asked for")
                 .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));

@@ -42,16 +42,7 @@ fn variable_row(run: RunId, row: &[Cell<'_>]) -> Result<VariableRow> {
         Cell::Null => None,
         content => variable_decl(content.bytes()?)?,
     };
-    let mut decl = decl.unwrap_or_else(|| VariableDecl {
-        variable: name,
-        dtype: None,
-        shape: None,
-        dims: Vec::new(),
-        attrs: Vec::new(),
-        coords: Vec::new(),
-        decomposition: None,
-        finders: None,
-    });
+    let mut decl = decl.unwrap_or_else(|| VariableDecl::named(name));
     if decl.dtype.is_none() {
         decl.dtype = row[5].text_or_null()?.map(DType::parse).transpose()?;
     }

@@ -27,12 +27,14 @@ impl Inner {
     /// Answers from one state of all that a query may see.
     pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
         let _span = tracing::debug_span!("query", streamed = false).entered();
+        self.journal.check_there()?;
         self.raise_apply_error()?;
         self.look(Visibility::All(query.transaction), &mut |index| answer(index))
     }
 
     /// The run of a name.
     pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
+        self.journal.check_there()?;
         self.raise_apply_error()?;
         let visibility = Visibility::All(session);
         let view = self.consistent_view(visibility)?;
@@ -74,6 +76,7 @@ impl Inner {
         version: Option<i64>,
         session: Option<Id>,
     ) -> Result<VariableInfo> {
+        self.journal.check_there()?;
         self.raise_apply_error()?;
         let found = self.look(Visibility::All(session), &mut |index| {
             let Some(row) = run_row(index, run)? else { return Ok(None) };
@@ -97,6 +100,7 @@ impl Inner {
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         // Before it is copied for the thread that answers it.
         query.expr.size().check()?;
+        self.journal.check_there()?;
         let _span = tracing::debug_span!("query", streamed = true).entered();
         self.raise_apply_error()?;
         let view = Visibility::All(query.transaction);

@@ -463,16 +463,7 @@ pub fn variables(tables: &mut dyn Tables, query: &Query) -> Result<Vec<VariableI
 
 /// A variable of which only the name is known.
 fn bare(at: &VariableAt) -> VariableDecl {
-    VariableDecl {
-        variable: VariableName { name: at.name.to_string(), version: at.version },
-        dtype: None,
-        shape: None,
-        dims: Vec::new(),
-        attrs: Vec::new(),
-        coords: Vec::new(),
-        decomposition: None,
-        finders: None,
-    }
+    VariableDecl::named(VariableName { name: at.name.to_string(), version: at.version })
 }
 
 /// Tags, by name and version. With a term of any kind, those of matching attributes.

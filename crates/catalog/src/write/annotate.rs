@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeBatch, Record, VariableName};
+use fieldstone_format::catalog::{AttributeBatch, Record, RunName, VariableDecl, VariableName};
+use fieldstone_format::keys::KeyDecoder;
 
 use super::declaration_cache::Lookup;
 use super::validate;
 use crate::live::inner::Inner;
 use crate::query::{TagInfo, VariableInfo};
+use crate::view::roles::place_of;
 
 impl Inner {
     /// Takes attributes of one call.
@@ -53,10 +55,41 @@ impl Inner {
             match (look, asked.remove(name)) {
                 (_, Some(info)) => shapes.push(info.decl.shape),
                 (Lookup::Hit(shape), None) => shapes.push(shape),
-                _ => return Err(self.no_variable(session, &batch.run, name)),
+                _ => match self.archived_variable(session, &batch.run, name)? {
+                    Some(info) => shapes.push(info.decl.shape),
+                    None => return Err(self.no_variable(session, &batch.run, name)),
+                },
             }
         }
         Ok(shapes)
+    }
+
+    /// A variable that only fields name which this process archived and did not flush: it will be there with the
+    /// attributes, which are of the same commit.
+    fn archived_variable(
+        &self,
+        session: Option<Id>,
+        run: &RunName,
+        name: &VariableName,
+    ) -> Result<Option<VariableInfo>> {
+        let schema = self.journal.schema();
+        let place = (run, Some(name));
+        let sessions = [None, session];
+        let mut decoder = KeyDecoder::new();
+        for session in &sessions[..if session.is_some() { 2 } else { 1 }] {
+            for (key, array) in self.journal.pending_arrays(*session) {
+                let found = place_of(&schema, &decoder.decode(&key)?);
+                if found.as_ref().map(|found| (&found.run, found.variable.as_ref())) != Some(place) {
+                    continue;
+                }
+                let (dtype, shape) = array.unzip();
+                let decl = VariableDecl { dtype, shape, ..VariableDecl::named(name.clone()) };
+                let info = VariableInfo { run: run.clone(), decl, declared: false };
+                self.declarations().cache_variable(*session, info.clone(), true);
+                return Ok(Some(info));
+            }
+        }
+        Ok(None)
     }
 
     /// Remembers the tag of a batch, which declares it.

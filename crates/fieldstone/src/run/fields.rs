@@ -94,11 +94,11 @@ impl Run {
             transaction: self.transaction,
             compression: options.compression,
             chunks: options.chunks.clone(),
-            share: false,
             exist: match options.exist {
                 Some(exist) => Some(exist),
                 None => self.store.catalog().exist_of(&self.name, self.transaction)?,
             },
+            ..ArchiveOptions::default()
         };
         self.store.archive(&key, value, &archive)?;
         let Some(known) = known.filter(|_| !finders.is_empty()) else { return Ok(()) };
@@ -157,11 +157,15 @@ impl Run {
             ))
             .with_hint(format!("declare it: run.create_variable('{variable}', dtype, shape)"))),
             (None, Some(whole)) if whole != shape => {
+                let turned = shape.iter().rev().eq(whole);
                 let (given, whole) = (shape_text(shape), shape_text(whole));
                 Err(Error::invalid(format!(
                     "the array has shape {given}, variable {variable} of run {run} {whole}"
                 ))
-                .with_hint("give start=, where the piece begins"))
+                .with_hint(match turned {
+                    true => "is it transposed? give array.T",
+                    false => "give start=, where the piece begins",
+                }))
             }
             (None, _) => Ok(Value::Array { data, dtype, shape }),
         }

@@ -164,7 +164,12 @@ impl Transactions for Composed {
         self.fields.unflushed()
     }
 
+    fn will_write(&self) {
+        self.journal.will_write();
+    }
+
     fn begin(&self) -> Result<Id> {
+        self.will_write();
         self.fields.begin()
     }
 
@@ -197,6 +202,7 @@ impl Transactions for Composed {
 
 impl Admin for Composed {
     fn stats(&self, request: &Request) -> Result<Stats> {
+        self.journal.check_there()?;
         self.fields.stats(request)
     }
 
@@ -209,10 +215,12 @@ impl Admin for Composed {
     }
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
+        self.journal.check_there()?;
         self.fields.verify(request)
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {
+        self.journal.check_there()?;
         self.fields.dump(request)
     }
 

@@ -1,4 +1,4 @@
-//! Fields in and out: the calls of the field store, as they are.
+//! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
 
 use std::sync::Arc;
 
@@ -22,6 +22,22 @@ impl Composed {
     fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Arc<Asked> {
         Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() })
     }
+
+    /// Refuses a mistyped keyword, unless fields have it: what an earlier release took goes on.
+    fn check_slips(&self, key: &Pairs<'_>, options: &ArchiveOptions) -> Result<()> {
+        if options.verbatim {
+            return Ok(());
+        }
+        self.journal.by_schema(|schema| schema.check_slips(key)).or_else(|_| {
+            let axes = self.fields.axes(&Request::new(), &ReadOptions::default())?;
+            let schema = self.journal.schema();
+            let known = |name: &str| axes.iter().any(|(keyword, _)| **keyword == *name);
+            let own = |name: &str| schema.type_of(name).is_some();
+            let rest: Vec<(&str, &str)> =
+                key.iter().filter(|(name, _)| own(name) || !known(name)).copied().collect();
+            schema.check_slips(&rest)
+        })
+    }
 }
 
 impl FieldAccess for Composed {
@@ -43,18 +59,23 @@ impl FieldAccess for Composed {
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         let _author = self.author();
+        self.check_slips(key, options)?;
         self.fields.archive(key, value, options)?;
         self.note_change(options.transaction)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
         let _author = self.author();
+        for (i, (key, _)) in items.iter().enumerate() {
+            self.check_slips(key, options).map_err(|e| e.context(format!("field {i}")))?;
+        }
         self.fields.archive_many(items, options)?;
         self.note_change(options.transaction)
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
         let _author = self.author();
+        self.check_slips(key, options)?;
         self.fields.create_field(key, spec, options)?;
         self.note_change(options.transaction)
     }
@@ -95,10 +116,12 @@ impl FieldAccess for Composed {
     }
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
+        self.journal.check_there()?;
         self.fields.list(request, options)
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
+        self.journal.check_there()?;
         let fields = self.fields.retrieve(request, options)?;
         Ok(match current() {
             Some(by) => self.asked(by, request.to_string()).fields(fields),
@@ -107,6 +130,7 @@ impl FieldAccess for Composed {
     }
 
     fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        self.journal.check_there()?;
         let field = self.fields.get(key, options)?;
         Ok(match current() {
             Some(by) => self.asked(by, key_request(key).to_string()).field(field),
@@ -115,6 +139,7 @@ impl FieldAccess for Composed {
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+        self.journal.check_there()?;
         self.fields.axes(request, options)
     }
 

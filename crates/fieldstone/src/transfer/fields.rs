@@ -144,7 +144,8 @@ impl FieldPlan {
             Some(progress) => progress(done, all),
             None => Ok(()),
         };
-        let archive = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
+        let archive =
+            ArchiveOptions { transaction: Some(transaction), verbatim: true, ..ArchiveOptions::default() };
         for (index, field) in self.each() {
             report_progress(index)?;
             let field = field?;

@@ -229,6 +229,7 @@ impl<'a> Transfer<'a> {
         to: &'a Store,
         options: &'a TransferOptions<'a>,
     ) -> Result<Transfer<'a>> {
+        to.will_write();
         // A store of fields alone gets no engine for the sake of a copy.
         let has_catalog = from.catalog().has_records()?;
         let (mut chosen, requests) = match what {

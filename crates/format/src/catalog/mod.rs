@@ -183,6 +183,22 @@ pub struct VariableDecl {
     pub finders: Option<Value>,
 }
 
+impl VariableDecl {
+    /// A variable of which nothing is said but its name.
+    pub fn named(variable: VariableName) -> VariableDecl {
+        VariableDecl {
+            variable,
+            dtype: None,
+            shape: None,
+            dims: Vec::new(),
+            attrs: Vec::new(),
+            coords: Vec::new(),
+            decomposition: None,
+            finders: None,
+        }
+    }
+}
+
 /// A tag, as it is declared. Two that differ in any part are two tags.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TagDecl {

@@ -413,6 +413,7 @@ impl GraphInner {
 
     /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
     pub fn reading<T>(&self, session: Option<Id>, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
+        self.journal.check_there()?;
         match read(&self.state(session)?) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.remake()?;
@@ -585,6 +586,7 @@ impl GraphInner {
     }
 
     pub fn stats(&self) -> Result<Stats> {
+        self.journal.check_there()?;
         let state = self.state(None)?;
         let mut stats = Stats { problems: state.vocabulary().conflicts().to_vec(), ..Stats::default() };
         for segment in state.segments() {

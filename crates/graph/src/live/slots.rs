@@ -39,6 +39,7 @@ impl GraphInner {
 
     /// Walks the graph step by step, in its slots where it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: Option<Id>) -> Result<Travelled> {
+        self.journal.check_there()?;
         let begin = |view: &GraphView, state: &Arc<GraphState>| {
             let plan = travel.plan(state.vocabulary())?;
             Ok(match view.in_slots(state) {

@@ -60,6 +60,7 @@ impl Journal {
             self.commit_session(transaction)?;
             writer = lock(&state.writer);
         }
+        writer.check_piece(transaction, &value)?;
         let Some(value) = writer.take(transaction, value, author) else { return Ok(()) };
         // The data log is one of a store that is there.
         let mut writer = match self.make_ready(state, writer) {

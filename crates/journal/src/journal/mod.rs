@@ -19,7 +19,7 @@ mod transactions;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
@@ -45,7 +45,7 @@ use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, Checkpoint
 use crate::medium::{Inspect, Look, Medium};
 use crate::segment::BlockCache;
 use crate::snapshot::{LogView, Refresher, Snapshot};
-use crate::writer::{Horizon, PendingCursor, PendingSide, Writer};
+use crate::writer::{Horizon, PendingArray, PendingCursor, PendingSide, Writer};
 
 /// How long a wait for news sleeps between its looks, nanoseconds: first, and at last.
 const LOOK_FIRST: u64 = 2_000_000;
@@ -91,6 +91,10 @@ pub struct Journal {
     /// Version of the marker, where it is not ours.
     marker_version: Option<String>,
     pinned: Option<Arc<Snapshot>>,
+    /// The folder, as the caller named it, for messages.
+    shown: String,
+    /// Whether the store was seen to be there, or is about to be.
+    seen: AtomicBool,
     process: PerProcess<State>,
 }
 
@@ -164,6 +168,9 @@ impl Journal {
                 .with_hint("every log repeats it: keep it to rules and types"));
         }
         options.origin.check()?;
+        if let Some(files) = medium.files() {
+            files.check_folder()?;
+        }
         let state = State::new(&env, medium.clone(), &options);
         let found = find_identity(&state)?;
         if let Some(found) = &found {
@@ -172,11 +179,7 @@ impl Journal {
         let marker = medium.marker()?;
         let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
         match &found {
-            None if options.must_exist => {
-                return Err(Code::StoreNotFound
-                    .error(format!("there is no store at {shown}"))
-                    .with_hint("check the path; a store is made by the first flush into it"));
-            }
+            None if options.must_exist => return Err(no_store(shown)),
             Some(_) if options.must_be_new => {
                 return Err(Code::StoreExists
                     .error(format!("there is a store at {shown} already"))
@@ -185,6 +188,9 @@ impl Journal {
             _ => {}
         }
         let exists = found.is_some();
+        if !exists && let Some(files) = medium.files() {
+            files.check_room()?;
+        }
         let (id, schema) = match (found, &options.schema) {
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
@@ -202,6 +208,8 @@ impl Journal {
             id,
             marker_version,
             pinned: None,
+            shown: shown.to_owned(),
+            seen: AtomicBool::new(exists),
         };
         if let Some(text) = &journal.options.at {
             let version = Version::decode(text)?;
@@ -230,6 +238,28 @@ impl Journal {
         self.check_writable()?;
         self.check_versions(&*self.snapshot()?)?;
         self.medium().create(self.identity()).map(drop)
+    }
+
+    /// NotFound where there is no store, and nothing waits in this process that would make one: reads call it first, so
+    /// that a mistyped path is heard of in every mode. A store in memory is always there, and one that was seen is not
+    /// looked for again.
+    pub fn check_there(&self) -> Result<()> {
+        if self.seen.load(Ordering::Relaxed) || self.is_in_memory() {
+            return Ok(());
+        }
+        if self.medium().marker()?.is_some() || !self.snapshot()?.logs.is_empty() {
+            self.seen.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        match lock(&self.state().writer).holds_anything() {
+            true => Ok(()),
+            false => Err(no_store(&self.shown)),
+        }
+    }
+
+    /// Whoever has this handle is about to write: from now on [`check_there`](Self::check_there) finds nothing wrong.
+    pub fn will_write(&self) {
+        self.seen.store(true, Ordering::Relaxed);
     }
 
     /// The world that the store lives in.
@@ -351,6 +381,11 @@ impl Journal {
     /// Encoded keys that the session's next commit holds values for.
     pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
         lock(&self.state().writer).keys(transaction)
+    }
+
+    /// The same keys, each with element type and shape where its value is an array.
+    pub fn pending_arrays(&self, transaction: Option<Id>) -> Vec<PendingArray> {
+        lock(&self.state().writer).arrays(transaction)
     }
 
     /// Carries catalog and graph changes with the session's next commit.
@@ -526,6 +561,12 @@ impl Journal {
         let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
+}
+
+fn no_store(shown: &str) -> Error {
+    Code::StoreNotFound
+        .error(format!("there is no store at {shown}"))
+        .with_hint("check the path; a store is made by the first flush into it")
 }
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.

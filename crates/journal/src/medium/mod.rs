@@ -195,6 +195,10 @@ pub trait DataWriter: Send + fmt::Debug {
     /// Unavailable where the data log is gone from its place.
     fn check(&mut self) -> Result<()>;
 
+    /// Ends the data log after a failure: gives back the room of what was taken since the last sync, which no commit
+    /// names. What cannot be given back stays, and is nobody's.
+    fn give_up(self: Box<Self>);
+
     /// Whether it was found gone.
     fn is_gone(&self) -> bool;
 }

@@ -184,6 +184,18 @@ impl Batch {
         of_fields.chain(self.claims.iter().cloned()).collect()
     }
 
+    /// The newest entry under a key, where there is one.
+    pub fn newest(&self, key: &[u8]) -> Option<&Entry> {
+        let same = self.by_key.get(key)?;
+        same.iter().rev().find_map(|&i| self.items.get(i)?.as_ref()).map(|item| &item.entry)
+    }
+
+    /// Encoded keys of the fields, each with its entry.
+    pub fn entries(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
+        let standing = self.items.iter().flatten().filter(|item| !item.entry.is_removal());
+        standing.map(|item| (&*item.key, &item.entry))
+    }
+
     /// Encoded keys of the fields.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.items.iter().flatten().filter(|item| !item.entry.is_removal()).map(|item| &*item.key)

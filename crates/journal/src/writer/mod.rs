@@ -6,6 +6,7 @@
 //!   flushed (`batch`), and who is still to learn of what a failure took (`loss`);
 //! * `encoded`: a value as it is handed over;
 //! * `log`: what a commit says of those before it; `live_segments`: the segments of the log and their merging;
+//! * `waiting`: what is asked of that which waits for a flush;
 //! * `shared`: where bytes stand that later values may be equal to.
 //!
 //! Where the bytes go is the [medium](crate::medium)'s. Invariants:
@@ -24,6 +25,7 @@ mod log;
 mod loss;
 mod session;
 mod shared;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use log::Log;
 use loss::Loss;
 use session::Session;
 use shared::Shared;
+pub use waiting::PendingArray;
 
 use crate::author::Author;
 use crate::identity::{StoreIdentity, random_id};
@@ -431,9 +434,13 @@ impl Writer {
     /// their users learn of it by their next calls; the others go into the next log.
     pub fn fail(&mut self, what: Failed<'_>, error: Error) -> Error {
         let data = self.data.take();
+        let data_gone = data.as_ref().is_some_and(|data| data.is_gone());
+        if let Some(data) = data {
+            data.give_up();
+        }
         (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
-            if log.is_gone() || data.is_some_and(|data| data.is_gone()) {
+            if log.is_gone() || data_gone {
                 // What was flushed before is gone as well: nothing is committed without it.
                 for part in log.prepared(|_| false) {
                     self.session(Some(part.transaction)).lose_prepared(&error);

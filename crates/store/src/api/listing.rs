@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::Summary;
+use fieldstone_core::geometry::{Scalar, Summary};
 use fieldstone_core::key::FieldKey;
 use fieldstone_format::Id;
 
@@ -74,11 +74,28 @@ pub struct ListEntry {
     /// The user who wrote it.
     pub owner: Arc<str>,
     /// Extremes and missing elements, where every piece has them.
-    pub summary: Option<Summary>,
+    pub summary: Option<Extremes>,
     /// The attempt that wrote it; of a field in pieces the one whose pieces it shows.
     pub attempt: Option<Arc<str>>,
     /// Whether a newer version hides it.
     pub masked: bool,
+}
+
+/// What the index says of the elements of an array.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Extremes {
+    /// Smallest element that is not missing; `None` where all are, or where it is not known.
+    pub min: Option<Scalar>,
+    /// Largest element that is not missing; the same.
+    pub max: Option<Scalar>,
+    /// Elements that are missing; `None` where it is not known.
+    pub missing: Option<u64>,
+}
+
+impl From<Summary> for Extremes {
+    fn from(summary: Summary) -> Extremes {
+        Extremes { min: summary.min, max: summary.max, missing: Some(summary.missing) }
+    }
 }
 
 /// A stream of list entries.

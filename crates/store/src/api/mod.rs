@@ -59,7 +59,7 @@ pub use fieldstone_format::setting::Exist;
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use fields::FieldAccess;
-pub use listing::{FieldLocation, ListEntry, Listing, PlaceFile};
+pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
 pub use transactions::Transactions;

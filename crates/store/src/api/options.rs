@@ -30,6 +30,8 @@ pub struct ArchiveOptions {
     /// What it does where the key has a field; `None` takes the handle's setting, and that the store's. A piece is there
     /// where every element of its box is.
     pub exist: Option<Exist>,
+    /// Whether keywords are taken as they are, also where one looks like a slip: keys that another store has.
+    pub verbatim: bool,
 }
 
 /// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].

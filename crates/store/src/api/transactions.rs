@@ -43,6 +43,9 @@ pub trait Transactions {
     /// Fields archived by this handle, in all sessions, and not yet flushed.
     fn unflushed(&self) -> u64;
 
+    /// A call that writes is under way: what it reads meanwhile is no error where no store is yet.
+    fn will_write(&self) {}
+
     /// Opens a transaction that this handle will decide. Whoever is given the id joins it by naming it.
     ///
     /// Nothing is written: an id that nobody uses leaves no trace.

@@ -267,6 +267,10 @@ impl Transactions for FilterStore {
         self.beneath.unflushed()
     }
 
+    fn will_write(&self) {
+        self.beneath.will_write();
+    }
+
     fn begin(&self) -> Result<Id> {
         self.beneath.begin()
     }

@@ -14,7 +14,7 @@ use super::field::summary_of;
 use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{Part, Versions};
-use crate::api::{FieldLocation, ListEntry, ListOptions, PlaceFile};
+use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::snapshot::Snapshot;
 
 /// Lists what a request selects; of what an `older` snapshot shows already nothing.
@@ -171,7 +171,7 @@ impl ListStream {
             place: place_of(newest),
             time: newest.commit.time,
             owner,
-            summary: summary_of(versions),
+            summary: summary_of(versions).map(Extremes::from),
             attempt: self.attempt(versions),
             masked: false,
         })

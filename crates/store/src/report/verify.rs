@@ -24,7 +24,7 @@ pub fn verify(
     selection: Selection,
     refresher: &Mutex<Refresher>,
 ) -> Result<VerifyReport> {
-    let mut check = Check { files, snapshot, report: VerifyReport::default() };
+    let mut check = Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new() };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
     for (index, segment) in snapshot.segments.iter().enumerate() {
@@ -54,6 +54,8 @@ struct Check<'a> {
     files: &'a Arc<Files>,
     snapshot: &'a Arc<Snapshot>,
     report: VerifyReport,
+    /// The key whose pieces were compared last: those of one segment follow one another.
+    compared: Vec<u8>,
 }
 
 impl<'a> Check<'a> {
@@ -136,6 +138,9 @@ impl<'a> Check<'a> {
             _ => PlaceFile::Own(part.writer, 0),
         };
         self.report.fields += 1;
+        if part.entry.array.as_ref().is_some_and(|array| array.piece.is_some()) && self.compared != key {
+            self.pieces(key)?;
+        }
         match Source::new(self.files, &part, key).verify() {
             Ok(bytes) => self.report.bytes += bytes,
             // Of a file that is not the store's, whatever keeps it from being read is worth a line. A source
@@ -148,6 +153,23 @@ impl<'a> Check<'a> {
             Err(e) => self.note(name(), || file.to_string(), Err(e))?,
         }
         Ok(())
+    }
+
+    /// Names pieces that no reader can put together: their bytes are sound, and whoever wrote them is to know.
+    fn pieces(&mut self, key: &[u8]) -> Result<()> {
+        self.compared = key.to_vec();
+        let Some(versions) = lookup(self.snapshot, key, None)? else { return Ok(()) };
+        match versions.array() {
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                let note = e.message().to_owned();
+                if !self.report.notes.contains(&note) {
+                    self.report.notes.push(note);
+                }
+                Ok(())
+            }
+            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
+            outcome => outcome.map(drop),
+        }
     }
 
     /// Whether newer versions hide an entry.

@@ -226,6 +226,34 @@ fn a_full_disk_loses_the_batch_by_name_and_no_more() {
 }
 
 #[test]
+fn what_failed_for_want_of_room_gives_it_back() {
+    for (before, size) in [(1 << 10, 4 << 20), (3 << 20, 9 << 20), (1 << 10, 900_000)] {
+        let world = SimWorld::new(1);
+        let writer = open(&world, "a");
+        flush_one(&writer, "run=a,variable=before", &pattern(before, 1));
+        let used = || -> u64 { world.files().iter().map(|f| world.read(f).unwrap().len() as u64).sum() };
+        let (bytes, files) = (used(), world.files());
+        let room = (size as u64) * 3 / 4;
+        world.set_capacity(Some(bytes + room));
+        for _ in 0..3 {
+            let outcome =
+                put(&writer, "run=a,variable=lost", &pattern(size, 2)).and_then(|()| writer.flush(None));
+            error(outcome, ErrorKind::Unavailable);
+        }
+        // A log or two of a header each may stay, and no part of what was lost.
+        assert!(used() < bytes + 4096, "{before} {size}: {} of {room}", used() - bytes);
+        let data = |files: &[PathBuf]| files.iter().filter(|f| f.starts_with("/store/data")).count();
+        assert_eq!(data(&world.files()), data(&files), "no empty data log stays");
+        flush_one(&writer, "run=a,variable=after", &pattern(room as usize / 2, 3));
+        world.set_capacity(None);
+        let reader = open(&world, "b");
+        assert_eq!(get(&reader, "run=a,variable=before").unwrap(), pattern(before, 1));
+        assert_eq!(get(&reader, "run=a,variable=after").unwrap(), pattern(room as usize / 2, 3));
+        assert!(reader.verify(&Request::new()).unwrap().ok());
+    }
+}
+
+#[test]
 fn a_board_that_cannot_be_written_is_no_failure() {
     for kind in [OpKind::Write, OpKind::Append, OpKind::OpenAppend, OpKind::OpenWrite] {
         let world = SimWorld::new(1);

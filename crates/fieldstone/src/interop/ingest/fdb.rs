@@ -95,6 +95,7 @@ pub fn ingest_fdb(
     source: &FdbSource,
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
+    store.will_write();
     let name = source.name();
     let taken = Taken::nothing(&name);
     let datasets = ListOptions { depth: 1, ..ListOptions::default() };
@@ -144,7 +145,7 @@ struct Take<'a> {
 impl Take<'_> {
     fn read(&mut self, source: &FdbSource, name: &Path, current: &mut Option<Open>) -> Result<()> {
         let config = absolute(&source.config)?;
-        let request = words(&source.request);
+        let request = words(&source.request)?;
         let mut helper = Helper::start(&self.options.helper)?;
         helper.send(&Request::Fdb { config: &config, request: Some(&request) }, &[])?;
         loop {
@@ -245,10 +246,18 @@ impl Take<'_> {
 }
 
 /// A request as the lists of words that FDB's interface takes: ranges are `a`, `to`, `b`, `by`, `c`.
-fn words(request: &Selection) -> Map<String, serde_json::Value> {
+fn words(request: &Selection) -> Result<Map<String, serde_json::Value>> {
     let mut named = Map::new();
     for (keyword, values) in request.iter() {
-        let Values::List(items) = values else { continue };
+        let items = match values {
+            Values::Any => continue,
+            Values::List(items) => items,
+            Values::Like(_) => {
+                return Err(Code::RequestSyntax
+                    .error(format!("{keyword}={values}: an FDB takes no patterns"))
+                    .with_hint("list the values, or leave the keyword out"));
+            }
+        };
         let mut words: Vec<&str> = Vec::new();
         for item in items {
             match item {
@@ -261,7 +270,7 @@ fn words(request: &Selection) -> Map<String, serde_json::Value> {
         }
         named.insert(keyword.to_owned(), words.into());
     }
-    named
+    Ok(named)
 }
 
 fn absolute(config: &Path) -> Result<String> {

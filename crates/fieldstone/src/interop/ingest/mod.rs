@@ -168,6 +168,7 @@ pub fn ingest<P: AsRef<Path>>(
     paths: &[P],
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
+    store.will_write();
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));

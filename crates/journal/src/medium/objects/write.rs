@@ -128,6 +128,9 @@ impl DataWriter for ObjectData {
         Ok(())
     }
 
+    /// What is collected is in memory alone.
+    fn give_up(self: Box<Self>) {}
+
     fn is_gone(&self) -> bool {
         false
     }

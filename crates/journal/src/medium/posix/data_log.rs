@@ -150,6 +150,17 @@ impl DataWriter for DataLog {
         self.linked.check(&*self.disk, &*self.file, &self.path)
     }
 
+    fn give_up(mut self: Box<Self>) {
+        // What stands under the name now may be another's.
+        if self.check().is_err() {
+            return;
+        }
+        let _ = match self.synced {
+            0 => self.disk.unlink(&self.path),
+            synced => self.file.set_len(synced),
+        };
+    }
+
     fn is_gone(&self) -> bool {
         self.linked.is_gone()
     }

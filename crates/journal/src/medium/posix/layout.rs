@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fieldstone_format::{Id, data, log, marker};
 
+/// Folders that parts of a store may make beside its logs, none of which is needed to read it.
+const NAMES: [&str; 8] = ["logs", "data", "boards", "catalog", "graph", "arrays", "meshes", "histories"];
+
 /// The paths of one store.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -39,6 +42,11 @@ impl Layout {
     /// The folder of boards.
     pub fn boards(&self) -> PathBuf {
         self.root.join("boards")
+    }
+
+    /// Whether a name directly in the store's folder is one that a store has.
+    pub fn holds(&self, name: &str) -> bool {
+        name == marker::FILE_NAME || NAMES.contains(&name)
     }
 
     /// The log of a writer.

@@ -190,6 +190,8 @@ impl LogWriter for LogFile {
             for (at, length) in ends.into_iter().filter(|(at, _)| *at < stat.len) {
                 let _ = file.write_at(&ZEROS[..length.min((stat.len - at) as usize)], at);
             }
+            // What failed for want of room gives it back.
+            let _ = file.set_len(self.length.min(stat.len));
         }
         // A log without a commit ends behind its header: its first frame may have reached the disk.
         self.publish_closed();

@@ -33,8 +33,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::env::{DiskFile, Env, FileKind};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo, HEADER_PREFIX, LogHeader};
 
@@ -73,6 +73,33 @@ impl FileMedium {
     /// The folder.
     pub fn root(&self) -> &Path {
         self.layout.root()
+    }
+
+    /// Invalid where the store's place is taken by something that is no folder.
+    pub fn check_folder(&self) -> Result<()> {
+        match self.env.disk.stat(self.root()) {
+            Ok(stat) if stat.kind != FileKind::Directory => Err(Code::FileKind
+                .error(format!("{} is a file, and a store is a folder", self.root().display()))
+                .with_hint("give the store's folder; a file is taken into a store by ingest")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Invalid where the folder of a store that is to be made holds what is not a store's: it would lie among files of
+    /// the user's. Hidden names, and what file systems make of themselves, do not count.
+    pub fn check_room(&self) -> Result<()> {
+        let Ok(names) = self.env.disk.list_dir(self.root()) else { return Ok(()) };
+        let others = names.iter().map(|(name, _)| name.as_str());
+        let others = others.filter(|name| !name.starts_with('.') && *name != "lost+found");
+        match others.filter(|name| !self.layout.holds(name)).min() {
+            None => Ok(()),
+            Some(first) => Err(Code::FileKind
+                .error(format!(
+                    "{} is a folder with other files, such as {first}, and no store",
+                    self.root().display()
+                ))
+                .with_hint("give a folder of its own, which need not be there yet")),
+        }
     }
 
     /// Opens a file below the folder for reading, anew: what others added meanwhile is seen. Corrupt where it
