@@ -11,6 +11,7 @@ use super::hit_table::PyHitTable;
 use super::hits::{HitStream, Source, Users, key_of};
 use super::{PyCatalog, RunPair, boxes, rows, run_name, terms, values};
 use crate::errors::{Raise, invalid};
+use crate::interrupt;
 use crate::log::Waiting as _;
 use crate::sequence::Several;
 use crate::store::transaction;
@@ -191,7 +192,12 @@ impl PyCatalog {
     }
 
     fn sql(&self, py: Python<'_>, statement: &str) -> PyResult<Table> {
-        let (names, found) = py.waiting(|| self.catalog.sql(statement)).or_raise()?;
+        let (stop, raised) = interrupt::stop();
+        let found = py.waiting(|| self.catalog.sql_until(statement, Some(&stop)));
+        if let Some(raised) = raised.take() {
+            return Err(raised);
+        }
+        let (names, found) = found.or_raise()?;
         let rows = found.len();
         let mut columns: Vec<Vec<Value>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
         for row in found {

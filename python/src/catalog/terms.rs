@@ -254,8 +254,30 @@ fn unknown(name: &str) -> PyErr {
     invalid(format!("there is no term {name}="), &near.unwrap_or_else(all))
 }
 
+/// Refuses a comparison that is written as a pair: it would be a list of two values.
+fn check_comparison(name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(pair) = value.cast::<PyTuple>() else { return Ok(()) };
+    let first = pair.get_item(0).ok().and_then(|first| first.extract::<String>().ok());
+    let test = match first.as_deref() {
+        Some(">") => "above",
+        Some(">=") => "at_least",
+        Some("<") => "below",
+        Some("<=") => "at_most",
+        Some("=" | "==") => "equal",
+        _ => return Ok(()),
+    };
+    match pair.get_item(1) {
+        Ok(bound) if pair.len() == 2 => {
+            let bound = bound.repr()?;
+            Err(invalid(format!("{name}={} is no test", pair.repr()?), &format!("give fst.{test}({bound})")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The condition of one keyword.
 fn filter(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Chain<Expr>> {
+    check_comparison(name, value)?;
     if name == "where" {
         let mut all = Vec::new();
         extend(&mut all, Some(value), 0, &mut Room::new())?;

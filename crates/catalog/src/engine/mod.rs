@@ -37,7 +37,9 @@ mod summary;
 mod vfs;
 mod views;
 
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
@@ -240,8 +242,31 @@ pub trait Database: Send + std::fmt::Debug {
     /// The SQL that a probe of this shape runs, for [`explain`](Database::explain).
     fn probe_sql(&self, probe: &Probe) -> String;
     /// Names of columns and rows of one statement of a user over the views; Invalid where it is not one
-    /// statement that only reads.
-    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)>;
+    /// statement that only reads, or `stop` ended it. (A database of which nothing can be asked meanwhile goes on to
+    /// the end.)
+    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)>;
+}
+
+/// Asked again and again while a statement runs, by the thread that waits for it: `true` ends the statement.
+#[derive(Clone)]
+pub struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Stop {
+    /// Ends a statement where this says so.
+    pub fn new(when: impl Fn() -> bool + Send + Sync + 'static) -> Stop {
+        Stop(Arc::new(when))
+    }
+
+    /// Whether to end it now.
+    pub fn is_due(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stop")
+    }
 }
 
 /// A run, as a query sees it.

@@ -33,7 +33,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 use rustix::fs::Access;
 
-use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Wait, schema, vfs};
+use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Stop, Wait, schema, vfs, views};
 
 /// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -41,6 +41,8 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 const CACHE_KIB: i64 = 64 * 1024;
 /// Statements that stay prepared; there are fewer.
 const STATEMENTS: usize = 128;
+/// Steps of SQLite's machine between two questions whether to stop a user's statement: some hundred microseconds.
+const STOP_STEPS: i32 = 10_000;
 const INSERT: &str = "INSERT INTO attr (run, tag, step, variable, curve, batch, row, kind, num, payload, region) \
                       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
@@ -113,7 +115,7 @@ impl Sqlite {
             // Else a statement is compiled anew for every range that is bound to it: ten times the cost.
             // Q-8: else a statement is compiled anew for each range.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-            super::views::functions(c)
+            views::functions(c)
         })?;
         Ok(db)
     }
@@ -413,16 +415,25 @@ impl Database for Sqlite {
         shape(probe).to_owned()
     }
 
-    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        let fail = |cause: rusqlite::Error| match cause {
-            rusqlite::Error::SqlInputError { ref msg, offset, .. } => {
-                let at = usize::try_from(offset).map_or(String::new(), |at| format!(" at character {at}"));
-                Code::Sql
-                    .error(format!("SQL{at}: {msg}"))
-                    .with_hint("views: runs, steps, variables, tags, attributes, series_of_attributes")
-            }
-            cause => error(self.path.as_deref(), "read", cause),
-        };
+    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        let fail = |cause| error(self.path.as_deref(), "read", cause);
+        self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
+        if let Some(stop) = stop.cloned() {
+            let handler = self.connection.progress_handler(STOP_STEPS, Some(move || stop.is_due()));
+            handler.map_err(|cause| error(self.path.as_deref(), "read", cause))?;
+        }
+        let answer = self.selected(statement);
+        let cleared = self.connection.progress_handler(0, None::<fn() -> bool>);
+        let writable = self.connection.execute_batch("PRAGMA query_only = OFF");
+        cleared.and(writable).map_err(|cause| error(self.path.as_deref(), "read", cause))?;
+        answer
+    }
+}
+
+impl Sqlite {
+    /// Names of columns and rows of a statement that only reads.
+    fn selected(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        let fail = |cause| self.blame(cause);
         let mut parts = Batch::new(&self.connection, statement);
         let first = parts.next().map_err(fail)?;
         let Some(mut first) = first else { return Err(Code::Sql.error("SQL: no statement")) };
@@ -432,10 +443,25 @@ impl Database for Sqlite {
                 .error("SQL: only one statement that reads is taken")
                 .with_hint("begin with SELECT, WITH or EXPLAIN"));
         }
-        self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
-        let answer = rows_of(&mut first).map_err(fail);
-        self.connection.execute_batch("PRAGMA query_only = OFF").map_err(fail)?;
-        answer
+        rows_of(&mut first).map_err(fail)
+    }
+
+    /// What SQLite dislikes of a statement that came from outside is the statement's fault; all else is the file's.
+    fn blame(&self, cause: rusqlite::Error) -> Error {
+        let (said, at) = match &cause {
+            rusqlite::Error::SqlInputError { msg, offset, .. } => (
+                msg.as_str(),
+                usize::try_from(*offset).map_or(String::new(), |at| format!(" at character {at}")),
+            ),
+            rusqlite::Error::SqliteFailure(code, said) if code.extended_code == ffi::SQLITE_ERROR => {
+                (said.as_deref().unwrap_or("it cannot be run"), String::new())
+            }
+            rusqlite::Error::SqliteFailure(code, _) if code.extended_code == ffi::SQLITE_INTERRUPT => {
+                return Code::Sql.error("SQL: the statement was stopped");
+            }
+            _ => return error(self.path.as_deref(), "read", cause),
+        };
+        Code::Sql.error(format!("SQL{at}: {said}")).with_hint(views::hint(said))
     }
 }
 

@@ -5,6 +5,7 @@
 //! where there is no such dimension. `keyword(box, name)` gives a further keyword of the attribute, NULL where it has
 //! none of the name.
 
+use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Result};
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -125,6 +126,14 @@ pub(super) fn check(statement: &str) -> Result<()> {
     Err(Code::Sql
         .error(format!("SQL: '{word}' is not taken: only statements that read are"))
         .with_hint("begin with SELECT, WITH or EXPLAIN; attributes are written with annotate"))
+}
+
+/// What to write instead of a table that is not there, and which views there are.
+pub(super) fn hint(said: &str) -> String {
+    let there = "runs, steps, variables, tags, attributes, series_of_attributes";
+    let asked = said.strip_prefix("no such table: ").unwrap_or_default();
+    let near = did_you_mean(asked, NAMES.iter().chain(&ARRAY_TABLES).copied());
+    near.map_or_else(|| format!("views: {there}"), |near| format!("{near} views: {there}"))
 }
 
 fn region<'a>(context: &'a Context<'_>) -> rusqlite::Result<&'a [u8]> {

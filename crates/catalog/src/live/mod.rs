@@ -43,6 +43,7 @@ use fieldstone_journal::Journal;
 
 pub use port::FieldPort;
 
+use crate::engine::Stop;
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, Query, RunInfo, StepInfo, TagInfo,
     VariableInfo,
@@ -419,12 +420,19 @@ impl Catalog {
 
     /// Rows of a read-only SQL statement over the documented views: names of columns, then rows.
     pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        self.sql_until(statement, None)
+    }
+
+    /// The same, which ends with Invalid once `stop` says so.
+    pub fn sql_until(&self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+        self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(None), &mut |index| index.sql(statement))
+        self.inner.look(Visibility::All(None), &mut |index| index.sql(statement, stop))
     }
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
+        self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
         let visibility = Visibility::All(query.transaction);
         let view = self.inner.consistent_view(visibility)?;
@@ -455,6 +463,7 @@ impl Catalog {
 
     /// Contradicting definitions that were found, in words.
     pub fn conflicts(&self) -> Result<Vec<String>> {
+        self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
         self.inner.look(Visibility::All(None), &mut |index| index.conflicts())
     }

@@ -111,7 +111,8 @@ fn many_rows_are_one_statement() {
 fn people_may_only_read() {
     let Some(server) = shared() else { return };
     let (mut db, _) = filled(server, store());
-    let (names, rows) = db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run").unwrap();
+    let (names, rows) =
+        db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run", None).unwrap();
     assert_eq!(names, ["run", "n"]);
     assert_eq!(format!("{rows:?}"), "[[Int(1), Int(360)], [Int(2), Int(360)]]");
     for wrong in [
@@ -122,7 +123,7 @@ fn people_may_only_read() {
         "EXPLAIN ANALYZE DELETE FROM attr",
         "SELECT nonsense FROM attr",
     ] {
-        let error = db.select(wrong).unwrap_err();
+        let error = db.select(wrong, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{wrong}: {error}");
     }
     assert_eq!(count(&mut db, "SELECT count(*) FROM attr"), 720);

@@ -6,7 +6,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use postgres::types::ToSql;
 
-use super::super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Wait};
+use super::super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Stop, Wait};
 use super::cells::{Parameter, Taken};
 use super::rows::{Stopped, copy_rows, take, with_attr};
 use super::scan::{Group, Shape};
@@ -172,7 +172,7 @@ impl Database for Postgres {
 
     /// A prepared statement is one statement; that it changes nothing is seen to by a transaction that may
     /// only read.
-    fn select(&mut self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
         if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
             return Err(Code::Sql
@@ -181,7 +181,7 @@ impl Database for Postgres {
         }
         if !self.within {
             self.begin(false, Wait::Yes)?;
-            let found = self.select(statement);
+            let found = self.select(statement, stop);
             let ended = self.rollback();
             return found.and_then(|found| ended.map(|()| found));
         }

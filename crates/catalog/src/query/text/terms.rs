@@ -1,5 +1,6 @@
 //! Terms: a subject and what is asked of it.
 
+use fieldstone_core::nearest;
 use fieldstone_core::value::{Glob, Test, Value};
 use fieldstone_core::{Error, Result};
 
@@ -106,7 +107,16 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
             Ok(negated(Expr::Term(Term::Scope(scope)), not))
         }
         "" => Err(scan.expected("a term").with_hint("a term is a word and a test, such as value>9000")),
-        _ => Err(scan.unknown(place, "term of a query", word, &SUBJECTS)),
+        _ => {
+            let unknown = scan.unknown(place, "term of a query", word, &SUBJECTS);
+            Err(match nearest::did_you_mean(word, SUBJECTS) {
+                Some(_) => unknown,
+                None => unknown.with_hint(format!(
+                    "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
+                    SUBJECTS.join(", ")
+                )),
+            })
+        }
     }
 }
 
