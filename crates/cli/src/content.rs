@@ -30,6 +30,8 @@ pub struct Content {
     pub more: bool,
     /// What could not be known, for people.
     pub note: Option<String>,
+    /// How its elements are packed, where they are.
+    pub packing: Option<Packing>,
 }
 
 impl Content {
@@ -63,10 +65,11 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
     }
     let shown = IndexBox::new(vec![0; shape.len()], counts.clone(), shape)?;
     let data = field.read_box(Some(&shown))?;
-    content.values = match packing {
-        Some(packing) => unpacked(&packing, dtype, &data),
+    content.values = match &packing {
+        Some(packing) => unpacked(packing, dtype, &data),
         None => elements_of(dtype, &data),
     };
+    content.packing = packing;
     content.more = elements > content.values.len() as u64;
     Ok(content)
 }

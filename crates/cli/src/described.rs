@@ -4,9 +4,9 @@
 
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Coordinate, RunName, VariableDecl};
-use fieldstone::helper::attribute_value;
 use fieldstone::packing::Packing;
-use fieldstone::{DType, Field, FieldKey, FieldStore, ReadOptions, Store, as_floats};
+use fieldstone::unpacked::{attributes, beside, header_of, variable_of};
+use fieldstone::{DType, FieldKey, FieldStore, Store, as_floats};
 use serde_json::Value as Json;
 
 use crate::elements::Axis;
@@ -41,23 +41,17 @@ impl Described {
     /// Where the key's run was ingested from a netCDF file. Any doubt means that it was not.
     fn of_file(store: &dyn FieldStore, key: &FieldKey) -> Option<Described> {
         let name = key.get("variable")?.text().into_owned();
-        let header = read_beside(store, key, "@header")?.read().ok()?;
-        let header: Json = serde_json::from_slice(&header).ok()?;
-        if header["fieldstone"] != "netcdf-header" || header["version"] != 1 {
-            return None;
-        }
+        let header = header_of(&beside(store, key, "@header")?)?;
         Described::in_header(header, &name)
     }
 
     fn in_header(header: Json, path: &str) -> Option<Described> {
-        let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
-        let group = header["groups"].as_array()?.iter().find(|g| g["path"] == group)?;
-        let facts = group["variables"].as_array()?.iter().find(|v| v["name"] == own)?;
+        let facts = variable_of(&header, path)?;
+        let own = facts["name"].as_str()?.to_owned();
         let dims = facts["dims"].as_array()?.iter().filter_map(|dim| Some(dim.as_str()?.to_owned()));
         let dims = dims.skip(usize::from(facts["split"] == true)).collect();
-        let pair = |pair: &Json| Some((pair[0].as_str()?.to_owned(), attribute_value(&pair[1])?));
-        let attrs = facts["attrs"].as_array()?.iter().filter_map(pair).collect();
-        Some(Described { name: own.to_owned(), dims, attrs, coords: Coords::File(header) })
+        let attrs = attributes(facts);
+        Some(Described { name: own, dims, attrs, coords: Coords::File(header) })
     }
 
     /// Where the key's run declares its variable.
@@ -127,7 +121,7 @@ fn file_axis(
     start: u64,
     count: u64,
 ) -> Option<Axis> {
-    let field = read_beside(store, key, dim)?;
+    let field = beside(store, key, dim)?;
     let (dtype, shape) = (field.dtype().ok()??, field.shape().ok()??);
     let region = Region::parse(&format!("{start}:{}", start.checked_add(count)?)).ok()?;
     let (inside, _) = (shape.len() == 1).then(|| region.within(&shape).ok()).flatten()?;
@@ -135,14 +129,4 @@ fn file_axis(
     let coordinate = Described::in_header(header.clone(), dim)?;
     coordinate.packing(dtype).undo(&mut values);
     Some(Axis { label: coordinate.label(), shape: vec![values.len()], values })
-}
-
-/// The field of another variable of the same run, without a step.
-fn read_beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option<Field> {
-    let others = key.iter().filter(|(name, _)| !["variable", "step"].contains(&&***name));
-    let mut pairs: Vec<(String, String)> =
-        others.map(|(n, v)| (n.to_string(), v.text().into_owned())).collect();
-    pairs.push(("variable".into(), variable.into()));
-    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    store.get(&pairs, &ReadOptions::default()).ok()
 }

@@ -18,6 +18,7 @@ pub mod checkpoint;
 pub mod container;
 mod cubes;
 pub mod execution;
+pub mod explain;
 pub mod finders;
 pub mod graph;
 mod interop;
@@ -27,6 +28,7 @@ mod scheduler;
 mod store;
 mod transaction;
 pub mod transfer;
+pub mod unpacked;
 
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 pub use fieldstone_core::elements::as_floats;
@@ -35,7 +37,7 @@ pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
 pub use fieldstone_core::packing;
-pub use fieldstone_core::request::{Item, Request, Values};
+pub use fieldstone_core::request::{Item, Request, Values, Wanted};
 pub use fieldstone_core::schema::{
     Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };

@@ -156,7 +156,7 @@ impl FieldTable {
         };
         self.min.push(entry.summary.as_ref().and_then(|summary| number(summary.min)));
         self.max.push(entry.summary.as_ref().and_then(|summary| number(summary.max)));
-        self.missing.push(entry.summary.as_ref().map(|summary| summary.missing));
+        self.missing.push(entry.summary.as_ref().and_then(|summary| summary.missing));
     }
 
     fn codes_of(&mut self, level: &Level) -> Vec<(usize, u32)> {

@@ -1,0 +1,108 @@
+//! Extremes of packed values as what these stand for: a list of an ingested file's variables has the minimum and maximum
+//! that xarray finds, and none where the index has only a fill value.
+//!
+//! The index keeps the extremes of what is stored. The attributes that say how it is packed stand in the header of the
+//! file (the field `@header` of the run, `spec/netcdf-header.md`), which is read once for each run that a list passes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::dtype::{DType, DTypeKind};
+use fieldstone_core::geometry::Scalar;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::packing::Packing;
+use fieldstone_core::value::Value;
+use fieldstone_store::Field;
+use fieldstone_store::api::{Extremes, FieldStore, ListEntry, Listing, ReadOptions};
+use serde_json::Value as Json;
+
+use crate::Store;
+use crate::interop::helper::attribute_value;
+
+/// Keyword and text.
+type Pairs = Vec<(Arc<str>, String)>;
+
+/// The same entries with extremes of what their elements stand for.
+pub fn unpacked(store: &Store, listing: Listing) -> Listing {
+    let mut headers = Headers { store: store.clone(), run: None, header: None, packings: HashMap::new() };
+    Box::new(listing.map(move |entry| {
+        entry.map(|mut entry| {
+            entry.summary = headers.extremes(&entry);
+            entry
+        })
+    }))
+}
+
+/// The extremes that the index has, by what the elements stand for.
+pub fn unpack(packing: &Packing, stored: &Extremes) -> Extremes {
+    let (Some(least), Some(greatest), false) = (stored.min, stored.max, packing.is_plain()) else {
+        return *stored;
+    };
+    let (min, max) = packing.ends(least.as_f64(), greatest.as_f64());
+    // An end that stands for nothing was counted as an element.
+    let missing = stored.missing.filter(|_| min.is_some() && max.is_some());
+    Extremes { min: min.map(Scalar::Float), max: max.map(Scalar::Float), missing }
+}
+
+/// The header of the run that a list passes, and what was read from it.
+struct Headers {
+    store: Store,
+    run: Option<Pairs>,
+    header: Option<Json>,
+    packings: HashMap<(String, DType), Packing>,
+}
+
+impl Headers {
+    fn extremes(&mut self, entry: &ListEntry) -> Option<Extremes> {
+        let (stored, dtype) = (entry.summary?, entry.dtype?);
+        if !matches!(dtype.kind(), DTypeKind::Int | DTypeKind::UInt | DTypeKind::Float) {
+            return Some(stored);
+        }
+        let Some(variable) = entry.key.get("variable") else { return Some(stored) };
+        let run = run_of(&entry.key);
+        if self.run.as_ref() != Some(&run) {
+            self.header = beside(&*self.store, &entry.key, "@header").and_then(|field| header_of(&field));
+            (self.run, self.packings) = (Some(run), HashMap::new());
+        }
+        let Some(header) = &self.header else { return Some(stored) };
+        let packing =
+            self.packings.entry((variable.text().into_owned(), dtype)).or_insert_with_key(|(path, _)| {
+                let attrs = variable_of(header, path).map(attributes).unwrap_or_default();
+                Packing::of(dtype, |name| attrs.iter().find(|(own, _)| own == name).map(|(_, value)| value))
+            });
+        Some(unpack(packing, &stored))
+    }
+}
+
+/// What a key says beside variable and step: keywords of the run.
+fn run_of(key: &FieldKey) -> Pairs {
+    let others = key.iter().filter(|(name, _)| !["variable", "step"].contains(&&***name));
+    others.map(|(name, value)| (name.clone(), value.text().into_owned())).collect()
+}
+
+/// The field of another variable of the same run, without a step.
+pub fn beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option<Field> {
+    let run = run_of(key);
+    let mut pairs: Vec<(&str, &str)> = run.iter().map(|(name, value)| (&**name, value.as_str())).collect();
+    pairs.push(("variable", variable));
+    store.get(&pairs, &ReadOptions::default()).ok()
+}
+
+/// The header of an ingested netCDF file; `None` for anything else.
+pub fn header_of(field: &Field) -> Option<Json> {
+    let header: Json = serde_json::from_slice(&field.read().ok()?).ok()?;
+    (header["fieldstone"] == "netcdf-header" && header["version"] == 1).then_some(header)
+}
+
+/// What a header says of the variable of a path.
+pub fn variable_of<'h>(header: &'h Json, path: &str) -> Option<&'h Json> {
+    let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
+    let group = header["groups"].as_array()?.iter().find(|g| g["path"] == group)?;
+    group["variables"].as_array()?.iter().find(|v| v["name"] == own)
+}
+
+/// The attributes of a variable, in their order.
+pub fn attributes(variable: &Json) -> Vec<(String, Value)> {
+    let pair = |pair: &Json| Some((pair[0].as_str()?.to_owned(), attribute_value(&pair[1])?));
+    variable["attrs"].as_array().into_iter().flatten().filter_map(pair).collect()
+}
