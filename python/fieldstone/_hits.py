@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ._native import Hit, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
-from ._rows import Box, Missing, Rows, missing_of
+from ._rows import Box, Missing, Rows, missing_of, tell
 from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
@@ -25,7 +25,8 @@ class Hits:
 
     It is lazy: each use asks the catalog as it is then. ``len(hits)`` counts, ``for h in hits`` streams in
     bounded memory, ``to_arrow()`` and ``to_pandas()`` give all in columns. ``collect()`` asks once and
-    keeps what was found, and so do hits that were asked for with ``comm=``.
+    keeps what was found, and so do hits that were asked for with ``comm=``. Whoever counts or walks them and
+    finds none because the query names what nothing has is warned of that; ``why()`` says it, too.
     """
 
     # B-2: nothing is pinned, or hits that somebody keeps would hold a read of the engine open.
@@ -47,19 +48,36 @@ class Hits:
 
     def count(self) -> int:
         """How many there are."""
-        return len(self._table) if self._table is not None else self._ask.count(self._query)
+        return self._count(3)
+
+    def _count(self, level: int) -> int:
+        if self._table is not None:
+            return len(self._table)
+        found = self._ask.count(self._query)
+        if not found:
+            tell(self.why(), level)
+        return found
 
     def __len__(self) -> int:
-        return self.count()
+        return self._count(3)
 
     def __bool__(self) -> bool:
         return self.first() is not None
 
     def __iter__(self) -> Iterator[Hit]:
         if self._table is None:
-            return self._ask.stream(self._query)
+            return self._told(self._ask.stream(self._query))
         txn, table = self._query.txn, self._table
         return (table.hit(self.store, txn, row) for row in range(len(table)))
+
+    def _told(self, stream: Iterator[Hit]) -> Iterator[Hit]:
+        """The same hits; who gets none of them is told of a name that nothing has."""
+        first = next(stream, None)
+        if first is None:
+            tell(self.why(), 2)
+            return
+        yield first
+        yield from stream
 
     @overload
     def __getitem__(self, row: int, /) -> Hit: ...
@@ -187,7 +205,8 @@ class Hits:
         head = f"<fieldstone.Hits of {text if len(text) <= 160 else text[:159] + '…'!r}>"
         if self.store.closed:
             return head
-        shown = Hits(self.store, self._query.limited(_least(self._query.limit, _SHOWN + 1)), self._table)
+        few = self._query.limited(_least(self._query.limit, _SHOWN + 1))
+        shown = self._ask.stream(few) if self._table is None else self
         rows = [repr(hit) for hit, _ in zip(shown, range(_SHOWN + 1), strict=False)]
         if len(rows) > _SHOWN:
             rows[_SHOWN:] = ["…"]

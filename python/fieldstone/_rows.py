@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -92,6 +93,12 @@ class Missing:
         return f"there is no {self.what} {self.name!r}{near}"
 
 
+def tell(missing: Missing | None, level: int) -> None:
+    """Warns the caller, `level` frames above, of a name in his query that nothing has."""
+    if missing is not None:
+        warnings.warn(f"nothing is found: {missing}", UserWarning, stacklevel=level + 1)
+
+
 def missing_of(found: tuple[str, str, str | None] | None) -> Missing | None:
     """What the native catalog says of a query that finds nothing."""
     return None if found is None else Missing(*found)
@@ -100,7 +107,8 @@ def missing_of(found: tuple[str, str, str | None] | None) -> Missing | None:
 class Rows(Sequence[_Row], Generic[_Row]):
     """What a catalog call found: a sequence of rows that does not change.
 
-    ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame.
+    ``to_arrow()`` is a Table of them, ``to_pandas()`` a DataFrame. Whoever finds nothing because the query
+    names what nothing has is warned of that; ``why()`` says it, too.
     """
 
     def __init__(

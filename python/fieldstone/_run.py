@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import index
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -55,8 +56,8 @@ class Run:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its parameters, by name."""
-        return self._info["params"]
+        """Its parameters, by name; a dict that refuses to be changed, as they never change."""
+        return Params(self._info["params"])
 
     @property
     def created(self) -> datetime | None:
@@ -216,7 +217,7 @@ class Run:
         import numpy as np
 
         self.store._catalog().write(
-            self._pair, variable, step, np.asanyarray(array), start, chunks, compression, exist, self._txn
+            self._pair, variable, _step(step), np.asanyarray(array), start, chunks, compression, exist, self._txn
         )
 
     def to_xdmf(self, path: str | PathLike[str], mesh: str | None = None) -> XdmfReport:
@@ -238,7 +239,7 @@ class Run:
         return Graph(self.store).trace(self, **options)
 
     def _key(self, variable: str | None, step: int | None) -> Any:
-        return self.store._catalog().key_of(self._pair, variable, step)
+        return self.store._catalog().key_of(self._pair, variable, _step(step))
 
     def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:
         """The array of a variable at a step, or the box of it at `start` with extents `count`.
@@ -365,6 +366,35 @@ class Run:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run, (self.store, self.name, self.project, self._txn)
+
+
+class Params(dict[str, Any]):
+    """Parameters of a run as they were declared; whoever changes them hears that this changes nothing."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise Invalid(
+            "parameters of a run do not change",
+            "take dict(run.params), or annotate the run with what changes",
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = setdefault = clear = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Params, (dict(self),)
+
+
+def _step(step: Any) -> int | None:
+    """A step as the native catalog takes it: anything that is a whole number to Python."""
+    if step is None:
+        return None
+    try:
+        number = index(step)
+    except TypeError:
+        raise Invalid(f"step {step!r} is no whole number", "steps are whole numbers, such as 6") from None
+    if not -(2**63) <= number < 2**63:
+        raise Invalid(f"step {number} is not between -2^63 and 2^63-1", "number steps from 0")
+    return number
 
 
 def _tag(tag: Any) -> Any:

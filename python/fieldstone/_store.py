@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Unpack, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, final
 
 from ._array_files import History, Mesh, histories_of, mesh_of, meshes_of
 from ._arrays import ArrayJob, open_job
@@ -23,7 +23,7 @@ from ._graph import Graph
 from ._hits import Hits
 from ._native import Table, _exports_grib, _items, _Query, _Store
 from ._outside import declare
-from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, variables_of
+from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags_of, tell, variables_of
 from ._run import Run
 from ._terms import Terms
 from ._transaction import Transaction
@@ -35,6 +35,8 @@ if TYPE_CHECKING:  # imported where it is used: xarray is optional
     import xarray as xr
 
     from ._native import Entry, _Request, _Where
+
+_R = TypeVar("_R", bound=Rows[Any])
 
 
 @final
@@ -304,6 +306,8 @@ class Store(_Store):
         named = [name for name, term in (terms | {"where": where}).items() if term is not None]
         query = _Query(where, terms | {"txn": txn})
         counts, done, others = self._catalog().delete(named, query, fields, doit, txn)
+        if not any(counts) and not others:
+            tell(self._why(query)(), 2)
         return DeleteReport(*counts, done, others)
 
     # -- what the catalog is asked
@@ -341,7 +345,13 @@ class Store(_Store):
         query = _Query(where, terms)
         found = self._catalog().runs(query)
         rows = [Run(self, info["name"], info["project"], query.txn, info) for info in found]
-        return RunRows(rows, found, self._why(query))
+        return self._told(RunRows(rows, found, self._why(query)))
+
+    @staticmethod
+    def _told(rows: _R) -> _R:
+        if not rows:
+            tell(rows.why(), 3)
+        return rows
 
     def _why(self, query: _Query) -> Callable[[], Missing | None]:
         return lambda: missing_of(self._catalog().missing(query))
@@ -352,7 +362,7 @@ class Store(_Store):
         table = self._catalog().steps(query)
         columns = [table.values(name) for name in ("run", "step", "time", "project")]
         rows = [Step(*row) for row in zip(*columns, strict=True)]
-        return Rows(rows, lambda: table, self._why(query))
+        return self._told(Rows(rows, lambda: table, self._why(query)))
 
     def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
         """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in
@@ -361,14 +371,14 @@ class Store(_Store):
         ``box={"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``, in the coordinates' own units.
         """
         query = _Query(where, terms)
-        return variables_of(self._catalog().variables(query), self._why(query))
+        return self._told(variables_of(self._catalog().variables(query), self._why(query)))
 
     def tags(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Tag]:
         """The tags, as Rows of Tag: ``.name``, ``.version``, ``.type``, ``.unit``. Terms work as in
         ``runs``.
         """
         query = _Query(where, terms)
-        return tags_of(self._catalog().tags(query), self._why(query))
+        return self._told(tags_of(self._catalog().tags(query), self._why(query)))
 
     def aggregate(
         self, where: _Where = None, /, *, by: str | Sequence[str] = (), **terms: Unpack[Terms]

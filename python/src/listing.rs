@@ -3,19 +3,23 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use fieldstone::{DType, DTypeKind, FieldLocation, ListEntry, Listing, Scalar, Schema, Summary};
+use fieldstone::{DType, DTypeKind, Extremes, FieldLocation, ListEntry, Listing, Request, Scalar, Schema};
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyString, PyTuple};
 
 use crate::data;
 use crate::errors::exception;
+use crate::explain::reason;
 use crate::keys::{Interner, Key};
 use crate::table::{FieldTable, Table};
 
 /// The first batch is small so that the first entry comes at once; each is larger than the one before.
 const FIRST_BATCH: usize = 16;
 const LAST_BATCH: usize = 1024;
+/// Entries that a repr shows, and the characters of each.
+const SHOWN: usize = 10;
+const WIDTH: usize = 120;
 
 /// What ``store.list`` gives: an iterator of entries in key order. It holds one block per segment and
 /// one batch of entries, however long the list is, and stays with the snapshot it began with.
@@ -23,6 +27,8 @@ const LAST_BATCH: usize = 1024;
 pub struct PyListing {
     state: Mutex<State>,
     request: String,
+    /// What says why there is nothing, where a request asked.
+    asked: Option<(fieldstone::Store, Request)>,
 }
 
 struct State {
@@ -30,6 +36,8 @@ struct State {
     streams: VecDeque<Listing>,
     batch: std::vec::IntoIter<fieldstone::Result<ListEntry>>,
     next_batch: usize,
+    /// Whether an entry was given away.
+    given: bool,
     interner: Interner,
     owner: Option<(std::sync::Arc<str>, Py<PyString>)>,
     dtype: Option<(DType, Py<PyAny>)>,
@@ -44,12 +52,38 @@ impl PyListing {
             streams: streams.into(),
             batch: Vec::new().into_iter(),
             next_batch: FIRST_BATCH,
+            given: false,
             interner: Interner::new(Some(schema)),
             owner: None,
             dtype: None,
             exported: None,
         };
-        PyListing { state: Mutex::new(state), request }
+        PyListing { state: Mutex::new(state), request, asked: None }
+    }
+
+    /// The same list, which says why it is empty.
+    pub fn explained_by(self, store: fieldstone::Store, request: Request) -> PyListing {
+        PyListing { asked: Some((store, request)), ..self }
+    }
+
+    /// Lines for the first entries that are left, none of which is taken by that; or why there is none.
+    fn lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
+        if state.batch.len() == 0 {
+            py.detach(|| state.fetch());
+        }
+        let mut lines: Vec<String> = state.batch.as_slice().iter().take(SHOWN + 1).map(line).collect();
+        if lines.len() > SHOWN {
+            lines.truncate(SHOWN);
+            lines.push("…".to_owned());
+        }
+        if lines.is_empty() && !state.given {
+            let asked = self.asked.as_ref();
+            let why = py.detach(|| asked.and_then(|(store, request)| reason(store, request)));
+            lines.push(why.map_or_else(|| "none".to_owned(), |why| format!("none: {why}")));
+        }
+        Ok(lines)
     }
 }
 
@@ -65,6 +99,7 @@ impl PyListing {
         if state.batch.len() == 0 {
             py.detach(|| state.fetch());
         }
+        state.given = true;
         match state.batch.next() {
             Some(entry) => state.entry(py, entry.map_err(exception)?).map(Some),
             None => Ok(None),
@@ -111,13 +146,33 @@ impl PyListing {
         Table::to_pandas(&Bound::new(py, self.to_arrow(py)?)?)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<fieldstone.Listing of '{}'>", self.request)
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let head = format!("<fieldstone.Listing of '{}'>", self.request);
+        let lines = self.lines(py)?.into_iter().map(|line| format!("  {line}"));
+        Ok(std::iter::once(head).chain(lines).collect::<Vec<_>>().join("\n"))
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         crate::html(slf.py(), "text", slf)
     }
+}
+
+/// One entry as a line of a repr.
+fn line(entry: &fieldstone::Result<ListEntry>) -> String {
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => return error.message().chars().take(WIDTH).collect(),
+    };
+    let what = match (entry.dtype, &entry.shape) {
+        (Some(dtype), Some(shape)) => format!("{} {shape:?}", dtype.name()),
+        _ => format!("{} bytes", entry.nbytes),
+    };
+    let state = match (entry.masked, entry.complete) {
+        (true, _) => ", masked",
+        (_, false) => ", incomplete",
+        _ => "",
+    };
+    format!("{} {what}{state}", entry.key).chars().take(WIDTH).collect()
 }
 
 impl State {
@@ -200,7 +255,7 @@ pub struct Entry {
     /// The user who wrote it.
     #[pyo3(get)]
     owner: Py<PyString>,
-    summary: Option<Summary>,
+    summary: Option<Extremes>,
     attempt: Option<std::sync::Arc<str>>,
 }
 
@@ -237,13 +292,14 @@ impl Entry {
         time_object(py, self.time)
     }
 
-    /// Smallest element that is not missing, from the index; None where that is not known.
+    /// Smallest element that is not missing, from the index; None where that is not known. Of a packed variable of an
+    /// ingested file it is what xarray finds: unpacked, without fill values.
     #[getter]
     fn min<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.scalar(py, self.summary.as_ref().and_then(|summary| summary.min))
     }
 
-    /// Largest element that is not missing, from the index; None where that is not known.
+    /// Largest element that is not missing, from the index, as `min`; None where that is not known.
     #[getter]
     fn max<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.scalar(py, self.summary.as_ref().and_then(|summary| summary.max))
@@ -252,7 +308,7 @@ impl Entry {
     /// Elements that are NaN, "not a time" or the fill value; None where that is not known.
     #[getter]
     fn missing(&self) -> Option<u64> {
-        self.summary.as_ref().map(|summary| summary.missing)
+        self.summary.as_ref().and_then(|summary| summary.missing)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,10 +1,14 @@
 //! `store.remove`.
 
+use std::ffi::CString;
+
 use fieldstone::{Field, RemoveOptions};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::errors::Raise;
+use crate::explain::reason;
 use crate::fields::{PyField, PyFields};
 use crate::log::Waiting as _;
 use crate::request::requests;
@@ -32,7 +36,8 @@ impl Store {
     /// is not the newest any more when this becomes visible stays, and so does what only a wider request
     /// would have named.
     ///
-    /// Raises Invalid for a request that names everything, Denied where a dataset has another owner or
+    /// Warns where the request names a keyword or value that no field has, and so nothing is removed. Raises Invalid
+    /// for a request that names everything, Denied where a dataset has another owner or
     /// the store is open for reading.
     #[pyo3(signature = (request, *, txn=None))]
     fn remove(&self, py: Python<'_>, request: &Bound<'_, PyAny>, txn: Option<&str>) -> PyResult<u64> {
@@ -46,6 +51,13 @@ impl Store {
         let removed = py.waiting(|| {
             requests.iter().try_fold(0, |sum, request| Ok(sum + handle.remove(request, &options)?))
         });
-        removed.or_raise()
+        let removed = removed.or_raise()?;
+        if removed == 0
+            && let Some(why) = requests.first().and_then(|request| reason(&handle, request))
+        {
+            let text = CString::new(format!("nothing is removed: {why}")).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(removed)
     }
 }

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fieldstone::unpacked::unpacked;
 use fieldstone::{
-    ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
+    ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value, key_request,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use crate::autoflush::Autoflush;
 use crate::data::{self, Data};
 use crate::errors::{Raise, invalid};
+use crate::explain::explained;
 use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
 use crate::listing::PyListing;
@@ -131,6 +133,19 @@ impl Store {
             autoflush.check(&handle).or_raise()?;
         }
         Ok(handle)
+    }
+
+    /// What it holds, in a few words: how many values its first keywords have. Nothing where that cannot be said.
+    fn held(&self, py: Python<'_>) -> Option<String> {
+        let handle = self.handle().ok()?;
+        let axes = py.waiting(|| handle.axes(&fieldstone::Request::new(), &ReadOptions::default()));
+        let counts: Vec<String> = axes
+            .ok()?
+            .iter()
+            .take(3)
+            .map(|(keyword, values)| format!("{} {keyword}", values.len()))
+            .collect();
+        (!counts.is_empty()).then(|| format!(": {}", counts.join(", ")))
     }
 
     fn end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
@@ -481,7 +496,11 @@ impl Store {
         let key = KeyText::new(key)?;
         let pairs = key.pairs()?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let field = py.detach(|| handle.get(&pairs, &options)).or_raise()?;
+        let found = || {
+            let found = handle.get(&pairs, &options);
+            found.map_err(|error| explained(&handle, &key_request(&pairs), error))
+        };
+        let field = py.detach(found).or_raise()?;
         fields::value(py, &field, start, count)
     }
 
@@ -502,8 +521,11 @@ impl Store {
         let requests = requests(request)?;
         let options = RetrieveOptions { strict, transaction };
         let found = py.waiting(|| {
-            let found =
-                requests.iter().map(|request| Ok((request.to_string(), handle.retrieve(request, &options)?)));
+            let found = requests.iter().map(|request| {
+                let found = handle.retrieve(request, &options);
+                let found = found.map_err(|error| explained(&handle, request, error))?;
+                Ok((request.to_string(), found))
+            });
             found.collect::<fieldstone::Result<Vec<_>>>()
         });
         let origin = Origin { opening: self.opening.clone(), handle, transaction, strict };
@@ -542,11 +564,15 @@ impl Store {
         let streams = py.waiting(|| {
             requests
                 .iter()
-                .map(|request| handle.list(request, &options))
+                .map(|request| Ok(unpacked(&handle, handle.list(request, &options)?)))
                 .collect::<fieldstone::Result<Vec<_>>>()
         });
         let text = requests.first().map_or_else(String::new, |request| request.to_string());
-        Ok(PyListing::new(streams.or_raise()?, handle.schema(), text.chars().take(200).collect()))
+        let listing = PyListing::new(streams.or_raise()?, handle.schema(), text.chars().take(200).collect());
+        Ok(match requests.into_iter().next() {
+            Some(request) => listing.explained_by(handle, request),
+            None => listing,
+        })
     }
 
     /// What became visible after a version, and the version at which this was so.
@@ -735,10 +761,11 @@ impl Store {
         self.comm.as_ref().map(|comm| comm.clone_ref(py))
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> String {
         let closed = if self.closed() { " closed" } else { "" };
         let at = self.opening.at.as_ref().map_or("", |_| " at an older version");
-        format!("<fieldstone.Store '{}' mode='{}'{at}{closed}>", self.opening.url, self.opening.mode)
+        let held = self.held(py).unwrap_or_default();
+        format!("<fieldstone.Store '{}' mode='{}'{at}{closed}{held}>", self.opening.url, self.opening.mode)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

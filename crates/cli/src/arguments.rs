@@ -138,7 +138,7 @@ fn how_to_write(error: Error) -> Error {
 pub fn one_field(store: &dyn FieldStore, request: &Request) -> Result<Field> {
     store.get_one(request, &ReadOptions::default()).map_err(|error| match error.kind() {
         ErrorKind::NotFound => match explain::why(store, request) {
-            Some(why) => error.with_hint(why.hint()),
+            Some(why) => error.with_hint(why),
             None => error,
         },
         ErrorKind::Invalid if error.hint().is_some_and(|hint| hint.contains("retrieve")) => {

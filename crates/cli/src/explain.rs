@@ -1,74 +1,20 @@
-//! Why a request finds nothing: which keyword or value no field has, what there is in its place, and a
-//! command that shows it.
-//!
-//! Only what failed anyway pays for this: it looks at the values present, which the store's segments
-//! know, and reads entries only where each value exists and their combination does not.
+//! Why a request finds nothing, with a command that shows more.
 
-use std::sync::Arc;
+use fieldstone::explain::{self, Look};
+use fieldstone::{FieldStore, Request};
 
-use fieldstone::nearest::did_you_mean;
-use fieldstone::{FieldStore, Item, KeyValue, ListOptions, Quoted, ReadOptions, Request, Values};
+pub use fieldstone::explain::{some_of, without};
 
-use crate::table::cut;
-
-/// Values that are named in full; of more the first and the last.
-const NAMED: usize = 8;
-/// Characters of a value that are shown.
-const SHOWN: usize = 40;
-
-type Axes = Vec<(Arc<str>, Vec<KeyValue>)>;
-
-/// What is known of a request that finds nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
-    /// What is not there, and what is.
-    pub reason: String,
-    /// A command that shows more.
-    pub command: String,
-}
-
-impl Why {
-    /// The two as a hint.
-    pub fn hint(&self) -> String {
-        let end = if self.reason.ends_with('?') { "" } else { ";" };
-        format!("{}{end} try: {}", self.reason, self.command)
-    }
-}
-
-/// Why `request` finds nothing in a store, or not all that it lists. `None` where nothing can be said.
-pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
-    let axes = store.axes(&Request::new(), &ReadOptions::default()).ok()?;
-    let command = |verb: &str, request: &Request| command(verb, store.url(), request);
-    if axes.is_empty() {
-        let reason = "the store holds no field".to_owned();
-        return Some(Why { reason, command: command("status", &Request::new()) });
-    }
-    for (keyword, values) in request.iter() {
-        let found = axes.iter().find(|(name, _)| **name == *keyword);
-        let Some((_, present)) = found else {
-            let reason = absent_keyword(store, &axes, keyword);
-            return Some(Why { reason, command: command("axes", &Request::new()) });
-        };
-        let Values::List(items) = values else { continue };
-        if let Some(reason) = items.iter().find_map(|item| absent_value(store, keyword, item, present)) {
-            return Some(Why { reason, command: command("axes", &without(request, keyword)) });
-        }
-    }
-    // Each exists somewhere, but not together: the deepest keyword whose others are there together.
-    for (keyword, values) in request.iter().collect::<Vec<_>>().into_iter().rev() {
-        let others = without(request, keyword);
-        if others.is_empty() {
-            continue;
-        }
-        let axes = store.axes(&others, &ReadOptions::default()).ok()?;
-        if let Some((_, present)) = axes.iter().find(|(name, _)| **name == *keyword)
-            && *values != Values::Any
-        {
-            let reason = format!("with {others} there is {}", some_of(keyword, present));
-            return Some(Why { reason, command: command("list", &others) });
-        }
-    }
-    None
+/// Why `request` finds nothing in a store, or not all that it lists, with a command that shows more. `None` where
+/// nothing can be said.
+pub fn why(store: &dyn FieldStore, request: &Request) -> Option<String> {
+    let (url, none) = (store.url(), Request::new());
+    let show = |look: &Look| match look {
+        Look::Status => format!("try: {}", command("status", url, &none)),
+        Look::Axes(request) => format!("try: {}", command("axes", url, request)),
+        Look::List(request) => format!("try: {}", command("list", url, request)),
+    };
+    explain::why(store, request).map(|why| why.hint(show))
 }
 
 /// `fieldstone VERB STORE REQUEST` as a shell reads it.
@@ -87,66 +33,6 @@ pub fn shell_word(text: &str) -> String {
     match !text.is_empty() && text.chars().all(plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
-/// The request without a keyword.
-pub fn without(request: &Request, keyword: &str) -> Request {
-    let mut others = Request::new();
-    for (name, values) in request.iter().filter(|(name, _)| *name != keyword) {
-        others.set(name, values.clone());
-    }
-    others
-}
-
-fn absent_keyword(store: &dyn FieldStore, axes: &Axes, keyword: &str) -> String {
-    let known = store.schema().keywords();
-    let names = || axes.iter().map(|(name, _)| &**name).chain(known.iter().map(|k| &**k));
-    match did_you_mean(keyword, names().filter(|name| *name != keyword)) {
-        Some(meant) if !known.iter().any(|k| **k == *keyword) => {
-            format!("the schema has no keyword `{keyword}`: {meant}")
-        }
-        _ => {
-            let present: Vec<&str> = axes.iter().map(|(name, _)| &**name).collect();
-            format!("no field has the keyword `{keyword}`: theirs are {}", present.join(", "))
-        }
-    }
-}
-
-fn absent_value(store: &dyn FieldStore, keyword: &str, item: &Item, present: &[KeyValue]) -> Option<String> {
-    let text = match item {
-        Item::One(text) => text,
-        Item::Range { .. } => {
-            let mut alone = Request::new();
-            alone.set(keyword, Values::List(vec![item.clone()]));
-            let mut found = store.list(&alone, &ListOptions::default()).ok()?;
-            let nothing = found.next().is_none();
-            return nothing.then(|| format!("no field has {alone}: there is {}", some_of(keyword, present)));
-        }
-    };
-    let canonical = store.schema().type_of(keyword).and_then(|kind| kind.canonical(keyword, text).ok());
-    let wanted = canonical.as_ref().map_or(text.as_str().into(), KeyValue::text);
-    if present.iter().any(|value| canonical.as_ref() == Some(value) || value.text() == wanted) {
-        return None;
-    }
-    let texts: Vec<_> = present.iter().map(KeyValue::text).collect();
-    // A number near a number is no typing error, nor is a letter for another.
-    let word = text.parse::<f64>().is_err() && text.chars().count() > 2;
-    let near = if word { did_you_mean(text, texts.iter().map(|t| &**t)) } else { None };
-    let there = near.unwrap_or_else(|| format!("there is {}", some_of(keyword, present)));
-    Some(format!("no field has {keyword}={}: {there}", Quoted(&cut(text, SHOWN))))
-}
-
-/// `step=0/6/12/…/240 (41 values)`
-pub fn some_of(keyword: &str, values: &[KeyValue]) -> String {
-    let text = |value: &KeyValue| Quoted(&cut(&value.text(), SHOWN)).to_string();
-    let join = |values: &[KeyValue]| values.iter().map(text).collect::<Vec<_>>().join("/");
-    match values {
-        [first @ .., last] if values.len() > NAMED => {
-            let first = join(&first[..NAMED - 2]);
-            format!("{keyword}={first}/…/{} ({} values)", text(last), values.len())
-        }
-        _ => format!("{keyword}={}", join(values)),
     }
 }
 
@@ -208,7 +94,8 @@ mod tests {
             ),
         ] {
             let found = why(&*store, &Request::parse(request).unwrap()).unwrap();
-            assert_eq!((found.reason.as_str(), found.command.as_str()), (reason, command), "{request}");
+            let end = if reason.ends_with('?') { "" } else { ";" };
+            assert_eq!(found, format!("{reason}{end} try: {command}"), "{request}");
         }
         assert_eq!(why(&*store, &Request::new()), None);
     }
@@ -217,7 +104,7 @@ mod tests {
     fn an_empty_store_says_so() {
         let store = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
         let found = why(&*store, &Request::parse("run=a").unwrap()).unwrap();
-        assert_eq!(found.hint(), "the store holds no field; try: fieldstone status memory:");
+        assert_eq!(found, "the store holds no field; try: fieldstone status memory:");
     }
 
     #[test]

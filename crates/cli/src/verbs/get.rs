@@ -131,7 +131,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 /// The fields of one request; what is wrong with it where there are none.
 fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out) -> Done<Fields> {
     let explained = |error: Error| match explain::why(store, request) {
-        Some(why) => error.with_hint(why.hint()),
+        Some(why) => error.with_hint(why),
         None => {
             error.with_hint("see what exists with fieldstone axes or list; --lenient takes what there is")
         }
@@ -175,9 +175,9 @@ fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, 
                 .error(format!("target={values} is more than one file"))
                 .with_hint("name one file, in quotes where it holds a /: target=\"out/all.grib\"")),
         },
-        Values::Any => {
-            Err(Code::Option.error("target=* is no file").with_hint("name one file: target=\"all.grib\""))
-        }
+        Values::Any | Values::Like(_) => Err(Code::Option
+            .error(format!("target={values} is no file"))
+            .with_hint("name one file: target=\"all.grib\"")),
     }
 }
 
