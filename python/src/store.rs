@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
-    ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value, key_request,
+    ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
+    key_request,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;

@@ -1,10 +1,14 @@
 //! `fieldstone init`: a store with a schema, before the first field.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
 use clap::Args;
-use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
+use fieldstone::{Error, ErrorKind, Exist, Mode, OpenOptions};
 use serde_json::json;
 
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, file_error};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,9 +16,11 @@ Examples:
   fieldstone init forecasts --schema mars
   fieldstone init store --schema my.schema
   fieldstone init store --exist error
+  fieldstone init /group/store --shared
 
 A store need not be made before something is archived into it; this is for the schema to be settled, and
-the folder to be there, before many writers begin. A store that is there already stays as it is; ends
+the folder to be there, before many writers begin. With --shared all members of the folder's group write into it:
+what they make has the group, and nobody removes what another made. A store that is there already stays as it is; ends
 with 4 where it has another schema. See also fieldstone schema.
 
 --exist error: from now on nobody archives a field that is there again, unless the call says so: a job that is run
@@ -32,6 +38,33 @@ pub struct Arguments {
     /// What an archive does where its field is there: new (a newer version) or error
     #[arg(long, value_name = "WHAT", value_parser = ["new", "error"])]
     exist: Option<String>,
+    /// Let the folder's group write into it; a store that is there is opened to the group, too
+    #[arg(long)]
+    shared: bool,
+}
+
+/// Readable and writable by user and group, whose files inherit the group; who made a file removes it.
+const SHARED: u32 = 0o3775;
+/// Folders of a store in which each writer makes files of his own.
+const FOLDERS: [&str; 3] = ["logs", "data", "boards"];
+
+/// Makes the store's folder where it is absent, and opens it, and what a store has in it, to its group. What writers
+/// make later is like it.
+fn share(url: &str) -> Done {
+    let path = Path::new(url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url));
+    if url == "memory:" {
+        return Err(Error::invalid("a store in memory is this process's alone")
+            .with_hint("name a folder")
+            .into());
+    }
+    std::fs::create_dir_all(path).map_err(|e| file_error("create", path, e))?;
+    let inner = FOLDERS.map(|name| path.join(name));
+    for folder in std::iter::once(path).chain(inner.iter().map(PathBuf::as_path).filter(|path| path.is_dir()))
+    {
+        std::fs::set_permissions(folder, Permissions::from_mode(SHARED))
+            .map_err(|e| file_error("open to the group", folder, e))?;
+    }
+    Ok(())
 }
 
 /// Makes it.
@@ -39,6 +72,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let url = &arguments.store;
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let is_new = matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
+    if arguments.shared {
+        share(url)?;
+    }
     let options = OpenOptions { schema: arguments.schema.clone(), ..OpenOptions::default() };
     let store = fieldstone::init(url, &options)?;
     if let Some(exist) = &arguments.exist {
@@ -48,9 +84,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let schema = store.schema();
     let name = schema.name().unwrap_or("custom");
     if out.json() {
-        return out.document(&json!({"url": url, "schema": name, "created": is_new}));
+        return out
+            .document(&json!({"url": url, "schema": name, "created": is_new, "shared": arguments.shared}));
     }
     let state = if is_new { "made" } else { "there already" };
-    out.note(format_args!("{url}: {state}, schema {name}"));
+    let shared = if arguments.shared { ", shared with its group" } else { "" };
+    out.note(format_args!("{url}: {state}, schema {name}{shared}"));
     Ok(())
 }

@@ -93,8 +93,13 @@ impl JobInner {
             }
             // A step that the job wrote before is created anew, within the transaction of its flush.
             let exist = Some(Exist::New);
-            let options =
-                ArchiveOptions { transaction: Some(transaction), compression, chunks, exist, ..Default::default() };
+            let options = ArchiveOptions {
+                transaction: Some(transaction),
+                compression,
+                chunks,
+                exist,
+                ..Default::default()
+            };
             if self.team.rank() == 0 && !whole {
                 let chunks = options.chunks.as_deref();
                 let spec = FieldSpec { dtype, shape, fill: fill.as_deref(), chunks };

@@ -49,7 +49,6 @@ fn the_call_decides_then_the_handle_then_the_schema() {
     assert!(is_packed(stored(plain, none, zstd)));
 }
 
-
 #[test]
 fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
     let world = SimWorld::new(1);
@@ -62,7 +61,10 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
     world.advance(2 * SECOND);
     for store in [&a, &b, &open(&world, "c")] {
         store.refresh().unwrap();
-        assert_eq!(error(put(store, "run=a,variable=t", b"x"), ErrorKind::Conflict).code(), Code::FieldExists);
+        assert_eq!(
+            error(put(store, "run=a,variable=t", b"x"), ErrorKind::Conflict).code(),
+            Code::FieldExists
+        );
         // A call says otherwise, and a setting passes over what reads alone.
         let options = ArchiveOptions { exist: Some(Exist::New), ..ArchiveOptions::default() };
         archive(store, "run=a,variable=t", Value::Bytes(b"x"), &options).unwrap();

@@ -3,6 +3,7 @@
 //! Everything goes through the calls that the store itself makes (`fieldstone::Env`). All files are made
 //! in a folder of their own, which is removed at the end.
 
+mod peers;
 mod tests_of_disk;
 
 use std::fmt;
@@ -13,12 +14,16 @@ use clap::Args;
 use fieldstone::{Code, Env, Error};
 use serde_json::json;
 
-use crate::output::{Done, Out, count, file_error};
+use crate::output::{Done, Out, count, file_error, size};
 
 const EXAMPLES: &str = "\
 Examples:
   fieldstone doctor /scratch/me
   fieldstone doctor . --json | jq '.tests[] | select(.outcome != \"ok\")'
+  srun -N 2 -n 2 fieldstone doctor --peers 2 /scratch/me
+
+With --peers N it is started N times at once, on as many hosts, and says how late they see one another's syncs; one of
+them reports. Without a batch system give all of them the same --job.
 
 Ends with 7 where the store cannot keep its promises on this file system.";
 
@@ -28,7 +33,32 @@ Ends with 7 where the store cannot keep its promises on this file system.";
 pub struct Arguments {
     /// A folder on the file system, writable
     path: PathBuf,
+    /// How many of these processes meet in the folder
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    peers: Option<u32>,
+    /// A word that those share which meet; the batch system's job where it is not given
+    #[arg(long, requires = "peers", value_parser = job_word)]
+    job: Option<String>,
 }
+
+fn job_word(text: &str) -> Result<String, String> {
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    if plain { Ok(text.to_owned()) } else { Err("letters, digits, _, - and . alone".to_owned()) }
+}
+
+/// The job and step of a batch system, of which all processes have the same.
+fn job_of_environment() -> String {
+    let of = |names: &[&str]| {
+        let parts: Vec<String> = names.iter().filter_map(|name| std::env::var(name).ok()).collect();
+        let word = parts.join(".");
+        (parts.len() == names.len()).then_some(word).filter(|word| job_word(word).is_ok())
+    };
+    let known = [&["SLURM_JOB_ID", "SLURM_STEP_ID"][..], &["SLURM_JOB_ID"], &["PBS_JOBID"], &["LSB_JOBID"]];
+    known.into_iter().find_map(of).unwrap_or_else(|| "now".to_owned())
+}
+
+/// Bytes without which nothing can be tried.
+const LEAST_FREE: u64 = 8 << 20;
 
 /// How a test went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +105,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let env = Env::real();
     let mount = Mount::of(path);
-    let scratch = Scratch::new(&env, path)?;
-    let findings = tests_of_disk::all(&env, scratch.path(), mount.as_ref());
-    drop(scratch);
+    check_room(path, env.disk.space(path).map_or(u64::MAX, |space| space.free_bytes))?;
+    let findings = match arguments.peers {
+        Some(peers) => {
+            let job = arguments.job.clone().unwrap_or_else(job_of_environment);
+            match peers::meet(&env, path, peers as usize, &job)? {
+                Some(findings) => findings,
+                None => return Ok(()),
+            }
+        }
+        None => {
+            let scratch = Scratch::new(&env, path)?;
+            tests_of_disk::all(&env, scratch.path(), mount.as_ref())
+        }
+    };
 
     let failed = findings.iter().filter(|f| f.outcome == Outcome::Failed).count();
     if out.json() {
@@ -114,6 +155,21 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         .with_hint("use another file system, or ask its administrator about the failed tests")
         .into()),
     }
+}
+
+/// A full disk says nothing about what it does when it is not.
+fn check_room(path: &Path, free: u64) -> Done {
+    if free >= LEAST_FREE {
+        return Ok(());
+    }
+    Err(Code::DiskFull
+        .error(format!(
+            "the disk of {} is full, with {} free: nothing can be tried",
+            path.display(),
+            size(free)
+        ))
+        .with_hint("make room, then ask again")
+        .into())
 }
 
 /// The folder of the tests; gone when this is dropped.
@@ -167,6 +223,15 @@ impl Mount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_bad_one() {
+        let path = Path::new("/scratch");
+        assert!(check_room(path, LEAST_FREE).is_ok());
+        let Err(crate::output::Stop::Error(error)) = check_room(path, 12 << 10) else { panic!("it is full") };
+        assert_eq!(error.code(), Code::DiskFull);
+        assert_eq!(error.message(), "the disk of /scratch is full, with 12.0 KiB free: nothing can be tried");
+    }
 
     #[test]
     fn the_deepest_mount_counts() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use fieldstone::env::{Env, write_all_at};
 
 use super::{Finding, Mount, Outcome};
+use crate::output::size;
 use crate::time;
 
 /// Syncs that are timed.
@@ -291,7 +292,7 @@ fn owner(env: &Env, folder: &Path) -> Tried {
 
 fn space(env: &Env, folder: &Path) -> Tried {
     let free = env.disk.space(folder)?.free_bytes;
-    let detail = format!("{:.1} GiB", free as f64 / (1u64 << 30) as f64);
+    let detail = size(free);
     if free < 1 << 30 { warning(detail) } else { ok(detail) }
 }
 
