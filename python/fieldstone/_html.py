@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from html import escape
 from typing import Any
+
+from .errors import NotFound
 
 _ROWS = 20
 _WIDTH = 200
@@ -70,10 +74,33 @@ def store(value: Any) -> str:
     if value.closed:
         return text(value)
     rows = [("url", value.url), ("mode", value.mode), ("unflushed", value.unflushed)]
-    for keyword, values in value.axes().items():
+    try:
+        axes = value.axes()
+    except NotFound:
+        return _table(("store", ""), [*rows, ("state", "no store is there yet")])
+    for keyword, values in axes.items():
         more = f" … ({len(values)})" if len(values) > _ROWS else ""
         rows.append((keyword, "/".join(values[:_ROWS]) + more))
     return _table(("store", ""), rows)
+
+
+def report(value: Any) -> str:
+    """A report: its counts, then what it lists, a row each."""
+    parts = {field.name: getattr(value, field.name) for field in fields_of(value)}
+    lists = {name: part for name, part in parts.items() if isinstance(part, tuple)}
+    counts = _table(
+        (type(value).__name__, ""), [(name, of) for name, of in parts.items() if name not in lists]
+    )
+    return counts + "".join(_listed(name, items) for name, items in lists.items() if items)
+
+
+def _listed(name: str, items: tuple[Any, ...]) -> str:
+    more = f"… {len(items) - _ROWS} more" if len(items) > _ROWS else ""
+    if not is_dataclass(items[0]):
+        return _table((name,), ((item,) for item in items[:_ROWS]), more)
+    head = [field.name for field in fields_of(items[0])]
+    rows = ([getattr(item, column) for column in head] for item in items[:_ROWS])
+    return _table((f"{name}: {head[0]}", *head[1:]), rows, more)
 
 
 def _first(n: int) -> range:

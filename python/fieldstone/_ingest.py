@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -113,8 +114,10 @@ def _bar(out: TextIO) -> _Progress:
         filled = _BAR * done // of if of else _BAR
         bar = "█" * filled + "·" * (_BAR - filled)
         end = "" if done < of or index + 1 < files else "\r\x1b[K"
-        text = f"{done / 2**20:.1f}/{of / 2**20:.1f} MiB  {index + 1} of {files}: {path.name}"
-        out.write(f"\r\x1b[K{bar} {text}{end}")
+        text = f"{bar} {done / 2**20:.1f}/{of / 2**20:.1f} MiB  {index + 1} of {files}: {path.name}"
+        # A line that wraps cannot be taken back.
+        room = shutil.get_terminal_size().columns - 1
+        out.write(f"\r\x1b[K{text if len(text) <= room else text[: room - 1] + '…'}{end}")
         out.flush()
 
     return show

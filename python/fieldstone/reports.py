@@ -14,6 +14,15 @@ def _bounded(name: str, values: tuple[object, ...]) -> str:
     return f"{name}=({', '.join(map(repr, values[:_SHOWN]))}{more})"
 
 
+class _Report:
+    """What all reports have: in a notebook they are tables."""
+
+    def _repr_html_(self) -> str:
+        from ._html import report
+
+        return report(self)
+
+
 @dataclass(frozen=True)
 class Damage:
     """Something that ``verify`` found: the field's key where it belongs to one, the file, and why."""
@@ -24,7 +33,7 @@ class Damage:
 
 
 @dataclass(frozen=True, repr=False)
-class VerifyReport:
+class VerifyReport(_Report):
     """What ``store.verify`` read (fields, bytes, files), what is damaged, and notes that are no damage."""
 
     fields: int
@@ -47,7 +56,7 @@ class VerifyReport:
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(_Report):
     """Counts of what a request selects: bytes before compression, stored bytes after; and of the store."""
 
     datasets: int
@@ -63,7 +72,7 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class CheckpointReport:
+class CheckpointReport(_Report):
     """What ``store.checkpoint`` wrote: the version the folder now holds, bytes and files that were new,
     and how many seconds it took."""
 
@@ -108,7 +117,7 @@ class TransactionStatus:
 
 
 @dataclass(frozen=True, repr=False)
-class Status:
+class Status(_Report):
     """What ``store.status`` shows; ``id`` is None before the first flush."""
 
     url: str
@@ -147,7 +156,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class XdmfReport:
+class XdmfReport(_Report):
     """What ``run.to_xdmf`` wrote: its files (the text first), variables and steps; and variables at steps
     that it does not show, with the reason."""
 
@@ -170,7 +179,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, repr=False)
-class IngestReport:
+class IngestReport(_Report):
     """What ``ingest`` did, in the order of the files."""
 
     taken: tuple[Taken, ...] = ()
@@ -193,7 +202,7 @@ class LeftBehind:
 
 
 @dataclass(frozen=True, repr=False)
-class TransferReport:
+class TransferReport(_Report):
     """What ``copy`` or ``move`` did: fields that the target has now and had not before, their bytes, and
     how many it had already, equal in every element; attributes that were written there; what
     stands on the fields and stayed behind. For ``move`` also how many fields the source has no
@@ -215,7 +224,7 @@ class TransferReport:
 
 
 @dataclass(frozen=True, repr=False)
-class ExportReport:
+class ExportReport(_Report):
     """What ``store.export`` wrote: the files, their format, the fields they hold and the bytes of their
     values; and what a file has not, or not as it was, with the reasons."""
 
@@ -233,7 +242,7 @@ class ExportReport:
 
 
 @dataclass(frozen=True)
-class ArchiveReport:
+class ArchiveReport(_Report):
     """What ``g.archive`` moved or, where not `done`, would move: versions of vertices and relations, and the
     bytes of their properties. `others`: hidden versions of other users, which only they can move.
     """
@@ -246,7 +255,7 @@ class ArchiveReport:
 
 
 @dataclass(frozen=True)
-class DeleteReport:
+class DeleteReport(_Report):
     """What ``store.delete`` deleted, or would have where it was not ``done``.
 
     `others`: attributes that stay, because other users wrote them in runs that are not the caller's.
@@ -263,7 +272,7 @@ class DeleteReport:
 
 
 @dataclass(frozen=True)
-class RebuildReport:
+class RebuildReport(_Report):
     """What ``store.rebuild`` read, and where the catalog's index is."""
 
     logs: int

@@ -28,6 +28,7 @@ pub mod mesh_picture;
 pub mod npy;
 pub mod output;
 pub mod picture;
+pub mod progress;
 pub mod region;
 pub mod rows;
 pub mod shell;

@@ -233,10 +233,20 @@ impl Out {
         }
     }
 
-    /// A line on stderr in place of the one that was shown so before: for a terminal.
+    /// A line on stderr in place of the one that was shown so before: for a terminal. It is never longer than the
+    /// terminal is wide: a line that wraps cannot be taken back.
     pub fn status(&self, message: impl fmt::Display) {
-        if !self.quiet {
-            let _ = write!(io::stderr(), "\r\x1b[K{message}");
+        self.status_line()(&message.to_string());
+    }
+
+    /// The same, for a thread beside the one that has this.
+    pub fn status_line(&self) -> impl Fn(&str) + Send + use<> {
+        let quiet = self.quiet;
+        move |message| {
+            if !quiet {
+                let width = columns_of(io::stderr()).saturating_sub(1);
+                let _ = write!(io::stderr(), "\r\x1b[K{}", table::cut(message, width));
+            }
         }
     }
 
@@ -259,6 +269,20 @@ impl Write for Out {
 /// `1 field`, `2 fields`.
 pub fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Bytes for people: exact below 10 KiB, rounded above.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 10 << 10 {
+        return count(bytes, "byte");
+    }
+    let mut number = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while number >= 1023.95 && unit + 1 < UNITS.len() {
+        (number, unit) = (number / 1024.0, unit + 1);
+    }
+    format!("{number:.1} {}", UNITS[unit])
 }
 
 /// Prints an error and its hint on stderr; as one line of JSON for who reads JSON.
@@ -290,14 +314,30 @@ pub fn report(error: &Error, json: bool) {
     }
 }
 
-/// Columns of the terminal: what COLUMNS says, else what the terminal itself says, else 80.
 fn terminal_width() -> usize {
+    columns_of(io::stdout())
+}
+
+/// Columns of a terminal: what COLUMNS says, else what the terminal itself says, else 80.
+fn columns_of(terminal: impl AsFd) -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    let asked = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let asked = || rustix::termios::tcgetwinsize(terminal).ok().map(|size| usize::from(size.ws_col));
     named.or_else(asked).filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 fn colours_allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
         && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_rounded_and_short() {
+        let sizes = [0, 1, 10_239, 10_240, 1 << 20, 57_909_764_096, u64::MAX];
+        let texts = ["0 bytes", "1 byte", "10239 bytes", "10.0 KiB", "1.0 MiB", "53.9 GiB", "16384.0 PiB"];
+        assert_eq!(sizes.map(size), texts);
+    }
 }

@@ -1,8 +1,8 @@
 //! Tables: laid out for a width that a person sees, or bare rows with tabs where a program reads.
 //!
 //! Invariants:
-//! * with a width no line is wider than it: cells lose their middle (`…`), and where that does not
-//!   suffice whole columns go, the least important first;
+//! * with a width no line is wider than it: cells lose their middle (`…`), numbers their last digits, and where that
+//!   does not suffice whole columns go, the least important first;
 //! * without a width nothing is cut, there is no head, and a row is a line of cells with tabs between;
 //! * rows are not collected: the first [`SAMPLE`] settle the layout, the others are printed as they come.
 //!
@@ -31,12 +31,14 @@ pub struct Column {
     least: Option<usize>,
     /// The lowest goes first where there is no room.
     rank: u8,
+    /// Cells may be numbers, which are rounded where others are cut.
+    rounded: bool,
 }
 
 impl Column {
     /// A column of texts.
     pub fn text(name: impl Into<String>) -> Column {
-        Column { name: name.into(), right: false, least: None, rank: 5 }
+        Column { name: name.into(), right: false, least: None, rank: 5, rounded: false }
     }
 
     /// A column of numbers, which end below one another.
@@ -47,6 +49,11 @@ impl Column {
     /// Cells may be cut down to this many characters.
     pub fn least(self, least: usize) -> Column {
         Column { least: Some(least), ..self }
+    }
+
+    /// Cells that are numbers are rounded where they do not fit: without its middle a number is another one.
+    pub fn rounded(self) -> Column {
+        Column { rounded: true, ..self }
     }
 
     /// How important it is: 5 unless it is said.
@@ -133,7 +140,10 @@ impl Table {
             if !std::mem::take(&mut first) {
                 line.push_str(&" ".repeat(GAP));
             }
-            let cell = cut(&printable(cell), width);
+            let cell = match column.rounded {
+                true => rounded(&printable(cell), width),
+                false => cut(&printable(cell), width),
+            };
             let blanks = " ".repeat(width.saturating_sub(wide(&cell)));
             match column.right {
                 true => line.extend([&*blanks, &cell]),
@@ -172,6 +182,27 @@ fn lay_out(columns: &[Column], natural: &[usize], width: usize, more: bool) -> V
         widths[last] = widths[last].map(|w| w + spare);
     }
     widths
+}
+
+/// A cell in at most `width` columns: a number with as many digits as fit, any other text without its middle.
+pub fn rounded(text: &str, width: usize) -> String {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && wide(text) > width);
+    let Some(number) = number else { return cut(text, width) };
+    let digits = (0..17usize).rev();
+    let shorter = digits.flat_map(|digits| [format!("{number:.digits$}"), format!("{number:.digits$e}")]);
+    // Plain zeros, as of 0.0001, are not what was there.
+    let says = |short: &String| {
+        let kept: f64 = short.parse().unwrap_or(f64::NAN);
+        (kept - number).abs() <= 0.05 * number.abs() || number == 0.0
+    };
+    let fits = |short: &String| wide(short) <= width && says(short);
+    shorter
+        .filter(fits)
+        .min_by(|a, b| {
+            let off = |short: &str| (short.parse().unwrap_or(f64::INFINITY) - number).abs();
+            off(a).total_cmp(&off(b)).then(a.len().cmp(&b.len()))
+        })
+        .unwrap_or_else(|| cut("#".repeat(width).as_str(), width))
 }
 
 /// A text in at most `width` columns, `…` for what its middle lost.
@@ -238,6 +269,22 @@ mod tests {
             Column::text("owner").rank(2),
             Column::text("key").least(8).rank(9),
         ]
+    }
+
+    #[test]
+    fn numbers_lose_digits_and_never_their_middle() {
+        for (text, width, fitted) in [
+            ("354.12345678604", 8, "354.1235"),
+            ("-1.2345678e-300", 9, "-1.2e-300"),
+            ("123456789012", 8, "1.235e11"),
+            ("9.7488864183378", 6, "9.7489"),
+            ("0.000123456789", 8, "1.235e-4"),
+            ("12", 8, "12"),
+            ("turbulent-zone", 8, "turb…one"),
+            ("-1.5e-300", 3, "###"),
+        ] {
+            assert_eq!(rounded(text, width), fitted);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fieldstone::transfer::{LeftBehind, TransferReport, What};
 use serde_json::{Value, json};
 
 use crate::arguments::Selecting;
-use crate::output::{Done, Out, count};
+use crate::output::{Done, Out, count, size};
 
 /// A request, or a query that finds attributes.
 pub fn what(selecting: &Selecting, find: Option<&str>) -> Done<What> {
@@ -20,7 +20,7 @@ pub fn what(selecting: &Selecting, find: Option<&str>) -> Done<What> {
 
 /// What arrived.
 pub fn done(report: &TransferReport) -> String {
-    let mut text = format!("{}, {} bytes", count(report.fields, "field"), report.bytes);
+    let mut text = format!("{}, {}", count(report.fields, "field"), size(report.bytes));
     if report.unchanged > 0 {
         text.push_str(&format!(", {} there already", report.unchanged));
     }

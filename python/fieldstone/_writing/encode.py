@@ -151,6 +151,9 @@ def coded(attrs: Mapping[Any, Any], where: str) -> list[list[Any]]:
     rows = []
     for name, value in attrs.items():
         held = value
+        if isinstance(held, bool | np.bool_):
+            # Everyday in memory, and no type of netCDF: as a variable of bool is, it becomes a byte.
+            held = np.int8(held)
         if isinstance(held, tuple) or (isinstance(held, np.ndarray) and held.dtype.kind in "UO"):
             held = list(np.asarray(held).reshape(-1).tolist())
         try:
@@ -160,7 +163,7 @@ def coded(attrs: Mapping[Any, Any], where: str) -> list[list[Any]]:
         except (TypeError, ValueError, OverflowError) as error:
             raise Invalid(
                 f"{where}: attribute {name!r} cannot be stored: {error}",
-                "attributes are text, numbers, or lists of these; write bool as int, and None not at all",
+                "attributes are text, numbers, or lists of these; leave out what is None",
             ) from None
     return rows
 

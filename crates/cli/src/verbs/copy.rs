@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Out};
+use crate::progress::Bar;
 use crate::transferred::{done, left_rows, note_left, what};
 
 const EXAMPLES: &str = "\
@@ -50,9 +51,18 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let what = what(&arguments.selecting, arguments.find.as_deref())?;
     let from = arguments.store.open()?;
     let to = open_target(&arguments.to, &*from)?;
-    let options =
-        TransferOptions { strict: !arguments.lenient, fields_only: arguments.fields_only, progress: None };
+    let bar = Bar::new("fields", out);
+    let progress = |done: u64, of: u64| {
+        bar.show(done, of);
+        Ok(())
+    };
+    let options = TransferOptions {
+        strict: !arguments.lenient,
+        fields_only: arguments.fields_only,
+        progress: Some(&progress),
+    };
     let report = copy(&from, what, &to, &options)?;
+    drop(bar);
     to.close()?;
     if out.json() {
         out.document(&json!({

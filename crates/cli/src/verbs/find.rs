@@ -93,9 +93,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::number("step").rank(6),
         Column::text("variable").least(8).rank(7),
         Column::text("tag").least(6).rank(8),
-        Column::text("value").least(8).rank(9),
+        Column::text("value").least(8).rank(9).rounded(),
         Column::text("unit").rank(3),
-        Column::text("box").least(9).rank(5),
+        Column::text("box").rank(5),
     ];
     columns.extend(arguments.user.then(|| Column::text("user").least(4).rank(4)));
     let mut table = Table::new(columns);
@@ -222,7 +222,7 @@ fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
         Column::text("run").least(8).rank(6),
         Column::number("step").rank(7),
         Column::text("variable").least(8).rank(8),
-        Column::text("box").least(9).rank(9),
+        Column::text("box").rank(9),
     ]);
     for found in boxes {
         let variable = found.variable.as_ref().map(variable_name_cell);

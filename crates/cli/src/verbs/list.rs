@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use fieldstone::unpacked::unpacked;
 use fieldstone::{Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
 
 use crate::arguments::{Reading, Selecting};
 use crate::compact::Compact;
-use crate::output::{Done, Format, Out};
+use crate::output::{Done, Format, Out, count};
 use crate::table::{Column, Table};
 use crate::{explain, json, time};
 
@@ -30,7 +31,7 @@ or piece. --follow goes on with what is flushed from now on, or after --since; a
 ends with Ctrl-C, or when nothing came for --timeout seconds.
 
 With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
-complete, masked, time, owner, location and, for arrays of numbers, min, max and missing.";
+complete, masked, time, owner, location and, for arrays of numbers, min, max and missing: of packed variables of\ningested files those of what they stand for, null where the index has a fill value alone.";
 
 /// List fields in key order
 #[derive(Debug, Args)]
@@ -76,20 +77,21 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     if let Some(since) = &arguments.since {
         let (entries, _) = store.list_since(&request, since, &options)?;
-        return arguments.print(entries, out);
+        return arguments.print(&store, entries, out);
     }
     let mut entries = store.list(&request, &options)?.peekable();
     if entries.peek().is_none()
         && !request.is_empty()
         && let Some(why) = explain::why(&*store, &request)
     {
-        out.note(format_args!("nothing: {}", why.hint()));
+        out.note(format_args!("nothing: {why}"));
     }
-    arguments.print(Box::new(entries), out)
+    arguments.print(&store, Box::new(entries), out)
 }
 
 impl Arguments {
-    fn print(&self, entries: Listing, out: &mut Out) -> Done {
+    fn print(&self, store: &Store, entries: Listing, out: &mut Out) -> Done {
+        let entries = unpacked(store, entries);
         if self.compact {
             return compact(entries, out);
         }
@@ -98,11 +100,18 @@ impl Arguments {
         }
         let columns = self.columns(out.width().is_some());
         let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
+        let mut listed = 0;
         for entry in entries {
             let entry = entry?;
+            listed += 1;
             table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?;
         }
-        table.finish(out)
+        table.finish(out)?;
+        // More than a screen: who scrolled past the beginning wants to know how much it was.
+        if out.is_terminal() && listed > SCREEN {
+            out.note(count(listed, "field"));
+        }
+        Ok(())
     }
 }
 
@@ -133,7 +142,7 @@ fn follow(
     while store.wait(&seen, timeout.saturating_sub(last.elapsed()))? {
         let (entries, now) = store.list_since(request, &seen, options)?;
         seen = now;
-        for entry in entries {
+        for entry in unpacked(store, entries) {
             let entry = entry?;
             match out.json() {
                 true => out.document(&json::entry(&entry))?,
@@ -146,6 +155,9 @@ fn follow(
     }
     Ok(())
 }
+
+/// Lines that a terminal shows at once, about.
+const SCREEN: u64 = 24;
 
 /// A column of the list.
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::arguments::Selecting;
 use crate::output::{Done, Out};
+use crate::progress::Bar;
 use crate::transferred::{done, left_rows, note_left, what};
 
 const EXAMPLES: &str = "\
@@ -51,9 +52,18 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     fieldstone::open(&arguments.store, &reading)?;
     let from = fieldstone::open(&arguments.store, &OpenOptions::default())?;
     let to = open_target(&arguments.to, &*from)?;
-    let options =
-        TransferOptions { strict: !arguments.lenient, fields_only: arguments.fields_only, progress: None };
+    let bar = Bar::new("fields", out);
+    let progress = |done: u64, of: u64| {
+        bar.show(done, of);
+        Ok(())
+    };
+    let options = TransferOptions {
+        strict: !arguments.lenient,
+        fields_only: arguments.fields_only,
+        progress: Some(&progress),
+    };
     let report = move_to(&from, what, &to, &options)?;
+    drop(bar);
     to.close()?;
     for key in &report.kept {
         out.note(format_args!("{key} was written again meanwhile: the newer version stays here"));

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::arguments::Reading;
 use crate::output::{Done, Out, count};
+use crate::progress::Ticker;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,8 +28,10 @@ pub struct Arguments {
 /// Rebuilds.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
+    let ticker = Ticker::start(format!("rebuilding {}", store.url()), out);
     let report = store.catalog().rebuild()?;
     let graph = store.graph().rebuild()?;
+    drop(ticker);
     if out.json() {
         return out.document(&json!({
             "logs": report.logs,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::catalog::query::RunInfo;
+use fieldstone::catalog::value::Value;
 use serde_json::json;
 
 use crate::arguments::Reading;
@@ -10,6 +11,7 @@ use crate::catalog::{
 };
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
+use crate::time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,12 +54,21 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::text("parameters").least(12).rank(5),
     ]);
     for run in &runs {
-        let params = run.decl.params.iter().map(|(name, value)| format!("{name}={}", value_cell(value)));
+        // A person reads six digits; a program has them all.
+        let shown = |value: &Value| match (value, out.width()) {
+            (Value::Float(number), Some(_)) => six_digits(*number),
+            (value, _) => value_cell(value),
+        };
+        let created = match (run.decl.created, out.width()) {
+            (created, Some(_)) if created != 0 => time::utc(created, true),
+            (created, _) => moment_cell(created),
+        };
+        let params = run.decl.params.iter().map(|(name, value)| format!("{name}={}", shown(value)));
         let params = params.collect::<Vec<_>>().join(" ");
         table.row(
             vec![
                 run_cell(&run.decl.run),
-                moment_cell(run.decl.created),
+                created,
                 or_dash(run.decl.job.as_deref()),
                 or_dash(Some(params).filter(|params| !params.is_empty())),
             ],
@@ -65,6 +76,12 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         )?;
     }
     table.finish(out)
+}
+
+/// A number with at most six significant digits, as short as it goes.
+fn six_digits(number: f64) -> String {
+    let short: f64 = format!("{number:.5e}").parse().unwrap_or(number);
+    Value::Float(short).to_string()
 }
 
 fn object(run: &RunInfo) -> serde_json::Value {

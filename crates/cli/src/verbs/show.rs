@@ -3,18 +3,26 @@
 use std::sync::Arc;
 
 use clap::Args;
-use fieldstone::{FieldStore, KeyValue, ListEntry, ListOptions, ReadOptions, Request, Result, Summary};
+use fieldstone::catalog::query::{Aggregate, By, Expr, NameTest, Query, Term};
+use fieldstone::unpacked::unpack;
+use fieldstone::{
+    Extremes, Field, FieldStore, KeyValue, ListEntry, ListOptions, ReadOptions, Request, Result, Scalar,
+    Store,
+};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Reading, Selecting, one_field};
 use crate::content::Content;
 use crate::explain::some_of;
-use crate::output::{Done, Out, count};
+use crate::output::{Done, Out, count, size};
 use crate::table::{Column, Table};
 use crate::{json, time};
 
-/// Versions that are listed.
+/// Versions, and tags, that are listed.
 const VERSIONS: usize = 5;
+const TAGS: usize = 12;
+/// Longest field that is read for its extremes.
+const READ_MAX: u64 = 256 << 20;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,12 +30,14 @@ Examples:
   fieldstone show store run=a variable=t step=6
   fieldstone show store run=a --json | jq .axes
 
-A request that names one field shows it: key, type, shape, times, owner, place, extremes, versions, the
-first values and, for variables of an ingested netCDF file, their attributes; for GRIB messages what
-eccodes says of them. Any other shows what it selects: counts, and the values of each keyword.
+A request that names one field shows it: key, type, shape, times, owner, place, extremes, versions, tags of
+attributes on it, the first values and, for variables of an ingested netCDF file, their attributes; for GRIB
+messages what eccodes says of them. Any other shows what it selects: counts, and the values of each keyword;
+of a whole store also its runs, the times of their steps, and how many attributes each tag has.
 
-With --json a field has what list --json has, and chunks, stored, versions, content, attributes and values;
-an overview has url, schema, version, counts as in stats, and axes: per keyword count, first and last.";
+With --json a field has what list --json has, and chunks, stored, versions, content, attributes, values and
+tags; an overview has url, schema, version, counts as in stats, axes: per keyword count, first and last, and
+catalog: runs, times and tags.";
 
 /// Show one field, or an overview
 #[derive(Debug, Args)]
@@ -49,22 +59,62 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         if found.len() < 2 {
             // Absent: the error says why.
             let field = one_field(&*store, &request)?.lenient();
-            let Some(entry) = found.pop() else { return Ok(()) };
+            let Some(mut entry) = found.pop() else { return Ok(()) };
             let content = Content::of(&store, &field)?;
-            return one(&*store, &entry, field.chunks(), &content, out);
+            entry.summary = meant(&entry, &field, &content)?;
+            return one(&store, &entry, field.chunks(), &content, out);
         }
     }
-    overview(&*store, &request, out)
+    overview(&store, &request, out)
 }
 
-fn one(
-    store: &dyn FieldStore,
-    entry: &ListEntry,
-    chunks: Option<Vec<u64>>,
-    content: &Content,
-    out: &mut Out,
-) -> Done {
-    let versions = versions(store, entry)?;
+/// Extremes of what the elements stand for: from the index, or from the field where the index has a fill value alone.
+fn meant(entry: &ListEntry, field: &Field, content: &Content) -> Result<Option<Extremes>> {
+    let (Some(stored), Some(packing), Some(dtype)) = (&entry.summary, &content.packing, entry.dtype) else {
+        return Ok(entry.summary);
+    };
+    let known = unpack(packing, stored);
+    if known.missing.is_some() || !entry.complete || entry.nbytes > READ_MAX {
+        return Ok(Some(known));
+    }
+    let values = packing.decode(dtype, &field.read()?)?;
+    let there = || values.iter().copied().filter(|value| !value.is_nan());
+    let missing = values.len() as u64 - there().count() as u64;
+    let ends = [there().reduce(f64::min), there().reduce(f64::max)].map(|end| end.map(Scalar::Float));
+    Ok(Some(Extremes { min: ends[0], max: ends[1], missing: Some(missing) }))
+}
+
+/// Tags of the attributes that stand on a field, each with how many there are.
+fn tagged(store: &Store, entry: &ListEntry) -> Result<Vec<Aggregate>> {
+    let schema = store.schema();
+    let (Some((project, run)), Some(variable)) = (schema.run_of(&entry.key), schema.variable_of(&entry.key))
+    else {
+        return Ok(Vec::new());
+    };
+    let mut terms = vec![
+        Term::Run(NameTest::Is(run)),
+        Term::Project(NameTest::Is(project)),
+        Term::Variable(NameTest::Is(variable.into_owned())),
+    ];
+    terms.extend(schema.step_of(&entry.key).map(|step| Term::Step(vec![(step, step)])));
+    let query = Query { expr: Expr::All(terms.into_iter().map(Expr::Term).collect()), ..Query::all() };
+    store.catalog().aggregate(&query, &[By::Tag])
+}
+
+/// Tags with how many attributes each has: `hot (3), maximum (1)`.
+fn tags_text(tags: &[Aggregate]) -> String {
+    let one = |tag: &Aggregate| format!("{} ({})", tag.tag.as_deref().unwrap_or("-"), tag.count);
+    let more = tags.len().saturating_sub(TAGS);
+    let shown = tags.iter().take(TAGS).map(one).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+fn one(store: &Store, entry: &ListEntry, chunks: Option<Vec<u64>>, content: &Content, out: &mut Out) -> Done {
+    let versions = versions(&**store, entry)?;
+    let tags = match store.catalog().has_records()? {
+        true => tagged(store, entry)?,
+        false => Vec::new(),
+    };
     if out.json() {
         let mut object = json::entry(entry);
         if let Some(object) = object.as_object_mut() {
@@ -74,6 +124,7 @@ fn one(
             let attributes = content.attributes.iter().cloned();
             object.insert("attributes".into(), Value::Object(attributes.collect::<Map<_, _>>()));
             object.insert("values".into(), content.values.clone().into());
+            object.insert("tags".into(), tags_json(&tags));
         }
         return out.document(&object);
     }
@@ -115,6 +166,9 @@ fn one(
         let older = older.collect::<Vec<_>>().join(", ");
         fact("versions", format!("{}; older: {older}{more}", versions.len()));
     }
+    if !tags.is_empty() {
+        fact("tagged", tags_text(&tags));
+    }
     for (name, value) in &content.attributes {
         fact(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     }
@@ -145,23 +199,67 @@ fn versions(store: &dyn FieldStore, entry: &ListEntry) -> Result<Vec<ListEntry>>
     all.filter(|other| other.as_ref().map_or(true, |other| other.key == entry.key)).collect()
 }
 
-fn extremes(summary: &Summary) -> String {
+fn tags_json(tags: &[Aggregate]) -> Value {
+    let pair = |tag: &Aggregate| Some((tag.tag.as_deref()?.to_owned(), Value::from(tag.count)));
+    Value::Object(tags.iter().filter_map(pair).collect())
+}
+
+fn extremes(summary: &Extremes) -> String {
     let text = |value: Option<fieldstone::Scalar>| {
         value.map_or_else(|| "nothing".to_owned(), |value| json::scalar(value).to_string())
     };
     let missing = match summary.missing {
-        0 => String::new(),
-        n => format!(", {n} missing"),
+        None => ", missing ones among them".to_owned(),
+        Some(0) => String::new(),
+        Some(n) => format!(", {n} missing"),
     };
     format!("{} to {}{missing}", text(summary.min), text(summary.max))
 }
 
-fn overview(store: &dyn FieldStore, request: &Request, out: &mut Out) -> Done {
+/// What the catalog has, where a whole store is shown: counts of runs, and of attributes by tag.
+struct Catalogued {
+    runs: u64,
+    times: Option<(f64, f64)>,
+    tags: Vec<Aggregate>,
+}
+
+impl Catalogued {
+    fn of(store: &Store, request: &Request) -> Result<Option<Catalogued>> {
+        let catalog = store.catalog();
+        if !request.is_empty() || !catalog.has_records()? {
+            return Ok(None);
+        }
+        let all = Query::all();
+        let times = catalog.steps(&all)?.into_iter().filter_map(|step| step.time);
+        let times = times.fold(None, |ends: Option<(f64, f64)>, time| {
+            Some(ends.map_or((time, time), |(first, last)| (first.min(time), last.max(time))))
+        });
+        let runs = catalog.runs(&all)?.len() as u64;
+        Ok(Some(Catalogued { runs, times, tags: catalog.aggregate(&all, &[By::Tag])? }))
+    }
+
+    fn json(&self) -> Value {
+        let times = self.times.map(|(first, last)| json!([first, last]));
+        json!({"runs": self.runs, "times": times, "tags": tags_json(&self.tags)})
+    }
+
+    fn print(&self, out: &mut Out) -> Done {
+        let times = self.times.map_or_else(String::new, |(first, last)| format!(", times {first} to {last}"));
+        out.line(format_args!("catalog: {}{times}", count(self.runs, "run")))?;
+        match self.tags.is_empty() {
+            true => out.line("tags: none"),
+            false => out.line(format_args!("tags: {}", tags_text(&self.tags))),
+        }
+    }
+}
+
+fn overview(store: &Store, request: &Request, out: &mut Out) -> Done {
     let stats = store.stats(request)?;
     let axes = store.axes(request, &ReadOptions::default())?;
     let version = store.version()?;
     let schema = store.schema();
     let name = schema.name().unwrap_or("custom");
+    let catalogued = Catalogued::of(store, request)?;
     if out.json() {
         let axis = |(name, values): &(Arc<str>, Vec<KeyValue>)| {
             let text = |value: Option<&KeyValue>| value.map(|value| value.text().into_owned());
@@ -180,10 +278,12 @@ fn overview(store: &dyn FieldStore, request: &Request, out: &mut Out) -> Done {
             "bytes": stats.bytes,
             "stored_bytes": stats.stored_bytes,
             "axes": axes.iter().map(axis).collect::<Map<_, _>>(),
+            "catalog": catalogued.map(|found| found.json()),
         }));
     }
     let (fields, datasets) = (count(stats.fields, "field"), count(stats.datasets, "dataset"));
-    out.line(format_args!("{}: {fields} in {datasets}, {} bytes, schema {name}", store.url(), stats.bytes))?;
+    out.line(format_args!("{}: {fields} in {datasets}, {}, schema {name}", store.url(), size(stats.bytes)))?;
+    catalogued.map_or(Ok(()), |found| found.print(out))?;
     let columns = [Column::text("keyword"), Column::number("values"), Column::text("").least(10).rank(6)];
     let mut table = Table::new(columns);
     for (keyword, values) in &axes {

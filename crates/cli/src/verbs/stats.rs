@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out};
+use crate::output::{Done, Out, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ("indexes", "indexes"),
         ("fields", "visible fields"),
         ("bytes", "bytes of the visible fields"),
-        ("stored_bytes", "bytes that they take, compressed"),
+        ("stored_bytes", "bytes that they take in the store"),
         ("masked", "versions and pieces that newer ones hide"),
         ("writers", "writers"),
         ("segments", "segments"),
@@ -53,7 +53,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ("file_bytes", "bytes of all its files"),
     ];
     for (name, meaning) in meanings {
-        out.line(format_args!("{:>16} {meaning}", counts.get(name).and_then(Value::as_u64).unwrap_or(0)))?;
+        let number = counts.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let short = if name.ends_with("bytes") && number >= 10 << 10 {
+            format!(" ({})", size(number))
+        } else {
+            String::new()
+        };
+        out.line(format_args!("{number:>16} {meaning}{short}"))?;
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use fieldstone::Error;
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting};
-use crate::output::{Done, Out, count};
+use crate::output::{Done, Out, count, size};
+use crate::progress::Ticker;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +29,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let request = arguments.selecting.parse()?;
     let store = arguments.store.open()?;
+    let ticker = Ticker::start(format!("verifying {}", store.url()), out);
     let report = store.verify(&request)?;
+    drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {
         let damage = |d: &fieldstone::Damage| json!({"key": d.key, "file": d.file, "why": d.why});
@@ -49,9 +52,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             out.line(format_args!("note: {note}"))?;
         }
         let (fields, bytes, files) =
-            (count(report.fields, "field"), report.bytes, count(report.files, "file"));
+            (count(report.fields, "field"), size(report.bytes), count(report.files, "file"));
         let found = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
-        out.line(format_args!("{fields}, {bytes} bytes, {files}: {found}"))?;
+        out.line(format_args!("{fields}, {bytes}, {files}: {found}"))?;
     }
     match damaged {
         0 => Ok(()),

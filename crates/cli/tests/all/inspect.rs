@@ -147,3 +147,72 @@ fn a_log_that_is_passed_over_is_told_beside_the_output() {
     assert!(done.err().contains(&format!("note: logs/{name}: it is not read")), "{}", done.err());
     assert_eq!(done.err().lines().count(), 1, "{}", done.err());
 }
+
+#[test]
+fn status_of_a_thousand_writers_is_one_screen() {
+    let t = TestStore::empty();
+    let url = t.file("store").to_string_lossy().into_owned();
+    let store = || fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    for i in 0..200 {
+        let store = store();
+        let key = [("run", "a"), ("variable", "t"), ("step", &i.to_string())];
+        store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+        store.flush(None).unwrap();
+        store.close().unwrap();
+    }
+    let open: Vec<_> = (0..25).map(|_| store()).collect();
+    for (i, store) in open.iter().enumerate() {
+        let key = [("run", "b"), ("variable", "t"), ("step", &i.to_string())];
+        store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+        store.flush(None).unwrap();
+    }
+    let text = t.run(["status", "store"]).ok().out();
+    assert!(text.contains("writers  25 open, 200 closed\n"), "{text}");
+    assert!(text.contains("and 5 more like these: --writers lists them"), "{text}");
+    assert!(text.lines().count() < 40 && text.lines().all(|line| line.len() < 200), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("writer   ")).count(), 20);
+    let all = t.run(["status", "store", "--writers"]).ok().out();
+    assert_eq!(all.lines().filter(|line| line.starts_with("writer   ")).count(), 225);
+    let json = t.run(["status", "store", "--json"]).ok().json();
+    assert_eq!(json["writers"].as_array().unwrap().len(), 225);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_shared_store_is_the_groups() {
+    use std::os::unix::fs::MetadataExt;
+    let t = TestStore::empty();
+    let mode = |path: &str| std::fs::metadata(t.file(path)).unwrap().mode() & 0o7777;
+    t.run(["init", "new", "--shared"]).ok();
+    for folder in ["new", "new/logs", "new/data", "new/boards"] {
+        assert_eq!(mode(folder), 0o3775, "{folder}");
+    }
+    t.run(["init", "old"]).ok();
+    assert_ne!(mode("old/logs"), 0o3775);
+    let json = t.run(["init", "old", "--shared", "--json"]).ok().json();
+    assert_eq!((&json["created"], &json["shared"]), (&json!(false), &json!(true)));
+    assert_eq!((mode("old"), mode("old/logs")), (0o3775, 0o3775));
+    t.run(["init", "memory:", "--shared"]).code(2).says(&["in memory"]);
+}
+
+#[test]
+fn peers_meet_and_one_reports() {
+    let t = TestStore::empty();
+    let outs: Vec<String> = std::thread::scope(|scope| {
+        let peer = || t.run(["doctor", ".", "--peers", "3", "--job", "trial.1"]).ok().out();
+        let peers: Vec<_> = (0..3).map(|_| scope.spawn(peer)).collect();
+        peers.into_iter().map(|peer| peer.join().unwrap()).collect()
+    });
+    let reports: Vec<&String> = outs.iter().filter(|out| !out.is_empty()).collect();
+    assert_eq!(reports.len(), 1, "{outs:?}");
+    assert!(
+        reports[0].contains("all 3 peers ran on ") && reports[0].contains("peers' syncs"),
+        "{}",
+        reports[0]
+    );
+    let left = std::fs::read_dir(t.file(".")).unwrap().filter_map(|entry| entry.ok());
+    assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().contains("doctor")).count(), 0);
+    t.run(["doctor", ".", "--peers", "1"]).code(2);
+    t.run(["doctor", ".", "--peers", "2", "--job", "../x"]).code(2).says(&["letters, digits"]);
+    t.run(["doctor", ".", "--job", "x"]).code(2);
+}

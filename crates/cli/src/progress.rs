@@ -1,0 +1,107 @@
+//! What long work shows on a terminal while it is at it: a line on stderr, which is gone when the work is done.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::output::Out;
+
+/// Columns of the bar.
+const BAR: u64 = 30;
+/// How long work may take before anything is shown, and how often that is renewed.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A bar of work whose amount is known.
+pub struct Bar<'o> {
+    out: &'o Out,
+    what: &'static str,
+    on_terminal: bool,
+    shown: AtomicBool,
+}
+
+impl<'o> Bar<'o> {
+    /// A bar that nobody has seen; `what` is counted, such as `fields`.
+    pub fn new(what: &'static str, out: &'o Out) -> Bar<'o> {
+        Bar { out, what, on_terminal: std::io::stderr().is_terminal(), shown: AtomicBool::new(false) }
+    }
+
+    /// Shows how much is done.
+    pub fn show(&self, done: u64, of: u64) {
+        if self.on_terminal {
+            self.shown.store(true, Ordering::Relaxed);
+            self.out.status(line(done, of, self.what));
+        }
+    }
+}
+
+impl Drop for Bar<'_> {
+    fn drop(&mut self) {
+        if self.shown.load(Ordering::Relaxed) {
+            self.out.status("");
+        }
+    }
+}
+
+fn line(done: u64, of: u64, what: &str) -> String {
+    let filled = done.saturating_mul(BAR).checked_div(of).unwrap_or(BAR).min(BAR);
+    let (full, rest) = ("█".repeat(filled as usize), "·".repeat((BAR - filled) as usize));
+    format!("{full}{rest} {done} of {of} {what}")
+}
+
+/// A line with the seconds so far, of work whose amount is not known; nothing where it is over within one.
+pub struct Ticker {
+    over: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Begins to count, beside the work.
+    pub fn start(doing: String, out: &Out) -> Ticker {
+        let over = Arc::new((Mutex::new(false), Condvar::new()));
+        if !std::io::stderr().is_terminal() {
+            return Ticker { over, thread: None };
+        }
+        let (ends, line) = (over.clone(), out.status_line());
+        let count = move || {
+            let (over, changed) = &*ends;
+            let mut seconds = 0;
+            let mut is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
+            while !*is_over {
+                let waited = changed.wait_timeout(is_over, EVERY).unwrap_or_else(PoisonError::into_inner);
+                is_over = waited.0;
+                if !*is_over {
+                    seconds += 1;
+                    line(&format!("{doing}: {seconds} s"));
+                }
+            }
+            if seconds > 0 {
+                line("");
+            }
+        };
+        // Where no thread can be started nothing is shown.
+        Ticker { over, thread: std::thread::Builder::new().name("progress".into()).spawn(count).ok() }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        *self.over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.over.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn a_bar_fills_from_the_left() {
+        assert_eq!(line(1, 2, "fields"), format!("{}{} 1 of 2 fields", "█".repeat(15), "·".repeat(15)));
+        assert_eq!(line(0, 0, "fields"), format!("{} 0 of 0 fields", "█".repeat(30)));
+    }
+}
