@@ -228,7 +228,7 @@ fn since_version(
         let mut now = None;
         for request in requests {
             let (stream, version) = handle.list_since(request, since, options)?;
-            streams.push(stream);
+            streams.push(unpacked(handle, stream));
             now.get_or_insert(version);
         }
         Ok((streams, now.unwrap_or_else(|| since.to_owned())))
