@@ -1,4 +1,4 @@
-//! What an archive does where its key has a field already, and that is to be an error (F-24).
+//! What an archive does where its key has a field already, and that is to be an error (F-12).
 //!
 //! Invariants:
 //! * a call is refused for what is visible when it is made, and for what this handle took before it and has not
