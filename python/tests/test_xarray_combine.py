@@ -15,6 +15,7 @@ xr = pytest.importorskip("xarray")
 netCDF4 = pytest.importorskip("netCDF4")
 pytest.importorskip("dask")
 import fieldstone.xarray_engine  # noqa: E402
+from fieldstone._xarray.joined import cut  # noqa: E402
 
 RNG = np.random.default_rng(3)
 LAT, LON = np.linspace(-60, 60, 5), np.arange(0.0, 360, 45)
@@ -100,7 +101,8 @@ def test_months_are_one_dataset_each_decoded_by_its_own_packing(tmp_path, chunks
     assert ds.encoding["unlimited_dims"] == {"time"} and ds.mask.dims == ("lat", "lon")
     assert ds.attrs == {"title": "daily"}
     xr.testing.assert_identical(ds.compute(), together(files))
-    assert "scale_factor" not in ds.t.encoding and ds.time.encoding["units"] == "days since 2026-01-01"
+    assert not {"scale_factor", "dtype", "_FillValue"} & ds.t.encoding.keys()
+    assert ds.time.encoding["units"] == "days since 2026-01-01"
     xr.testing.assert_identical(fst.open(url, "r").to_xarray().compute(), together(files))
 
 
@@ -132,6 +134,17 @@ def test_any_selection_reads_what_it_selects_and_no_more(tmp_path, monkeypatch):
                 ]
             )
         xr.testing.assert_identical(ds.t.isel(picks).load(), whole.t.isel(picks))
+
+
+def test_positions_in_any_order_are_cut_by_file():
+    picked = np.array([9, 7, 5, 0, 0, 6, 1])
+    found = cut(picked, (4, 0, 4, 2))
+    assert [number for number, *_ in found] == [3, 2, 0, 2, 0]
+    got = np.empty(len(picked), int)
+    for number, where, inside in found:
+        got[where] = np.arange((4, 0, 4, 2)[number])[inside] + (0, 4, 4, 8)[number]
+    np.testing.assert_array_equal(got, picked)
+    assert cut(np.array([], int), (4,)) == [(0, slice(0, 0), slice(0, 0))]
 
 
 def test_files_of_one_run_join_too_and_a_request_narrows_them(tmp_path):
@@ -177,7 +190,12 @@ def test_times_in_other_units_and_calendars(tmp_path):
     xr.testing.assert_identical(ds, together(lean))
     assert str(ds.time.values[28])[:10] == "2024-03-01" and ds.sizes["time"] == 59
     other = month(tmp_path / "o.nc", "2024-04-01", 3, calendar="360_day")
+    distant = month(tmp_path / "d.nc", "0001-01-01", 3)
     for files, words in (
+        (
+            [one, distant],
+            "coordinate time has values of the kind time in the file a.nc, and time of cftime in",
+        ),
         ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, and 360_day in o.nc"),
         ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, and noleap in l0.nc"),
     ):
@@ -419,6 +437,9 @@ def test_dask_names_and_other_processes(tmp_path):
     url = store_of(tmp_path, files)
     first, again = opened(url, chunks={}), opened(url, chunks={})
     assert tokenize(first) == tokenize(again) and first.t.data.name == again.t.data.name
+    others = [month(tmp_path / f"t_2026-0{m}.nc", f"2026-0{m}-01", n) for m, n in ((1, 31), (2, 28))]
+    other = opened(store_of(tmp_path, others, name="other"), chunks={})
+    assert other.t.shape == first.t.shape and tokenize(other.t) != tokenize(first.t)
     plain = opened(url)
     xr.testing.assert_identical(pickle.loads(pickle.dumps(plain)).load(), together(files))
     fst.ingest(url, months(tmp_path / "m", 3)[2], progress=False)

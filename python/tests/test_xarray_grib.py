@@ -193,6 +193,13 @@ def test_members_and_levels_stay_beside_the_datetime_axis(tmp_path):
     assert bool(t.sel(number=2, levelist=850).isnull().all()) and not bool(t.sel(levelist=500).isnull().any())
 
 
+def test_a_member_that_lacks_a_time_is_missing_there(tmp_path):
+    keys = [{"number": n, "step": s} for n in (1, 2) for s in (0, 6, 12) if (n, s) != (1, 6)]
+    ds = xr.open_dataset(archived(tmp_path / "s", keys), engine="fieldstone", time_dim="valid_time")
+    (t,) = ds.data_vars.values()
+    np.testing.assert_array_equal(t[:, :, 0, 0], [[0, np.nan, 1], [2, 3, 4]])
+
+
 def test_two_forecasts_for_one_time_are_refused_by_name(tmp_path):
     keys = [{"date": d, "step": s} for d in ("20260101", "20260102") for s in (0, 24)]
     url = archived(tmp_path / "s", keys)

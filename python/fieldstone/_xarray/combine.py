@@ -92,8 +92,6 @@ class Join:
         seams = self._deciding(name, having, seams, is_coordinate)
         if not seams:
             return with_attrs(first, list(parts.values()))
-        # New dimensions lead.
-        seams.sort(key=lambda a: a.dim in first.dims)
         placed: dict[tuple[int | None, ...], xr.Variable] = {}
         for i in having:
             placed.setdefault(place_of(seams, i), parts[i])
@@ -103,7 +101,9 @@ class Join:
                 if is_coordinate and not first.ndim:
                     return None
                 words = " and ".join(a.words(p) for a, p in zip(seams, place, strict=True))
-                raise Invalid(f"no file has {name} at {words}", f"request what is complete, or {ONE}")
+                raise Invalid(
+                    f"no file has {name} at {words}", f"leave it out (drop_variables={name!r}), or {ONE}"
+                )
         return joint([str(d) for d in first.dims], seams, [placed[place] for place in wanted])
 
     def _agree(self, name: str, parts: dict[int, xr.Variable]) -> None:

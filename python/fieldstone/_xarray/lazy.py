@@ -246,8 +246,8 @@ def token_of(data: Any) -> str | None:
     """What tells lazy data apart from other data; None where it is not ours, or has been read."""
     from dask.base import tokenize
 
-    if isinstance(data, FieldArray):
-        return data.__dask_tokenize__()
+    if isinstance(data, BackendArray) and hasattr(data, "__dask_tokenize__"):
+        return str(data.__dask_tokenize__())
     if not isinstance(data, indexing.ExplicitlyIndexed) or not hasattr(data, "array"):
         return None
     below = token_of(data.array)
