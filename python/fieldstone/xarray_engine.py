@@ -2,8 +2,10 @@
 
 * A store (or request) that holds one ingested netCDF file opens as that file: its dimensions,
   coordinates, attributes, packing and types, from the header of ``spec/netcdf-header.md``.
+* Several files are joined where their coordinates differ and do not overlap (``combine="auto"``).
 * Array fields written by key get a leading dimension per keyword with several values.
-* GRIB fields get their dimensions from the MARS axes and their values from eccodes.
+* GRIB fields get their dimensions from the MARS axes and their values from eccodes; with
+  ``time_dim="valid_time"`` one datetime axis in place of date, time and step.
 * ``open_datatree`` gives each run a node, whatever their number, by one pass over the index.
 * A file is a container (netCDF classic, or with a partitioned header): it opens as with xarray's engines for
   netCDF, and its paths are the nodes of a tree.

@@ -1,7 +1,7 @@
 """Files split in time, members or tiles as one Dataset.
 
 Each file is decoded by its own packing, units of time and calendar; then its variables take their places
-(:mod:`fieldstone._xarray.places`) in lazy arrays (:mod:`fieldstone._xarray.joined`).
+(:mod:`fieldstone._xarray.places`) in lazy arrays (:mod:`fieldstone._xarray.joined`; B-16).
 
 * A variable has the dimensions that it has in its files, behind those that the files do not have (members).
 * What does not lie along the joint is there once where it is equal in all files. A variable that differs lies

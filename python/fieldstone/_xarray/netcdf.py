@@ -1,4 +1,4 @@
-"""A store that holds an ingested netCDF file opens as that file.
+"""A store that holds an ingested netCDF file opens as that file, one of several as those files joined.
 
 The file's header is a field of its own (``spec/netcdf-header.md``). A request narrows the file to the
 variables and steps that it selects, and their coordinates.
