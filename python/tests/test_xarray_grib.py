@@ -79,6 +79,17 @@ def test_what_the_catalog_knows_is_what_eccodes_says(tmp_path, monkeypatch):
     xr.testing.assert_identical(known.load(), tree(url).load())
 
 
+def test_a_catalog_that_is_out_of_reach_is_not_needed(tmp_path, monkeypatch):
+    url = ingested(tmp_path, message(), message(POLAR))
+    known = tree(url).load()
+
+    def refuse(*_, **__):
+        raise fst.Unavailable("no catalog")
+
+    monkeypatch.setattr(fst.Store, "variables", refuse)
+    xr.testing.assert_identical(tree(url).load(), known)
+
+
 def test_a_message_without_a_declaration_is_asked_itself(tmp_path):
     """Its run, parameter, and type and shape of grid are those of a declared one; its grid is another."""
     url = ingested(tmp_path, message(date=20260101, level=500))

@@ -7,6 +7,7 @@ say, and so are coordinates.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fieldstone._native import Test
-from fieldstone.errors import Conflict
+from fieldstone.errors import Conflict, Unavailable
 
 RunOf = tuple[str | None, str]
 """Project, None where it is in none, and name of a run."""
@@ -149,12 +150,17 @@ class DeclaredMessages:
         self._rows: dict[tuple[str, str], list[Any]] = {}
 
     def load(self, store: Any, keys: Iterable[Mapping[str, str]]) -> None:
-        """Asks for the runs of these messages; nothing where the store's logs declare nothing."""
+        """Asks for the runs of these messages; nothing where the store's logs declare nothing.
+
+        eccodes is asked in place of a catalog that is out of reach: a store of messages opens all the same.
+        """
         _, self._keywords, _, self._variable = store._roles()
         names = {name for key in keys for name in self._runs(key)}
-        if not names or not store._catalog().has_declarations():
-            return
-        for row in store.variables(run=[Test().equal(name) for name in sorted(names)]):
+        rows: Iterable[Any] = ()
+        with contextlib.suppress(Unavailable):
+            if names and store._catalog().has_declarations():
+                rows = store.variables(run=[Test().equal(name) for name in sorted(names)])
+        for row in rows:
             if row.declared and "GRIB_grid" in row.attrs:
                 self._rows.setdefault((row.run, row.name), []).append(row)
 
