@@ -166,7 +166,12 @@ def test_arbitrary_bytes_under_an_identifier(both, tmp_path):
     both = [both[0], real.FDB(configuration(tmp_path / "theirs"))]
     assert equal(both, lambda fdb: fdb.retrieve(BINARY).readall()) == b"again"
     assert equal(both, lambda fdb: len(list(fdb.list(BINARY, include_masked=True)))) == 2
-    for wrong in ({**BINARY, "step": "0/6"}, {**BINARY, "step": ["0"]}, "class=rd"):
+    for wrong in (
+        {**BINARY, "step": "0/6"},
+        {**BINARY, "class": "rd/od"},
+        {**BINARY, "step": ["0"]},
+        "class=rd",
+    ):
         for fdb in both:
             with pytest.raises(ValueError):
                 fdb.archive(b"", identifier=wrong)

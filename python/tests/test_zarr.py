@@ -95,11 +95,14 @@ def test_a_tree_has_a_group_for_each_run(tmp_path):
     with fst.open(tmp_path / "s") as store:
         study(store)
         store.archive({"run": "deep", "variable": "u/v", "step": 0}, np.ones(3))
+        store.archive({"project": "p", "run": "own", "variable": "t", "step": 0}, np.ones(3))
         store.flush()
         found = fst.zarr_store(store, tree=True)
-        assert members(found, "") == ["deep", "run-0", "run-1", "run-2", "zarr.json"]
+        assert members(found, "") == ["deep", "p", "run-0", "run-1", "run-2", "zarr.json"]
         assert members(found, "deep") == ["run", "step", "u%2Fv", "zarr.json"]
+        assert document(found, "p")["node_type"] == "group" and members(found, "p") == ["own", "zarr.json"]
         tree = xr.open_datatree(found, engine="zarr").load()
+        assert tree["p/own/t"].values.tolist() == [1, 1, 1]
         for name in ("run-0", "run-2"):
             expected = store.to_xarray({"run": name}).load()
             xr.testing.assert_identical(tree[name].to_dataset(), expected)
@@ -344,6 +347,18 @@ def test_keys(tmp_path):
     assert zarr.open_group(found, mode="r")["c"][()] == 7
 
 
+def test_an_array_is_not_confused_with_one_of_a_longer_name(tmp_path):
+    with fst.open(tmp_path / "s") as store:
+        for name in ("t", "time_of_day"):
+            store.archive({"run": "a", "variable": name, "step": 0}, np.zeros(10))
+        store.flush()
+        found = fst.zarr_store(store, {"variable": ["t", "time_of_day"]})
+        made = zarr.open_group(found, mode="r")
+        assert made["t"].nbytes_stored() == 80 + len(found.get_sync("t/zarr.json").to_bytes())
+        assert made["t"].nchunks_initialized == 1
+        assert keys(found, "t") == ["t/zarr.json", "t/c/0"]
+
+
 def test_a_scalar_is_a_chunk_without_numbers(tmp_path):
     with fst.open(tmp_path / "s") as store:
         store.archive({"run": "a", "variable": "v", "step": 0}, np.float64(7))
@@ -405,7 +420,8 @@ def test_fill_values_of_other_types(tmp_path):
         expected = store.to_xarray().load()
         found = xr.open_zarr(fst.zarr_store(store)).load()
     xr.testing.assert_identical(found, expected)
-    assert found.n.dtype.kind == "f" and np.isnan(found.m.values).tolist() == [False, True, False]
+    assert np.isnan(found.m.values).tolist() == [False, True, False]
+    assert found.word.values.tolist()[::2] == ["a", "c"] and found.word.values[1] != found.word.values[1]
 
 
 def test_long_coordinates_are_cut(tmp_path):

@@ -144,7 +144,10 @@ class FieldstoneZarr(Store):
             yield key
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """All keys that begin with `prefix`."""
+        """All keys at and below a path.
+
+        zarr-python asks for an array by its name alone, as in a folder: of "t" nothing of "time" is meant.
+        """
         for key in self._keys(prefix):
             yield key
 
@@ -162,20 +165,22 @@ class FieldstoneZarr(Store):
                 if name.startswith(below) and name != path and "/" not in name[len(below) :]:
                     yield name[len(below) :]
         else:
-            given = f"{path}/"
-            for name in dict.fromkeys(key[len(given) :].split("/")[0] for key in self._keys(given)):
+            names = (key[len(path) + 1 :].split("/")[0] for key in self._keys(path) if key != path)
+            for name in dict.fromkeys(names):
                 yield name
 
     def _keys(self, prefix: str) -> Iterator[str]:
+        prefix = prefix.rstrip("/")
+        below = f"{prefix}/" if prefix else ""
         for path, node in self._nodes.items():
             start = f"{path}/" if path else ""
-            if not (start.startswith(prefix) or prefix.startswith(start)):
+            if not (start.startswith(below) or below.startswith(start)):
                 continue
             keys: Iterable[str] = [start + METADATA]
             if isinstance(node, Array):
                 chunks = ("/".join(map(str, ("c", *index))) for index in node.indices())
                 keys = itertools.chain(keys, (start + chunk for chunk in chunks))
-            yield from (key for key in keys if key.startswith(prefix))
+            yield from (key for key in keys if key == prefix or key.startswith(below))
 
     # -- what cannot be
 
