@@ -217,7 +217,15 @@ class Run:
         import numpy as np
 
         self.store._catalog().write(
-            self._pair, variable, _step(step), np.asanyarray(array), start, chunks, compression, exist, self._txn
+            self._pair,
+            variable,
+            _step(step),
+            np.asanyarray(array),
+            start,
+            chunks,
+            compression,
+            exist,
+            self._txn,
         )
 
     def to_xdmf(self, path: str | PathLike[str], mesh: str | None = None) -> XdmfReport:

@@ -90,11 +90,18 @@ impl Store {
         Ok((cubes, axes))
     }
 
+    /// Whether the store's schema has both: rules of GRIB's keys, and of runs that one keyword names.
+    fn _is_mixed(&self) -> PyResult<bool> {
+        Ok(self.handle()?.schema().catalog_roles().len() > 1)
+    }
+
     /// The keywords that mean project, run (one or several), step and variable by the store's schema; None
-    /// where it names none.
+    /// where it names none. Where its rules differ in them, those of runs that one keyword names: of arrays.
     fn _roles(&self) -> PyResult<Roles> {
         let schema = self.handle()?.schema();
-        let roles = schema.catalog_roles();
+        let sets = schema.catalog_roles();
+        let one = sets.iter().find(|roles| roles.run.len() == 1);
+        let Some(roles) = one.or(sets.first()) else { return Ok((None, Vec::new(), None, None)) };
         let text = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
         let run = roles.run.iter().map(|keyword| keyword.to_string()).collect();
         Ok((text(&roles.project), run, text(&roles.step), text(&roles.variable)))

@@ -101,7 +101,7 @@ mod native {
     #[pymodule_export]
     use super::registry::finish;
     #[pymodule_export]
-    use super::request::PyRequest;
+    use super::request::{PyRequest, within};
     #[pymodule_export]
     use super::sequence::items;
     #[pymodule_export]

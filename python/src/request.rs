@@ -97,6 +97,15 @@ pub fn requests(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     }
 }
 
+/// These requests, each of what another one selects alone. Such a request is for one call: its text does not hold what
+/// it is bound to, so that it is neither shown nor sent elsewhere.
+#[pyfunction]
+#[pyo3(name = "_within")]
+pub fn within(request: Option<&Bound<'_, PyAny>>, bound: &Bound<'_, PyAny>) -> PyResult<Vec<PyRequest>> {
+    let bound = one_request(bound)?.ok_or_else(|| wrong_request(bound))?;
+    Ok(requests(request)?.into_iter().map(|request| PyRequest(request.within(bound.clone()))).collect())
+}
+
 fn wrong_request(found: &Bound<'_, PyAny>) -> PyErr {
     invalid(format!("{} is no request", type_name(found)), REQUESTS)
 }
@@ -195,8 +204,10 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
 
 /// A text of a request's mapping: by the grammar where it holds one of its signs.
 fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
-    if text == "*" {
-        return Ok(Values::Any);
+    match text {
+        "*" => return Ok(Values::Any),
+        "?*" => return Ok(Values::Present),
+        _ => {}
     }
     if !text.contains(['/', '*']) {
         return Ok(Values::list([text]));

@@ -66,7 +66,7 @@ fn other_store(url: &str) -> String {
 pub struct Writing {
     /// The store: a folder; made where it is absent
     pub store: String,
-    /// simulation, mars, or a schema file's path; the store's own where it is not given
+    /// simulation, mars, mixed, or a schema file's path; the store's own where it is not given
     #[arg(long)]
     pub schema: Option<String>,
     /// How bytes are compressed: none, zstd or zstd:LEVEL

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fieldstone._native import _within
 from fieldstone._xarray import arrays, grib, netcdf, valid
 from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
@@ -44,7 +45,14 @@ def dataset(
 ) -> Parts | list[netcdf.Member]:
     """All that a request selects, as one Dataset; of several files, which are to be joined, each."""
     roles = Roles(*source.store._roles())
-    if is_grib(source, request):
+    (grib_messages, request), *others = asked_apart(source, request)
+    if others:
+        raise Invalid(
+            "the request selects GRIB messages and what is none, which share no Dataset",
+            "add param=?* (what has a param: GRIB) or variable=?* (the rest) to the request, or open all "
+            "with xarray.open_datatree",
+        )
+    if grib_messages:
         if group:
             raise Invalid(f"no group {group!r}: the request selects GRIB messages", "leave group= out")
         return grib.describe(source, request, view.time_dim)
@@ -75,10 +83,18 @@ def tree(
     view: View = View(combine=None),
 ) -> Iterator[tuple[str, Parts | list[netcdf.Member]]]:
     """The nodes of a tree: path and variables."""
+    for grib_messages, part in asked_apart(source, request):
+        if grib_messages:
+            yield from grib.groups(source, part, view.time_dim)
+        else:
+            yield from runs_of(source, part, request is not None, view)
+
+
+def runs_of(
+    source: Source, request: Any, narrowed: bool, view: View
+) -> Iterator[tuple[str, Parts | list[netcdf.Member]]]:
+    """The nodes of what is not GRIB; `narrowed`: a request may leave out parts of files."""
     roles = Roles(*source.store._roles())
-    if is_grib(source, request):
-        yield from grib.groups(source, request, view.time_dim)
-        return
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
     cubes, order = source.store._cubes(request, by=by)
     shared, runs = Shared(order), by_run(cubes, roles)
@@ -102,7 +118,7 @@ def tree(
                 continue
             for key, below in zip(keys, apart_by(keys, run), strict=True):
                 found = own[netcdf.file_of(key)]
-                for group, parts in netcdf.groups(source, key, found, request is not None):
+                for group, parts in netcdf.groups(source, key, found, narrowed):
                     yield "/".join(filter(None, (path, below, group))), parts
         else:
             for below, parts in of_run(source, run, members, roles, shared):
@@ -133,6 +149,17 @@ def of_run(
             yield name, arrays.describe(source, members, roles, Shared(order, shared.declarations))
         return
     yield "", arrays.describe(source, cubes, roles, shared)
+
+
+def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:
+    """Whether a request selects GRIB messages; of a store of both kinds the request for each of them."""
+    if not source.store._is_mixed():
+        return [(is_grib(source, request), request)]
+    parts = [(True, _within(request, "param=?*")), (False, _within(request, "variable=?*"))]
+    there = [(is_of, part) for is_of, part in parts if any(True for _ in source.store.list(part))]
+    if not there:
+        raise nothing(source, request, "nothing to open: the store holds no field that the request selects")
+    return there
 
 
 def is_grib(source: Source, request: Any) -> bool:

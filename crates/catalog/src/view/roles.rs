@@ -44,12 +44,12 @@ pub fn key_of(
     variable: Option<&str>,
     step: Option<i64>,
 ) -> Result<Vec<(String, String)>> {
-    let roles = schema.catalog_roles();
     let none = |role: &str| {
         Code::SchemaRole
             .error(format!("the store's schema has no keyword for the {role}"))
             .with_hint("a schema names them so: catalog run = expver; step = step; variable = param;")
     };
+    let roles = schema.roles_of_run(&run.project, &run.name)?;
     let pairs = schema.pairs_of(&run.project, &run.name)?;
     let mut pairs: Vec<(String, String)> =
         pairs.into_iter().map(|(keyword, value)| (keyword.to_string(), value)).collect();

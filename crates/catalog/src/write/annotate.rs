@@ -23,7 +23,9 @@ impl Inner {
         batch.values = validate::values(&batch.tag, batch.values)?;
         if !batch.keywords.is_empty() {
             let columns = std::mem::take(&mut batch.keywords);
-            batch.keywords = self.journal.by_schema(|schema| validate::keywords(schema, columns.clone()))?;
+            let run = &batch.run;
+            batch.keywords =
+                self.journal.by_schema(|schema| validate::keywords(schema, run, columns.clone()))?;
         }
         batch.check()?;
         let annotate = self.need_run(session, &batch.run)?;

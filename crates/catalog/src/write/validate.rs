@@ -9,7 +9,7 @@ use fieldstone_core::request::{self, Request};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{AttributeBatch, Column, KeywordColumn, TagDecl, Values};
+use fieldstone_format::catalog::{AttributeBatch, Column, KeywordColumn, RunName, TagDecl, Values};
 
 /// The values as the tag's type has them; Invalid names the tag, its type and the first value that it
 /// does not take.
@@ -77,10 +77,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Keywords in the schema's words: canonical values, by name. Invalid for a keyword that the schema does not know or
-/// that the run, the step or the variable gives, and for a value that it cannot have.
-pub fn keywords(schema: &Schema, columns: Vec<KeywordColumn>) -> Result<Vec<KeywordColumn>> {
-    let roles = schema.catalog_roles();
+/// Keywords of a run's attributes in the schema's words: canonical values, by name. Invalid for a keyword that the
+/// schema does not know or that the run, the step or the variable gives, and for a value that it cannot have.
+pub fn keywords(schema: &Schema, run: &RunName, columns: Vec<KeywordColumn>) -> Result<Vec<KeywordColumn>> {
+    let roles = schema.roles_of_run(&run.project, &run.name).cloned().unwrap_or_default();
     let given = roles.run.iter().chain(&roles.project).chain(&roles.step).chain(&roles.variable);
     let mut found: Vec<KeywordColumn> = Vec::with_capacity(columns.len());
     for KeywordColumn { keyword, values } in columns {

@@ -160,7 +160,7 @@ impl<'a> CursorPosition<'a> {
             return starting(current, given.iter().map(|v| Candidate::new(v.get_name(), "")));
         }
         let builtin = || {
-            let schemas = ["simulation", "mars"].map(|name| Candidate::new(name, "built-in schema"));
+            let schemas = ["simulation", "mars", "mixed"].map(|name| Candidate::new(name, "built-in schema"));
             starting(current, schemas)
         };
         match arg.get_id().as_str() {
@@ -243,7 +243,7 @@ mod tests {
         assert!(words("list x --").contains(&"--jsonl".to_owned()), "options of all verbs, too");
         assert_eq!(words("completions z"), ["zsh"]);
         assert_eq!(words("help req"), ["request"]);
-        assert_eq!(words("init x --schema m"), ["mars"]);
+        assert_eq!(words("init x --schema m"), ["mars", "mixed"]);
         assert_eq!(words("init x --schema=m"), ["--schema=mars"]);
         assert_eq!(words("archive x --dtype f"), ["f4", "f8"]);
         for nothing in ["list x --depth ", "no-such-verb x ", "list x --at ", "version x y "] {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use fieldstone::{Error, KeyValue, Mode, OpenOptions, Request, Result, RuleView, Schema};
+use fieldstone::{CatalogRoles, Error, KeyValue, Mode, OpenOptions, Request, Result, RuleView, Schema};
 use serde_json::{Value, json};
 
 use crate::arguments::{Selecting, join};
@@ -246,8 +246,10 @@ fn show(schema: &Schema, out: &mut Out) -> Done {
         let text = schema.text();
         return out.text(if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") });
     }
-    let roles = schema.catalog_roles();
-    let run: Vec<&str> = roles.run.iter().map(|keyword| &**keyword).collect();
+    let roles = |roles: &CatalogRoles| {
+        let run: Vec<&str> = roles.run.iter().map(|keyword| &**keyword).collect();
+        json!({"project": roles.project.as_deref(), "run": run, "step": roles.step.as_deref(), "variable": roles.variable.as_deref()})
+    };
     let values = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
     let rule = |rule: &RuleView| {
         let levels = rule.levels.iter().map(|level| {
@@ -264,12 +266,12 @@ fn show(schema: &Schema, out: &mut Out) -> Done {
             });
             json!({"keywords": keywords.collect::<Vec<_>>(), "open": level.open})
         });
-        json!({"levels": levels.collect::<Vec<_>>()})
+        json!({"levels": levels.collect::<Vec<_>>(), "catalog": roles(&rule.roles)})
     };
     out.document(&json!({
         "name": schema.name(),
         "text": schema.text(),
-        "catalog": {"project": roles.project.as_deref(), "run": run, "step": roles.step.as_deref(), "variable": roles.variable.as_deref()},
+        "catalog": schema.catalog_roles().first().map(|first| roles(first)),
         "rules": schema.rules().iter().map(rule).collect::<Vec<_>>(),
     }))
 }

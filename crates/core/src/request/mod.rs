@@ -1,7 +1,7 @@
 //! Requests: which fields are meant, in the MARS language.
 //!
-//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`) or everything (`*`); a keyword
-//! that it does not name is free. What a value means is the schema's to say
+//! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`), everything (`*`) or any value at all, but
+//! not none (`?*`: keys that have the keyword); a keyword that it does not name is free. What a value means is the schema's to say
 //! ([`Schema::select`](crate::schema::Schema::select)); here it is only text.
 //!
 //! ```
@@ -57,10 +57,12 @@ pub enum Wanted {
 /// The values of a keyword.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Values {
-    /// `*`: whatever there is.
+    /// `*`: whatever there is, and keys without the keyword.
     Any,
     /// Those of the values there that a pattern matches, or that stand beside it. None of them can be missing.
     Like(Vec<Wanted>),
+    /// `?*`: whatever there is, and no key without the keyword.
+    Present,
     /// These, in this order.
     List(Vec<Item>),
 }
@@ -112,7 +114,7 @@ impl Request {
                 [Item::One(file)] => Some(file),
                 _ => None,
             },
-            Values::Any | Values::Like(_) => None,
+            Values::Any | Values::Present | Values::Like(_) => None,
         }
     }
 
@@ -188,6 +190,7 @@ impl Request {
             Values::List(_) => Err(not_single(keyword, "a list")),
             Values::Any => Err(not_single(keyword, "`*`")),
             Values::Like(_) => Err(not_single(keyword, "a pattern")),
+            Values::Present => Err(not_single(keyword, "`?*`")),
         };
         self.pairs.iter().map(single).collect()
     }
@@ -218,6 +221,7 @@ impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Values::Any => f.write_str("*"),
+            Values::Present => f.write_str("?*"),
             Values::List(items) => slashed(f, items),
             Values::Like(wanted) => slashed(f, wanted),
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! text    = request { verb "," request }
 //! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
-//! pair    = keyword "=" ( "*" | item { "/" item } )
+//! pair    = keyword "=" ( "*" | "?*" | item { "/" item } )
 //! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]  |  pattern
 //! value   = words, or text in double or single quotes with JSON's escapes
 //! pattern = words with `*` in or beside them, such as tos* or *_mean; no range stands beside one
@@ -171,6 +171,10 @@ impl Parser<'_> {
         if self.at_star() {
             self.take('*')?;
             return Ok(Values::Any);
+        }
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with("?*")) {
+            self.at += "?*".len();
+            return Ok(Values::Present);
         }
         if matches!(self.peek(), None | Some(',' | '}')) {
             return Err(self

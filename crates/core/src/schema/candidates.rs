@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rule::{Condition, Presence, Rule};
+use super::rule::{Condition, Predicate, Presence, Rule};
 use super::select::Selection;
 use super::types::KeywordType;
 use crate::key::{FieldKey, KeyValue, LEVELS, Level, Names};
@@ -238,6 +238,14 @@ fn fit(rule: &Rule, selection: &Selection) -> Fit {
                 }
                 _ => open = true,
             }
+        }
+    }
+    for keyword in &*selection.present {
+        let shown = |p: &Predicate| p.visible() && (*p.name == **keyword || *p.source == **keyword);
+        match rule.predicates().any(shown) {
+            true => {}
+            false if rule.open.is_some() => open = true,
+            false => return Fit::Never,
         }
     }
     let mut extras: Vec<usize> = (0..used.len()).filter(|i| !used[*i]).collect();

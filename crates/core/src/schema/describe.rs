@@ -13,9 +13,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Schema;
 use super::rule::{Condition, Predicate, Presence, Rule};
 use super::types::KeywordType;
+use super::{CatalogRoles, Schema};
 use crate::key::{KeyValue, LEVELS};
 
 /// One rule: three levels.
@@ -23,6 +23,8 @@ use crate::key::{KeyValue, LEVELS};
 pub struct RuleView {
     /// Dataset, index, field.
     pub levels: [LevelView; LEVELS],
+    /// What its keywords are for a catalog.
+    pub roles: Arc<CatalogRoles>,
 }
 
 /// One level of a rule.
@@ -60,7 +62,9 @@ impl Schema {
             keywords: rule.levels[l].predicates.iter().map(keyword).collect(),
             open: rule.levels[l].open,
         };
-        self.0.rules.iter().map(|rule| RuleView { levels: [0, 1, 2].map(|l| level(rule, l)) }).collect()
+        let view =
+            |rule: &Rule| RuleView { levels: [0, 1, 2].map(|l| level(rule, l)), roles: rule.roles.clone() };
+        self.0.rules.iter().map(view).collect()
     }
 
     /// Rules that no archived key reaches, because an earlier one takes every key they could: the number
@@ -200,7 +204,7 @@ mod tests {
         ] {
             assert_eq!(unreachable(text), [], "{text}");
         }
-        for name in ["simulation", "mars"] {
+        for name in ["simulation", "mars", "mixed"] {
             assert_eq!(Schema::builtin(name).unwrap().unreachable(), [], "{name}");
         }
     }

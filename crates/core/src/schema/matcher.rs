@@ -140,6 +140,8 @@ impl Like {
 pub enum Constraint {
     /// Nothing: any value and an absent one match.
     Any,
+    /// Any value, but no absent one.
+    Present,
     /// One of these values.
     OneOf(Arc<OneOf>),
     /// One value of each of these lists.
@@ -151,6 +153,9 @@ pub enum Constraint {
 impl Constraint {
     /// Whether a value satisfies the constraint.
     pub fn matches(&self, value: &KeyValue) -> bool {
+        if matches!(self, Constraint::Present) {
+            return !value.is_absent();
+        }
         self.lists().iter().all(|list| list.position(value).is_some())
             && self.patterns().iter().all(|like| like.takes(value))
     }
@@ -166,7 +171,7 @@ impl Constraint {
     /// The lists that a value must all be in.
     pub fn lists(&self) -> &[Arc<OneOf>] {
         match self {
-            Constraint::Any => &[],
+            Constraint::Any | Constraint::Present => &[],
             Constraint::OneOf(list) => std::slice::from_ref(list),
             Constraint::AllOf(lists) | Constraint::Like(lists, _) => lists,
         }
@@ -177,6 +182,9 @@ impl Constraint {
         match (self, other) {
             (Constraint::Any, other) => other,
             (own, Constraint::Any) => own,
+            // What is listed is there: no list holds an absent value.
+            (Constraint::Present, other) => other,
+            (own, Constraint::Present) => own,
             (own, other) => {
                 let lists = [own.lists(), other.lists()].concat();
                 match [own.patterns(), other.patterns()].concat() {

@@ -59,6 +59,9 @@ use rule::Rule;
 
 const SIMULATION: &str = include_str!("../../schemas/simulation.schema");
 const MARS: &str = include_str!("../../schemas/mars.schema");
+const MIXED: &str = include_str!("../../schemas/mixed.schema");
+/// The schemas that come with Fieldstone.
+const BUILTINS: [(&str, &str); 3] = [("simulation", SIMULATION), ("mars", MARS), ("mixed", MIXED)];
 
 /// A parsed schema. Cloning shares it.
 #[derive(Clone)]
@@ -72,7 +75,8 @@ pub(crate) struct Inner {
     parts: Vec<usize>,
     /// The schema before its last extension.
     older: Option<Arc<Inner>>,
-    roles: CatalogRoles,
+    /// The different roles of its rules, in their order.
+    roles: Vec<Arc<CatalogRoles>>,
     compression: Option<Compression>,
     /// Every name and source of a predicate, with its number.
     ids: HashMap<Arc<str>, usize>,
@@ -90,13 +94,9 @@ impl Schema {
         parser::parse(text, 0).map(|inner| Schema(Arc::new(inner)))
     }
 
-    /// A schema that comes with Fieldstone: "simulation" or "mars".
+    /// A schema that comes with Fieldstone: "simulation", "mars", or "mixed", which has the rules of both.
     pub fn builtin(name: &str) -> Option<Schema> {
-        let text = match name {
-            "simulation" => SIMULATION,
-            "mars" => MARS,
-            _ => return None,
-        };
+        let (_, text) = BUILTINS.iter().find(|(known, _)| *known == name)?;
         Schema::parse(text).ok()
     }
 
@@ -107,11 +107,7 @@ impl Schema {
 
     /// The builtin's name, where the text is a builtin's.
     pub fn name(&self) -> Option<&str> {
-        match self.text() {
-            SIMULATION => Some("simulation"),
-            MARS => Some("mars"),
-            _ => None,
-        }
+        BUILTINS.iter().find(|(_, text)| *text == self.text()).map(|(name, _)| *name)
     }
 
     /// All keywords of all rules in the schema's order, each once.
@@ -172,7 +168,7 @@ impl Schema {
 impl Inner {
     /// The type of a further keyword of a rule's open level.
     fn extra_type(&self, rule: &Rule, keyword: &str) -> KeywordType {
-        let types = self.types.get(..rule.types).unwrap_or_default();
+        let types = self.types.get(rule.types.clone()).unwrap_or_default();
         types.iter().rev().find(|(name, _)| &**name == keyword).map_or(KeywordType::Text, |(_, t)| *t)
     }
 }

@@ -34,7 +34,8 @@ pub(super) fn with_optional(rules: &mut Vec<Rule>, added: Vec<Predicate>, types:
         let last = Arc::make_mut(&mut levels[LEVELS - 1]);
         last.predicates.extend(lacking);
         last.names = last.predicates.iter().filter(|p| p.visible()).map(|p| p.name.clone()).collect();
-        new.push(Rule { levels, open: None, types });
+        let (types, roles) = (rule.types.start..types, rule.roles.clone());
+        new.push(Rule { levels, open: None, types, roles });
     }
     for predicate in &added {
         if !new.iter().flat_map(Rule::predicates).any(|p| p.name == predicate.name) {

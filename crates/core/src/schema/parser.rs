@@ -1,7 +1,8 @@
 //! Reads the text of a schema.
 //!
 //! ```text
-//! schema    = { types | catalog | setting } rule { rule } { extension }
+//! schema    = section { section } { extension }
+//! section   = { types | catalog | setting } rule { rule }
 //! extension = "extension" ";" { types | optional } { rule }                at least one of optional and rule
 //! optional  = keyword "?" [ ":" type ] ";"
 //! types     = keyword ":" type ";"
@@ -13,8 +14,9 @@
 //!           | "*"                                                          further keywords
 //! ```
 //!
-//! Comments run from `#` to the end of the line. An extension's types hold for its own rules; what it may not
-//! say is in `extend`.
+//! Comments run from `#` to the end of the line. Each section is a schema of its own: its types and roles hold for
+//! its rules alone, so that two schemas, one behind the other, are one. A section that names no role has those before
+//! it. An extension belongs to the last section; its types hold for its own rules; what it may not say is in `extend`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,32 +33,30 @@ use crate::{Code, Error, Result};
 /// Types in force inside some brackets, innermost last.
 type Scope = Vec<(Arc<str>, KeywordType)>;
 
+/// What the rules of one section have in common.
+struct Section {
+    /// Where its types begin.
+    types: usize,
+    roles: Arc<CatalogRoles>,
+}
+
 /// Reads a schema. Lines of errors count from `origin` on, where what is read begins there.
 pub(super) fn parse(text: &str, origin: usize) -> Result<Inner> {
     let mut parser = Parser { text, origin, at: 0, ids: HashMap::new() };
     let mut scope = Scope::new();
-    let mut roles = CatalogRoles::default();
-    let mut role_places = Vec::new();
     let mut compression = None;
+    let mut rules = Vec::new();
+    let mut section = Section { types: 0, roles: Arc::default() };
     loop {
-        match parser.peek() {
-            Some('[') => break,
-            None => {
-                return Err(parser
-                    .error("the schema has no rule")
-                    .with_hint("a schema ends with a rule of three levels: [run [variable [step]]]"));
-            }
-            Some(_) if parser.setting(&mut compression)? => {}
-            Some(_) => parser.declaration(&mut scope, 0, &mut roles, &mut role_places)?,
+        section = parser.section(&mut scope, &section.roles, &mut compression, &mut rules)?;
+        if matches!(parser.peek(), None | Some('[' | ']')) || parser.is_extension()? {
+            break;
         }
     }
-    let mut rules = Vec::new();
-    parser.rules(&scope, &mut rules)?;
-    check_roles(&parser, &roles, role_places, &rules)?;
     let loose = loose(&parser.ids, &rules, &scope);
     let (mut parts, mut last) = (vec![rules.len()], None);
     while let Some(place) = parser.extension()? {
-        parser.part(&mut scope, &mut rules)?;
+        parser.part(&section, &mut scope, &mut rules)?;
         parts.push(rules.len());
         last = Some(place);
     }
@@ -69,6 +69,12 @@ pub(super) fn parse(text: &str, origin: usize) -> Result<Inner> {
     for (name, kind) in scope.iter().map(|(name, kind)| (name, *kind)).chain(used) {
         if kind == KeywordType::Param && !params.contains(name) {
             params.push(name.clone());
+        }
+    }
+    let mut roles: Vec<Arc<CatalogRoles>> = Vec::new();
+    for rule in &rules {
+        if !roles.contains(&rule.roles) {
+            roles.push(rule.roles.clone());
         }
     }
     Ok(Inner {
@@ -148,8 +154,45 @@ impl<'a> Parser<'a> {
         Ok(Some(place))
     }
 
+    fn is_extension(&mut self) -> Result<bool> {
+        let start = self.at;
+        let found = self.extension()?.is_some();
+        self.at = start;
+        Ok(found)
+    }
+
+    /// One section: its declarations, its rules. `roles`: those of the section before it.
+    fn section(
+        &mut self,
+        scope: &mut Scope,
+        roles: &Arc<CatalogRoles>,
+        compression: &mut Option<Compression>,
+        rules: &mut Vec<Rule>,
+    ) -> Result<Section> {
+        let (types, first) = (scope.len(), rules.len());
+        let (mut own, mut places) = (CatalogRoles::default(), Vec::new());
+        loop {
+            match self.peek() {
+                Some('[') => break,
+                None if first > 0 => return Err(self.error("expected a rule behind these declarations")),
+                None => {
+                    return Err(self
+                        .error("the schema has no rule")
+                        .with_hint("a schema ends with a rule of three levels: [run [variable [step]]]"));
+                }
+                Some(_) if self.setting(compression)? => {}
+                Some(_) => self.declaration(scope, types, &mut own, &mut places)?,
+            }
+        }
+        let roles = if places.is_empty() { roles.clone() } else { Arc::new(own) };
+        let section = Section { types, roles };
+        self.rules(&section, scope, rules)?;
+        check_roles(self, &section.roles, places, rules.get(first..).unwrap_or_default())?;
+        Ok(section)
+    }
+
     /// What stands behind `extension;`.
-    fn part(&mut self, scope: &mut Scope, rules: &mut Vec<Rule>) -> Result<()> {
+    fn part(&mut self, section: &Section, scope: &mut Scope, rules: &mut Vec<Rule>) -> Result<()> {
         let (own, before) = (scope.len(), rules.len());
         let mut named: Vec<(usize, Arc<str>, Option<KeywordType>)> = Vec::new();
         while self.peek().is_some_and(|c| c != '[') {
@@ -189,7 +232,8 @@ impl<'a> Parser<'a> {
         }
         let mut added = Vec::new();
         for (place, name, kind) in named {
-            let declared = scope.iter().rev().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+            let types = scope.iter().skip(section.types);
+            let declared = types.rev().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
             let kind = kind.or(declared).unwrap_or(KeywordType::Text);
             if kind.part_of_date().is_some() {
                 return Err(self.error_at(place, "a part of a date is no keyword of its own"));
@@ -206,7 +250,7 @@ impl<'a> Parser<'a> {
             });
         }
         optional::with_optional(rules, added, scope.len())?;
-        self.rules(scope, rules)?;
+        self.rules(section, scope, rules)?;
         if rules.len() == before {
             return Err(self
                 .error("the extension has no rule and no optional keyword")
@@ -215,9 +259,10 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn rules(&mut self, scope: &Scope, rules: &mut Vec<Rule>) -> Result<()> {
+    fn rules(&mut self, section: &Section, scope: &Scope, rules: &mut Vec<Rule>) -> Result<()> {
+        let own = scope.get(section.types..).unwrap_or_default().to_vec();
         while self.peek() == Some('[') {
-            self.rule(scope, scope.len(), &mut Vec::new(), rules)?;
+            self.rule(&own, (section, scope.len()), &mut Vec::new(), rules)?;
         }
         Ok(())
     }
@@ -311,11 +356,12 @@ impl<'a> Parser<'a> {
         self.take(';')
     }
 
-    /// One pair of brackets: `path` holds the levels around it; `types` are in force outside of them.
+    /// One pair of brackets: `path` holds the levels around it; types up to the number beside the section are in
+    /// force outside of them.
     fn rule(
         &mut self,
         scope: &Scope,
-        types: usize,
+        outside: (&Section, usize),
         path: &mut Vec<Arc<RuleLevel>>,
         rules: &mut Vec<Rule>,
     ) -> Result<()> {
@@ -341,7 +387,7 @@ impl<'a> Parser<'a> {
         path.push(Arc::new(level));
         let deeper = self.peek() == Some('[');
         while self.peek() == Some('[') {
-            self.rule(&scope, types, path, rules)?;
+            self.rule(&scope, outside, path, rules)?;
         }
         self.take(']')?;
         if path.len() < LEVELS && !deeper {
@@ -354,7 +400,9 @@ impl<'a> Parser<'a> {
             if open.len() > 1 {
                 return Err(self.error_at(place, "a rule has `*` at more than one level"));
             }
-            rules.push(Rule { levels, open: open.first().copied(), types });
+            let (section, end) = outside;
+            let (types, roles) = (section.types..end, section.roles.clone());
+            rules.push(Rule { levels, open: open.first().copied(), types, roles });
         }
         path.pop();
         Ok(())

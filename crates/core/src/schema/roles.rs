@@ -18,11 +18,15 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
+//! A schema of several sections (`mixed`: GRIB, and what has a run) gives each rule the roles of its section; a key has
+//! those of its rule, a run those of the rule by which it is named.
+//!
 //! Rules for a name of several keywords: those count that the key's rule names in its first level, in the
 //! order of the `catalog` line. An absent one leaves its place empty (`od/0001/oper//`). In a value `%` is
 //! written `%25` and `/` is written `%2F`. So a name has one meaning, except where two rules have
 //! equally many of these keywords and take the same values: then the first of them is meant.
-//! A run of one keyword is called by its value as it is.
+//! A run of one keyword is called by its value as it is; where an earlier rule would read this name as one of its own
+//! (`mixed`, a run called `a/20240101/0000`), `%` and `/` are written so in it, too.
 
 use std::sync::Arc;
 
@@ -30,6 +34,9 @@ use super::rule::{Presence, Rule};
 use super::{Inner, Schema};
 use crate::key::{FieldKey, KeyValue, Level};
 use crate::{Code, Error, Result};
+
+/// The roles of a schema that names none.
+static NO_ROLES: CatalogRoles = CatalogRoles { project: None, run: Vec::new(), step: None, variable: None };
 
 /// Which keywords play project, run, variable and step for a catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,19 +52,47 @@ pub struct CatalogRoles {
 }
 
 impl Schema {
-    /// Which keywords the schema names as project, run, variable and step (`catalog run = ...;`).
-    pub fn catalog_roles(&self) -> &CatalogRoles {
+    /// Which keywords the schema names as project, run, step and variable (`catalog run = ...;`): of each section of
+    /// rules, those that are different.
+    pub fn catalog_roles(&self) -> &[Arc<CatalogRoles>] {
         &self.0.roles
+    }
+
+    /// The roles by which a key is named: those of its rule.
+    pub fn roles_of(&self, key: &FieldKey) -> &CatalogRoles {
+        let sets = &self.0.roles;
+        if let [one] = &sets[..] {
+            return one;
+        }
+        let names = [0, 1, 2].map(|level| &key.levels[level].names);
+        if let Some(rule) = self.0.rules.iter().find(|rule| rule.has_shape(names)) {
+            return &rule.roles;
+        }
+        // A key of a schema before this one: what it has says what it is.
+        let known = |keyword: &Arc<str>| key.get(keyword).is_some();
+        let fits =
+            |roles: &&Arc<CatalogRoles>| roles.run.iter().any(known) && roles.variable.iter().all(known);
+        sets.iter().find(fits).or(sets.first()).map_or(&NO_ROLES, |roles| roles)
+    }
+
+    /// The roles by which a run of this name is named: those of the first rule that has such a name. Invalid where no
+    /// key has such a run.
+    pub fn roles_of_run(&self, project: &str, name: &str) -> Result<&CatalogRoles> {
+        self.0.named(project, name).map(|(roles, _)| roles)
     }
 
     /// Project and name of the run that a key belongs to; the project is empty where the key has none.
     /// `None` where the schema or the key has no run.
     pub fn run_of(&self, key: &FieldKey) -> Option<(String, String)> {
-        let roles = &self.0.roles;
+        let roles = self.roles_of(key);
         let project = roles.project.as_deref().and_then(|keyword| key.get(keyword));
+        let project = project.map(|value| value.text().into_owned()).unwrap_or_default();
         let name = match &roles.run[..] {
             [] => return None,
-            [keyword] => key.get(keyword)?.text().into_owned(),
+            [keyword] => {
+                let value = key.get(keyword)?.text().into_owned();
+                if self.0.is_anothers(roles, &project, &value) { escaped(&value) } else { value }
+            }
             keywords => {
                 let first = &key.levels[0];
                 let place = |keyword: &Arc<str>| first.names.iter().position(|name| name == keyword);
@@ -69,38 +104,13 @@ impl Schema {
                 parts.join("/")
             }
         };
-        Some((project.map(|value| value.text().into_owned()).unwrap_or_default(), name))
+        Some((project, name))
     }
 
     /// Keywords and values of the keys that belong to a run: the way back from [`Schema::run_of`]. Invalid
     /// where no key has such a run.
     pub fn pairs_of(&self, project: &str, name: &str) -> Result<Vec<(Arc<str>, String)>> {
-        let roles = &self.0.roles;
-        let mut pairs = match (&roles.project, project) {
-            (_, "") => Vec::new(),
-            (Some(keyword), project) => vec![(keyword.clone(), project.to_owned())],
-            (None, project) => {
-                return Err(Code::SchemaRole
-                    .error(format!("the schema has no projects, '{project}' is given"))
-                    .with_hint("leave the project out, or add `catalog project = KEYWORD;` to the schema"));
-            }
-        };
-        match &roles.run[..] {
-            [] => {
-                return Err(Code::SchemaRole
-                    .error("the schema does not say which keyword is the run")
-                    .with_hint("add `catalog run = KEYWORD;` to the schema of a new store"));
-            }
-            [keyword] => pairs.push((keyword.clone(), name.to_owned())),
-            keywords => {
-                let parts: Vec<String> = name.split('/').map(unescaped).collect();
-                // A name that `run_of` does not give is no second name of the same run.
-                let one_name = name.split('/').zip(&parts).all(|(given, part)| escaped(part) == given);
-                let fits = |rule| run_pairs(rule, keywords, &parts).filter(|_| one_name);
-                pairs.extend(self.0.rules.iter().find_map(fits).ok_or_else(|| self.0.no_run(name))?);
-            }
-        }
-        Ok(pairs)
+        self.0.named(project, name).map(|(_, pairs)| pairs)
     }
 
     /// The first level of keys that name nothing but a run there, which says who owns it. It is that of the
@@ -125,38 +135,109 @@ impl Schema {
 
     /// The variable that a key is of.
     pub fn variable_of<'k>(&self, key: &'k FieldKey) -> Option<std::borrow::Cow<'k, str>> {
-        Some(key.get(self.0.roles.variable.as_deref()?)?.text())
+        Some(key.get(self.roles_of(key).variable.as_deref()?)?.text())
     }
 
     /// The step that a key is at: `None` where it has none, or one that is no whole number (`0-24`, `30m`).
     pub fn step_of(&self, key: &FieldKey) -> Option<i64> {
-        let text = key.get(self.0.roles.step.as_deref()?)?.text();
+        let text = key.get(self.roles_of(key).step.as_deref()?)?.text();
         // Another text of the number would be the name of another field.
         text.parse().ok().filter(|step: &i64| step.to_string() == text)
     }
 }
 
 impl Inner {
+    /// The roles and the pairs of a run's name.
+    fn named(&self, project: &str, name: &str) -> Result<(&CatalogRoles, Vec<(Arc<str>, String)>)> {
+        let has_project = |roles: &&Arc<CatalogRoles>| project.is_empty() || roles.project.is_some();
+        let sets = || self.roles.iter().filter(|roles| !roles.run.is_empty());
+        if sets().next().is_none() {
+            return Err(Code::SchemaRole
+                .error("the schema does not say which keyword is the run")
+                .with_hint("add `catalog run = KEYWORD;` to the schema of a new store"));
+        }
+        if !sets().any(|roles| has_project(&roles)) {
+            return Err(Code::SchemaRole
+                .error(format!("the schema has no projects, '{project}' is given"))
+                .with_hint("leave the project out, or add `catalog project = KEYWORD;` to the schema"));
+        }
+        for roles in sets().filter(has_project) {
+            let mut pairs = Vec::new();
+            if let (Some(keyword), false) = (&roles.project, project.is_empty()) {
+                pairs.push((keyword.clone(), project.to_owned()));
+            }
+            match &roles.run[..] {
+                [keyword] => {
+                    let value = unescaped(name);
+                    let meant = escaped(&value) == name && self.is_anothers(roles, project, &value);
+                    pairs.push((keyword.clone(), if meant { value } else { name.to_owned() }));
+                }
+                _ => match self.several(roles, name) {
+                    Some(own) => pairs.extend(own),
+                    None => continue,
+                },
+            }
+            return Ok((roles, pairs));
+        }
+        Err(self.no_run(name))
+    }
+
+    /// The pairs of a run that several keywords name.
+    fn several(&self, roles: &CatalogRoles, name: &str) -> Option<Vec<(Arc<str>, String)>> {
+        let parts: Vec<String> = name.split('/').map(unescaped).collect();
+        // A name that `run_of` does not give is no second name of the same run.
+        if name.split('/').zip(&parts).any(|(given, part)| escaped(part) != given) {
+            return None;
+        }
+        let mut rules = self.rules.iter().filter(|rule| *rule.roles == *roles);
+        rules.find_map(|rule| run_pairs(rule, &roles.run, &parts))
+    }
+
+    /// Whether a run's one value would, as a name, be that of an earlier rule's run; or is what such a value is
+    /// written as, so that the two stay apart.
+    fn is_anothers(&self, own: &CatalogRoles, project: &str, value: &str) -> bool {
+        if self.roles.len() < 2 {
+            return false;
+        }
+        let earlier = || self.roles.iter().take_while(|roles| ***roles != *own);
+        let mut value = value.to_owned();
+        loop {
+            let reads = |roles: &Arc<CatalogRoles>| {
+                roles.run.len() > 1
+                    && (project.is_empty() || roles.project.is_some())
+                    && self.several(roles, &value).is_some()
+            };
+            if earlier().any(reads) {
+                return true;
+            }
+            let before = unescaped(&value);
+            if before == value || escaped(&before) != value {
+                return false;
+            }
+            value = before;
+        }
+    }
+
     /// Whether one of the first rules has runs of this name.
     fn names_run(&self, rules: usize, name: &str) -> bool {
         let parts: Vec<String> = name.split('/').map(unescaped).collect();
-        self.rules.iter().take(rules).any(|rule| match &self.roles.run[..] {
+        self.rules.iter().take(rules).any(|rule| match &rule.roles.run[..] {
             [keyword] => rule.open.is_some() || rule.predicates().any(|p| p.name == *keyword),
             keywords => run_pairs(rule, keywords, &parts).is_some(),
         })
     }
 
     fn no_run(&self, name: &str) -> Error {
-        let shapes: Vec<String> = self.rules.iter().map(|rule| self.run_keywords(rule).join("/")).collect();
+        let shapes: Vec<String> = self.rules.iter().map(|rule| run_keywords(rule).join("/")).collect();
         Code::SchemaRole
             .error(format!("'{name}' is no run of this schema"))
             .with_hint(format!("a run is called {}", shapes.join(" or ")))
     }
+}
 
-    fn run_keywords(&self, rule: &Rule) -> Vec<&str> {
-        let named = |keyword: &&Arc<str>| rule.levels[0].names.contains(keyword);
-        self.roles.run.iter().filter(named).map(|keyword| &**keyword).collect()
-    }
+fn run_keywords(rule: &Rule) -> Vec<&str> {
+    let named = |keyword: &&Arc<str>| rule.levels[0].names.contains(keyword);
+    rule.roles.run.iter().filter(named).map(|keyword| &**keyword).collect()
 }
 
 /// Keywords and values of a run's name by one rule, where it fits.

@@ -1,8 +1,10 @@
 //! One rule, flattened: three levels of predicates.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::CatalogRoles;
 use super::types::KeywordType;
 use crate::key::{KeyValue, LEVELS, Names};
 
@@ -73,8 +75,10 @@ pub(crate) struct Rule {
     pub levels: [Arc<RuleLevel>; LEVELS],
     /// Index of the open level, if any.
     pub open: Option<usize>,
-    /// How many of the schema's types are in force for its further keywords: those declared before it.
-    pub types: usize,
+    /// Which of the schema's types are in force for its further keywords: those of its section declared before it.
+    pub types: Range<usize>,
+    /// What its keywords are for a catalog.
+    pub roles: Arc<CatalogRoles>,
 }
 
 impl Rule {

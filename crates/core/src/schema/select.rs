@@ -24,10 +24,12 @@ use crate::{Code, Error, Result};
 pub struct Selection {
     pub(super) schema: Schema,
     pub(super) listed: Arc<[Listed]>,
-    /// Keywords given as `*`.
+    /// Keywords given as `*` or `?*`.
     pub(super) any: Arc<[String]>,
     /// Keywords given with patterns.
     likes: Arc<[(Arc<str>, Arc<Like>)]>,
+    /// Keywords given as `?*`: keys have them.
+    pub(super) present: Arc<[String]>,
     /// What the request is bound to: keys match these, too.
     bounds: Vec<Selection>,
 }
@@ -137,14 +139,16 @@ impl Listed {
 impl Selection {
     pub(super) fn new(schema: Schema, request: &Request) -> Result<Selection> {
         let mut listed = Vec::new();
-        let mut any = Vec::new();
-        let mut likes = Vec::new();
+        let (mut any, mut present, mut likes) = (Vec::new(), Vec::new(), Vec::new());
         for (keyword, values) in request.iter() {
             match values {
                 Values::List(items) => listed.push(Listed::new(&schema.0, keyword, items)?),
-                Values::Any => {
+                Values::Any | Values::Present => {
                     kinds(&schema.0, keyword)?;
                     any.push(keyword.to_owned());
+                    if *values == Values::Present {
+                        present.push(keyword.to_owned());
+                    }
                 }
                 Values::Like(wanted) => {
                     let kinds = kinds(&schema.0, keyword)?;
@@ -159,6 +163,7 @@ impl Selection {
             schema,
             listed: listed.into(),
             any: any.into(),
+            present: present.into(),
             likes: likes.into(),
             bounds: Vec::new(),
         })
@@ -172,7 +177,7 @@ impl Selection {
 
     /// Whether everything is selected.
     pub fn is_unconstrained(&self) -> bool {
-        self.names_nothing() && self.bounds.iter().all(Selection::is_unconstrained)
+        self.names_nothing() && self.present.is_empty() && self.bounds.iter().all(Selection::is_unconstrained)
     }
 
     /// Whether no keyword is given values, so that no field can be missing.
@@ -227,7 +232,7 @@ impl Selection {
     }
 
     /// The constraints on keys with these names; `None` where no such key can match, because the
-    /// request gives values to a keyword that it lacks.
+    /// request gives values to a keyword that it lacks, or wants one there.
     pub fn for_shape(&self, names: [&Names; LEVELS]) -> Option<ShapeMatcher> {
         let rules: Vec<&Rule> = self.schema.0.rules.iter().filter(|r| r.has_shape(names)).collect();
         let mut constraints = names.map(|level| vec![Constraint::Any; level.len()]);
@@ -273,6 +278,18 @@ impl Selection {
             // What has not the keyword, or has it only as a part of another, is like nothing.
             if !held {
                 return None;
+            }
+        }
+        for keyword in &*self.present {
+            let own = places_of(names, |name| **name == **keyword);
+            let part = parts(&rules, keyword).into_iter().map(|(level, i, _)| (level, i));
+            let all: Vec<(usize, usize)> = own.chain(part).collect();
+            if all.is_empty() {
+                return None;
+            }
+            for (level, i) in all {
+                let constraint = &mut constraints[level][i];
+                *constraint = std::mem::replace(constraint, Constraint::Any).and(Constraint::Present);
             }
         }
         let mut matcher = ShapeMatcher { constraints, listed: places };

@@ -219,8 +219,11 @@ fn item() -> impl Strategy<Value = Item> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let values =
-        prop_oneof![Just(Values::Any), proptest::collection::vec(item(), 1..5).prop_map(Values::List)];
+    let values = prop_oneof![
+        Just(Values::Any),
+        Just(Values::Present),
+        proptest::collection::vec(item(), 1..5).prop_map(Values::List)
+    ];
     proptest::collection::vec((text(), values), 0..5).prop_map(|pairs| {
         let mut request = Request::new();
         pairs.into_iter().for_each(|(k, v)| request.set(k, v));
@@ -236,7 +239,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(text in proptest::collection::vec(proptest::sample::select(
-        "ab=,/{}\"'#\\*\n tobyu0é".chars().collect::<Vec<_>>()), 0..40)) {
+        "ab=,/{}\"'#\\*?\n tobyu0é".chars().collect::<Vec<_>>()), 0..40)) {
         let text: String = text.into_iter().collect();
         if let Ok(request) = Request::parse(&text) {
             prop_assert_eq!(Request::parse(&request.to_string()).unwrap(), request);

@@ -121,6 +121,72 @@ fn the_level_of_a_run_is_that_of_its_fields() {
     assert!(a.names == b.names && a.values != b.values);
 }
 
+/// Two schemas, one behind the other, are one: each keeps its types and its roles.
+#[test]
+fn a_schema_of_sections_gives_each_rule_its_types_and_roles() {
+    let [mars, simulation, mixed] = ["mars", "simulation", "mixed"].map(|n| Schema::builtin(n).unwrap());
+    let both = Schema::parse(&format!("{}\n{}", mars.text(), simulation.text())).unwrap();
+    let fields = [
+        (&mars, "class=od,expver=1,stream=oper,date=20240229,time=12,type=fc,levtype=sfc,param=167,step=30m"),
+        (&mars, "centre=kwbc,date=20240229,time=0,levtype=sfc,param=11.2,step=0-24,member=x"),
+        (&simulation, "run=a,variable=t,step=6"),
+        (
+            &simulation,
+            "project=p,run=od/0001,variable=t,step=6,member=3,time=0.5,levelist=surface,type=x,date=y",
+        ),
+    ];
+    for schema in [&both, &mixed] {
+        assert_eq!(schema.catalog_roles().len(), 2);
+        for (own, text) in fields {
+            let of = key(schema, text);
+            assert_eq!(of, key(own, text), "{text}");
+            assert_eq!(schema.run_of(&of), own.run_of(&of), "{text}");
+            assert_eq!(
+                (schema.variable_of(&of), schema.step_of(&of)),
+                (own.variable_of(&of), own.step_of(&of))
+            );
+            let (project, name) = own.run_of(&of).unwrap();
+            assert_eq!(schema.pairs_of(&project, &name).unwrap(), own.pairs_of(&project, &name).unwrap());
+            assert_eq!(schema.roles_of_run(&project, &name).unwrap(), schema.roles_of(&of));
+            assert_eq!(schema.run_level(&project, &name), own.run_level(&project, &name));
+        }
+    }
+    assert!(both.unreachable().is_empty());
+    // A section that names no role has those before it.
+    let more = Schema::parse("catalog run = a; [a[b[c]]] c: Integer; [d, a[b[c]]]").unwrap();
+    assert_eq!(more.catalog_roles().len(), 1);
+    assert_eq!(run(&more, "d=1,a=x,b=y,c=7").1, "x");
+    // An extension belongs to the last one.
+    let two = Schema::parse("catalog run = x; [x [y [z]]] catalog run = a; [a [b [c]]]").unwrap();
+    let extended = two.extend("[x, a [b [d]]]").unwrap();
+    assert_eq!(run(&extended, "x=1,a=r,b=t,d=1").1, "r");
+}
+
+/// What looks like another section's run is written so that it does not, and reads back.
+#[test]
+fn names_of_runs_mean_one_run_in_a_schema_of_sections() {
+    let mixed = Schema::builtin("mixed").unwrap();
+    let of = |run: &str| FieldKey::clone(&mixed.resolve(&[("run", run), ("variable", "t")]).unwrap());
+    for (value, name) in [
+        ("a", "a"),
+        ("a/b", "a/b"),
+        ("a%2Fb", "a%2Fb"),
+        ("kwbc/20240229/0000", "kwbc%2F20240229%2F0000"),
+        ("kwbc%2F20240229%2F0000", "kwbc%252F20240229%252F0000"),
+        ("kwbc//", "kwbc%2F%2F"),
+        ("od/0001/oper//", "od%2F0001%2Foper%2F%2F"),
+        ("kwbc/20240229/noon", "kwbc/20240229/noon"),
+    ] {
+        assert_eq!(mixed.run_of(&of(value)).unwrap().1, name);
+        assert_eq!(back(&mixed, "", name), format!("run={value}"));
+    }
+    assert_eq!(back(&mixed, "", "kwbc/20240229/0000"), "centre=kwbc,date=20240229,time=0000");
+    // GRIB has no projects: with one the name is a run's.
+    assert_eq!(back(&mixed, "p", "kwbc/20240229/0000"), "project=p,run=kwbc/20240229/0000");
+    let with_project = mixed.resolve(&[("project", "p"), ("run", "kwbc/20240229/0000"), ("variable", "t")]);
+    assert_eq!(mixed.run_of(&with_project.unwrap()).unwrap().1, "kwbc/20240229/0000");
+}
+
 proptest! {
     #[test]
     fn a_name_and_its_key_lead_to_each_other(

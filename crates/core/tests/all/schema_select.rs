@@ -293,6 +293,42 @@ fn a_bound_is_no_part_of_a_request() {
 }
 
 #[test]
+fn a_keyword_that_must_be_there_selects_keys_that_have_it() {
+    let schema = Schema::builtin("mixed").unwrap();
+    let grib = "centre=kwbc,date=20240229,param=11.2,step=6";
+    let array = "run=a,variable=t,step=6";
+    let other = "run=a,variable=t,member=3";
+    let selects =
+        |request: &str| [grib, array, other].map(|k| select(&schema, request).takes(&key(&schema, k)));
+    assert_eq!(selects("param=?*"), [true, false, false]);
+    assert_eq!(selects("variable=?*"), [false, true, true]);
+    assert_eq!(selects("step = ?*"), [true, true, false], "one that may be absent");
+    assert_eq!(selects("levtype=?*"), [false; 3]);
+    assert_eq!(selects("member=?*"), [false, false, true], "a further keyword");
+    assert_eq!(selects("step=6,variable=?*"), [false, true, false]);
+    assert_eq!(selects("param=*"), [true; 3]);
+    assert!(!select(&schema, "param=?*").is_unconstrained() && select(&schema, "param=?*").lists_nothing());
+    let bound = Request::parse("step=6").unwrap().within(Request::parse("param=?*").unwrap());
+    assert!(schema.select(&bound).unwrap().takes(&key(&schema, grib)));
+    assert!(!schema.select(&bound).unwrap().takes(&key(&schema, array)));
+    // It names no keys: what is not there must not be made up.
+    assert!(select(&schema, "run=a,variable=t,step=6,param=?*").keys().is_none());
+    assert!(select(&schema, "run=a,variable=t,step=?*").keys().is_none());
+    let closed = Schema::parse("[a [b [c]]] [a [b [d?]]]").unwrap();
+    let all: Vec<String> =
+        select(&closed, "a=1,b=2,c=3,d=?*").keys().into_iter().flatten().map(|k| k.to_string()).collect();
+    assert!(all.is_empty(), "{all:?}");
+    let years = Schema::parse("[a, date: Year [b [c]]]").unwrap();
+    assert!(select(&years, "date=?*").takes(&key(&years, "a=1,date=20240229,b=2,c=3")), "a part of it");
+    assert!(refused(&closed, "e=?*").contains("no keyword `e`"));
+    assert!(Request::parse("step=?*").unwrap().single_pairs().unwrap_err().to_string().contains("`?*`"));
+    assert_eq!(
+        Request::parse(r#"step="?*""#).unwrap().single_pairs().unwrap(),
+        [("step".into(), "?*".into())]
+    );
+}
+
+#[test]
 fn all_rules_are_read_each_with_its_types() {
     let schema = Schema::parse("[k=a [b [s: Integer]]] [k=!a [b [s: Step]]] [k [b, c [s]]]").unwrap();
     assert!(rank(&schema, "s=6/60m", "k=a,b=1,s=6").is_some());

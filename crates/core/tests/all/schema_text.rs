@@ -37,6 +37,12 @@ fn errors_name_line_and_column() {
         ("[*[b[c,*]]]", "schema line 1, column 5: a rule has `*` at more than one level"),
         ("a: Date; a: Time; [a[b[c]]]", "schema line 1, column 10: `a` has two types"),
         ("catalog run = r; [a[b[c]]]", "schema line 1, column 15: `r` is in no rule"),
+        (
+            "catalog run = a; [a[b[c]]] catalog run = a; [r[b[c]]]",
+            "schema line 1, column 42: `a` is in no rule",
+        ),
+        ("[a[b[c]]] a: Date; a: Time; [r[b[c]]]", "schema line 1, column 20: `a` has two types"),
+        ("[a[b[c]]] a: Date;", "schema line 1, column 19: expected a rule behind these declarations"),
         ("catalog rum = a; [a[b[c]]]", "schema line 1, column 9: `rum` is no role of a catalog"),
         ("[a b[b[c]]]", "schema line 1, column 4: expected `,`, `[` or `]`, found `b`"),
         ("[é!, a[b[c]]]", "schema line 1, column 3: expected `,`, `[` or `]`, found `!`"),

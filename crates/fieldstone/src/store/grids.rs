@@ -271,7 +271,7 @@ impl<'a> RunGrids<'a> {
     /// A request for the fields of a variable.
     fn request_for(&self, variable: &str) -> Option<Request> {
         let schema = self.fields.schema();
-        let role = schema.catalog_roles().variable.clone()?;
+        let role = schema.roles_of_run(&self.run.project, &self.run.name).ok()?.variable.clone()?;
         let mut request = Request::new();
         for (keyword, value) in schema.pairs_of(&self.run.project, &self.run.name).ok()? {
             request.set(&*keyword, Values::list([value]));
@@ -312,7 +312,7 @@ impl<'a> RunGrids<'a> {
             return Ok(read.clone());
         }
         let schema = self.fields.schema();
-        let roles = schema.catalog_roles();
+        let roles = schema.roles_of_run(&self.run.project, &self.run.name).cloned().unwrap_or_default();
         let mut found = Vec::new();
         if let Some(request) = self.request_for(&variable.variable.name) {
             let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::{Item, Request, Values};
-use fieldstone_core::schema::{OneOf, Schema};
+use fieldstone_core::schema::{CatalogRoles, OneOf, Schema, Selection};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::catalog::{AttributeId, RunName};
 
@@ -130,7 +130,7 @@ impl Chosen {
         let mut chosen = Chosen::default();
         let schema = from.schema();
         for (number, request) in requests.iter().enumerate() {
-            if let Some(asked) = RunRequest::of(&schema, request)? {
+            for asked in RunRequest::of(&schema, request)? {
                 chosen.everything |= asked.is_everything();
                 if chosen.add_named(from, &asked)? {
                     chosen.matching.insert(number);
@@ -237,8 +237,9 @@ impl Chosen {
     pub fn fields_under(&self, from: &Store) -> Result<Vec<Request>> {
         let mut requests = Vec::new();
         let schema = from.schema();
-        let roles = schema.catalog_roles();
         for (run, own) in &self.runs {
+            let step =
+                schema.roles_of_run(&run.project, &run.name).ok().and_then(|roles| roles.step.as_ref());
             for (name, number) in &own.names {
                 let pairs = match from.catalog().key_of(run, Some(name), None) {
                     // No key has such a run, by this schema.
@@ -251,7 +252,7 @@ impl Chosen {
                 }
                 let of = own.fields.iter().filter(|(variable, _)| variable == number);
                 let steps: BTreeSet<Option<i64>> = of.map(|(_, step)| *step).collect();
-                if let Some(keyword) = &roles.step
+                if let Some(keyword) = step
                     && !steps.contains(&None)
                 {
                     let items = steps.iter().flatten().map(|step| Item::One(step.to_string()));
@@ -296,20 +297,26 @@ fn texts(values: &Arc<OneOf>) -> HashSet<String> {
     values.values().map(|value| value.text().into_owned()).collect()
 }
 
-/// A request that names nothing but run, variable and step.
+/// A request that names nothing but run, variable and step, by one set of the schema's roles.
 struct RunRequest<'a> {
     schema: &'a Schema,
+    roles: &'a CatalogRoles,
     run: Vec<(Arc<str>, Arc<OneOf>)>,
     variable: Option<Arc<OneOf>>,
     step: Option<Arc<OneOf>>,
 }
 
 impl RunRequest<'_> {
-    /// `None` where the request names other keywords, too.
-    fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Option<RunRequest<'a>>> {
-        let roles = schema.catalog_roles();
-        let mut asked = RunRequest { schema, run: Vec::new(), variable: None, step: None };
-        for (keyword, values) in schema.select(request)?.listed_values() {
+    /// One for each set of roles by which the request names no other keyword.
+    fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Vec<RunRequest<'a>>> {
+        let selection = schema.select(request)?;
+        let sets = schema.catalog_roles().iter();
+        Ok(sets.filter_map(|roles| RunRequest::by(schema, roles, &selection)).collect())
+    }
+
+    fn by<'a>(schema: &'a Schema, roles: &'a CatalogRoles, selection: &Selection) -> Option<RunRequest<'a>> {
+        let mut asked = RunRequest { schema, roles, run: Vec::new(), variable: None, step: None };
+        for (keyword, values) in selection.listed_values() {
             let values = Arc::new(values.clone());
             if roles.run.contains(keyword) || roles.project.as_ref() == Some(keyword) {
                 asked.run.push((keyword.clone(), values));
@@ -318,10 +325,10 @@ impl RunRequest<'_> {
             } else if roles.step.as_ref() == Some(keyword) {
                 asked.step = Some(values);
             } else {
-                return Ok(None);
+                return None;
             }
         }
-        Ok(Some(asked))
+        Some(asked)
     }
 
     fn is_everything(&self) -> bool {
@@ -330,8 +337,9 @@ impl RunRequest<'_> {
 
     /// What finds the runs, and maybe others.
     fn runs(&self) -> Query {
-        let single = self.schema.catalog_roles().run.len() == 1;
-        let names = self.run.iter().find(|(keyword, _)| self.schema.catalog_roles().run.contains(keyword));
+        // A value that another section's names look like is written otherwise in a name.
+        let single = self.roles.run.len() == 1 && self.schema.catalog_roles().len() == 1;
+        let names = self.run.iter().find(|(keyword, _)| self.roles.run.contains(keyword));
         match names {
             Some((_, values)) if single && values.len() <= NAMED => {
                 let names = values.values().map(|value| NameTest::Is(value.text().into_owned()));
@@ -342,6 +350,9 @@ impl RunRequest<'_> {
     }
 
     fn takes_run(&self, run: &RunName) -> bool {
+        if self.schema.roles_of_run(&run.project, &run.name).is_ok_and(|roles| roles != self.roles) {
+            return false;
+        }
         let Ok(pairs) = self.schema.pairs_of(&run.project, &run.name) else { return self.is_everything() };
         self.run.iter().all(|(keyword, values)| {
             let own = pairs.iter().find(|(own, _)| own == keyword);
@@ -350,7 +361,7 @@ impl RunRequest<'_> {
     }
 
     fn takes_step(&self, step: i64) -> bool {
-        let (Some(values), Some(keyword)) = (&self.step, &self.schema.catalog_roles().step) else {
+        let (Some(values), Some(keyword)) = (&self.step, &self.roles.step) else {
             return true;
         };
         match values.min() {

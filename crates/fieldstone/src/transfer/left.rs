@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fieldstone_core::Result;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::value::Value;
+use fieldstone_format::catalog::RunName;
 
 use super::attributes::names;
 use super::chosen::Chosen;
@@ -34,10 +35,16 @@ pub const FIELDS_ONLY: &str = "fields alone were asked for";
 /// Names of runs, steps and variables mean something else there.
 const OTHER_NAMES: &str = "the target's schema names runs, steps and variables by other keywords";
 
-/// Why a target cannot take what stands on runs, steps and variables of a source; `None` where it can.
-pub fn why_not(from: &Schema, to: &Schema) -> Option<&'static str> {
-    let (a, b) = (from.catalog_roles(), to.catalog_roles());
-    let same = a.project == b.project && a.run == b.run && a.step == b.step && a.variable == b.variable;
+/// Why a target cannot take what stands on these runs of a source, their steps and variables; `None` where it can: it
+/// gives the keywords the same roles, and each run its name.
+pub fn why_not<'r>(
+    from: &Schema,
+    to: &Schema,
+    mut runs: impl Iterator<Item = &'r RunName>,
+) -> Option<&'static str> {
+    let known = from.catalog_roles().iter().all(|roles| to.catalog_roles().contains(roles));
+    let pairs = |schema: &Schema, run: &RunName| schema.pairs_of(&run.project, &run.name).ok();
+    let same = known && runs.all(|run| pairs(from, run) == pairs(to, run));
     (!same).then_some(OTHER_NAMES)
 }
 

@@ -277,7 +277,8 @@ impl<'a> Transfer<'a> {
             }
         }
         let declared = declared(from, &chosen)?;
-        let why = options.fields_only.then_some(FIELDS_ONLY).or_else(|| why_not(&schema, &to.schema()));
+        let runs = declared.iter().map(|declared| &declared.run);
+        let why = options.fields_only.then_some(FIELDS_ONLY).or_else(|| why_not(&schema, &to.schema(), runs));
         (transfer.left, transfer.declared) = match why {
             Some(why) => (Left::all(from, &chosen, &declared, why)?, None),
             None => (Left::of_arrays(from, to, &chosen, &declared)?, Some(declared)),

@@ -330,6 +330,7 @@ fn asked(request: &Request, key: &FieldKey) -> bool {
                     Wanted::Glob(pattern) => Glob::new(pattern).matches(&text),
                 })
             }),
+            Values::Present => key.get(keyword).is_some(),
             Values::List(items) => {
                 items.iter().any(|item| matches!(item, Item::One(one) if Some(one) == text.as_ref()))
             }

@@ -50,6 +50,8 @@ enum Test {
     Decoded(Arc<OneOf>),
     /// Patterns.
     Like(Arc<Like>),
+    /// Any value but this one, an absent one as it is encoded.
+    Present { absent: Box<[u8]> },
 }
 
 impl Matcher {
@@ -170,6 +172,11 @@ impl Shape {
 impl Test {
     /// What a constraint asks of one value.
     fn all(constraint: &Constraint) -> Tests {
+        if matches!(constraint, Constraint::Present) {
+            let mut absent = Vec::new();
+            encode_value(&KeyValue::Absent, &mut absent);
+            return std::iter::once(Test::Present { absent: absent.into() }).collect();
+        }
         let patterns = constraint.patterns().iter().map(|like| Test::Like(like.clone()));
         constraint.lists().iter().map(Test::new).chain(patterns).collect()
     }
@@ -191,6 +198,7 @@ impl Test {
     /// `None` where an encoded value passes; else the least one behind it that may (`None`: there is none).
     fn next(&self, value: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
         match self {
+            Test::Present { absent } => Ok((**absent == *value).then(|| Some(after(value)))),
             Test::Encoded(values) => match values.binary_search_by(|v| (**v).cmp(value)) {
                 Ok(_) => Ok(None),
                 Err(next) => Ok(Some(values.get(next).map(|v| v.to_vec()))),
