@@ -28,6 +28,9 @@ def ingest(
     copy: bool = True,
     mesh: str | None = None,
     tree: bool = False,
+    recursive: bool = True,
+    step_dim: str | Literal[False] | None = None,
+    schema: _Path | None = None,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
     """Takes netCDF and GRIB files, fields of an FDB, or recorded provenance into a store.
@@ -36,8 +39,16 @@ def ingest(
     file's name), ``variable`` and ``step``; a GRIB file a field per message, byte for byte, under its MARS
     keys. `key` has further keywords for every field; ``run`` in it takes the place of the file's name.
 
+    `paths` are files, folders, and patterns (``heap/**/*.nc``). Of a folder all files are taken, with
+    ``recursive=False`` not those of the folders below it; names that begin with a dot are left out.
+
     `store` is an open store or a URL. A store that is new and was opened without a schema gets the one
-    that fits the first file: ``mars`` for GRIB, ``simulation`` for netCDF.
+    that fits the files: ``mars`` for GRIB, ``mixed`` for GRIB and netCDF, else ``simulation``; `schema` says
+    otherwise for a new store of a URL, and has to be the store's own for one that is there.
+
+    `step_dim` names the dimension along which variables of netCDF files are fields per ``step``, in place of
+    the rule that it is a leading one of time or levels; False splits none. A file that was taken before stays
+    as it was.
 
     With ``copy=False`` the values of netCDF classic files stay where they are: the store keeps their
     places, checksums, and the file's size and change time, and reads them from the file. A file that
@@ -61,8 +72,10 @@ def ingest(
     reason.
 
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
-    nothing. What could not be taken is told in the report and raises nothing. Unavailable is raised where
-    no reader can be started.
+    nothing. The report has each file with its key, what could not be taken with the reasons, and totals
+    (``print(report)``). Where nothing at all could be taken, Invalid is raised, with ``.report``. So has
+    KeyboardInterrupt: what was taken stays, and the same call goes on. Unavailable is raised where no reader
+    can be started.
 
     `progress`: "auto" shows a bar on a terminal and a line per file elsewhere, on stderr; False shows
     nothing; a function is called with (bytes done, bytes in all).
@@ -85,13 +98,29 @@ def ingest(
         raise Invalid(
             "files are taken whole, without a request", hint="a request selects fields of fdb:CONFIG"
         )
-    if isinstance(store, Store):
-        return _ingest(store, files, key, python, shown, copy, tree, mesh)
-    with _open(store, lambda: _suggest_schema(files)) as opened:
-        return _ingest(opened, files, key, python, shown, copy, tree, mesh)
+    options = (key, python, shown, copy, tree, mesh, recursive, step_dim)
+    try:
+        if isinstance(store, Store):
+            if schema is not None:
+                raise Invalid(
+                    "an open store has its schema",
+                    hint="give schema= where the store is opened, or give its URL",
+                )
+            return _ingest(store, files, *options)
+        with _open(store, lambda: _suggest_schema(files), schema) as opened:
+            return _ingest(opened, files, *options)
+    except KeyboardInterrupt as interrupt:
+        report = getattr(interrupt, "report", None)
+        if report is not None:
+            interrupt.add_note(
+                f"{report}\nthe same call goes on: what was taken stays and is not taken twice"
+            )
+        raise
 
 
-def _open(url: _Path, fitting: Callable[[], str]) -> Store:
+def _open(url: _Path, fitting: Callable[[], str], schema: _Path | None = None) -> Store:
+    if schema is not None:
+        return open(url, schema=schema)
     try:
         open(url, "r").close()
     except NotFound:

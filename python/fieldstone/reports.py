@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -145,7 +146,8 @@ class Status(_Report):
 class Taken:
     """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how
     many it had already, equal in every byte (meshes, too), and how many vertices and relations of the graph,
-    and meshes, are new."""
+    and meshes, are new; `key`: what the keys of its fields have in common, of a netCDF file its run, of GRIB
+    what all messages say."""
 
     path: Path
     fields: int
@@ -153,6 +155,7 @@ class Taken:
     unchanged: int
     relations: int = 0
     meshes: int = 0
+    key: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -168,11 +171,16 @@ class XdmfReport(_Report):
 
 @dataclass(frozen=True)
 class Skipped:
-    """What ``ingest`` left out: a part of a file, or "the file", and why."""
+    """What ``ingest`` left out: a part of a file, or "the file", "the folder", "the pattern", and why."""
 
     path: Path
     what: str
     why: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the file was taken."""
+        return self.what in ("the file", "the folder", "the pattern")
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}: {self.why}"
@@ -180,13 +188,56 @@ class Skipped:
 
 @dataclass(frozen=True, repr=False)
 class IngestReport(_Report):
-    """What ``ingest`` did, in the order of the files."""
+    """What ``ingest`` did, in the order of the files; ``print`` shows it by reasons, with totals.
+
+    `files`: how many were named, by themselves, by folders and patterns; `done`: how many of them were looked
+    at, which are all unless the ingest ended early.
+    """
 
     taken: tuple[Taken, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    files: int = 0
+    done: int = 0
+
+    @property
+    def fields(self) -> int:
+        """Fields that the store has now and had not before."""
+        return sum(taken.fields for taken in self.taken)
+
+    @property
+    def nbytes(self) -> int:
+        """Their bytes."""
+        return sum(taken.bytes for taken in self.taken)
+
+    @property
+    def reasons(self) -> dict[str, tuple[Skipped, ...]]:
+        """What was left out, by reasons: whole files before parts of files."""
+        found: dict[str, list[Skipped]] = {}
+        for skipped in sorted(self.skipped, key=lambda skipped: not skipped.whole):
+            found.setdefault(skipped.why, []).append(skipped)
+        return {why: tuple(held) for why, held in found.items()}
 
     def __repr__(self) -> str:
-        return f"IngestReport({_bounded('taken', self.taken)}, {_bounded('skipped', self.skipped)})"
+        counts = f"files={self.files}, fields={self.fields}, nbytes={self.nbytes}"
+        return f"IngestReport({counts}, {_bounded('taken', self.taken)}, {_bounded('skipped', self.skipped)})"
+
+    def __str__(self) -> str:
+        lines = []
+        for taken in self.taken:
+            key = ",".join(f"{keyword}={value}" for keyword, value in taken.key.items())
+            already = f", {taken.unchanged} there already" if taken.unchanged else ""
+            under = f", under {key}" if key else ""
+            lines.append(f"taken    {taken.path}: {taken.fields} fields, {taken.bytes} bytes{already}{under}")
+        for why, held in self.reasons.items():
+            named = ", ".join(str(s.path) if s.whole else f"{s.path}: {s.what}" for s in held[:_SHOWN])
+            more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
+            lines.append(f"skipped  {named}{more}: {why}")
+        left = f"; {self.files - self.done} not looked at" if self.done < self.files else ""
+        lines.append(
+            f"in all   {len(self.taken)} of {self.files} files taken: {self.fields} new fields, "
+            f"{self.nbytes} bytes{left}"
+        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -226,7 +277,8 @@ class TransferReport(_Report):
 @dataclass(frozen=True, repr=False)
 class ExportReport(_Report):
     """What ``store.export`` wrote: the files, their format, the fields they hold and the bytes of their
-    values; and what a file has not, or not as it was, with the reasons."""
+    values; and what a file has not, or not as it was, with the reasons. Of several files, those that could
+    not be written are there as "the file"."""
 
     files: tuple[Path, ...]
     format: str

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use fieldstone::helper::HelperOptions;
-use fieldstone::{Error, IngestOptions, IngestReport, Progress};
+use fieldstone::{Error, IngestOptions, IngestReport, Progress, StepDim};
 use pyo3::prelude::*;
 
-use crate::errors::Raise;
+use crate::errors::{exception, invalid};
 use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::KeyText;
@@ -28,15 +28,18 @@ pub fn ingest<'py>(
     copy: bool,
     tree: bool,
     mesh: Option<String>,
+    recursive: bool,
+    step_dim: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let paths = paths.0;
+    let step_dim = step_dim.map_or(Ok(StepDim::Leading), step_dim_of)?;
     let key = key.map(KeyText::new).transpose()?;
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
     let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
     let store = store.get();
     store.give_schema_of(py, &paths)?;
     let handle = store.handle()?;
-    let outcome: Result<IngestReport, (Error, Option<PyErr>)> = py.waiting(|| {
+    let (report, outcome): (IngestReport, Result<(), (Error, Option<PyErr>)>) = py.waiting(|| {
         let raised = RefCell::new(None);
         let tell = |p: &Progress<'_>| {
             let told = Python::attach(|py| {
@@ -53,19 +56,40 @@ pub fn ingest<'py>(
         };
         let helper = HelperOptions { python, ..HelperOptions::default() };
         let progress: Option<&fieldstone::OnProgress<'_>> = Some(&tell);
-        let options = IngestOptions { key, external: !copy, mesh, tree, ahead: 0, helper, progress };
-        let outcome = fieldstone::ingest(&handle, &paths, &options);
-        outcome.map_err(|error| (error, raised.take()))
+        let shallow = !recursive;
+        let options =
+            IngestOptions { key, external: !copy, mesh, tree, shallow, step_dim, ahead: 0, helper, progress };
+        let mut report = IngestReport::default();
+        let outcome = fieldstone::ingest_into(&handle, &paths, &options, &mut report);
+        let outcome = outcome.and_then(|()| report.check());
+        (report, outcome.map_err(|error| (error, raised.take())))
     });
-    match outcome {
-        Ok(report) => reports::ingest(py, report),
-        Err((_, Some(exception))) => Err(exception),
-        Err((error, None)) => Err(error).or_raise(),
+    let raised = match outcome {
+        Ok(()) => return reports::ingest(py, report),
+        Err((_, Some(interrupted))) => interrupted,
+        Err((error, None)) => exception(error),
+    };
+    // What was done before stays, and is told.
+    raised.value(py).setattr("report", reports::ingest(py, report)?)?;
+    Err(raised)
+}
+
+/// A name, or False for none.
+fn step_dim_of(value: &Bound<'_, PyAny>) -> PyResult<StepDim> {
+    if let Ok(name) = value.extract::<String>() {
+        return Ok(StepDim::Named(name));
+    }
+    match value.extract::<bool>() {
+        Ok(false) => Ok(StepDim::Nothing),
+        _ => Err(invalid(
+            "step_dim is neither a name nor False",
+            "give the name of a dimension, such as \"time\"",
+        )),
     }
 }
 
-/// The schema for a new store that is to take these files: "mars" where the first that can be read is
-/// GRIB, "simulation" otherwise.
+/// The schema for a new store that is to take these files: "mars" where all that is recognised is GRIB, "mixed" where
+/// GRIB and netCDF are among them, "simulation" otherwise.
 #[pyfunction]
 #[pyo3(name = "_suggest_schema")]
 pub fn suggest_schema(py: Python<'_>, paths: Several<PathBuf>) -> &'static str {

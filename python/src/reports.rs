@@ -114,7 +114,12 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
 
 /// What an ingest took and left out.
 pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>> {
+    let (files, done) = (report.files, report.done);
     let taken = report.taken.into_iter().map(|taken| {
+        let key = PyDict::new(py);
+        for (keyword, value) in taken.key {
+            key.set_item(keyword, value)?;
+        }
         report!(py, "Taken", {
             path: taken.path,
             fields: taken.fields,
@@ -122,6 +127,7 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
             unchanged: taken.unchanged,
             relations: taken.relations,
             meshes: taken.meshes,
+            key: key,
         })
     });
     let taken = PyTuple::new(py, taken.collect::<PyResult<Vec<_>>>()?)?;
@@ -130,7 +136,7 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
         .into_iter()
         .map(|skipped| report!(py, "Skipped", { path: skipped.path, what: skipped.what, why: skipped.why }));
     let skipped = PyTuple::new(py, skipped.collect::<PyResult<Vec<_>>>()?)?;
-    report!(py, "IngestReport", { taken: taken, skipped: skipped })
+    report!(py, "IngestReport", { taken: taken, skipped: skipped, files: files, done: done })
 }
 
 /// What a copy or a move did.

@@ -22,6 +22,8 @@ pub mod elements;
 pub mod explain;
 pub mod graph;
 pub mod help;
+pub mod ingested;
+pub mod interrupt;
 pub mod json;
 pub mod log;
 pub mod mesh_picture;

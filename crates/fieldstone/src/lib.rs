@@ -39,7 +39,7 @@ pub use fieldstone_core::nearest;
 pub use fieldstone_core::packing;
 pub use fieldstone_core::request::{Item, Request, Values, Wanted};
 pub use fieldstone_core::schema::{
-    Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
+    CatalogRoles, Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };
 pub use fieldstone_core::{Code, Error, ErrorKind, Result};
 pub use fieldstone_format::FORMAT_VERSION;
@@ -50,8 +50,8 @@ pub use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsReader, Fi
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};
 pub use interop::ingest::{
-    FdbSource, IngestOptions, IngestReport, OnProgress, Progress, Skipped, Taken, fdb_schema, ingest,
-    ingest_fdb, suggest_schema,
+    FdbSource, IngestOptions, IngestReport, NamedFiles, OnProgress, Progress, Reason, Skipped, StepDim,
+    Taken, fdb_schema, ingest, ingest_fdb, ingest_into, suggest_schema,
 };
 pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, open, open_in};

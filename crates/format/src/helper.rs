@@ -55,6 +55,8 @@ pub enum Request<'a> {
         offer: bool,
         /// Whether the values come along; otherwise their places in the file do.
         copy: bool,
+        /// Along which dimension variables are fields per step.
+        step_dim: &'a StepDim,
     },
     /// Accepts an offer.
     Go,
@@ -100,6 +102,18 @@ pub enum Request<'a> {
         /// Its path, as the system has it.
         path: &'a [u8],
     },
+}
+
+/// Along which dimension a variable of a netCDF file is split into fields per step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StepDim {
+    /// Its first one, where that is of time or levels (`spec/netcdf-header.md`).
+    #[default]
+    Leading,
+    /// Its first one, where it has this name.
+    Named(String),
+    /// None: each variable is one field.
+    Nothing,
 }
 
 /// Keyword and text, in the order of the frame.
@@ -303,7 +317,7 @@ pub struct MeshFrame {
 pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]]) -> Result<()> {
     let mut named = &[][..];
     let mut header = match request {
-        Request::Ingest { path, offer, copy } => {
+        Request::Ingest { path, offer, copy, step_dim } => {
             let mut header = json!({"op": "ingest", "offer": offer});
             match std::str::from_utf8(path) {
                 Ok(path) => header["path"] = path.into(),
@@ -311,6 +325,11 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
             }
             if !copy {
                 header["copy"] = false.into();
+            }
+            match step_dim {
+                StepDim::Leading => {}
+                StepDim::Named(name) => header["step_dim"] = name.as_str().into(),
+                StepDim::Nothing => header["step_dim"] = false.into(),
             }
             header
         }

@@ -42,7 +42,9 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
             return
     try:
         with container.open(path) as file:
-            Reader(channel, file, path, run, digest, request.get("copy", True)).send_all()
+            reader = Reader(channel, file, path, run, digest, request.get("copy", True))
+            reader.step_dim = request.get("step_dim")
+            reader.send_all()
     except Error as error:
         raise RequestError(error.kind, error.message, error.hint, error.code) from None
 
@@ -59,6 +61,7 @@ class Reader:
         self.run = run
         self.digest = digest
         self.copy = copy
+        self.step_dim: str | bool | None = None
         self.size = os.stat(path).st_size
         self.record = file.record_dim
         self.groups: dict[str, dict[str, Any]] = {}
@@ -117,7 +120,10 @@ class Reader:
         return self.groups[path]
 
     def _variable(self, variable: container.Variable, name: str, last: str, whole: bool) -> dict[str, Any]:
-        split = not whole and self._is_split(variable)
+        if self.step_dim is None:
+            split = not whole and self._is_split(variable)
+        else:
+            split = rank_of(variable) >= 2 and variable.dims[0].rpartition("/")[2] == self.step_dim
         if variable.size and self.copy:
             self._values(variable, name, split)
         elif variable.size:
@@ -134,15 +140,12 @@ class Reader:
         }
 
     def _is_split(self, variable: container.Variable) -> bool:
-        # The last dimension of characters is the length of a text, not an axis.
-        if variable.ndim - (1 if variable.dtype.kind == "S" else 0) < 2:
+        if rank_of(variable) < 2:
             return False
         leading = variable.dims[0]
-        if leading == self.record:
-            return True
         coordinate = self.file.vars.get(leading)
         if coordinate is None or coordinate.dims != (leading,):
-            return False
+            return bool(leading == self.record)
         held = {name: coordinate.attrs[name] for name in coordinate.attrs}
         return not _split.is_horizontal(leading.rpartition("/")[2], held)
 
@@ -187,6 +190,11 @@ class Reader:
             frame = {"kind": "field", "key": key, "dtype": dtype, "shape": extents}
             self.fields += 1
             self.channel.send(frame | {"outside": {"offset": begin + first * stride, **ranges}})
+
+
+def rank_of(variable: container.Variable) -> int:
+    """How many dimensions are axes: the last one of characters is the length of a text."""
+    return variable.ndim - (1 if variable.dtype.kind == "S" else 0)
 
 
 def coded(kind: str, value: bytes) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
         except (OSError, RuntimeError, UnicodeError) as error:
             raise RequestError("Corrupt", f"netCDF-C cannot open it: {named(error)}") from None
     with dataset:
-        reader = Reader(channel, path, run, digest, dataset, layout, copy=request.get("copy", True))
+        options = {"copy": request.get("copy", True), "step_dim": request.get("step_dim")}
+        reader = Reader(channel, path, run, digest, dataset, layout, **options)
         reader.send_all([str(w.message) for w in caught])
 
 
@@ -76,6 +77,7 @@ class Reader:
     dataset: netCDF4.Dataset
     layout: Layout | None
     copy: bool = True
+    step_dim: str | bool | None = None
     skips: list[dict[str, str]] = field(default_factory=list)
     declared: Declared = field(default_factory=Declared)
     fields: int = 0
@@ -143,6 +145,12 @@ class Reader:
             "variables": [self._variable(v, join(prefix, n), whole) for n, v in group.variables.items()],
         }
 
+    def _is_split(self, variable: netCDF4.Variable, whole: set[str]) -> bool:
+        """Whether a variable is a field per step: by the rule, or along the dimension that was asked for."""
+        if self.step_dim is None:
+            return variable.name not in whole and is_split(variable)
+        return rank_of(variable) >= 2 and variable.dimensions[0] == self.step_dim
+
     def _attributes(self, holder: Any, where: str) -> list[list[Any]]:
         coded = []
         variable = holder._varid if isinstance(holder, netCDF4.Variable) else libnetcdf.GLOBAL
@@ -164,7 +172,7 @@ class Reader:
         elif variable.dtype is str:
             facts |= self._strings(variable, name)
         else:
-            split = variable.name not in whole and is_split(variable)
+            split = self._is_split(variable, whole)
             dtype = little(variable.dtype)
             facts |= {"dtype": dtype.str, "split": split}
             if self.layout is None and dtype.itemsize > 1 and variable.endian() == "big":
@@ -393,15 +401,18 @@ def bounds_of(group: netCDF4.Dataset) -> set[str]:
 
 def is_split(variable: netCDF4.Variable) -> bool:
     """Whether each value of the leading dimension is a field of its own."""
-    # The last dimension of characters is the length of a text, not an axis.
-    rank = variable.ndim - (1 if variable.dtype.kind == "S" else 0)
-    if rank < 2:
+    if rank_of(variable) < 2:
         return False
     leading = variable.get_dims()[0]
     coordinate = leading.group().variables.get(leading.name)
     if coordinate is None or coordinate.dimensions != (leading.name,):
         return bool(leading.isunlimited())
     return not is_horizontal(coordinate)
+
+
+def rank_of(variable: netCDF4.Variable) -> int:
+    """How many dimensions are axes: the last one of characters is the length of a text."""
+    return variable.ndim - (1 if variable.dtype.kind == "S" else 0)
 
 
 def is_horizontal(coordinate: netCDF4.Variable) -> bool:

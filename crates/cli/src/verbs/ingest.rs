@@ -1,18 +1,19 @@
 //! `fieldstone ingest`: netCDF and GRIB files, fields of an FDB, and recorded provenance, into a store.
 
 use std::cell::Cell;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fieldstone::helper::HelperOptions;
 use fieldstone::{
-    Error, ErrorKind, FdbSource, IngestOptions, IngestReport, Mode, OpenOptions, Progress, Request,
+    Error, ErrorKind, FdbSource, IngestOptions, IngestReport, Mode, OpenOptions, Progress, Request, StepDim,
 };
-use serde_json::{Value, json};
 
 use crate::arguments::{Writing, join};
-use crate::output::{Done, Out, count};
+use crate::ingested;
+use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::output::{Done, Out, Stop, count};
 
 /// Characters of the progress bar.
 const BAR: u64 = 30;
@@ -21,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone ingest store ocean.nc atmosphere.nc
   fieldstone ingest forecasts *.grib2
+  fieldstone ingest everything heap/ 'more/**/*.nc'
   fieldstone ingest store result.nc --key run=experiment-7
   fieldstone ingest store *.darshan jobs.txt events.json
   fieldstone ingest store grid.su2 --mesh wing
@@ -28,9 +30,13 @@ Examples:
 
 netCDF: a field per variable and value of its leading coordinate, under run (the file's name), variable
 and step, for stores of schema simulation. GRIB: a field per message, byte for byte, under its MARS keys,
-for stores of schema mars. A new store gets the schema that fits its first file. A file is taken whole
-or not at all, and a file taken twice adds nothing. Ends with 2 where a file could not be taken; what was
-left out of the others is reported and is no error.
+for stores of schema mars. Stores of schema mixed take both. A new store gets the schema that fits: mars for GRIB,
+mixed for GRIB and netCDF, else simulation; --schema says otherwise.
+
+Folders are walked; names that begin with a dot are left out. A file is taken whole or not at all, and a file taken
+twice adds nothing: after Ctrl-C, which prints the report so far, the same command goes on. The report has the key of
+each file, what could not be taken by reasons, and totals. Ends with 2 where a file could not be taken; what was left
+out of the others is reported and is no error.
 
 fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
 the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.
@@ -50,7 +56,7 @@ darshan, pyfdb, uxarray and meshio (FIELDSTONE_PYTHON names another one).";
 pub struct Arguments {
     #[command(flatten)]
     store: Writing,
-    /// The files; or fdb:CONFIG and a request
+    /// The files, folders of files, or patterns in quotes; or fdb:CONFIG and a request
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Further keywords for every field, such as run=experiment-7
@@ -62,6 +68,15 @@ pub struct Arguments {
     /// Take directories, too: what stands in them, as vertices of the graph
     #[arg(long)]
     tree: bool,
+    /// Take of a folder only its own files, and none of the folders below it
+    #[arg(long)]
+    no_recursive: bool,
+    /// Split variables of netCDF files into steps along this dimension alone
+    #[arg(long, value_name = "NAME")]
+    step_dim: Option<String>,
+    /// Split no variable into steps: each is one field
+    #[arg(long, conflicts_with = "step_dim")]
+    no_step_dim: bool,
     /// Leave the values in their files (netCDF classic only); the store keeps places and checksums
     #[arg(long)]
     no_copy: bool,
@@ -76,7 +91,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let source = arguments.fdb()?;
     let store = arguments.open(source.as_ref())?;
     let bar = Bar { on_terminal: std::io::stderr().is_terminal(), file: Cell::new(None) };
+    let stop = Interrupt::watch();
     let progress = |p: &Progress<'_>| {
+        if stop.is_asked() {
+            return Err(Error::invalid("interrupted"));
+        }
         bar.show(p, out);
         Ok(())
     };
@@ -85,44 +104,47 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         external: arguments.no_copy,
         mesh: arguments.mesh.clone(),
         tree: arguments.tree,
+        shallow: arguments.no_recursive,
+        step_dim: match (&arguments.step_dim, arguments.no_step_dim) {
+            (Some(name), _) => StepDim::Named(name.clone()),
+            (None, true) => StepDim::Nothing,
+            (None, false) => StepDim::Leading,
+        },
         progress: Some(&progress),
         ..IngestOptions::default()
     };
+    let mut report = IngestReport::default();
     let outcome = match &source {
-        Some(source) => fieldstone::ingest_fdb(&*store, source, &options),
-        None => fieldstone::ingest(&store, &arguments.files, &options),
+        Some(source) => fieldstone::ingest_fdb(&*store, source, &options).map(|done| report = done),
+        None => fieldstone::ingest_into(&store, &arguments.files, &options, &mut report),
     };
+    let interrupted = outcome.is_err() && stop.is_asked();
     bar.clear(out);
-    let report = outcome?;
-    store.close()?;
+    if outcome.is_ok() {
+        store.close()?;
+    }
 
-    if out.json() {
-        out.document(&document(&report))?;
-    } else {
-        for taken in &report.taken {
-            let what = match arguments.mesh {
-                Some(_) => "a mesh".to_owned(),
-                None => count(taken.fields, "field"),
-            };
-            write!(out, "taken    {}: {what}, {} bytes", taken.path.display(), taken.bytes)?;
-            if taken.relations > 0 {
-                write!(out, ", {} of the graph", count(taken.relations, "row"))?;
-            }
-            if taken.unchanged > 0 {
-                write!(out, ", {} there already", taken.unchanged)?;
-            }
-            out.write_all(b"\n")?;
-        }
-        for skipped in &report.skipped {
-            writeln!(out, "skipped  {skipped}")?;
+    // What was taken before an error stays, and is told.
+    if outcome.is_ok() || report.done > 0 || interrupted {
+        match out.json() {
+            true => out.document(&ingested::document(&report, interrupted))?,
+            false => ingested::print(&report, arguments.mesh.is_some(), out)?,
         }
     }
-    let all = if source.is_some() { 1 } else { arguments.files.len() };
-    match all.saturating_sub(report.taken.len()) {
+    if interrupted {
+        out.note("interrupted; the same command goes on: what was taken stays and is not taken twice");
+        return Err(Stop::Exit(INTERRUPTED));
+    }
+    outcome?;
+    let whole = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
+    match whole {
         0 => Ok(()),
-        n => Err(Error::invalid(format!("{n} of {all} files could not be taken"))
-            .with_hint("the report on stdout has the reasons")
-            .into()),
+        n => Err(Error::invalid(format!(
+            "{n} of {} could not be taken",
+            count((report.taken.len() + n) as u64, "file")
+        ))
+        .with_hint("the report on stdout has the reasons")
+        .into()),
     }
 }
 
@@ -157,24 +179,6 @@ impl Arguments {
         let compression = self.store.compression.clone();
         Ok(Writing { store: url.clone(), schema, compression }.open()?)
     }
-}
-
-fn document(report: &IngestReport) -> Value {
-    let taken = |t: &fieldstone::Taken| {
-        json!({
-            "file": t.path.to_string_lossy(),
-            "fields": t.fields,
-            "bytes": t.bytes,
-            "unchanged": t.unchanged,
-            "meshes": t.meshes,
-        })
-    };
-    let skipped =
-        |s: &fieldstone::Skipped| json!({"file": s.path.to_string_lossy(), "what": s.what, "why": s.why});
-    json!({
-        "taken": report.taken.iter().map(taken).collect::<Vec<_>>(),
-        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
-    })
 }
 
 /// Progress on stderr: a bar on a terminal, otherwise a line when a file begins.

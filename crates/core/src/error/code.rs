@@ -151,6 +151,9 @@ codes! {
     FileFormat = "file-format", Invalid, final,
         "A file is of a format that is not read here.",
         "Convert it.";
+    NothingTaken = "nothing-taken", Invalid, final,
+        "Of all files that were named none could be taken.",
+        "See the reasons in the message, and in the report of the error.";
     TooLarge = "too-large", Invalid, final,
         "A limit on size is exceeded; the message names it.",
         "Give less at once.";

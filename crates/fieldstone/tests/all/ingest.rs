@@ -12,31 +12,31 @@ use std::time::Duration;
 use fieldstone::helper::{Helper, HelperOptions};
 use fieldstone::{
     ErrorKind, FieldStore, FieldStoreExt, IngestOptions, IngestReport, ListOptions, OpenOptions, ReadOptions,
-    Request, Value, ingest, suggest_schema,
+    Request, Value, ingest,
 };
 use fieldstone_format::grib::fields::fields;
 use fieldstone_testkit::samples::{python_with, sample};
 use serde_json::json;
 
-fn stand_in() -> HelperOptions {
+pub fn stand_in() -> HelperOptions {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/ingest/stand_in.py");
     HelperOptions { python: Some(script), patience: Duration::from_secs(20) }
 }
 
-fn memory(schema: &str) -> fieldstone::Store {
+pub fn memory(schema: &str) -> fieldstone::Store {
     fieldstone::open("memory:", &OpenOptions { schema: Some(schema.to_owned()), ..Default::default() })
         .unwrap()
 }
 
 /// Files for the stand-in, in a folder of their own.
-struct Files(tempfile::TempDir);
+pub struct Files(tempfile::TempDir);
 
 impl Files {
-    fn new() -> Files {
+    pub fn new() -> Files {
         Files(tempfile::tempdir().unwrap())
     }
 
-    fn add(&self, name: &str, deeds: serde_json::Value) -> PathBuf {
+    pub fn add(&self, name: &str, deeds: serde_json::Value) -> PathBuf {
         let path = self.0.path().join(name);
         std::fs::write(&path, deeds.to_string()).unwrap();
         path
@@ -59,17 +59,17 @@ fn keys(store: &dyn FieldStore) -> Vec<String> {
     contents(store).into_keys().collect()
 }
 
-fn message(key: serde_json::Value, apart: serde_json::Value, payload: &str) -> serde_json::Value {
+pub fn message(key: serde_json::Value, apart: serde_json::Value, payload: &str) -> serde_json::Value {
     json!([{"kind": "field", "grib": key, "apart": apart, "offset": 0}, payload])
 }
 
-fn grib_key(step: &str) -> serde_json::Value {
+pub fn grib_key(step: &str) -> serde_json::Value {
     json!({"class": "od", "expver": "0001", "stream": "oper", "date": "20240101", "time": "0000", "type": "fc",
         "levtype": "sfc", "step": step, "param": "167"})
 }
 
 /// A netCDF file: its offer, a variable in two steps, and its header.
-fn netcdf(run: &str, digit: char) -> serde_json::Value {
+pub fn netcdf(run: &str, digit: char) -> serde_json::Value {
     let sha256 = digit.to_string().repeat(64);
     let field = |step: u64, payload: &str| {
         json!([{"kind": "field", "key": {"run": run, "variable": "t", "step": step}, "dtype": "|u1", "shape": [2]},
@@ -85,7 +85,7 @@ fn netcdf(run: &str, digit: char) -> serde_json::Value {
     ])
 }
 
-fn done(frames: Vec<serde_json::Value>) -> serde_json::Value {
+pub fn done(frames: Vec<serde_json::Value>) -> serde_json::Value {
     frames.into_iter().chain([json!([{"kind": "done"}, ""])]).collect()
 }
 
@@ -445,23 +445,6 @@ fn what_was_archived_before_and_not_flushed_is_left_alone() {
     assert_eq!(keys(&*store).len(), 3);
     store.flush(None).unwrap();
     assert_eq!(store.get(&key, &ReadOptions::default()).unwrap().read().unwrap(), b"mine");
-}
-
-#[test]
-fn the_schema_for_new_stores_goes_by_the_first_file_that_can_be_read() {
-    let files = Files::new();
-    let write = |name: &str, bytes: &[u8]| {
-        let path = files.0.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
-    };
-    let grib = write("a.grib", b"TTAAii CCCC\r\r\nGRIB\0\0\0\x02rest");
-    let netcdf = write("a.nc", b"CDF\x01 GRIB\0\0\0\x01");
-    let absent = files.0.path().join("absent");
-    assert_eq!(suggest_schema(&[&absent, &grib, &netcdf]), "mars");
-    assert_eq!(suggest_schema(&[&netcdf, &grib]), "simulation");
-    assert_eq!(suggest_schema(&[write("b", b"GRIB"), write("c", b"GRIB\0\0\0\x07")]), "simulation");
-    assert_eq!(suggest_schema::<PathBuf>(&[]), "simulation");
 }
 
 #[test]

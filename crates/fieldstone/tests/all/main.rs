@@ -32,6 +32,7 @@ mod graph_sharing;
 mod graph_slots;
 mod handles;
 mod ingest;
+mod ingest_heap;
 mod kill;
 mod lineage;
 mod lineage_audit;

@@ -4,7 +4,7 @@
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::helper::{
-    Content, MAX_HEADER, Name, Reply, Request, read_frame, read_reply, write_frame, write_request,
+    Content, MAX_HEADER, Name, Reply, Request, StepDim, read_frame, read_reply, write_frame, write_request,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -33,16 +33,34 @@ fn requests_have_the_bytes_of_the_protocol() {
 #[test]
 fn a_path_that_is_no_text_travels_as_payload() {
     let mut sent = Vec::new();
-    write_request(&mut sent, &Request::Ingest { path: b"/a\xff.nc", offer: true, copy: true }, &[]).unwrap();
+    write_request(
+        &mut sent,
+        &Request::Ingest { path: b"/a\xff.nc", offer: true, copy: true, step_dim: &StepDim::Leading },
+        &[],
+    )
+    .unwrap();
     let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
     assert_eq!(header, json!({"op": "ingest", "offer": true, "protocol": 1}));
     assert_eq!(payload, b"/a\xff.nc");
     let mut sent = Vec::new();
-    write_request(&mut sent, &Request::Ingest { path: "/é.nc".as_bytes(), offer: false, copy: false }, &[])
-        .unwrap();
+    write_request(
+        &mut sent,
+        &Request::Ingest {
+            path: "/é.nc".as_bytes(),
+            offer: false,
+            copy: false,
+            step_dim: &StepDim::Named("t".into()),
+        },
+        &[],
+    )
+    .unwrap();
     let (header, payload) = read_frame(&mut &sent[..]).unwrap().unwrap();
     assert_eq!((&header["path"], &header["offer"], payload.len()), (&json!("/é.nc"), &json!(false), 0));
-    assert_eq!(header["copy"], json!(false));
+    assert_eq!((&header["copy"], &header["step_dim"]), (&json!(false), &json!("t")));
+    let mut sent = Vec::new();
+    let whole = Request::Ingest { path: b"/a", offer: false, copy: true, step_dim: &StepDim::Nothing };
+    write_request(&mut sent, &whole, &[]).unwrap();
+    assert_eq!(read_frame(&mut &sent[..]).unwrap().unwrap().0["step_dim"], json!(false));
 }
 
 #[test]

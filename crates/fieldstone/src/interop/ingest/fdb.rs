@@ -95,6 +95,11 @@ pub fn ingest_fdb(
     source: &FdbSource,
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
+    if let Some((keyword, _)) = source.request.iter().find(|(_, values)| **values == Values::Present) {
+        return Err(Code::RequestSyntax
+            .error(format!("{keyword}=?* cannot be asked of an FDB"))
+            .with_hint("list the values, or leave the keyword out"));
+    }
     store.will_write();
     let name = source.name();
     let taken = Taken::nothing(&name);
@@ -118,7 +123,7 @@ pub fn ingest_fdb(
         let (what, why) = (format!("{} more fields", take.more), "for like reasons".to_owned());
         take.skipped.push(Skipped { path: name, what, why });
     }
-    Ok(IngestReport { taken: vec![take.taken], skipped: take.skipped })
+    Ok(IngestReport { files: 1, done: 1, taken: vec![take.taken], skipped: take.skipped })
 }
 
 /// A dataset whose fields are coming.

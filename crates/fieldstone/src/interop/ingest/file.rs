@@ -55,6 +55,18 @@ pub(super) struct Harvest<'r> {
     pub(super) skips: Skips<'r>,
 }
 
+impl Harvest<'_> {
+    /// A message under its key: what it has in common with those before it.
+    pub(super) fn note(&mut self, key: Texts, unchanged: bool) {
+        match self.taken.fields + self.taken.unchanged {
+            // The first one, archived or to be counted.
+            n if n == u64::from(!unchanged) => self.taken.key = key,
+            _ => self.taken.key.retain(|pair| key.contains(pair)),
+        }
+        self.taken.unchanged += u64::from(unchanged);
+    }
+}
+
 impl<'a> State<'a> {
     pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
         let helper = Reader::new(&options.helper);
@@ -133,7 +145,8 @@ impl<'a> State<'a> {
             }
         }
         let copy = !self.options.external;
-        let request = Request::Ingest { path: absolute.as_os_str().as_bytes(), offer: true, copy };
+        let (path, step_dim) = (absolute.as_os_str().as_bytes(), &self.options.step_dim);
+        let request = Request::Ingest { path, offer: true, copy, step_dim };
         let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
         if let Err(error) = started {
             return self.cannot_start(error);
@@ -155,10 +168,12 @@ impl<'a> State<'a> {
                 Reply::Offer { run, sha256 } => {
                     match place(self.store, run, &sha256, &self.options.key, copy) {
                         Ok(Offer::New(base)) => {
+                            harvest.taken.key.clone_from(&base);
                             harvest.base = base;
                             self.helper.get()?.send(&Request::Go, &[])?;
                         }
-                        Ok(Offer::Held(fields)) => {
+                        Ok(Offer::Held(base, fields)) => {
+                            harvest.taken.key = base;
                             harvest.taken.unchanged = fields;
                             self.helper.get()?.send(&Request::Stop, &[])?;
                         }
@@ -221,8 +236,11 @@ impl<'a> State<'a> {
                 let arrival =
                     key.and_then(|key| self.messages.place(key, payload, None, &mut |_| Ok(apart.clone())));
                 match arrival {
-                    Ok(Arrival::Unchanged) => harvest.taken.unchanged += 1,
-                    Ok(Arrival::New(key)) => self.archive(&key, &field.content, payload, harvest)?,
+                    Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
+                    Ok(Arrival::New(key)) => {
+                        self.archive(&key, &field.content, payload, harvest)?;
+                        harvest.note(key, false);
+                    }
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(format!("message at byte {offset}"), error.to_string());
                     }

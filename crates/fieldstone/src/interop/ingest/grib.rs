@@ -60,11 +60,12 @@ impl State<'_> {
                 let arrival = merge(&schema, field.key, &self.options.key)
                     .and_then(|key| self.messages.place(key, &field.bytes, Some(place), &mut ask));
                 match arrival {
-                    Ok(Arrival::Unchanged) => harvest.taken.unchanged += 1,
+                    Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
                     Ok(Arrival::New(key)) => {
                         self.archive(&key, &Content::Opaque, &field.bytes, harvest)?;
                         harvest.declared.add(&schema, &key, &field.bytes)?;
                         harvest.declared.ask(&mut self.helper, false);
+                        harvest.note(key, false);
                     }
                     Err(error) if error.kind() == ErrorKind::Invalid => {
                         harvest.skips.add(part.what, error.to_string());
@@ -84,8 +85,8 @@ impl State<'_> {
 pub enum Arrival {
     /// Under this key.
     New(Texts),
-    /// It is there already.
-    Unchanged,
+    /// It is there already, under this key.
+    Unchanged(Texts),
 }
 
 /// The messages of one ingest, by key.
@@ -154,7 +155,7 @@ impl<'a> Messages<'a> {
             let id = xxh3_128(&encode_key(&resolved).bytes);
             let Some(holder) = self.holders.get_mut(&id) else { break id };
             if holder.message == digest {
-                return Ok(Arrival::Unchanged);
+                return Ok(Arrival::Unchanged(key));
             }
             let theirs = match &mut holder.apart {
                 Some(known) => known,
@@ -185,7 +186,7 @@ impl<'a> Messages<'a> {
         let apart = apart.map(|apart| apart.iter().map(fact).collect());
         self.holders.insert(id, Holder { message: digest, place, apart });
         self.current.push(id);
-        Ok(if held { Arrival::Unchanged } else { Arrival::New(key) })
+        Ok(if held { Arrival::Unchanged(key) } else { Arrival::New(key) })
     }
 
     /// Whether the store has this very message under this very key.

@@ -27,13 +27,13 @@ pub fn ingest<P: AsRef<Path>>(
     paths: &[P],
     name: &str,
     options: &IngestOptions<'_>,
-) -> Result<IngestReport> {
+    report: &mut IngestReport,
+) -> Result<()> {
     if options.external || options.tree || !options.key.is_empty() {
         return Err(Code::Option
             .error("a mesh is taken by itself")
             .with_hint("leave out the key, copy=False (--no-copy) and tree=True (--tree)"));
     }
-    let mut report = IngestReport::default();
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
@@ -62,8 +62,9 @@ pub fn ingest<P: AsRef<Path>>(
         }
         before = before.saturating_add(*size);
         progress(before)?;
+        report.done = index + 1;
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Whether the mesh is what is wrong, or its name stands for another, and not the store.

@@ -7,6 +7,10 @@
 //! turns them back into the file (`spec/netcdf-header.md`); a GRIB file a field per message, byte for
 //! byte, under the keywords of the `mars` schema (`spec/helper-protocol.md`, "GRIB keys").
 //!
+//! What is named may be folders and patterns, too ([`NamedFiles`]). The report has the key of each file, totals, and
+//! what was left out by reasons; it is filled as files are done, so that an ingest that ends early leaves it behind
+//! ([`ingest_into`]), and the same call goes on where that one ended.
+//!
 //! Invariants:
 //! * a file is taken whole (but for the parts that the report names) or not at all: it is a transaction;
 //! * nothing that one call took is replaced by the same call, and a file taken twice adds nothing;
@@ -33,14 +37,17 @@ mod declare;
 mod external;
 mod fdb;
 mod file;
+mod files;
 mod grib;
 mod mesh;
 mod netcdf;
 mod provenance;
+mod report;
 
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use self::provenance::Provenance;
 use crate::Store;
@@ -50,6 +57,9 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
+pub use fieldstone_format::helper::StepDim;
+pub use files::NamedFiles;
+pub use report::{IngestReport, Reason, Skipped, Taken};
 
 /// How far an ingest is.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +93,10 @@ pub struct IngestOptions<'a> {
     pub mesh: Option<String>,
     /// Whether directories are taken: what stands in them, as vertices of the graph.
     pub tree: bool,
+    /// Whether of a folder only its own files are taken, and none of those in folders below it.
+    pub shallow: bool,
+    /// Along which dimension variables of netCDF files are fields per step.
+    pub step_dim: StepDim,
     /// Seconds by which local times in SLURM's accounting are ahead of UTC.
     pub ahead: i32,
     /// How the helper is started.
@@ -98,6 +112,8 @@ impl fmt::Debug for IngestOptions<'_> {
             .field("external", &self.external)
             .field("mesh", &self.mesh)
             .field("tree", &self.tree)
+            .field("shallow", &self.shallow)
+            .field("step_dim", &self.step_dim)
             .field("ahead", &self.ahead)
             .field("helper", &self.helper)
             .field("progress", &self.progress.is_some())
@@ -105,61 +121,16 @@ impl fmt::Debug for IngestOptions<'_> {
     }
 }
 
-/// A file that was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// The file.
-    pub path: PathBuf,
-    /// Fields that the store has now and had not before.
-    pub fields: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Fields that the store had already, equal in every byte, what of provenance the graph had, and meshes that there were.
-    pub unchanged: u64,
-    /// Vertices and relations of the graph that are there now and were not before.
-    pub relations: u64,
-    /// Meshes that there are now and were not before.
-    pub meshes: u64,
-}
-
-impl Taken {
-    fn nothing(path: &Path) -> Taken {
-        Taken { path: path.to_owned(), fields: 0, bytes: 0, unchanged: 0, relations: 0, meshes: 0 }
-    }
-}
-
-/// Something that was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// The file.
-    pub path: PathBuf,
-    /// The part of it (a variable, a message), or `the file`.
-    pub what: String,
-    /// The reason, with what can be done about it.
-    pub why: String,
-}
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.path.display(), self.what, self.why)
-    }
-}
-
-/// What [`ingest`] did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IngestReport {
-    /// Files that were taken, whole or in part, in the order given.
-    pub taken: Vec<Taken>,
-    /// Files and parts of files that were not, with the reasons.
-    pub skipped: Vec<Skipped>,
-}
-
 /// What stands for a whole file in [`Skipped::what`].
 const WHOLE_FILE: &str = "the file";
+/// The same for a folder of which no file can be taken.
+const WHOLE_FOLDER: &str = "the folder";
+/// The same for a pattern that matches nothing.
+const WHOLE_PATTERN: &str = "the pattern";
 
-/// Takes files into a store, one after another.
+/// Takes files into a store, one after another: those named, those in folders, those that match patterns.
 ///
-/// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, a schema of your
+/// The store's schema decides what fits: `mars` takes GRIB, `simulation` takes netCDF, `mixed` both, a schema of your
 /// own what it has the keywords for; see [`suggest_schema`] for a store that is yet to be made.
 ///
 /// Errors: `Invalid` for a mesh with a key, or whose values are to stay in the file, or of directories of provenance.
@@ -168,21 +139,36 @@ pub fn ingest<P: AsRef<Path>>(
     paths: &[P],
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
+    let mut report = IngestReport::default();
+    ingest_into(store, paths, options, &mut report)?;
+    Ok(report)
+}
+
+/// As [`ingest`], with a report that is there after an error, too: of the files that were done before it.
+pub fn ingest_into<P: AsRef<Path>>(
+    store: &Store,
+    paths: &[P],
+    options: &IngestOptions<'_>,
+    report: &mut IngestReport,
+) -> Result<()> {
     store.will_write();
+    let named = NamedFiles::of(paths, options.shallow, options.tree || options.mesh.is_some());
+    let paths = named.files;
+    report.files = paths.len();
+    report.skipped.extend(named.skipped);
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
     if let Some(name) = &options.mesh {
-        return mesh::ingest(store, paths, name, options);
+        return mesh::ingest(store, &paths, name, options, report);
     }
-    let mut report = IngestReport::default();
     let mut state = file::State::new(store, options)?;
     let lineage = LineageOptions { ahead: options.ahead, helper: options.helper.clone() };
     let outside = Env::real();
     let mut provenance = Provenance::new(store, &outside, &lineage);
     let mut before = 0u64;
+    let mut outcome = Ok(());
     for (index, (path, size)) in paths.iter().zip(&sizes).enumerate() {
-        let path = path.as_ref();
         let report_progress = |part: f64| match options.progress {
             // In floating point: a part of a file is no exact number of its bytes.
             Some(progress) => {
@@ -191,35 +177,62 @@ pub fn ingest<P: AsRef<Path>>(
             }
             None => Ok(()),
         };
-        let outcome = match provenance::look(path) {
+        let reported = report.skipped.len();
+        let taken = match provenance::look(path) {
             Some(what) => provenance.take(path, what, options, report.taken.len(), &mut report.skipped),
             None => state.take(path, &report_progress, &mut report.skipped),
         };
-        let outcome = outcome.and_then(|taken| report_progress(1.0).map(|()| taken));
-        let taken = outcome.map_err(|e| match report.taken.len() {
-            0 => e.context(path.display()),
-            n => e.context(format!("{} ({n} files were taken before it)", path.display())),
-        })?;
-        report.taken.extend(taken);
+        let missed = matches!(&taken, Ok(None));
+        match taken {
+            Ok(taken) => report.taken.extend(taken),
+            Err(error) => outcome = Err(error),
+        }
+        if outcome.is_ok() {
+            outcome = report_progress(1.0);
+            if outcome.is_err() && missed {
+                // Who interrupts an ingest interrupts its helper: that is not what is wrong with the file.
+                report.skipped.truncate(reported);
+            }
+        } else {
+            report.skipped.truncate(reported);
+        }
+        if let Err(error) = outcome {
+            outcome = Err(match report.taken.len() {
+                0 => error.context(path.display()),
+                n => error.context(format!("{} ({n} files were taken before it)", path.display())),
+            });
+            break;
+        }
+        report.done = index + 1;
         before = before.saturating_add(*size);
     }
-    provenance.finish(&mut report.taken, &mut report.skipped)?;
-    Ok(report)
+    let finished = provenance.finish(&mut report.taken, &mut report.skipped);
+    outcome.and(finished)
 }
 
-/// The schema for a new store that is to take these files: `mars` where the first file that can be read
-/// is GRIB, `simulation` otherwise.
+/// The schema for a new store that is to take these files, folders and patterns: `mars` where all that is recognised
+/// is GRIB, `mixed` where GRIB and netCDF are among them, `simulation` otherwise.
 pub fn suggest_schema<P: AsRef<Path>>(paths: &[P]) -> &'static str {
-    for path in paths {
-        if let Ok(head) = read_head(path.as_ref()) {
-            return if looks_like_grib(&head) { "mars" } else { "simulation" };
+    let named = NamedFiles::of(paths, false, false);
+    let (mut grib, mut arrays) = (false, false);
+    for path in &named.files {
+        if let Ok(head) = read_head(path) {
+            let is_grib = looks_like_grib(&head);
+            grib |= is_grib;
+            arrays |= !is_grib && looks_like_netcdf(path, &head);
+        }
+        if grib && arrays {
+            return "mixed";
         }
     }
-    "simulation"
+    if grib { "mars" } else { "simulation" }
 }
 
 /// How much of a file is searched for the first GRIB message: bulletins may stand before it.
 const GRIB_SEARCH: u64 = 64 << 10;
+/// What netCDF files and containers begin with.
+const NETCDF: [&[u8]; 6] = [b"CDF\x01", b"CDF\x02", b"CDF\x05", b"FSP", b"FSU", HDF5];
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
@@ -228,7 +241,21 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn looks_like_grib(head: &[u8]) -> bool {
-    let netcdf = [&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP", b"\x89HDF\r\n\x1a\n"];
-    !netcdf.iter().any(|magic| head.starts_with(magic))
+    !NETCDF.iter().any(|magic| head.starts_with(magic))
         && head.windows(8).any(|at| at.starts_with(b"GRIB") && (at[7] == 1 || at[7] == 2))
+}
+
+/// HDF5 may begin behind 512, 1024, 2048 ... bytes of something else.
+fn looks_like_netcdf(path: &Path, head: &[u8]) -> bool {
+    let behind = |at: &u64| {
+        let mut magic = [0; HDF5.len()];
+        std::fs::File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, *at).is_ok())
+            && magic[..] == *HDF5
+    };
+    NETCDF.iter().any(|magic| head.starts_with(magic))
+        || (9..=30).map(|power| 1u64 << power).take_while(|at| *at < size_of(path)).any(|at| behind(&at))
+}
+
+fn size_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |facts| facts.len())
 }

@@ -19,8 +19,8 @@ const SOURCE_DIGITS: usize = 12;
 pub enum Offer {
     /// Its fields go under these pairs.
     New(Texts),
-    /// The store has it already, in so many fields.
-    Held(u64),
+    /// The store has it already under these pairs, in so many fields.
+    Held(Texts, u64),
 }
 
 /// Finds the place of a file. Invalid where the store's schema has none.
@@ -34,7 +34,7 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
     }
     check(store, &base)?;
     match held(store, &base, sha256, copy)? {
-        StoredFile::Good(fields) => return Ok(Offer::Held(fields)),
+        StoredFile::Good(fields) => return Ok(Offer::Held(base, fields)),
         StoredFile::Stale => return Ok(Offer::New(base)),
         StoredFile::Not => {}
     }
@@ -46,7 +46,7 @@ pub fn place(store: &dyn FieldStore, run: String, sha256: &str, extra: &Texts, c
     }
     check(store, &base)?;
     match held(store, &base, sha256, copy)? {
-        StoredFile::Good(fields) => Ok(Offer::Held(fields)),
+        StoredFile::Good(fields) => Ok(Offer::Held(base, fields)),
         StoredFile::Stale | StoredFile::Not => Ok(Offer::New(base)),
     }
 }

@@ -1,0 +1,274 @@
+//! Which files paths name: each itself, those in folders, those that a pattern matches.
+//!
+//! Invariants:
+//! * the order is that of the paths given, within a folder or a pattern that of names; no file comes twice from
+//!   folders and patterns;
+//! * names that begin with a dot are in no folder and match no pattern, unless the pattern begins with one;
+//! * a folder is entered once, whatever links lead to it; one that is a store is not entered;
+//! * what is no file, and a pattern that matches nothing, is in `skipped` with the reason.
+//!
+//! ```text
+//! heap                the files in heap and, but for `shallow`, in the folders below it
+//! heap/*.nc           `*` any characters, `?` one, `[a-c]`, `[!a-c]` one of these or none of them; none of them a `/`
+//! heap/**/*.grib      `**` any folders, or none
+//! ```
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use fieldstone_format::marker;
+
+use super::{Skipped, WHOLE_FILE, WHOLE_FOLDER, WHOLE_PATTERN};
+
+/// The files that paths name.
+#[derive(Debug, Default)]
+pub struct NamedFiles {
+    /// The files, and what is not there: reading says why.
+    pub files: Vec<PathBuf>,
+    /// What is no file, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// Files that came from folders and patterns.
+    seen: HashSet<PathBuf>,
+}
+
+impl NamedFiles {
+    /// Finds the files. `shallow`: folders below a folder are left alone; `whole`: folders are taken as they are.
+    pub fn of<P: AsRef<Path>>(paths: &[P], shallow: bool, whole: bool) -> NamedFiles {
+        let mut found = NamedFiles::default();
+        for path in paths.iter().map(AsRef::as_ref) {
+            match std::fs::metadata(path) {
+                Ok(facts) if facts.is_dir() && !whole => found.folder(path, shallow),
+                Ok(_) => found.files.push(path.to_owned()),
+                Err(_) if is_pattern(path) => found.pattern(path, shallow, whole),
+                Err(_) => found.files.push(path.to_owned()),
+            }
+        }
+        found
+    }
+
+    fn skip(&mut self, path: &Path, what: &str, why: impl Into<String>) {
+        self.skipped.push(Skipped { path: path.to_owned(), what: what.to_owned(), why: why.into() });
+    }
+
+    fn folder(&mut self, path: &Path, shallow: bool) {
+        let (files, skipped) = (self.files.len(), self.skipped.len());
+        self.walk(path, shallow, &mut HashSet::new());
+        if self.files.len() == files && self.skipped.len() == skipped {
+            self.skip(path, WHOLE_FOLDER, "it holds no file");
+        }
+    }
+
+    fn walk(&mut self, path: &Path, shallow: bool, entered: &mut HashSet<(u64, u64)>) {
+        if path.join(marker::FILE_NAME).is_file() {
+            self.skip(
+                path,
+                WHOLE_FOLDER,
+                "it is a store; `fieldstone copy` takes its fields into another one",
+            );
+            return;
+        }
+        if std::fs::metadata(path).is_ok_and(|facts| !entered.insert((facts.dev(), facts.ino()))) {
+            return;
+        }
+        let names = match names(path) {
+            Ok(names) => names,
+            Err(error) => return self.skip(path, WHOLE_FOLDER, format!("cannot be read: {error}")),
+        };
+        let mut folders = Vec::new();
+        for name in names.into_iter().filter(|name| !name.as_bytes().starts_with(b".")) {
+            let entry = path.join(name);
+            match std::fs::metadata(&entry) {
+                Ok(facts) if facts.is_dir() => folders.push(entry),
+                Ok(facts) => self.entry(entry, &facts),
+                Err(_) => self.skip(&entry, WHOLE_FILE, "a link that leads nowhere"),
+            }
+        }
+        if !shallow {
+            folders.iter().for_each(|folder| self.walk(folder, false, entered));
+        }
+    }
+
+    fn entry(&mut self, path: PathBuf, facts: &Metadata) {
+        if !facts.is_file() {
+            self.skip(&path, WHOLE_FILE, "not a regular file");
+        } else if self.seen.insert(path.clone()) {
+            self.files.push(path);
+        }
+    }
+
+    fn pattern(&mut self, pattern: &Path, shallow: bool, whole: bool) {
+        let mut matched = vec![PathBuf::new()];
+        let mut parts = pattern.components().peekable();
+        while let Some(part) = parts.next() {
+            let last = parts.peek().is_none();
+            let bytes = part.as_os_str().as_bytes();
+            matched = match part {
+                Component::Normal(_) if bytes == b"**" => {
+                    matched.iter().flat_map(|path| below(path, &mut HashSet::new())).collect()
+                }
+                Component::Normal(_) if has_signs(bytes) => {
+                    let fits = |name: &OsStr| matches(bytes, name.as_bytes());
+                    let under = |path: &PathBuf| -> Vec<PathBuf> {
+                        let names = names(here(path)).unwrap_or_default();
+                        let own = names.into_iter().filter(|name| fits(name)).map(|name| path.join(name));
+                        own.filter(|path| last || path.is_dir()).collect()
+                    };
+                    matched.iter().flat_map(under).collect()
+                }
+                _ => matched.iter().map(|path| path.join(part)).filter(|path| path.exists()).collect(),
+            };
+        }
+        if matched.is_empty() {
+            return self.skip(pattern, WHOLE_PATTERN, "no file matches it");
+        }
+        for path in matched {
+            match std::fs::metadata(&path) {
+                Ok(facts) if facts.is_dir() && !whole => self.folder(&path, shallow),
+                Ok(facts) if facts.is_dir() => self.files.push(path),
+                Ok(facts) => self.entry(path, &facts),
+                Err(_) => self.skip(&path, WHOLE_FILE, "a link that leads nowhere"),
+            }
+        }
+    }
+}
+
+fn is_pattern(path: &Path) -> bool {
+    has_signs(path.as_os_str().as_bytes())
+}
+
+fn has_signs(text: &[u8]) -> bool {
+    text.iter().any(|c| b"*?[".contains(c))
+}
+
+fn here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// The names in a folder, sorted.
+fn names(path: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        names.push(entry?.file_name());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A folder and those below it, each once.
+fn below(path: &Path, entered: &mut HashSet<(u64, u64)>) -> Vec<PathBuf> {
+    let Ok(facts) = std::fs::metadata(here(path)) else { return Vec::new() };
+    if !facts.is_dir() || !entered.insert((facts.dev(), facts.ino())) {
+        return Vec::new();
+    }
+    let mut all = vec![path.to_owned()];
+    for name in names(here(path)).unwrap_or_default() {
+        if !name.as_bytes().starts_with(b".") {
+            all.extend(below(&path.join(name), entered));
+        }
+    }
+    all
+}
+
+/// Whether a pattern of one name matches it.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    if name.starts_with(b".") && !pattern.starts_with(b".") {
+        return false;
+    }
+    // Characters, where both are text: `?` is one of them.
+    match (std::str::from_utf8(pattern), std::str::from_utf8(name)) {
+        (Ok(pattern), Ok(name)) => {
+            fits(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+        }
+        _ => {
+            let chars = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<Vec<_>>();
+            fits(&chars(pattern), &chars(name))
+        }
+    }
+}
+
+/// A `*` takes as little as it can; where what follows does not fit, the last one takes one more.
+fn fits(pattern: &[char], name: &[char]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        let next = match pattern.get(p) {
+            Some('*') => {
+                star = Some((p + 1, n));
+                p += 1;
+                continue;
+            }
+            Some('?') => Some(p + 1),
+            Some('[') => match set(&pattern[p + 1..], name[n]) {
+                Some((true, len)) => Some(p + 1 + len),
+                Some((false, _)) => None,
+                None => (name[n] == '[').then_some(p + 1),
+            },
+            Some(c) => (*c == name[n]).then_some(p + 1),
+            None => None,
+        };
+        match (next, star) {
+            (Some(next), _) => (p, n) = (next, n + 1),
+            (None, Some((after, from))) => {
+                (p, n) = (after, from + 1);
+                star = Some((after, from + 1));
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern.get(p..).unwrap_or_default().iter().all(|c| *c == '*')
+}
+
+/// Whether a set, behind its `[`, holds a character, and how long it is; `None` where it does not end.
+fn set(pattern: &[char], c: char) -> Option<(bool, usize)> {
+    let negated = matches!(pattern.first(), Some('!' | '^'));
+    let start = usize::from(negated);
+    // A `]` at the begin is a character like any other.
+    let end = start + 1 + pattern.get(start + 1..)?.iter().position(|c| *c == ']')?;
+    let mut held = false;
+    let mut at = start;
+    while at < end {
+        match pattern.get(at..end)? {
+            [from, '-', to, ..] => {
+                held |= (*from..=*to).contains(&c);
+                at += 3;
+            }
+            _ => {
+                held |= pattern[at] == c;
+                at += 1;
+            }
+        }
+    }
+    Some((held != negated, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_a_shell() {
+        for (pattern, name, fit) in [
+            ("*.nc", "a.nc", true),
+            ("*.nc", ".nc", false),
+            (".*", ".nc", true),
+            ("*.nc", "a.nc4", false),
+            ("a*b*c", "aXbXbc", true),
+            ("a?c", "aéc", true),
+            ("a?c", "ac", false),
+            ("[a-c]1", "b1", true),
+            ("[!a-c]1", "b1", false),
+            ("[]x]", "]", true),
+            ("[ab", "[ab", true),
+            ("x[", "x[", true),
+            ("**", "abc", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), fit, "{pattern} {name}");
+        }
+        assert!(matches(b"a?\xff", b"ax\xff"), "names need not be text");
+    }
+}
