@@ -116,6 +116,8 @@ impl LocalStore {
     fn of(options: LocalOptions, open: impl FnOnce(JournalOptions) -> Result<Journal>) -> Result<LocalStore> {
         let (url, compression, exist) = (options.url.clone(), options.compression, options.exist);
         let journal = Arc::new(open(options.journal())?);
+        // An attempt is as old as its first process, also where a straggler of it flushes only now.
+        journal.announce()?;
         Ok(LocalStore { exist, ..LocalStore::over(journal, url, compression) })
     }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fieldstone::{
-    Code, ErrorKind, FieldStore, FieldStoreExt, IngestOptions, IngestReport, NamedFiles, OpenOptions,
-    Request, ingest, ingest_into, suggest_schema,
+    Code, ErrorKind, IngestOptions, IngestReport, NamedFiles, OpenOptions, Request, ingest, ingest_into,
+    suggest_schema,
 };
 use serde_json::json;
 

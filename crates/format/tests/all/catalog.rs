@@ -14,6 +14,7 @@ use fieldstone_format::catalog::{
     RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 use fieldstone_format::log::{SideRecord, kinds};
+use fieldstone_format::setting::Exist;
 use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -282,6 +283,12 @@ fn record() -> impl Strategy<Value = Record> {
             notes,
             outside,
             annotate: if all { Annotate::All } else { Annotate::Owner },
+            exist: [None, Some(Exist::Error), Some(Exist::New)][(created.unsigned_abs() % 3) as usize],
+            state: (created % 2 == 0).then(|| RunState {
+                phase: RunPhase::Failed,
+                note: "why".into(),
+                writer: Id([7; 16]),
+            }),
         });
     let step = (i64::MIN + 1..=i64::MAX, proptest::option::of(any::<f64>()))
         .prop_map(|(number, time)| StepDecl { number, time });

@@ -9,7 +9,7 @@
 //! * the stamp and the owners are looked up when the batch is closed, so that they hold for everybody in it;
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use fieldstone_core::Error;
 use fieldstone_core::Result;
@@ -20,7 +20,7 @@ use tracing::{Span, debug_span};
 
 use super::{Journal, State, lock};
 use crate::author;
-use crate::snapshot::Flushed;
+use crate::snapshot::{Flushed, LogView};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
 /// How often a flush lets other threads run before it begins, whatever a clock says.
@@ -161,6 +161,34 @@ impl Journal {
         records: Vec<SideRecord>,
         horizon: Horizon,
     ) -> Result<Flushed> {
+        self.commit_alone(Some(decision), records, horizon)
+    }
+
+    /// Makes known that the attempt of this handle has begun, by a commit that holds nothing, unless another process
+    /// of it has done so (J-32). Does nothing where no attempt is named, or the handle only reads.
+    pub fn announce(&self) -> Result<()> {
+        if self.attempt().is_empty() || self.check_writable().is_err() {
+            return Ok(());
+        }
+        let (horizon, snapshot) = self.horizon()?;
+        let user = self.env.identity.uid();
+        let named = |log: &Arc<LogView>| {
+            let attempt = log.record.attempt.as_ref();
+            log.uid == user && attempt.is_some_and(|attempt| attempt.name == self.attempt())
+        };
+        match snapshot.logs.iter().any(named) {
+            true => Ok(()),
+            false => self.commit_alone(None, Vec::new(), horizon).map(drop),
+        }
+    }
+
+    /// Writes a commit without fields.
+    fn commit_alone(
+        &self,
+        decision: Option<Decision>,
+        records: Vec<SideRecord>,
+        horizon: Horizon,
+    ) -> Result<Flushed> {
         let state = self.state();
         let mut writer = idle(state, lock(&state.writer));
         while !writer.is_ready() {
@@ -170,7 +198,7 @@ impl Journal {
         drop(writer);
         let failed = Failed::Decision;
         let mut turn = Turn { state, transaction: None, failed, flight: Some(flight) };
-        self.write(&mut turn, Commit { horizon, decision: Some(decision), records, ..Commit::default() })
+        self.write(&mut turn, Commit { horizon, decision, records, ..Commit::default() })
     }
 
     /// Looks up what a commit must exceed, and whether its user may write to its datasets.

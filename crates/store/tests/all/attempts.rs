@@ -10,7 +10,7 @@ use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_format::attempt::Origin;
 use fieldstone_store::api::*;
-use fieldstone_store::conformance::Opening;
+use fieldstone_store::conformance::{Access, Opening};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 use fieldstone_testkit::random::seeds;
 
@@ -33,11 +33,12 @@ enum Change {
     Remove,
 }
 
-/// What the promise says of these flushes, in their order: those of the newest attempt, and those of none.
-fn expected(history: &[Flush]) -> Option<Vec<Option<i32>>> {
-    let began = |name: &str| history.iter().position(|flush| flush.attempt == name);
-    let newest =
-        NAMES[1..].iter().copied().filter(|name| began(name).is_some()).max_by_key(|name| began(name));
+/// What the promise says of these flushes, in their order: those of the newest attempt, and those of none. `opened`:
+/// the attempts of the processes, in the order in which they opened the store.
+fn expected(history: &[Flush], opened: &[&str]) -> Option<Vec<Option<i32>>> {
+    let began = |name: &str| opened.iter().position(|other| *other == name);
+    let flushed = |name: &&str| history.iter().any(|flush| flush.attempt == *name);
+    let newest = NAMES[1..].iter().copied().filter(flushed).max_by_key(|name| began(name));
     let counts = |flush: &&Flush| flush.attempt.is_empty() || Some(flush.attempt) == newest;
     let mut field = None;
     for flush in history.iter().filter(counts) {
@@ -97,13 +98,14 @@ fn any_order_of_attempts_and_stragglers_shows_the_newest_alone() {
         let world = SimWorld::new(seed);
         let mut rng = seeded(seed);
         let mut stores: Vec<(&str, Store)> = Vec::new();
-        let mut history: Vec<Flush> = Vec::new();
+        let (mut history, mut opened): (Vec<Flush>, Vec<&str>) = Default::default();
         for value in 1..40 {
             // A process of an attempt, one that is there or one that comes late.
             let host = ["h", "i", "j"][rng.below(3) as usize];
             if stores.len() < 2 || rng.below(5) == 0 {
                 let attempt = NAMES[rng.below(NAMES.len() as u64) as usize];
                 let how = Opening { attempt: attempt.to_owned(), ..Opening::default() };
+                opened.push(attempt);
                 stores.push((attempt, open_in(&world.process(host), &how).unwrap()));
             }
             let (attempt, store) = &stores[rng.below(stores.len() as u64) as usize];
@@ -112,12 +114,12 @@ fn any_order_of_attempts_and_stragglers_shows_the_newest_alone() {
                 0 => Change::Whole(value),
                 1 => Change::Create,
                 // Where nothing is seen, nothing is removed.
-                2 if expected(&history).is_some() => Change::Remove,
+                2 if expected(&history, &opened).is_some() => Change::Remove,
                 _ => Change::Piece(start, 1 + rng.below((CELLS - start) as u64) as usize, value),
             };
             put_change(store, change);
             history.push(Flush { attempt, change });
-            let should = expected(&history).map(|cells| {
+            let should = expected(&history, &opened).map(|cells| {
                 let complete = cells.iter().all(Option::is_some);
                 (complete, cells.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>())
             });
@@ -169,6 +171,30 @@ fn replace(world: &SimWorld, path: &Path, bytes: &[u8]) {
     let disk = world.process("x").disk;
     disk.unlink(path).unwrap();
     write_all_at(&*disk.create_new(path).unwrap(), bytes, 0).unwrap();
+}
+
+/// A process that opened the store, and flushes for the first time when the next attempt has written, is of the older
+/// one. What announces an attempt is one commit, of its first process, and holds nothing.
+#[test]
+fn an_attempt_begins_when_its_first_process_opens_the_store() {
+    let world = SimWorld::new(1);
+    let open = |host: &str, attempt: &str| {
+        open_in(&world.process(host), &Opening { attempt: attempt.to_owned(), ..Opening::default() }).unwrap()
+    };
+    let (hangs, other) = (open("a", "one"), open("a", "one"));
+    assert_eq!(files(&world, "logs").len(), 1);
+    let two = open("b", "two");
+    put_change(&two, Change::Piece(0, 6, 2));
+    put_change(&hangs, Change::Piece(6, 6, 1));
+    put_change(&other, Change::Whole(1));
+    assert_eq!(seen(&two), Some((false, [[2; 6], [0; 6]].concat())));
+    put_change(&two, Change::Piece(6, 6, 2));
+    assert_eq!(seen(&open("c", "")), Some((true, vec![2; CELLS])));
+    // Who only reads announces nothing.
+    let reading = Opening { access: Access::Read, attempt: "three".into(), ..Opening::default() };
+    let logs = files(&world, "logs").len();
+    open_in(&world.process("d"), &reading).unwrap();
+    assert_eq!(files(&world, "logs").len(), logs);
 }
 
 #[test]

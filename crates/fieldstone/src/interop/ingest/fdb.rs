@@ -257,7 +257,7 @@ fn words(request: &Selection) -> Result<Map<String, serde_json::Value>> {
         let items = match values {
             Values::Any => continue,
             Values::List(items) => items,
-            Values::Like(_) => {
+            Values::Like(_) | Values::Present => {
                 return Err(Code::RequestSyntax
                     .error(format!("{keyword}={values}: an FDB takes no patterns"))
                     .with_hint("list the values, or leave the keyword out"));
