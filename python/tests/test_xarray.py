@@ -137,7 +137,7 @@ def test_what_was_left_out_is_not_taken_from_another_file(tmp_path):
 def test_one_of_several_files_is_chosen_by_its_run(tmp_path):
     one, two = make(tmp_path / "one.nc"), make(tmp_path / "two.nc", "NETCDF4_CLASSIC")
     url = ingested(tmp_path, one, two)
-    with pytest.raises(ValueError, match=r"one\.nc and two\.nc overlap: both have t at the same time, lat"):
+    with pytest.raises(ValueError, match="run=one, run=two"):
         xr.open_dataset(url, engine="fieldstone")
     with pytest.raises(ValueError, match="run=one, run=two"):
         xr.open_dataset(url, engine="fieldstone", combine=None)

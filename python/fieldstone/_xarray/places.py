@@ -107,7 +107,8 @@ def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats,
         dims = [str(d) for d in files[one].data[name].dims if d in files[one].data.coords]
         where = f"at the same {', '.join(dims)}" if dims else "and no coordinate tells them apart"
         raise Invalid(
-            f"the files {files[one].name} and {files[other].name} overlap: both have {name} {where}",
+            f"the files {files[one].name} and {files[other].name} overlap: both have {name} {where} "
+            f"({keys(files[one], files[other])})",
             f"{ONE}; {FIRST if files[one].key.get('run') == files[other].key.get('run') else RUNS}",
         )
     return found
@@ -297,6 +298,13 @@ def along_values(name: str, values: Sequence[xr.Variable | None]) -> Along:
     rank = {key: position for position, key in enumerate(order)}
     place = [None if v is None else rank[identity(v)] for v in values]
     return Along(name, name, True, place, [by[key] for key in order])
+
+
+def keys(one: File, other: File) -> str:
+    """Where the keys of two files differ, which a request can choose by."""
+    names = [k for k in {**one.key, **other.key} if one.key.get(k) != other.key.get(k)]
+    said = [[f"{k}={f.key[k]}" if k in f.key else f"no {k}" for k in names] for f in (one, other)]
+    return ", ".join(map(",".join, said))
 
 
 def text_of(value: Any) -> str:
