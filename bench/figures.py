@@ -10,6 +10,7 @@ import steps
 from arrays_figures import ARRAYS
 from arrays_paper_figures import PAPER
 from catalog_figures import CATALOG
+from combine_figures import COMBINE
 from commits_figures import COMMITS
 from container_figures import CONTAINER_DATA
 from creation_figures import CREATION
@@ -285,6 +286,7 @@ FIGURES = (
         count=steps.open_runs_counts,
         data={"runs": "long"},
     ),
+    *COMBINE,
     *CATALOG,
     *COMMITS,
     *SHARING,

@@ -27,6 +27,8 @@ NAMES = {
     **{name: name for name in ("edge-cut", "vertex-cut", "giga+", "dido", "sync", "plain")},
     "dido-paper": "dido, paper's labels",
     "folder": "the file system",
+    "kerchunk": "kerchunk",
+    "cfgrib": "cfgrib",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
     "fieldstone-columns": "columns in Rust",

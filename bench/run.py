@@ -29,6 +29,7 @@ import arrays
 import arrays_paper
 import before
 import catalog
+import combine
 import container_data
 import graph
 import hits
@@ -57,6 +58,8 @@ PEERS = {
     graph.KUZU: graph.KUZU,
     **{name: name for name in (*slots.SCHEMES, slots.PAPER, *slots.ENGINES, slots.FOLDER)},
     **{name.removeprefix("fieldstone-"): name for name in (*arrays.PEERS, *arrays_paper.PEERS)},
+    combine.KERCHUNK: combine.KERCHUNK,
+    combine.CFGRIB: combine.CFGRIB,
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{
