@@ -86,7 +86,7 @@ class Store(_Store):
         `format` is "grib", "netcdf4", "netcdf4-classic", "netcdf3", "cdf1", "cdf2" or "cdf5"; without one the
         path's suffix says GRIB (.grib, .grib1, .grib2, .grb, .bin) or netCDF (.nc, .nc4, .cdf, .h5), and a
         file that was ingested, or a Dataset that was stored, keeps its own format. A folder that exists gets
-        a netCDF file for each run.
+        a netCDF file for each run; a path that is none gets several files joined, as `to_xarray` shows them.
 
         A file is there whole or not at all. Conflict where it exists, unless `overwrite`; NotFound where
         nothing is selected; Invalid names what the format cannot hold. Returns an `ExportReport`: the files,

@@ -15,6 +15,7 @@ xr = pytest.importorskip("xarray")
 netCDF4 = pytest.importorskip("netCDF4")
 pytest.importorskip("dask")
 import fieldstone.xarray_engine  # noqa: E402
+from fieldstone._xarray import combine  # noqa: E402
 from fieldstone._xarray.joined import cut  # noqa: E402
 
 RNG = np.random.default_rng(3)
@@ -312,6 +313,22 @@ def test_what_differs_lies_along_the_joint(tmp_path):
     assert ds.ice.dims == ("time", "lat", "lon") and ds.ice[:, 0, 0].values.tolist() == [1, 1, 2, 2]
     assert ds.ice[1:3, 2, 3:5].values.tolist() == [[1, 1], [2, 2]]
     np.testing.assert_array_equal(ds.ice, together(files, data_vars="different").ice)
+
+
+def test_large_variables_are_compared_in_pieces(tmp_path, monkeypatch):
+    """Files of two ingests share no fields; what they have in common is read, some rows at a time."""
+    monkeypatch.setattr(combine, "COMPARED", 100)
+    ice = np.arange(40.0).reshape(5, 8)
+    url = str(tmp_path / "s")
+    for m in (1, 2):
+        path = month(tmp_path / f"{m}.nc", f"2026-0{m}-01", 2, more={"ice": (("lat", "lon"), ice, {})})
+        fst.ingest(url, path, progress=False)
+    assert opened(url).ice.dims == ("lat", "lon")
+    ice[4, 7] = -1
+    path = month(tmp_path / "3.nc", "2026-03-01", 2, more={"ice": (("lat", "lon"), ice, {})})
+    fst.ingest(url, path, progress=False)
+    ds = opened(url)
+    assert ds.ice.dims == ("time", "lat", "lon") and ds.ice[:, 4, 7].values.tolist() == [39] * 4 + [-1] * 2
 
 
 def curved(shift=0.0, crs=1.0):
