@@ -331,6 +331,26 @@ def test_large_variables_are_compared_in_pieces(tmp_path, monkeypatch):
     assert ds.ice.dims == ("time", "lat", "lon") and ds.ice[:, 4, 7].values.tolist() == [39] * 4 + [-1] * 2
 
 
+def test_a_file_of_no_time_has_no_place_in_time(tmp_path):
+    def static(path, value):
+        with netCDF4.Dataset(path, "w") as file:
+            for name, values in (("lat", LAT), ("lon", LON)):
+                file.createDimension(name, len(values))
+                file.createVariable(name, "f4", (name,))[:] = values
+                file[name].units = "degrees"
+            file.createVariable("ice", "i8", ("lat", "lon"))[:] = value
+        return path
+
+    ice = {"ice": (("lat", "lon"), np.ones((5, 8), "i8"), {})}
+    files = [month(tmp_path / f"{m}.nc", f"2026-0{m}-01", 2, more=ice) for m in (1, 2)]
+    ds = opened(store_of(tmp_path, [*files, static(tmp_path / "one.nc", 1)]))
+    assert ds.ice.dims == ("lat", "lon") and ds.t.sizes["time"] == 4
+    with pytest.raises(
+        fst.Invalid, match=r"variable ice of the files 1.nc and two.nc differs, and they overlap"
+    ):
+        opened(store_of(tmp_path, [*files, static(tmp_path / "two.nc", 2)], name="two"))
+
+
 def curved(shift=0.0, crs=1.0):
     two = np.arange(40.0).reshape(5, 8) + shift
     return {

@@ -92,19 +92,18 @@ class Join:
         seams = self._deciding(name, having, seams, is_coordinate)
         if not seams:
             return with_attrs(first, list(parts.values()))
-        placed: dict[tuple[int | None, ...], xr.Variable] = {}
+        placed: dict[tuple[Any, ...], xr.Variable] = {}
         for i in having:
             placed.setdefault(place_of(seams, i), parts[i])
-        wanted = list(itertools.product(*(range(len(a.coords)) for a in seams)))
-        for place in wanted:
-            if place not in placed:
-                if is_coordinate and not first.ndim:
-                    return None
-                words = " and ".join(a.words(p) for a, p in zip(seams, place, strict=True))
-                raise Invalid(
-                    f"no file has {name} at {words}", f"leave it out (drop_variables={name!r}), or {ONE}"
-                )
-        return joint([str(d) for d in first.dims], seams, [placed[place] for place in wanted])
+        # Of files that lie nowhere beside one another there are far more places than files.
+        places = itertools.product(*(range(len(a.coords)) for a in seams))
+        lacking = next((place for place in places if place not in placed), None)
+        if lacking is None:
+            return joint([str(d) for d in first.dims], seams, [placed[place] for place in sorted(placed)])
+        if is_coordinate and not first.ndim:
+            return None
+        words = " and ".join(a.words(p) for a, p in zip(seams, lacking, strict=True))
+        raise Invalid(f"no file has {name} at {words}", f"leave it out (drop_variables={name!r}), or {ONE}")
 
     def _agree(self, name: str, parts: dict[int, xr.Variable]) -> None:
         """Refuses variables that mean something else, or have other dimensions."""
@@ -135,7 +134,7 @@ class Join:
         scalar = not self._files[having[0]].data.variables[name].ndim
         if name in self._mapping or (is_coordinate and not scalar):
             raise Invalid(f"{name} of the files {one} and {other} differs: they are on other grids", ONE)
-        rest = [a for a in self._along if a not in seams]
+        rest = [a for a in self._along if a not in seams and all(a.place[i] is not None for i in having)]
         for n in range(1, len(rest) + 1):
             for more in itertools.combinations(rest, n):
                 if self._differing(name, having, [*seams, *more]) is None:
