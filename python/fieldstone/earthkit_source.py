@@ -137,7 +137,12 @@ class StoreHandle(GribHandle):
         return self._kept.get(self, self._decoded)
 
     def _decoded(self) -> GribCodesHandle:
-        return GribCodesHandle.from_message(self._field.read())
+        message = self._field.read()
+        if message[:4] != b"GRIB":
+            raise Invalid(
+                f"{self._field.key} is no GRIB message", "give a request that selects messages alone"
+            )
+        return GribCodesHandle.from_message(message)
 
     def release(self) -> None:
         """Lets go of what was decoded."""

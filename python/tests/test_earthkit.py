@@ -128,6 +128,15 @@ def test_a_list_keeps_few_decoded_messages(members, monkeypatch):
     assert made[-1] == 0
 
 
+def test_bytes_that_are_no_message_are_named(members):
+    with fst.open(members[0]) as store:
+        (key,) = (e.key for e in store.list("param=t,number=0,levelist=500,date=20170101,time=0"))
+        store.archive(key, b"something else")
+        store.flush()
+        with pytest.raises(fst.Invalid, match=r"param=130.* is no GRIB message"):
+            of(store, dict(key)).to_fieldlist()[0].to_numpy()
+
+
 def test_arrays_come_as_xarray(tmp_path):
     path = sample("netcdf-classic/test4.nc")
     fst.ingest(tmp_path / "s", path, progress=False)

@@ -383,6 +383,11 @@ def test_errors_are_ours_and_are_caught_as_pyfdbs(ours):
         assert isinstance(caught.value, fst.Invalid)
         again = pickle.loads(pickle.dumps(caught.value))
         assert (str(again), again.code) == (str(caught.value), caught.value.code)
+    with pytest.raises(fst.Invalid) as plain:
+        list(ours._store.list({"number": "1"}))
+    with pytest.raises(RuntimeError) as caught:
+        list(ours.list({"number": "1"}))
+    assert caught.value.code == plain.value.code != "invalid"
     with pytest.raises(RuntimeError):
         ours.archive(b"GRIB and nothing more")
     with pytest.raises(ValueError):
