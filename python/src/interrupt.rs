@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::Env;
-use fieldstone::catalog::Stop;
+use fieldstone::catalog::Interrupt;
 use pyo3::prelude::*;
 
 /// How often Python's handlers are asked, nanoseconds: what a user takes for at once, and no cost.
@@ -21,11 +21,11 @@ impl Raised {
 }
 
 /// A question whether to stop, for a call that asks it on the caller's own thread, and what was raised when it said so.
-pub fn stop() -> (Stop, Raised) {
+pub fn stop() -> (Interrupt, Raised) {
     let raised = Raised::default();
     let clock = Env::real().clock;
     let (kept, asked) = (raised.clone(), Mutex::new(clock.monotonic()));
-    let stop = Stop::new(move || {
+    let stop = Interrupt::new(move || {
         let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
         if clock.monotonic() < asked.saturating_add(EVERY) {
             return false;

@@ -140,13 +140,11 @@ impl Store {
     fn held(&self, py: Python<'_>) -> Option<String> {
         let handle = self.handle().ok()?;
         let axes = py.waiting(|| handle.axes(&fieldstone::Request::new(), &ReadOptions::default()));
-        let counts: Vec<String> = axes
-            .ok()?
-            .iter()
-            .take(3)
-            .map(|(keyword, values)| format!("{} {keyword}", values.len()))
-            .collect();
-        (!counts.is_empty()).then(|| format!(": {}", counts.join(", ")))
+        let count = |(keyword, values): &(Arc<str>, Vec<fieldstone::KeyValue>)| {
+            format!("{} of {keyword}", values.len())
+        };
+        let counts: Vec<String> = axes.ok()?.iter().take(3).map(count).collect();
+        (!counts.is_empty()).then(|| format!(", values: {}", counts.join(", ")))
     }
 
     fn end(&self, py: Python<'_>, discard: bool) -> PyResult<()> {

@@ -111,7 +111,7 @@ def test_extremes_are_those_of_what_values_stand_for(tmp_path):
 
 def test_reprs_say_what_there_is(prepared):
     """s 5.9, 2.12."""
-    assert "mode='a': 1 run, 2 variable, 2 step>" in repr(prepared)
+    assert "mode='a', values: 1 of run, 2 of variable, 2 of step>" in repr(prepared)
     listing = prepared.list("run=a")
     assert "{run=a}{variable=T}{step=0}" in repr(listing) and "float64 [4, 6]" in repr(listing)
     assert len(list(listing)) == 3  # a look takes nothing

@@ -151,10 +151,11 @@ def test_a_killed_move_leaves_each_field_somewhere(tmp_path: Path) -> None:
         child.kill()
         child.wait()
         hot, cold = fst.open(paths[0]), fst.open(paths[1])
-        arrived = contents(cold)
+        made = (tmp_path / "cold" / "fieldstone.store").exists()
+        arrived = contents(cold) if made else {}
         assert len(arrived) in (0, 300)
         assert {**contents(hot), **arrived} == fields
-        assert hot.verify().ok and cold.verify().ok
+        assert hot.verify().ok and (not made or cold.verify().ok)
     fst.move(*paths[:1], to=paths[1])
     assert contents(fst.open(paths[0])) == {} and contents(fst.open(paths[1])) == fields
 

@@ -1,7 +1,7 @@
 //! What long work shows on a terminal while it is at it: a line on stderr, which is gone when the work is done.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,19 +18,24 @@ pub struct Bar<'o> {
     out: &'o Out,
     what: &'static str,
     on_terminal: bool,
-    shown: AtomicBool,
+    /// The part that was shown last, in two-hundredths; nothing before the first.
+    shown: AtomicU64,
 }
+
+/// Parts of the work between which the line is drawn anew: more than a bar has, few for a terminal.
+const PARTS: u64 = 200;
+const NOTHING: u64 = u64::MAX;
 
 impl<'o> Bar<'o> {
     /// A bar that nobody has seen; `what` is counted, such as `fields`.
     pub fn new(what: &'static str, out: &'o Out) -> Bar<'o> {
-        Bar { out, what, on_terminal: std::io::stderr().is_terminal(), shown: AtomicBool::new(false) }
+        Bar { out, what, on_terminal: std::io::stderr().is_terminal(), shown: AtomicU64::new(NOTHING) }
     }
 
     /// Shows how much is done.
     pub fn show(&self, done: u64, of: u64) {
-        if self.on_terminal {
-            self.shown.store(true, Ordering::Relaxed);
+        let part = done.saturating_mul(PARTS).checked_div(of).unwrap_or(PARTS);
+        if self.on_terminal && self.shown.swap(part, Ordering::Relaxed) != part {
             self.out.status(line(done, of, self.what));
         }
     }
@@ -38,7 +43,7 @@ impl<'o> Bar<'o> {
 
 impl Drop for Bar<'_> {
     fn drop(&mut self) {
-        if self.shown.load(Ordering::Relaxed) {
+        if self.shown.load(Ordering::Relaxed) != NOTHING && self.on_terminal {
             self.out.status("");
         }
     }

@@ -11,6 +11,7 @@ pub mod elements;
 pub mod env;
 pub mod error;
 pub mod geometry;
+pub mod glob;
 pub mod key;
 pub mod nearest;
 pub mod packing;

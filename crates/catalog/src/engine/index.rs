@@ -31,7 +31,7 @@ use fieldstone_journal::feed::TransactionState;
 use super::names::NameTable;
 use super::points::PointSource;
 use super::summary::Sums;
-use super::{Cell, Database, Dialect, Flow, Stop, Wait, schema, views};
+use super::{Cell, Database, Dialect, Flow, Interrupt, Wait, schema, views};
 
 /// What the index is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -329,7 +329,11 @@ impl Index {
     }
 
     /// Rows of one statement of a user over the views: names of columns, then rows. Within a read.
-    pub fn sql(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    pub fn sql(
+        &mut self,
+        statement: &str,
+        stop: Option<&Interrupt>,
+    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         views::check(statement)?;
         self.db.select(statement, stop)
     }

@@ -244,17 +244,18 @@ pub trait Database: Send + std::fmt::Debug {
     /// Names of columns and rows of one statement of a user over the views; Invalid where it is not one
     /// statement that only reads, or `stop` ended it. (A database of which nothing can be asked meanwhile goes on to
     /// the end.)
-    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)>;
+    fn select(&mut self, statement: &str, stop: Option<&Interrupt>)
+    -> Result<(Vec<String>, Vec<Vec<Value>>)>;
 }
 
 /// Asked again and again while a statement runs, by the thread that waits for it: `true` ends the statement.
 #[derive(Clone)]
-pub struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl Stop {
+impl Interrupt {
     /// Ends a statement where this says so.
-    pub fn new(when: impl Fn() -> bool + Send + Sync + 'static) -> Stop {
-        Stop(Arc::new(when))
+    pub fn new(when: impl Fn() -> bool + Send + Sync + 'static) -> Interrupt {
+        Interrupt(Arc::new(when))
     }
 
     /// Whether to end it now.
@@ -263,9 +264,9 @@ impl Stop {
     }
 }
 
-impl fmt::Debug for Stop {
+impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stop")
+        f.write_str("Interrupt")
     }
 }
 

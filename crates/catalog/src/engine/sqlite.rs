@@ -33,7 +33,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 use rustix::fs::Access;
 
-use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Probe, Stop, Wait, schema, vfs, views};
+use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Interrupt, Probe, Wait, schema, vfs, views};
 
 /// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -415,7 +415,11 @@ impl Database for Sqlite {
         shape(probe).to_owned()
     }
 
-    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(
+        &mut self,
+        statement: &str,
+        stop: Option<&Interrupt>,
+    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         let fail = |cause| error(self.path.as_deref(), "read", cause);
         self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
         if let Some(stop) = stop.cloned() {

@@ -43,7 +43,7 @@ use fieldstone_journal::Journal;
 
 pub use port::FieldPort;
 
-use crate::engine::Stop;
+use crate::engine::Interrupt;
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, Query, RunInfo, StepInfo, TagInfo,
     VariableInfo,
@@ -424,7 +424,11 @@ impl Catalog {
     }
 
     /// The same, which ends with Invalid once `stop` says so.
-    pub fn sql_until(&self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    pub fn sql_until(
+        &self,
+        statement: &str,
+        stop: Option<&Interrupt>,
+    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
         self.inner.look(Visibility::All(None), &mut |index| index.sql(statement, stop))

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Probe, RunSelect, Sqlite, Standing, Stop,
+    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Interrupt, Probe, RunSelect, Sqlite, Standing,
     Tables, Wait,
 };
 use fieldstone_core::dtype::DType;
@@ -473,7 +473,11 @@ impl Database for Counting {
     fn probe_sql(&self, probe: &Probe) -> String {
         self.0.probe_sql(probe)
     }
-    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(
+        &mut self,
+        statement: &str,
+        stop: Option<&Interrupt>,
+    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         self.0.select(statement, stop)
     }
 }

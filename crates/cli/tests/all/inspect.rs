@@ -32,7 +32,7 @@ fn status_names_writers_and_schema() {
     assert_eq!(status["problems"], json!([]));
     assert!(writer["last_flush"].as_str().unwrap().starts_with("20"), "{writer}");
     let text = t.run(["status", "store"]).ok().out();
-    assert!(text.contains("schema   simulation\n") && text.contains("writer   "), "{text}");
+    assert!(text.contains("schema   simulation\n") && text.contains("writers  1 closed\n"), "{text}");
 }
 
 #[test]

@@ -291,7 +291,6 @@ impl Parser<'_> {
 
     /// A word; where `stars` is said, with each `*` that touches it.
     fn starred(&mut self, stars: bool) -> String {
-        self.peek();
         let mut text = self.word().to_owned();
         while stars && self.text[self.at..].starts_with('*') {
             self.at += 1;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::range::ValueRun;
+use crate::glob::Glob;
 use crate::key::{KeyValue, LEVELS};
-use crate::value::Glob;
 
 /// Lists up to this long are searched without a hash.
 const SHORT: usize = 8;

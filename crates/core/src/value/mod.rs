@@ -24,7 +24,6 @@ use crate::nearest::did_you_mean;
 use crate::{Code, Error, Result};
 
 mod fit;
-mod glob;
 mod infer;
 mod moment;
 mod order;
@@ -32,8 +31,8 @@ mod size;
 mod test;
 mod text;
 
+pub use crate::glob::Glob;
 pub use fit::{DEPTH, too_deep};
-pub use glob::Glob;
 pub use moment::{moment_text, parse_moment};
 pub use size::{Measure, Size};
 pub use test::Test;

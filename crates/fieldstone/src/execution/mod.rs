@@ -170,6 +170,7 @@ impl Execution {
     /// Begins an execution whose record is in `store`, within the one that this thread has [entered](Self::enter), or
     /// the job that this process belongs to. What was archived before is flushed, and so is the beginning of the record.
     pub fn begin(store: &Store, options: ExecutionOptions) -> Result<Execution> {
+        store.will_write();
         store.flush(None)?;
         let env = store.composed().journal().env().clone();
         let variables = Variables::own();

@@ -63,7 +63,7 @@ fn history(nodes: u64) -> HistoryDecl {
 }
 
 fn open(url: &str) -> Store {
-    fieldstone::open(url, &OpenOptions::default()).unwrap()
+    fieldstone::init(url, &OpenOptions::default()).unwrap()
 }
 
 fn names(group: &ArrayGroup) -> Vec<&str> {

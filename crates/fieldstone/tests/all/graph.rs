@@ -25,7 +25,10 @@ fn writers(store: &Store, file_id: &str) -> Vec<String> {
 }
 
 fn simulated(world: &SimWorld, host: &str, options: &OpenOptions) -> Store {
-    fieldstone::open_in(world.process(host), "/s", Path::new("/s"), options).unwrap()
+    let store = fieldstone::open_in(world.process(host), "/s", Path::new("/s"), options).unwrap();
+    // Whoever looks before the first flush finds nothing.
+    store.will_write();
+    store
 }
 
 fn on_disk(folder: &Path, mode: Mode) -> Store {

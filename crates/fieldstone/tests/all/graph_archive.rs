@@ -12,7 +12,10 @@ use fieldstone::{Code, ErrorKind, OpenOptions, Result, Store};
 use fieldstone_core::value::{Value, ValueType};
 
 fn open(env: &Env, path: &str) -> Result<Store> {
-    fieldstone::open_in(env.clone(), path, Path::new(path), &OpenOptions::default())
+    let store = fieldstone::open_in(env.clone(), path, Path::new(path), &OpenOptions::default())?;
+    // A kill may come before there is anything.
+    store.will_write();
+    Ok(store)
 }
 
 fn file(n: u64) -> VertexName {

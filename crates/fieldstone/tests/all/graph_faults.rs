@@ -30,6 +30,8 @@ fn open(env: &Env) -> Result<Store> {
     let store = fieldstone::open_in(env.clone(), "/s", Path::new("/s"), &OpenOptions::default())?;
     // Where it cannot be made, the view stays in memory.
     let _ = env.disk.create_dir_all(Path::new(VIEW));
+    // A kill may come before there is anything else.
+    store.will_write();
     store.graph_in(Path::new(VIEW));
     Ok(store)
 }

@@ -28,7 +28,10 @@ fn world() -> SimWorld {
 }
 
 fn open_by(world: &SimWorld, who: &str, path: &str) -> Store {
-    open_in(world.process(who), path, Path::new(path), &OpenOptions::default()).unwrap()
+    let store = open_in(world.process(who), path, Path::new(path), &OpenOptions::default()).unwrap();
+    // A kill may come before there is anything.
+    store.will_write();
+    store
 }
 
 fn open(world: &SimWorld, path: &str) -> Store {

@@ -6,7 +6,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use postgres::types::ToSql;
 
-use super::super::{AttrRow, Cell, Database, Dialect, Flow, Probe, Stop, Wait};
+use super::super::{AttrRow, Cell, Database, Dialect, Flow, Interrupt, Probe, Wait};
 use super::cells::{Parameter, Taken};
 use super::rows::{Stopped, copy_rows, take, with_attr};
 use super::scan::{Group, Shape};
@@ -172,7 +172,11 @@ impl Database for Postgres {
 
     /// A prepared statement is one statement; that it changes nothing is seen to by a transaction that may
     /// only read.
-    fn select(&mut self, statement: &str, stop: Option<&Stop>) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(
+        &mut self,
+        statement: &str,
+        stop: Option<&Interrupt>,
+    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
         if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
             return Err(Code::Sql

@@ -23,7 +23,9 @@ impl Both {
         Both { store, catalog }
     }
 
+    /// In a folder where a store is from the beginning.
     pub fn at(folder: &Path) -> Both {
+        fieldstone::init(&folder.display().to_string(), &OpenOptions::default()).unwrap();
         Both::open(&folder.display().to_string(), &OpenOptions::default())
     }
 
