@@ -4,7 +4,7 @@ use crate::shared::*;
 use fieldstone::catalog::query::{Dim, Range, Relation, Term};
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{By, Deletion, Query};
-use fieldstone::{ErrorKind, OpenOptions};
+use fieldstone::{Code, ErrorKind, OpenOptions};
 use fieldstone_format::catalog::*;
 
 #[test]
@@ -45,7 +45,8 @@ fn what_is_annotated_is_found() {
 fn nothing_is_made_before_the_first_commit() {
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("store");
-    let both = Both::at(&url);
+    let both = Both::open(&url.display().to_string(), &OpenOptions::default());
+    assert_eq!(both.catalog.runs(&Query::all()).unwrap_err().code(), Code::StoreNotFound);
     both.prepare("a");
     both.annotate("a", "max", 1, [0, 0], 1.0);
     assert_eq!(both.hits(vec![]).len(), 1);

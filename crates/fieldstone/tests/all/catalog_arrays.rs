@@ -242,5 +242,5 @@ fn the_papers_tables_are_views_of_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let url = folder.path().join("store").display().to_string();
     let options = OpenOptions { catalog: Some(server.url()), ..OpenOptions::default() };
-    check_tables(&fieldstone::open(&url, &options).unwrap());
+    check_tables(&fieldstone::init(&url, &options).unwrap());
 }
