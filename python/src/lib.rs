@@ -30,6 +30,7 @@ mod interrupt;
 mod keys;
 mod listing;
 mod log;
+mod news;
 mod opening;
 mod registry;
 mod remove;

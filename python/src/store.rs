@@ -7,7 +7,6 @@
 use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
@@ -30,7 +29,7 @@ use crate::log::Waiting as _;
 use crate::opening::{self, Opening};
 use crate::request::{KeyText, requests};
 use crate::sequence::each;
-use crate::{registry, reports};
+use crate::{news, registry, reports};
 
 /// The calls of a store that are native.
 #[pyclass(frozen, subclass, weakref, name = "_Store", module = "fieldstone._native")]
@@ -207,33 +206,6 @@ fn piece(
             Err(invalid("a piece has a shape and no start", "give start=, its place in the array"))
         }
     }
-}
-
-/// How long a wait goes on without a look at signals.
-const SLICE: Duration = Duration::from_millis(250);
-
-/// What requests select of what became visible after a version, and the version at which this was so.
-fn since_version(
-    py: Python<'_>,
-    handle: &fieldstone::Store,
-    requests: &[fieldstone::Request],
-    since: &str,
-    options: &ListOptions,
-) -> PyResult<(PyListing, String)> {
-    let found = py.waiting(|| {
-        // Several requests are of one moment: the first one's.
-        let mut streams = Vec::with_capacity(requests.len());
-        let mut now = None;
-        for request in requests {
-            let (stream, version) = handle.list_since(request, since, options)?;
-            streams.push(unpacked(handle, stream));
-            now.get_or_insert(version);
-        }
-        Ok((streams, now.unwrap_or_else(|| since.to_owned())))
-    });
-    let (streams, now) = found.or_raise()?;
-    let text = requests.first().map_or_else(String::new, |request| request.to_string());
-    Ok((PyListing::new(streams, handle.schema(), text.chars().take(200).collect()), now))
 }
 
 /// An extension of a schema: its text, or the file that holds it.
@@ -558,7 +530,7 @@ impl Store {
                     "list all versions without since=",
                 ));
             }
-            return Ok(since_version(py, &handle, &requests, since, &options)?.0);
+            return Ok(news::since_version(py, &handle, &requests, since, &options)?.0);
         }
         let streams = py.waiting(|| {
             requests
@@ -572,43 +544,6 @@ impl Store {
             Some(request) => listing.explained_by(handle, request),
             None => listing,
         })
-    }
-
-    /// What became visible after a version, and the version at which this was so.
-    fn _list_since(
-        &self,
-        py: Python<'_>,
-        request: Option<&Bound<'_, PyAny>>,
-        since: &str,
-    ) -> PyResult<(PyListing, String)> {
-        since_version(py, &self.handle()?, &requests(request)?, since, &ListOptions::default())
-    }
-
-    /// Waits until something was flushed after a version, by any process, and says True; False where nothing was in
-    /// `timeout` seconds (None: for ever). `since` is a ``store.version``, now if absent. What was flushed may be
-    /// invisible yet, in a transaction. Other threads go on meanwhile; Ctrl-C ends it.
-    #[pyo3(signature = (since=None, timeout=None))]
-    fn wait(&self, py: Python<'_>, since: Option<String>, timeout: Option<f64>) -> PyResult<bool> {
-        let handle = self.handle()?;
-        let since = match since {
-            Some(since) => since,
-            None => py.waiting(|| handle.version()).or_raise()?,
-        };
-        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
-        let timeout = timeout
-            .map_err(|_| invalid("timeout is no number of seconds", "give one of 0 and more, or None"))?;
-        let begun = Instant::now();
-        loop {
-            let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
-            let slice = left.unwrap_or(SLICE).min(SLICE);
-            if py.waiting(|| handle.wait(&since, slice)).or_raise()? {
-                return Ok(true);
-            }
-            if left.is_some_and(|left| left <= slice) {
-                return Ok(false);
-            }
-            py.check_signals()?;
-        }
     }
 
     /// The values present, per keyword: a dict of lists of text in typed order.
