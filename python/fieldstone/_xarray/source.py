@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,20 +65,21 @@ class Source:
 
     def bytes(self, key: Key) -> bytes:
         """An opaque field."""
-        return bytes(self._get(key, {}))
+        return bytes(self._get(key, {}, lambda field: field.read()))
 
     def box(self, key: Key, start: tuple[int, ...], count: tuple[int, ...]) -> np.ndarray:
-        """A box of an array field; only the blocks it touches are read."""
-        return np.asarray(self._get(key, {"start": start, "count": count} if start else {}))
+        """A box of an array field; only the blocks it touches are read. Without a start, all of it."""
+        box = {"start": start, "count": count} if start else {}
+        return np.asarray(self._get(key, box, lambda field: field.array(**box)))
 
-    def _get(self, key: Key, box: dict[str, tuple[int, ...]]) -> Any:
+    def _get(self, key: Key, box: dict[str, tuple[int, ...]], read: Callable[[Any], Any]) -> Any:
         try:
             return self.store.get(key, **box)
         except ValueError:
             # The key may also select fields with further keywords; this one has none of them.
             for field in self.store.retrieve({k: [v] for k, v in key.items()}):
                 if dict(field.key) == key:
-                    return field.array(**box) if box else field.read()
+                    return read(field)
             raise
 
     def close(self) -> None:
