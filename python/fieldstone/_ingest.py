@@ -50,11 +50,11 @@ def ingest(
     the rule that it is a leading one of time or levels; False splits none. A file that was taken before stays
     as it was.
 
-    With ``copy=False`` the values of netCDF classic files stay where they are: the store keeps their
-    places, checksums, and the file's size and change time, and reads them from the file. A file that
-    is changed or goes away is Corrupt from then on, and never read silently; taken again with other bytes
-    it stands beside the old fields, under ``source``, unless these are removed before. Other files are
-    skipped.
+    With ``copy=False`` the values of netCDF classic files and GRIB messages stay where they are: the store
+    keeps their places, checksums, and the file's size and change time, and reads them from the file. A file
+    that is changed or goes away is Corrupt from then on, and never read silently; taken again with other
+    bytes netCDF stands beside the old fields, under ``source``, unless these are removed before. Other files
+    are skipped.
 
     ``fdb:CONFIG`` in place of the files is an existing FDB, by the path of its YAML configuration, read
     through pyfdb; `request` selects fields of it, all where absent. Keys are those that FDB lists, and a
@@ -92,7 +92,7 @@ def ingest(
         config = config.removeprefix("fdb:")
         if isinstance(store, Store):
             return _ingest_fdb(store, config, request, key, python, shown)
-        with _open(store, lambda: _fdb_schema(config, python)) as opened:
+        with _open(store, lambda: _fdb_schema(config, python), schema) as opened:
             return _ingest_fdb(opened, config, request, key, python, shown)
     if request is not None:
         raise Invalid(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import fieldstone as fst
+import pytest
 
 LISTING = """JobID|JobName|UID|Start|End|State|ExitCode
 17|regrid|1000|2026-11-21T07:00:00|2026-11-21T07:01:00|COMPLETED|0:0
@@ -47,8 +48,8 @@ def test_a_directory_tree_where_it_is_asked_for(tmp_path):
     (root / "sub").mkdir(parents=True)
     (root / "sub" / "a.nc").write_bytes(b"12345")
     with fst.open("memory:") as store:
-        refused = fst.ingest(store, root, progress=False)
-        assert not refused.taken and "tree=True" in refused.skipped[0].why
+        with pytest.raises(fst.Invalid, match="neither GRIB nor netCDF"):
+            fst.ingest(store, root, progress=False)  # the files in it, and not the tree
         assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations > 2
         path = str((root / "sub" / "a.nc").resolve())
         assert store.graph.vertex(("file", path)).static["size"] == 5
@@ -61,8 +62,9 @@ def test_what_cannot_be_read_is_reported(tmp_path):
     wrong = tmp_path / "jobs.txt"
     wrong.write_text("JobID|Start\n1|yesterday\n")
     with fst.open("memory:") as store:
-        report = fst.ingest(store, wrong, progress=False)
-        assert not report.taken and "jobs.txt" in report.skipped[0].why
+        with pytest.raises(fst.Invalid) as refused:
+            fst.ingest(store, wrong, progress=False)
+        assert "jobs.txt" in refused.value.report.skipped[0].why
         assert store.graph.stats().relations == 0
 
 

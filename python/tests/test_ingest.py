@@ -63,16 +63,19 @@ def test_a_new_store_gets_the_schema_that_fits_and_an_old_one_says_why_not(tmp_p
             assert len(take(fst.open(url) if place == "open" else url, path).taken) == 1
             store = fst.open(url)
             assert store.status().schema == schema
-            report = take(store, other)
+            with pytest.raises(fst.Invalid, match="nothing was taken") as refused:
+                take(store, other)
+            report = refused.value.report
             assert (report.taken, len(report.skipped)) == ((), 1)
             assert f"the store has the schema {schema}, which has no place for" in report.skipped[0].why
     # A schema that was asked for is kept.
-    report = take(fst.open(tmp_path / "asked", schema="simulation"), grib)
-    assert report.taken == ()
+    with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
+        take(fst.open(tmp_path / "asked", schema="simulation"), grib)
     # So is what was archived and is not yet flushed.
     store = fst.open(tmp_path / "busy")
     store.archive({"run": "a", "variable": "t"}, b"mine")
-    take(store, grib)
+    with pytest.raises(fst.Invalid, match="which has no place for GRIB"):
+        take(store, grib)
     store.flush()
     assert store.get({"run": "a", "variable": "t"}) == b"mine"
 
@@ -82,16 +85,17 @@ def test_reports_say_what_is_wrong_with_a_file(tmp_path):
     (tmp_path / "cut.nc").write_bytes(good.read_bytes()[:1000])
     (tmp_path / "text.nc").write_text("no netCDF")
     (tmp_path / "empty.nc").write_bytes(b"")
-    names = ["absent.nc", "cut.nc", "empty.nc", "text.nc", "small.nc", "."]
+    names = ["absent.nc", "cut.nc", "empty.nc", "text.nc", "small.nc", "folder"]
+    (tmp_path / "folder").mkdir()
     report = take(fst.open(tmp_path / "store"), [tmp_path / name for name in names])
     assert [t.path.name for t in report.taken] == ["small.nc"]
     told = {s.path.name: s.why for s in report.skipped}
-    assert {s.what for s in report.skipped} == {"the file"}
+    assert {s.what for s in report.skipped} == {"the file", "the folder"}
     assert told["absent.nc"] == "No such file or directory"
     assert "netCDF-C cannot open it" in told["cut.nc"]
     assert (told["empty.nc"], told["text.nc"]) == ("empty file", "neither GRIB nor netCDF")
-    assert "tree=True" in told[tmp_path.name], "a directory is taken where that is asked for"
-    assert str(report.skipped[0]) == f"{tmp_path}/absent.nc: the file: No such file or directory"
+    assert told["folder"] == "it holds no file"
+    assert str(report.skipped[1]) == f"{tmp_path}/absent.nc: the file: No such file or directory"
     assert "small.nc" in repr(report)
 
 
@@ -169,7 +173,9 @@ def test_a_missing_library_is_told_with_the_command_that_brings_it(tmp_path, mon
     held = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(tmp_path / "hidden"), *([held] if held else [])])
     monkeypatch.setenv("PYTHONPATH", path)
-    report = take(tmp_path / "store", make(tmp_path / "small.nc"))
+    with pytest.raises(fst.Invalid) as refused:
+        take(tmp_path / "store", make(tmp_path / "small.nc"))
+    report = refused.value.report
     assert report.taken == ()
     assert "netCDF4 cannot be loaded" in report.skipped[0].why
     assert "pip install 'fieldstone[netcdf]'" in report.skipped[0].why

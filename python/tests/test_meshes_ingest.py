@@ -71,7 +71,9 @@ def test_what_is_no_mesh_is_skipped_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "cut.nc").write_bytes(b"CDF\x01")
     with fst.open(tmp_path / "store") as store:
         paths = [tmp_path / name for name in ("text.nc", "cut.nc", "none.nc")]
-        report = fst.ingest(store, paths, mesh="m", progress=False)
+        with pytest.raises(fst.Invalid) as refused:
+            fst.ingest(store, paths, mesh="m", progress=False)
+        report = refused.value.report
         assert report.taken == () and [skipped.path for skipped in report.skipped] == paths
         assert all(skipped.what == "the file" for skipped in report.skipped)
         assert "is no mesh that can be read" in report.skipped[1].why

@@ -29,7 +29,7 @@ pub fn print(report: &IngestReport, meshes: bool, out: &mut Out) -> Done {
     for reason in report.reasons() {
         write_reason(&reason, out)?;
     }
-    if report.files > 1 || report.skipped.iter().any(Skipped::is_whole) {
+    if report.files > 1 || report.missed() > 0 {
         write!(out, "in all   {} of {} taken", report.taken.len(), count(report.files as u64, "file"))?;
         if !meshes {
             write!(out, ": {}, {} bytes", count(report.fields(), "new field"), report.nbytes())?;
@@ -88,7 +88,6 @@ pub fn document(report: &IngestReport, interrupted: bool) -> Value {
         let whole = reason.skipped.first().is_some_and(|first| first.is_whole());
         json!({"why": reason.why, "count": reason.skipped.len(), "whole": whole})
     };
-    let whole = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
     json!({
         "taken": report.taken.iter().map(taken).collect::<Vec<_>>(),
         "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
@@ -96,7 +95,7 @@ pub fn document(report: &IngestReport, interrupted: bool) -> Value {
         "totals": {
             "files": report.files,
             "taken": report.taken.len(),
-            "skipped": whole,
+            "skipped": report.missed(),
             "fields": report.fields(),
             "nbytes": report.nbytes(),
         },

@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # typing itself takes longer to load than the rest of this mo
             """The MARS keys that the message holds, without undetermined and internal ones."""
 
 
+DATES = ("date", "hdate", "refdate", "offsetdate")
+MISSING_STEP = 2.147e9
+"""Hours from which on a step is missing: eccodes writes such numbers with six digits."""
 UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
 MEASURED = ("isobaric", "hybrid", "sigma", "height", "depth", "theta", "potential", "pressure", "eta")
 """Types of level whose 0 is a level; elsewhere it says that there is none."""
@@ -76,7 +79,21 @@ def key_of(handle: Header) -> dict[str, str]:
     key = handle.mars()
     if "class" not in key:
         key = foreign(handle, key)
+    for keyword in DATES:
+        # A year before 1000 has no zeros in front.
+        if (text := key.get(keyword, "")).isdigit() and 5 <= len(text) < 8:
+            key[keyword] = text.zfill(8)
+    if is_missing(key.get("step", "")):
+        del key["step"]
     return {keyword: value for keyword, value in key.items() if value}
+
+
+def is_missing(step: str) -> bool:
+    """Whether a step is the number whose bits are all set: 2^32 - 1, or, with a sign, -(2^31 - 1)."""
+    try:
+        return abs(float(step)) >= MISSING_STEP
+    except ValueError:
+        return False
 
 
 def apart_of(handle: Header, key: dict[str, str]) -> list[list[str]]:

@@ -268,8 +268,10 @@ def axis_values(keyword: str, texts: list[str]) -> np.ndarray:
     """Values of an axis: dates as datetime64, times as HHMM text, numbers where they are numbers."""
     if keyword in ("date", "hdate"):
         try:
-            days = [f"{t[:4]}-{t[4:6]}-{t[6:]}" for t in texts]
-            return np.array(days, dtype="datetime64[D]").astype("datetime64[ns]")
+            days = np.array([f"{t[:4]}-{t[4:6]}-{t[6:]}" for t in texts], dtype="datetime64[D]")
+            # Nanoseconds reach from 1678 to 2262.
+            near = all("1678" <= t[:4] < "2262" for t in texts)
+            return days.astype("datetime64[ns]" if near else "datetime64[s]")
         except ValueError:
             return np.array(texts, dtype=str)
     if keyword == "time":

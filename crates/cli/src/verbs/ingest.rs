@@ -77,7 +77,7 @@ pub struct Arguments {
     /// Split no variable into steps: each is one field
     #[arg(long, conflicts_with = "step_dim")]
     no_step_dim: bool,
-    /// Leave the values in their files (netCDF classic only); the store keeps places and checksums
+    /// Leave the values in their files (netCDF classic and GRIB); the store keeps places and checksums
     #[arg(long)]
     no_copy: bool,
 }
@@ -124,7 +124,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         store.close()?;
     }
 
-    // What was taken before an error stays, and is told.
+    // What was taken before an error stays, and is reported.
     if outcome.is_ok() || report.done > 0 || interrupted {
         match out.json() {
             true => out.document(&ingested::document(&report, interrupted))?,
@@ -136,15 +136,11 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return Err(Stop::Exit(INTERRUPTED));
     }
     outcome?;
-    let whole = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
-    match whole {
+    match report.missed() {
         0 => Ok(()),
-        n => Err(Error::invalid(format!(
-            "{n} of {} could not be taken",
-            count((report.taken.len() + n) as u64, "file")
-        ))
-        .with_hint("the report on stdout has the reasons")
-        .into()),
+        n => Err(Error::invalid(format!("{n} of {} could not be taken", count(report.files as u64, "file")))
+            .with_hint("the report on stdout has the reasons")
+            .into()),
     }
 }
 

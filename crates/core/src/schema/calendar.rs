@@ -41,6 +41,26 @@ pub(crate) fn date(text: &str) -> Option<Day> {
     (year > 0 && day > 0 && day <= days_in_month(year, month)).then_some(Day { year, month, day })
 }
 
+/// A date of a climatology, which has no year: `MMDD` of `jan-15` and of `0115`, `MM00` of `jan` and of `0100`.
+pub(crate) fn climatology(text: &str) -> Option<String> {
+    let (month, day) = match (text.split_once('-'), text.len()) {
+        (Some((name, day)), _) => (named(name)?, u8::try_from(digits(day).filter(|day| *day > 0)?).ok()?),
+        (None, 4) if text.bytes().all(|b| b.is_ascii_digit()) => {
+            let number = digits(text)?;
+            (u8::try_from(number / 100).ok()?, u8::try_from(number % 100).ok()?)
+        }
+        (None, _) => (named(text)?, 0),
+    };
+    // A leap year, so that 0229 is a day.
+    let last = days_in_month(2000, month);
+    (last > 0 && day <= last).then(|| format!("{month:02}{day:02}"))
+}
+
+/// A month by its English name.
+fn named(text: &str) -> Option<u8> {
+    month(text).filter(|_| digits(text).is_none())
+}
+
 /// A day by its year and its number in the year.
 fn ordinal(year: &str, number: &str) -> Option<Day> {
     let year = i32::try_from(digits(year)?).ok().filter(|year| *year > 0)?;

@@ -18,7 +18,7 @@
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 //!
-//! A schema of several sections (`mixed`: GRIB, and what has a run) gives each rule the roles of its section; a key has
+//! A schema of several sections (F-14; `mixed`: GRIB, and what has a run) gives each rule the roles of its section; a key has
 //! those of its rule, a run those of the rule by which it is named.
 //!
 //! Rules for a name of several keywords: those count that the key's rule names in its first level, in the

@@ -1,4 +1,4 @@
-//! Steps: hours ("6"), shorter ones ("30m"), and spans of two ("0-24", "30m-1").
+//! Steps: hours ("6"), shorter ones ("30m"), before the start ("-6"), and spans of two ("0-24", "30m-1", "-12--6").
 
 /// Minutes of one step: a bare number is hours; units are d, h, m, s, also joined ("1h30m").
 /// Seconds must add up to whole minutes.
@@ -27,12 +27,21 @@ pub(crate) fn minutes(text: &str) -> Option<i64> {
 
 /// First and last minute of a step or span; equal ends are one step.
 pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
-    match text.split_once('-') {
-        None => minutes(text).map(|m| (m, m)),
-        Some((from, to)) => {
-            let (from, to) = (minutes(from)?, minutes(to)?);
+    // A minus at the begin is a sign.
+    let dash = text.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
+    match dash {
+        None => signed(text).map(|m| (m, m)),
+        Some(at) => {
+            let (from, to) = (signed(&text[..at])?, signed(&text[at + 1..])?);
             (from <= to).then_some((from, to))
         }
+    }
+}
+
+fn signed(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(size) => minutes(size)?.checked_neg(),
+        None => minutes(text),
     }
 }
 
@@ -41,7 +50,7 @@ pub(crate) fn text(start: i64, end: i64) -> String {
     let one = |m: i64| match (m / 60, m % 60) {
         (hours, 0) => hours.to_string(),
         (0, minutes) => format!("{minutes}m"),
-        (hours, minutes) => format!("{hours}h{minutes}m"),
+        (hours, minutes) => format!("{hours}h{}m", minutes.abs()),
     };
     if start == end { one(start) } else { format!("{}-{}", one(start), one(end)) }
 }

@@ -193,7 +193,10 @@ impl KeywordType {
             KeywordType::Integer => text.parse().ok().map(KeyValue::Int),
             KeywordType::Double => real(text),
             KeywordType::Mixed => real(text).or_else(|| as_text(text)),
-            KeywordType::Date => as_text(&calendar::date(text)?.text()),
+            KeywordType::Date => match calendar::date(text) {
+                Some(day) => as_text(&day.text()),
+                None => as_text(&calendar::climatology(text)?),
+            },
             KeywordType::Time => as_text(&calendar::time_text(calendar::time_of_day(text)?)),
             KeywordType::Step => {
                 let (start, end) = step::span(text)?;
@@ -245,9 +248,9 @@ impl KeywordType {
         let expected = match self {
             KeywordType::Integer => "a whole number between -2^63 and 2^63-1",
             KeywordType::Double => "a finite decimal number",
-            KeywordType::Date => "a date: YYYYMMDD or YYYY-MM-DD",
+            KeywordType::Date => "a date: YYYYMMDD or YYYY-MM-DD, jan-15 or jan of a climatology",
             KeywordType::Time => "a time of day without seconds: HH, HHMM or HH:MM",
-            KeywordType::Step => "a step in hours (6), minutes (30m), days (2d), or a span (0-24, 30m-1)",
+            KeywordType::Step => "a step in hours (6, -6), minutes (30m), days (2d), or a span (0-24, 30m-1)",
             KeywordType::ParamId => "a parameter number",
             KeywordType::Year => "a year of four digits or a date",
             KeywordType::Month | KeywordType::MonthOfDate | KeywordType::ClimateMonthly => {

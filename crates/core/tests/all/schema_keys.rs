@@ -93,15 +93,33 @@ fn step_units_are_one_value() {
         ("3600s", "1"),
         ("6-6", "6"),
         ("006", "6"),
+        ("-6", "-6"),
+        ("-30m", "-30m"),
+        ("-90m", "-1h30m"),
+        ("-1h30m", "-1h30m"),
+        ("-6-0", "-6-0"),
+        ("-12--6", "-12--6"),
+        ("-0", "0"),
     ] {
         assert_eq!(
             key(&schema, &format!("a=1,b=1,step={given}")).unwrap(),
             format!("{{a=1}}{{b=1}}{{step={kept}}}")
         );
     }
-    for refused in
-        ["30s", "x", "6-0", "1-2-3", "-6", "1.5", "6x", "h", "99999999999999999999", "999999999999999999d"]
-    {
+    for refused in [
+        "30s",
+        "x",
+        "6-0",
+        "1-2-3",
+        "--6",
+        "-6--12",
+        "-",
+        "1.5",
+        "6x",
+        "h",
+        "99999999999999999999",
+        "999999999999999999d",
+    ] {
         let error = key(&schema, &format!("a=1,b=1,step={refused}")).unwrap_err();
         assert!(error.contains("step=") && error.contains("is not a step"), "{error}");
     }
@@ -259,7 +277,22 @@ fn dates_are_days_of_the_calendar() {
         "2025-01-0é",
     ] {
         let error = date(refused).unwrap_err();
-        assert_eq!(error.message(), format!("date={refused:?} is not a date: YYYYMMDD or YYYY-MM-DD"));
+        let expected = "is not a date: YYYYMMDD or YYYY-MM-DD, jan-15 or jan of a climatology";
+        assert_eq!(error.message(), format!("date={refused:?} {expected}"));
+    }
+    for (given, kept) in [
+        ("jan-15", "0115"),
+        ("0115", "0115"),
+        ("February-29", "0229"),
+        ("jan", "0100"),
+        ("0100", "0100"),
+        ("dec-1", "1201"),
+        ("00010115", "00010115"),
+    ] {
+        assert_eq!(date(given).unwrap().text(), kept);
+    }
+    for refused in ["jan-32", "feb-30", "1-15", "01-15", "1315", "0132", "115", "10115", "jan-0", "01"] {
+        assert!(date(refused).is_err(), "{refused}");
     }
     for relative in ["0", "-1", "-30"] {
         assert!(date(relative).unwrap_err().hint().unwrap().contains("relative"), "{relative}");

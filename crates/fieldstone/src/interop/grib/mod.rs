@@ -27,7 +27,7 @@ pub mod keys;
 
 use std::path::Path;
 
-use fieldstone_core::schema::Schema;
+use fieldstone_core::schema::{KeywordType, Schema};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::grib::header::grid_of;
 use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
@@ -155,7 +155,10 @@ impl Archiving<'_> {
 
     fn key(&self, schema: &Schema, part: &Part<'_>) -> Result<Texts> {
         match &part.field {
-            Ok(field) => merge(schema, field.key.clone(), &self.options.key).map_err(|error| at(part, error)),
+            Ok(field) => {
+                let key = merge(schema, field.key.clone(), &self.options.key);
+                key.map(|key| fitted(schema, key)).map_err(|error| at(part, error))
+            }
             Err(why) => Err(refused(part, why.clone())),
         }
     }
@@ -208,6 +211,27 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
         key[place].1 = value;
     }
     Ok(key)
+}
+
+/// The key with those values as text that are none of their types: a `date` that is no date is `date_text`, and so on.
+/// The key as it is, where it has a place, or has none all the same.
+pub(crate) fn fitted(schema: &Schema, key: Texts) -> Texts {
+    if schema.resolve(&borrowed(&key)).is_ok() {
+        return key;
+    }
+    // Words and parameters are what a store's schema is for: those it does not know are refused.
+    use KeywordType as T;
+    let counts = |kind: KeywordType| matches!(kind, T::Date | T::Time | T::Step | T::Integer | T::Double);
+    let is_odd = |keyword: &str, text: &str| {
+        let kind = schema.type_of(keyword).filter(|kind| counts(*kind));
+        kind.is_some_and(|kind| kind.canonical(keyword, text).is_err())
+    };
+    let pair = |(keyword, text): &(String, String)| match is_odd(keyword, text) {
+        true => (format!("{keyword}_text"), text.clone()),
+        false => (keyword.clone(), text.clone()),
+    };
+    let fitted: Texts = key.iter().map(pair).collect();
+    if schema.resolve(&borrowed(&fitted)).is_ok() { fitted } else { key }
 }
 
 /// Pairs in the form that calls of a store take.

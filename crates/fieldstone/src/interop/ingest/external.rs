@@ -6,7 +6,7 @@ use std::path::Path;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_store::api::FileState;
 
-use super::{looks_like_grib, read_head};
+use super::{HDF5, read_head};
 
 /// What the file is now. Invalid where its values cannot stay in it.
 pub fn look(path: &Path) -> Result<FileState> {
@@ -18,12 +18,13 @@ pub fn look(path: &Path) -> Result<FileState> {
     }
     if ![&b"CDF\x01"[..], b"CDF\x02", b"CDF\x05", b"FSP"].iter().any(|magic| head.starts_with(magic)) {
         let what = match () {
-            () if head.starts_with(b"\x89HDF\r\n\x1a\n") => "this is a netCDF-4 (HDF5) file",
-            () if looks_like_grib(&head) => "this is GRIB",
+            () if head.starts_with(HDF5) => "this is a netCDF-4 (HDF5) file",
             () => "this is none",
         };
         return Err(Code::FileFormat
-            .error(format!("only netCDF classic files and containers can be taken without a copy; {what}"))
+            .error(format!(
+                "only GRIB, netCDF classic files and containers can be taken without a copy; {what}"
+            ))
             .with_hint("take it with its bytes"));
     }
     state(path)
@@ -39,7 +40,8 @@ pub fn check(path: &Path, seen: FileState) -> Result<()> {
         .with_hint("take it again when nobody writes to it any more"))
 }
 
-fn state(path: &Path) -> Result<FileState> {
+/// What a file is: its size and change time.
+pub fn state(path: &Path) -> Result<FileState> {
     let facts = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
     let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
     Ok(FileState { nbytes: facts.len(), mtime })

@@ -56,6 +56,17 @@ pub(super) struct Harvest<'r> {
 }
 
 impl Harvest<'_> {
+    /// Whether values stay in the file.
+    pub(super) fn is_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// Whether the file, where its values stay in it, is still what it was.
+    fn is_same(&self) -> End {
+        let same = self.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
+        same.map_or_else(End::Refused, |()| End::Whole)
+    }
+
     /// A message under its key: what it has in common with those before it.
     pub(super) fn note(&mut self, key: Texts, unchanged: bool) {
         match self.taken.fields + self.taken.unchanged {
@@ -70,7 +81,7 @@ impl Harvest<'_> {
 impl<'a> State<'a> {
     pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
         let helper = Reader::new(&options.helper);
-        let (catalog, messages) = (store.catalog(), Messages::new(&**store)?);
+        let (catalog, messages) = (store.catalog(), Messages::new(&**store, !options.external)?);
         Ok(State { store: &**store, catalog, options, helper, messages })
     }
 
@@ -128,16 +139,22 @@ impl<'a> State<'a> {
         progress: &dyn Fn(f64) -> Result<()>,
         harvest: &mut Harvest<'_>,
     ) -> Result<End> {
-        if !self.options.external
-            && read_head(path).is_ok_and(|head| looks_like_grib(&head))
-            && let Ok(source) = FileSource::open(path)
-        {
-            return self.grib(path, &source, progress, harvest);
-        }
         let absolute = match std::path::absolute(path) {
             Ok(absolute) => absolute,
             Err(e) => return Ok(End::Refused(Error::invalid(e.to_string()))),
         };
+        if read_head(path).is_ok_and(|head| looks_like_grib(&head))
+            && let Ok(source) = FileSource::open(path)
+        {
+            if self.options.external {
+                match external::state(&absolute) {
+                    Ok(seen) => harvest.outside = Some((absolute, seen)),
+                    Err(error) => return Ok(End::Refused(error)),
+                }
+            }
+            let end = self.grib(path, &source, progress, harvest)?;
+            return Ok(if matches!(end, End::Whole) { harvest.is_same() } else { end });
+        }
         if self.options.external {
             match external::look(&absolute) {
                 Ok(seen) => harvest.outside = Some((absolute.clone(), seen)),
@@ -196,9 +213,7 @@ impl<'a> State<'a> {
                     progress(if of == 0 { 0.0 } else { done as f64 / of as f64 })?
                 }
                 Reply::Done => {
-                    let same =
-                        harvest.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
-                    return Ok(same.map_or_else(End::Refused, |()| End::Whole));
+                    return Ok(harvest.is_same());
                 }
                 Reply::Failed { code, message, hint } => {
                     return Ok(End::Refused(failure(code, message, hint)));
@@ -262,6 +277,26 @@ impl<'a> State<'a> {
                 }
             }
         }
+    }
+
+    /// Archives a message that stays in its file.
+    pub(super) fn archive_outside(
+        &self,
+        key: &Texts,
+        at: (u64, u64),
+        harvest: &mut Harvest<'_>,
+    ) -> Result<()> {
+        let (offset, length) = at;
+        let Some((path, seen)) = &harvest.outside else {
+            return Err(Error::internal("a message whose file is not known"));
+        };
+        let content = ExternalContent::Bytes(length);
+        let spec = ExternalSpec { path, offset, parts: 1, stride: length, content, seen: Some(*seen) };
+        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
+        self.store.archive_external(&borrowed(key), &spec, &options)?;
+        harvest.taken.fields += 1;
+        harvest.taken.bytes += length;
+        Ok(())
     }
 
     pub(super) fn archive(

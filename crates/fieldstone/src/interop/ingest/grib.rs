@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::request::Request;
+use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::messages::Source;
 use fieldstone_format::keys::encode_key;
-use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
+use fieldstone_store::api::{FieldLocation, FieldStore, ListOptions, PlaceFile, ReadOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::declare;
 use super::file::{End, Harvest, State};
 use crate::interop::grib::batch::{Batches, FileSource};
-use crate::interop::grib::{borrowed, explain, merge};
+use crate::interop::grib::{borrowed, explain, fitted, merge};
 use crate::interop::helper::{Content, Texts};
 
 /// How often progress is reported, nanoseconds.
@@ -62,7 +62,19 @@ impl State<'_> {
                 match arrival {
                     Ok(Arrival::Unchanged(key)) => harvest.note(key, true),
                     Ok(Arrival::New(key)) => {
-                        self.archive(&key, &Content::Opaque, &field.bytes, harvest)?;
+                        let (at, length, _) = part.place;
+                        // A message of several fields is archived as shorter ones, which are in no file.
+                        let archived = match harvest.is_outside() && field.bytes.len() as u64 == length {
+                            true => self.archive_outside(&key, (at, length), harvest),
+                            false => self.archive(&key, &Content::Opaque, &field.bytes, harvest),
+                        };
+                        match archived {
+                            // A file that changes, or cannot be read, is not taken.
+                            Err(error) if harvest.is_outside() && error.kind() != ErrorKind::Denied => {
+                                return Ok(End::Refused(error));
+                            }
+                            archived => archived?,
+                        }
                         harvest.declared.add(&schema, &key, &field.bytes)?;
                         harvest.declared.ask(&mut self.helper, false);
                         harvest.note(key, false);
@@ -92,6 +104,8 @@ pub enum Arrival {
 /// The messages of one ingest, by key.
 pub struct Messages<'a> {
     store: &'a dyn FieldStore,
+    /// Whether the store is to have the bytes themselves.
+    copy: bool,
     /// Whether the store held nothing when the ingest began, so that nothing need be compared with it.
     fresh: bool,
     holders: HashMap<u128, Holder>,
@@ -124,10 +138,10 @@ struct Holder {
 }
 
 impl<'a> Messages<'a> {
-    pub fn new(store: &'a dyn FieldStore) -> Result<Messages<'a>> {
+    pub fn new(store: &'a dyn FieldStore, copy: bool) -> Result<Messages<'a>> {
         let datasets = ListOptions { depth: 1, ..ListOptions::default() };
         let fresh = store.list(&Request::new(), &datasets)?.next().is_none();
-        Ok(Messages { store, fresh, holders: HashMap::new(), current: Vec::new(), files: Vec::new() })
+        Ok(Messages { store, copy, fresh, holders: HashMap::new(), current: Vec::new(), files: Vec::new() })
     }
 
     /// A file whose messages come next; its number.
@@ -150,6 +164,7 @@ impl<'a> Messages<'a> {
         let mut tried = 0;
         let mut ordinal = 1u64;
         let schema = self.store.schema();
+        key = fitted(&schema, key);
         let id = loop {
             let resolved = schema.resolve(&borrowed(&key)).map_err(|e| explain(&schema, e))?;
             let id = xxh3_128(&encode_key(&resolved).bytes);
@@ -205,7 +220,23 @@ impl<'a> Messages<'a> {
             return Ok(false);
         }
         // A damaged field is not this message: archived again it is whole again.
-        Ok(field.read().is_ok_and(|bytes| bytes == message))
+        Ok(field.read().is_ok_and(|bytes| bytes == message) && !(self.copy && self.is_outside(&pairs)?))
+    }
+
+    /// Whether the bytes of a field are in a file outside the store.
+    fn is_outside(&self, pairs: &[(&str, &str)]) -> Result<bool> {
+        let key = self.store.schema().resolve(pairs)?;
+        let mut request = Request::new();
+        for (keyword, value) in pairs {
+            request.set(*keyword, Values::list([*value]));
+        }
+        for entry in self.store.list(&request, &ListOptions::default())? {
+            let entry = entry?;
+            if entry.key == key {
+                return Ok(matches!(&entry.place, Some(FieldLocation { file: PlaceFile::Outside(_), .. })));
+            }
+        }
+        Ok(false)
     }
 
     /// The current file is not taken: what it brought is not there.

@@ -62,7 +62,7 @@ pub fn ingest<P: AsRef<Path>>(
         }
         before = before.saturating_add(*size);
         progress(before)?;
-        report.done = index + 1;
+        report.done += 1;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@
 //!
 //! What is named may be folders and patterns, too ([`NamedFiles`]). The report has the key of each file, totals, and
 //! what was left out by reasons; it is filled as files are done, so that an ingest that ends early leaves it behind
-//! ([`ingest_into`]), and the same call goes on where that one ended.
+//! ([`ingest_into`], B-18), and the same call goes on where that one ended.
 //!
 //! Invariants:
 //! * a file is taken whole (but for the parts that the report names) or not at all: it is a transaction;
@@ -87,7 +87,7 @@ pub struct IngestOptions<'a> {
     /// may not contradict what the file says.
     pub key: Texts,
     /// Whether values stay in their files (`copy=False` in Python): the store keeps their places and
-    /// checksums. Possible for netCDF classic files alone; others are skipped by name.
+    /// checksums. Possible for GRIB, netCDF classic files and containers; others are skipped by name.
     pub external: bool,
     /// The name under which the unstructured mesh of a file is taken, and nothing else of it.
     pub mesh: Option<String>,
@@ -154,7 +154,8 @@ pub fn ingest_into<P: AsRef<Path>>(
     store.will_write();
     let named = NamedFiles::of(paths, options.shallow, options.tree || options.mesh.is_some());
     let paths = named.files;
-    report.files = paths.len();
+    report.done = named.skipped.len();
+    report.files = report.done + paths.len();
     report.skipped.extend(named.skipped);
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
@@ -184,7 +185,11 @@ pub fn ingest_into<P: AsRef<Path>>(
         };
         let missed = matches!(&taken, Ok(None));
         match taken {
-            Ok(taken) => report.taken.extend(taken),
+            Ok(Some(taken)) => {
+                report.taken.push(taken);
+                report.done += 1;
+            }
+            Ok(None) => {}
             Err(error) => outcome = Err(error),
         }
         if outcome.is_ok() {
@@ -203,7 +208,7 @@ pub fn ingest_into<P: AsRef<Path>>(
             });
             break;
         }
-        report.done = index + 1;
+        report.done += usize::from(missed);
         before = before.saturating_add(*size);
     }
     let finished = provenance.finish(&mut report.taken, &mut report.skipped);

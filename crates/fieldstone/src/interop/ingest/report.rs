@@ -65,7 +65,7 @@ impl fmt::Display for Skipped {
 /// What [`ingest`](super::ingest) did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IngestReport {
-    /// How many files were named, by themselves, by folders and patterns.
+    /// How many files were named, by themselves, by folders and patterns; a folder or pattern without one counts, too.
     pub files: usize,
     /// How many of them were looked at: all of them, unless the ingest ended early.
     pub done: usize,
@@ -95,9 +95,9 @@ impl IngestReport {
         self.taken.iter().fold(0, |sum, taken| sum.saturating_add(taken.bytes))
     }
 
-    /// Files of which nothing was taken, and folders and patterns without one.
-    pub fn whole(&self) -> impl Iterator<Item = &Skipped> {
-        self.skipped.iter().filter(|skipped| skipped.is_whole())
+    /// How many files were looked at and not taken, not even a part of them.
+    pub fn missed(&self) -> usize {
+        self.done.saturating_sub(self.taken.len())
     }
 
     /// What was left out, by reasons, in the order in which these came up; whole files before parts of files.
@@ -119,8 +119,7 @@ impl IngestReport {
 
     /// Invalid where files were named and nothing of any was taken: with the reasons, as far as they are few.
     pub fn check(&self) -> Result<()> {
-        let whole: Vec<&Skipped> = self.whole().collect();
-        if !self.taken.is_empty() || whole.is_empty() {
+        if !self.taken.is_empty() || self.skipped.is_empty() {
             return Ok(());
         }
         let reasons = self.reasons();
