@@ -8,7 +8,8 @@ Invariants:
 
 * a file is written under a name of its own beside its target and renamed when it is whole;
 * everything is read from the one version that was current when the export began;
-* what a file is to have and has not is in the report.
+* what a file is to have and has not is in the report; so is a file of several that cannot be written, and the
+  others are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,12 +28,15 @@ from urllib.parse import quote
 import numpy as np
 
 from ._export_form import MODELS, adapt, join, shown
+from ._native import _within
 from ._xarray.source import Key, Source
-from .errors import Conflict, Corrupt, Invalid, NotFound, Unavailable
+from .errors import Conflict, Corrupt, Error, Invalid, NotFound, Unavailable
 from .reports import ExportReport, Skipped
 
 HEADER = "@header"
 VERSION = 1
+MESSAGES = "messages"
+"""What the file of GRIB messages is called beside files of runs."""
 Facts = dict[str, Any]
 Progress = Callable[[int], object]
 REFERENCES = (
@@ -45,7 +50,7 @@ REFERENCES = (
 
 @dataclass
 class Content:
-    """What one file is to hold."""
+    """What one file is to hold: variables, or the GRIB messages of a request; or why it cannot be written."""
 
     name: str
     """What the file is called in a folder, without a suffix."""
@@ -55,6 +60,10 @@ class Content:
     read: Callable[[Facts, Any], np.ndarray | None]
     lacks: list[tuple[str, str]] = field(default_factory=list)
     fields: int = 0
+    run: str = ""
+    """The run, as people name it."""
+    messages: Any = None
+    failed: Error | None = None
 
 
 def export(
@@ -80,48 +89,88 @@ def export(
     # A store in memory has no URL to open again; it is read as it is.
     source = Source(store) if url.startswith("memory:") else Source.open(url, store.version)
     try:
-        contents = select(source, request)
-        if len(contents) > 1 and not Path(path).is_dir():
+        apart = Path(path).is_dir()
+        contents = select(source, request, format, apart)
+        if len(contents) > 1 and not apart:
             contents = [joined(source, request, contents)]
         targets = place(Path(path), contents, overwrite)
-        return written(contents, targets, format, overwrite, progress)
+        return written(source, contents, targets, format, overwrite, progress)
     finally:
         source.close()
 
 
 def written(
+    source: Source,
     contents: list[Content],
     targets: list[Path],
     format: str | None,
     overwrite: bool,
     progress: Progress | None,
 ) -> ExportReport:
-    """Writes every file; a file is there whole or not at all."""
+    """Writes every file; a file is there whole or not at all.
+
+    Of several files one that cannot be written is told, and the others are written; what is wrong with the
+    place where they go, or with the store, ends the export.
+    """
+    skipped: list[Skipped] = []
+    files: list[Path] = []
+    models: list[str] = []
+    total = fields = 0
+    for content, target in zip(contents, targets, strict=True):
+        try:
+            if content.failed is not None:
+                raise content.failed
+            if content.messages is not None:
+                report = source.store._export_grib(content.messages, target, overwrite)
+                model, nbytes, told = "GRIB", report.bytes, []
+                if progress is not None:
+                    progress(total + nbytes)
+            else:
+                tell = None if progress is None else lambda n, before=total: progress(before + n)
+                model, nbytes, told = write_one(content, target, format, overwrite, tell)
+        except (Invalid, Corrupt, NotFound) as error:
+            what = f"{content.run}: {error.message}" if content.run else error.message
+            if len(contents) == 1:
+                raise type(error)(what, error.hint, error.code) from error
+            skipped.append(
+                Skipped(target, "the file", f"{what} (hint: {error.hint})" if error.hint else what)
+            )
+            continue
+        total += nbytes
+        fields += content.fields
+        files.append(target)
+        models.append(model)
+        skipped += [Skipped(target, what, why) for what, why in [*content.lacks, *told]]
+    if not files:
+        raise Invalid(f"nothing was written: {skipped[0].why}", "export the runs one by one", "nothing-taken")
+    return ExportReport(tuple(files), models[-1], fields, total, tuple(skipped))
+
+
+def write_one(
+    content: Content, target: Path, format: str | None, overwrite: bool, progress: Progress | None
+) -> tuple[str, int, list[tuple[str, str]]]:
+    """Writes one netCDF file; its model, the bytes of its values, and what is not as described."""
     from . import _netcdf_writer as writer
 
-    skipped: list[Skipped] = []
     total = 0
-    model = contents[0].model
-    for content, target in zip(contents, targets, strict=True):
-        model, groups, told = adapt(content.groups, content.model, format)
+    model, groups, told = adapt(content.groups, content.model, format)
 
-        def read(facts: Facts, box: Any, content: Content = content) -> np.ndarray | None:
-            nonlocal total
-            values = content.read(facts, box)
-            if values is not None:
-                total += values.nbytes
-            if progress is not None:
-                progress(total)
-            return values
+    def read(facts: Facts, box: Any) -> np.ndarray | None:
+        nonlocal total
+        values = content.read(facts, box)
+        if values is not None:
+            total += values.nbytes
+        if progress is not None:
+            progress(total)
+        return values
 
-        part = target.with_name(f".{target.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
-        try:
-            told += writer.write(os.fspath(part), model, groups, read)
-            settle(part, target, overwrite)
-        finally:
-            writer.discard(os.fspath(part))
-        skipped += [Skipped(target, what, why) for what, why in [*content.lacks, *told]]
-    return ExportReport(tuple(targets), model, sum(c.fields for c in contents), total, tuple(skipped))
+    part = target.with_name(f".{target.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        told += writer.write(os.fspath(part), model, groups, read)
+        settle(part, target, overwrite)
+    finally:
+        writer.discard(os.fspath(part))
+    return model, total, told
 
 
 def settle(part: Path, target: Path, overwrite: bool) -> None:
@@ -175,28 +224,65 @@ def joined(source: Source, request: Any, contents: list[Content]) -> Content:
     return content
 
 
-def select(source: Source, request: Any) -> list[Content]:
-    """What a request selects, file by file."""
+def select(source: Source, request: Any, format: str | None, apart: bool) -> list[Content]:
+    """What a request selects, file by file; `apart`: files of all kinds may stand beside one another."""
     listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
     if not listed:
         hint = "fieldstone axes STORE shows what there is"
         raise NotFound("no field matches the request", hint, "field-not-found")
-    if any("param" in key for key in listed):
+    messages = [key for key in listed if "param" in key]
+    if len(messages) == len(listed):
         return [named(Content(**shown(source, request)), listed)]
+    if messages and not apart:
+        raise Invalid(
+            "the request selects GRIB messages and what is none, which share no file",
+            "add param=?* (GRIB) or variable=?* (the rest) to it, or give the path of a folder that exists",
+        )
     bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for key in listed:
-        base = tuple((k, v) for k, v in key.items() if k not in ("variable", "step"))
-        bases.setdefault(base, []).append(key)
-    found = {base: header_of(source, dict(base)) for base in bases}
+        if "param" not in key:
+            base = tuple((k, v) for k, v in key.items() if k not in ("variable", "step"))
+            bases.setdefault(base, []).append(key)
+    found: dict[Any, Facts | Error | None] = {}
+    for base in bases:
+        try:
+            found[base] = header_of(source, dict(base))
+        except (Invalid, Corrupt) as error:
+            if not apart:
+                raise
+            found[base] = error
     without = [base for base, header in found.items() if header is None]
-    if not without:
-        return [described(source, dict(base), found[base] or {}, bases[base]) for base in bases]
-    if len(without) < len(bases):
-        raise Invalid(
-            f"some of what is selected has no header of a file: {label(without[0])}",
-            "export runs that were archived by key apart from those that were ingested",
-        )
-    return [named(Content(**shown(source, request)), listed)]
+    if not apart:
+        if len(without) == len(bases):
+            return [named(Content(**shown(source, request)), listed)]
+        if without:
+            raise Invalid(
+                f"some of what is selected has no header of a file: {label(without[0])}",
+                "export runs that were archived by key apart from those that were ingested, or give the path "
+                "of a folder that exists",
+            )
+    contents = []
+    for base, header in found.items():
+        if isinstance(header, Error):
+            contents.append(left_out(dict(base), header))
+        elif header is not None:
+            make = partial(described, source, dict(base), header, bases[base])
+            contents.append(tried(dict(base), make))
+    runs: dict[tuple[tuple[str, str], ...], list[Key]] = {}
+    for base in without:
+        run = tuple((k, v) for k, v in base if k in ("project", "run"))
+        runs.setdefault(run, []).extend(bases[base])
+    for run, keys in runs.items():
+        contents.append(tried(dict(run), partial(arrays_of, source, _within(request, dict(run)), keys)))
+    if messages:
+        part = _within(request, "param=?*")
+        contents.append(Content(MESSAGES, ".grib", "GRIB", [], nothing, fields=len(messages), messages=part))
+    return with_own_names(contents)
+
+
+def arrays_of(source: Source, request: Any, keys: list[Key]) -> Content:
+    """The file of array fields that were written by key."""
+    return named(Content(**shown(source, request)), keys)
 
 
 def named(content: Content, listed: list[Key]) -> Content:
@@ -205,6 +291,37 @@ def named(content: Content, listed: list[Key]) -> Content:
     content.name = runs.pop() if len(runs) == 1 else content.name
     content.fields = len(listed)
     return content
+
+
+def with_own_names(contents: list[Content]) -> list[Content]:
+    """The same, with all that names a run where several files would be called alike."""
+    names = [content.name for content in contents]
+    for content in contents:
+        if names.count(content.name) > 1 and content.run:
+            content.name = "-".join(pair.partition("=")[2] for pair in content.run.split(","))
+    return contents
+
+
+def tried(base: Key, make: Callable[[], Content]) -> Content:
+    """The content of a run's file, or why there is none."""
+    run = label(base.items())
+    try:
+        content = make()
+    except (Invalid, Corrupt, NotFound) as error:
+        return left_out(base, error)
+    content.run = run
+    return content
+
+
+def left_out(base: Key, error: Error) -> Content:
+    """A run of which there will be no file."""
+    run = label(base.items())
+    return Content(base.get("run", "export"), ".nc", "NETCDF4", [], nothing, run=run, failed=error)
+
+
+def nothing(facts: Facts, box: Any) -> np.ndarray | None:
+    """The values of a file that has no variables."""
+    return None
 
 
 def label(base: Iterable[tuple[str, str]]) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from fieldstone._export_form import cast
 from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
 from fieldstone._helper.files import boxes
-from fieldstone.errors import Invalid, Unavailable
+from fieldstone.errors import Error, Invalid, Unavailable
 
 FILL = "_FillValue"
 PARKED = "_FillValu_"
@@ -65,6 +65,11 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
                     fill_in(variable, facts, read)
                     if PARKED in variable.ncattrs():
                         variable.renameAttribute(PARKED, FILL)
+    except Error:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        # Nothing of this is the disk's: netCDF4 does not take such a value.
+        raise Invalid(f"{model} cannot hold a value: {error}", "choose another format=") from None
     except (OSError, RuntimeError) as error:
         # netCDF-C tells a full disk as an error of HDF5 or of a system call.
         raise Unavailable(f"cannot write: {getattr(error, 'strerror', None) or error}") from None
@@ -90,7 +95,7 @@ def define(made: libnetcdf.Definition, groups: list[Facts]) -> list[tuple[str, s
         for group in groups:
             here = ids[group["path"]]
             for name, coded in group["attrs"]:
-                attributes.put(here, libnetcdf.GLOBAL, name, coded)
+                told += _attribute(here, libnetcdf.GLOBAL, group["path"] or "the file", name, coded)
             for facts in group["variables"]:
                 told += _variable(made, here, group["path"], facts, dims, types)
         made.close()
@@ -112,6 +117,7 @@ def _variable(
         kind = libnetcdf.CODES[np.dtype(facts["dtype"]).str[1:]]
     new = made.variable(here, name, kind, [dims[d] for d in facts["dims"]])
     missing: list[str] = []
+    told: list[tuple[str, str]] = []
     if made.enhanced:
         if facts["dims"]:
             missing = made.layout(here, new, name, facts.get("chunks"), facts.get("filters") or {})
@@ -121,8 +127,22 @@ def _variable(
             made.no_fill(here, new, name)
     for word, coded in facts["attrs"]:
         other = word == FILL and not made.enhanced and coded.get("dtype") != facts["dtype"]
-        attributes.put(here, new, PARKED if other and facts["dtype"] != "|S1" else word, coded)
-    return [(_join(at, name), f"netCDF-C has no encoder for the filter {word}") for word in missing]
+        own = PARKED if other and facts["dtype"] != "|S1" else word
+        told += _attribute(here, new, _join(at, name), own, coded)
+    return told + [(_join(at, name), f"netCDF-C has no encoder for the filter {word}") for word in missing]
+
+
+def _attribute(
+    here: int, variable: int, where: str, name: str, coded: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Makes an attribute; one that netCDF-C reads and does not make is left out, and told."""
+    try:
+        attributes.put(here, variable, name, coded)
+    except libnetcdf.NetCDFError as error:
+        if error.full:
+            raise
+        return [(f"{where}: attribute {name}", f"left out: {error}")]
+    return []
 
 
 def fill_in(variable: netCDF4.Variable, facts: Facts, read: Read) -> None:

@@ -112,8 +112,8 @@ class Run:
         self.store._catalog().set_state(self._pair, "finished", "", self._txn)
 
     def fail(self, why: str = "") -> None:
-        """Says that it failed, and why: visible to all when this returns. What was archived and not flushed is
-        not flushed by it.
+        """Says that it failed, and why: visible to all when this returns. What was archived and not
+        flushed is not flushed by it.
         """
         self.store._catalog().set_state(self._pair, "failed", why, self._txn)
 

@@ -104,8 +104,8 @@ class Store(_Store):
         """The fields that `request` selects, as entries, as they become visible: what other processes flush
         from now on, or what they flushed after `since`, a ``store.version``.
 
-        A field comes again with each newer version or piece of it; ``entry.complete`` says when it is whole. It
-        ends when nothing came for `timeout` seconds; without one it goes on for ever, until Ctrl-C.
+        A field comes again with each newer version or piece of it; ``entry.complete`` says when it is
+        whole. It ends when nothing came for `timeout` seconds; without one it goes on for ever, until Ctrl-C.
         """
         seen = self.version if since is None else since
         return self._news(request, seen, timeout)

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use fieldstone::Error;
 use fieldstone::export::{ExportOptions, ExportReport, export};
 use serde_json::json;
 
@@ -57,8 +58,19 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         ..ExportOptions::default()
     };
     let report = export(&*store, &[request], &path, &options)?;
+    let failed = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
+    print(&report, out)?;
+    match failed {
+        0 => Ok(()),
+        n => Err(Error::invalid(format!("{} could not be written", count(n as u64, "file")))
+            .with_hint("the report on stdout has the reasons")
+            .into()),
+    }
+}
+
+fn print(report: &ExportReport, out: &mut Out) -> Done {
     if out.json() {
-        return out.document(&document(&report));
+        return out.document(&document(report));
     }
     for file in &report.files {
         writeln!(out, "written  {}", file.display())?;
