@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fieldstone::unpacked::unpacked;
 use fieldstone::ListOptions;
+use fieldstone::unpacked::unpacked;
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, invalid};

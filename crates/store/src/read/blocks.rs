@@ -177,6 +177,13 @@ impl<'a> Source<'a> {
         };
         let local = wanted.relative_to(&own)?;
         let touched: Vec<u64> = grid.overlapping(&local)?.collect();
+        // A box that is one block goes straight to where it is wanted.
+        if let [only] = touched[..]
+            && *out_box == wanted
+            && grid.chunk_box(only)?.shifted_into(&own)? == wanted
+        {
+            return self.read_block(&places, only, out);
+        }
         let mut rest = &touched[..];
         while let Some(&first) = rest.first() {
             let n = rest.iter().zip(first..).take_while(|(a, b)| **a == *b).count();
@@ -368,6 +375,28 @@ impl<'a> Source<'a> {
             _ => Holder::Own(*file),
         };
         Ok(Places { holder, layout, blocks, offsets })
+    }
+
+    /// The raw bytes of one block into `out`, which has its raw length.
+    fn read_block(&self, places: &Places<'_>, index: u64, out: &mut [u8]) -> Result<()> {
+        let at = index as usize;
+        let (Some(block), Some(&offset)) = (places.blocks.get(at), places.offsets.get(at)) else {
+            return Err(Error::corrupt(format!(
+                "{}: it has fewer blocks than its length needs",
+                key_text(self.key)
+            )));
+        };
+        let named = |e: Error| self.placed(&places.holder, offset, e);
+        if block.stored == out.len() as u64 {
+            self.fetch(&places.holder, out, offset)?;
+            return check(out, block).map_err(named);
+        }
+        check_raw_len(block.stored, out.len() as u64).map_err(named)?;
+        // No longer than the raw bytes, for which there is room.
+        let mut stored = vec![0; block.stored.min(out.len() as u64) as usize];
+        self.fetch(&places.holder, &mut stored, offset)?;
+        check(&stored, block).map_err(named)?;
+        unpack_checked(&stored, out).map_err(named)
     }
 
     /// Fetches neighbouring blocks together, checks each and hands its raw bytes over.
