@@ -59,6 +59,8 @@ class Content:
     groups: list[Facts]
     read: Callable[[Facts, Any], np.ndarray | None]
     lacks: list[tuple[str, str]] = field(default_factory=list)
+    base: Key = field(default_factory=dict)
+    """The keywords that all its fields have in common."""
     fields: int = 0
     run: str = ""
     """The run, as people name it."""
@@ -214,6 +216,10 @@ def joined(source: Source, request: Any, contents: list[Content]) -> Content:
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     try:
         content = Content(**shown(source, request))
+        from ._xarray.netcdf import first
+
+        if len(first([c.base for c in contents], True)) < len(contents):
+            raise Invalid("some have keywords that others lack")
     except Invalid as error:
         raise Invalid(
             f"the request selects {len(contents)} files: {some}, and as one: {error.message}",
@@ -368,6 +374,7 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key]) -> Co
     model = facts.get("format") or "NETCDF4"
     content = Content(name or "export", suffix, model, groups, reader(source, base, steps, skips), skips)
     content.fields = sum(count_fields(v) for g in groups for v in g["variables"])
+    content.base = base
     return content
 
 

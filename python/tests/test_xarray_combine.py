@@ -165,6 +165,18 @@ def test_files_of_one_run_join_too_and_a_request_narrows_them(tmp_path):
     assert not joined["tos"].children
 
 
+def test_files_of_a_key_that_says_no_more_come_first(tmp_path):
+    files = months(tmp_path / "m")
+    url = store_of(tmp_path, files, {"run": "tos"})
+    fst.ingest(url, files[0], key={"run": "tos", "member": 3}, progress=False)
+    xr.testing.assert_identical(opened(url, request="run=tos").load(), together(files))
+    assert opened(url, request="run=tos,member=3").sizes["time"] == 31
+    with pytest.raises(fst.Invalid, match=r"selects 4 files.*some have keywords that others lack"):
+        fst.open(url, "r").export("run=tos", tmp_path / "no.nc")
+    with pytest.raises(fst.Invalid, match=r"both have t at the same time.*\(no member, member=3\)"):
+        opened(url)
+
+
 def test_none_refuses_several_and_takes_the_one_that_is_asked_for(tmp_path):
     files = months(tmp_path / "m")
     url = store_of(tmp_path, files)

@@ -64,11 +64,10 @@ def describe(
     """The variables of one file, or of one group of it; of several files, where they are to be joined."""
     found = files(source.store._cubes(request, along=["step"])[0]) or {}
     held = [key for key in held if file_of(key) in found]
+    if request is not None:
+        held = first(held, combine is not None)
     if len(held) > 1 and combine is not None:
         return members(source, request, held, found, group)
-    if len(held) > 1 and request is not None:
-        # As with `get`: the file whose key has nothing but what was asked for comes first.
-        held = [k for k in held if all(k.items() <= other.items() for other in held)] or held
     if len(held) != 1:
         names = sorted({label(key) for key in held})
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
@@ -81,6 +80,17 @@ def describe(
     header = read(source, key)
     path = group_in(header, group, "the file")
     return part(source, key, header, path, found[file_of(key)], request is not None)
+
+
+def first(held: list[Key], joined: bool) -> list[Key]:
+    """As with `get`: the file whose key has nothing but what was asked for, else all.
+
+    Where files are `joined` those that differ from it by `source` alone come with it.
+    """
+    bare = [frozenset((k, v) for k, v in key.items() if k != "source" or not joined) for key in held]
+    distinct = set(bare)
+    least = {own for own in distinct if all(own <= other for other in distinct)}
+    return [key for key, own in zip(held, bare, strict=True) if own in least] or held
 
 
 def members(
