@@ -101,6 +101,8 @@ def test_a_mixed_store_opens_in_xarray_as_its_files(tmp_path, heap):
     rest = xr.open_datatree(url, engine="fieldstone", request="variable=?*")
     everything = xr.open_datatree(url, engine="fieldstone")
     assert set(rest.children) == {"a"} and len(everything.children) == 2
+    assert len(rest["a"].children) == 2, "a node for each file of the run"
+    assert {node.path for node in rest.subtree} < {node.path for node in everything.subtree}
     # A request that selects one kind needs no more.
     assert xr.open_dataset(url, engine="fieldstone", request="levelist=500").sizes
     with pytest.raises(fst.NotFound):
@@ -323,7 +325,7 @@ def test_no_message_stays_out_for_its_date_or_step(tmp_path):
             held = [field.read() for field in store.retrieve(request)]
             assert bytes_ in held, request
         (missing,) = [f for f in store.retrieve({}) if "step" not in f.key]
-        assert missing.read() == missing_step()
+        assert missing.read() == missing_step() and "step_text" not in missing.key
         assert store.axes("class=od")["date"] == ["0115", "0200"]
         assert [s.step for s in store.steps()].count(-6) == 1
         # archive_grib takes them under the same keys.

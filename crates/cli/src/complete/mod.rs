@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(words("completions z"), ["zsh"]);
         assert_eq!(words("help req"), ["request"]);
         assert_eq!(words("init x --schema m"), ["mars", "mixed"]);
-        assert_eq!(words("init x --schema=m"), ["--schema=mars"]);
+        assert_eq!(words("init x --schema=m"), ["--schema=mars", "--schema=mixed"]);
         assert_eq!(words("archive x --dtype f"), ["f4", "f8"]);
         for nothing in ["list x --depth ", "no-such-verb x ", "list x --at ", "version x y "] {
             assert_eq!(words(nothing), [""; 0], "{nothing}");

@@ -156,6 +156,9 @@ fn a_schema_of_sections_gives_each_rule_its_types_and_roles() {
     let more = Schema::parse("catalog run = a; [a[b[c]]] c: Integer; [d, a[b[c]]]").unwrap();
     assert_eq!(more.catalog_roles().len(), 1);
     assert_eq!(run(&more, "d=1,a=x,b=y,c=7").1, "x");
+    // Types of a section are not those of the next.
+    let apart = Schema::parse("c: Integer; [a [b [c]]] d: Text; [x [y [c]]]").unwrap();
+    assert_eq!(key(&apart, "x=1,y=2,c=word").to_string(), "{x=1}{y=2}{c=word}");
     // An extension belongs to the last one.
     let two = Schema::parse("catalog run = x; [x [y [z]]] catalog run = a; [a [b [c]]]").unwrap();
     let extended = two.extend("[x, a [b [d]]]").unwrap();
