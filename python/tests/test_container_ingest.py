@@ -114,9 +114,10 @@ def test_a_container_that_is_being_created_is_skipped_with_the_reason(tmp_path, 
         f.def_dim("x", 3)
         v = f.def_var("v", "f4", "x")
         for step in (f.enddef, lambda: v.put([1.0, 2, 3])):
-            report = fst.ingest(tmp_path / "s", tmp_path / "run.nc", copy=copy, progress=False)
-            (skipped,) = report.skipped
-            assert not report.taken and skipped.path.name == "run.nc"
+            with pytest.raises(fst.Invalid, match="nothing was taken") as caught:
+                fst.ingest(tmp_path / "s", tmp_path / "run.nc", copy=copy, progress=False)
+            (skipped,) = caught.value.report.skipped
+            assert skipped.path.name == "run.nc"
             assert "not finished: its writer has not closed it yet" in skipped.why
             assert "take it when its writer has closed it" in skipped.why
             step()
@@ -127,5 +128,6 @@ def test_a_container_that_is_being_created_is_skipped_with_the_reason(tmp_path, 
 def test_a_container_that_was_cut_is_skipped_with_the_reason(tmp_path):
     path = make(tmp_path / "run.nc", "partitioned")
     path.write_bytes(path.read_bytes()[:100])
-    report = fst.ingest(tmp_path / "s", path, progress=False)
-    assert not report.taken and "run.nc" in str(report.skipped[0].path)
+    with pytest.raises(fst.Invalid, match="nothing was taken") as caught:
+        fst.ingest(tmp_path / "s", path, progress=False)
+    assert "run.nc" in str(caught.value.report.skipped[0].path)

@@ -184,7 +184,7 @@ def test_other_files_are_skipped_by_name(tmp_path: Path) -> None:
     assert [t.path.name for t in report.taken] == ["three.nc"]
     said = {s.path.name: s.why for s in report.skipped}
     assert (
-        "HDF5" in said["four.nc"] and "GRIB" in said["one.grib"] and "only netCDF classic" in said["text.nc"]
+        "HDF5" in said["four.nc"] and "schema" in said["one.grib"] and "netCDF classic" in said["text.nc"]
     )
 
 

@@ -42,6 +42,8 @@ def files(graph, **options):
 
 def test_this_process_sees_it_at_once_and_all_at_flush(store, url):
     other = fst.open(url)
+    store.archive(sim(0), b"x")
+    store.flush()  # for there to be a store
     put(store.graph, "a")
     store.graph.define_edge("cites", reverse="isCitedBy")
     store.graph.put_edge("cites", JOB, OUT)
@@ -86,6 +88,8 @@ def test_an_exception_discards_what_was_not_flushed(url):
 
 def test_autoflush_flushes_what_was_put(url):
     store, other = fst.open(url, autoflush=0.01), fst.open(url)
+    store.archive(sim(0), b"x")
+    store.flush()
     put(store.graph, "a")
     ends = time.monotonic() + 10
     while not files(other.graph):

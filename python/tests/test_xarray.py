@@ -74,8 +74,11 @@ def test_every_real_file_opens_as_itself(tmp_path, folder):
     compared = 0
     for number, path in enumerate(paths):
         url = str(tmp_path / str(number))
+        if path.name in REFUSED:
+            with pytest.raises(fst.Invalid, match="nothing was taken"):
+                fst.ingest(url, path, progress=False)
+            continue
         report = fst.ingest(url, path, progress=False)
-        assert (not report.taken) == (path.name in REFUSED), report
         if report.taken and path.name not in UNREADABLE | GAPS:
             skipped = {s.what for s in report.skipped}
             for group in groups(path):
