@@ -53,6 +53,7 @@
 #define FS_CODE_NAME "name"
 #define FS_CODE_FILE_KIND "file-kind"
 #define FS_CODE_FILE_FORMAT "file-format"
+#define FS_CODE_NOTHING_TAKEN "nothing-taken"
 #define FS_CODE_TOO_LARGE "too-large"
 #define FS_CODE_CONTAINER_MODE "container-mode"
 #define FS_CODE_CONTAINER_LIMIT "container-limit"
