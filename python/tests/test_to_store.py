@@ -187,7 +187,7 @@ def test_what_has_no_form_in_netcdf_is_refused_by_name(url):
         (with_index, r"z belongs to a MultiIndex.*reset_index\('z'\)"),
         (xr.Dataset({"v": ("x", np.array([{}, 1], object))}), "variable v cannot be encoded"),
         (xr.Dataset({"v": (*v, {"f": None})}), "variable v: attribute 'f'.*leave out what is None"),
-        (xr.Dataset({"v": v}, attrs={"flag": None}), "the Dataset: attribute 'flag'"),
+        (xr.Dataset({"v": v}, attrs={"flag": {}}), "the Dataset: attribute 'flag'"),
         (xr.Dataset({"a/b": v}), "'a/b' cannot be the name"),
         (xr.Dataset({3: v}), "3 cannot be the name"),
         (xr.Dataset({"@header": v}), "'@header' cannot be the name"),

@@ -175,7 +175,7 @@ impl Database for Postgres {
     fn select(
         &mut self,
         statement: &str,
-        stop: Option<&Interrupt>,
+        _stop: Option<&Interrupt>,
     ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
         if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
@@ -185,7 +185,7 @@ impl Database for Postgres {
         }
         if !self.within {
             self.begin(false, Wait::Yes)?;
-            let found = self.select(statement, stop);
+            let found = self.select(statement, None);
             let ended = self.rollback();
             return found.and_then(|found| ended.map(|()| found));
         }
