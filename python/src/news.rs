@@ -1,9 +1,9 @@
 //! What became visible after a version, and waiting for it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fieldstone::ListOptions;
 use fieldstone::unpacked::unpacked;
+use fieldstone::{Env, ListOptions};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, invalid};
@@ -64,9 +64,11 @@ impl Store {
         let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout
             .map_err(|_| invalid("timeout is no number of seconds", "give one of 0 and more, or None"))?;
-        let begun = Instant::now();
+        let clock = Env::real().clock;
+        let begun = clock.monotonic();
+        let waited = || Duration::from_nanos(clock.monotonic() - begun);
         loop {
-            let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+            let left = timeout.map(|timeout| timeout.saturating_sub(waited()));
             let slice = left.unwrap_or(SLICE).min(SLICE);
             if py.waiting(|| handle.wait(&since, slice)).or_raise()? {
                 return Ok(true);

@@ -1,10 +1,10 @@
 //! `fieldstone list`: what exists, a line each, as it is found.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use fieldstone::unpacked::unpacked;
-use fieldstone::{Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
+use fieldstone::{Env, Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
 
 use crate::arguments::{Reading, Selecting};
 use crate::compact::Compact;
@@ -138,8 +138,9 @@ fn follow(
         Some(since) => since.clone(),
         None => store.version()?,
     };
-    let mut last = Instant::now();
-    while store.wait(&seen, timeout.saturating_sub(last.elapsed()))? {
+    let clock = Env::real().clock;
+    let mut last = clock.monotonic();
+    while store.wait(&seen, timeout.saturating_sub(Duration::from_nanos(clock.monotonic() - last)))? {
         let (entries, now) = store.list_since(request, &seen, options)?;
         seen = now;
         for entry in unpacked(store, entries) {
@@ -148,7 +149,7 @@ fn follow(
                 true => out.document(&json::entry(&entry))?,
                 false => table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?,
             }
-            last = Instant::now();
+            last = clock.monotonic();
         }
         table.finish(out)?;
         out.finish()?;

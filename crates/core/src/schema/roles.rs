@@ -146,9 +146,12 @@ impl Schema {
     }
 }
 
+/// Keywords with their values.
+type NamePairs = Vec<(Arc<str>, String)>;
+
 impl Inner {
     /// The roles and the pairs of a run's name.
-    fn named(&self, project: &str, name: &str) -> Result<(&CatalogRoles, Vec<(Arc<str>, String)>)> {
+    fn named(&self, project: &str, name: &str) -> Result<(&CatalogRoles, NamePairs)> {
         let has_project = |roles: &&Arc<CatalogRoles>| project.is_empty() || roles.project.is_some();
         let sets = || self.roles.iter().filter(|roles| !roles.run.is_empty());
         if sets().next().is_none() {
