@@ -183,9 +183,7 @@ def test_other_files_are_skipped_by_name(tmp_path: Path) -> None:
     report = take(store, files, copy=False)
     assert [t.path.name for t in report.taken] == ["three.nc"]
     said = {s.path.name: s.why for s in report.skipped}
-    assert (
-        "HDF5" in said["four.nc"] and "schema" in said["one.grib"] and "netCDF classic" in said["text.nc"]
-    )
+    assert "HDF5" in said["four.nc"] and "schema" in said["one.grib"] and "netCDF classic" in said["text.nc"]
 
 
 def test_values_past_the_end_of_a_file_are_told_as_with_a_copy(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def test_a_mixed_store_opens_in_xarray_as_its_files(tmp_path, heap):
         xr.open_dataset(url, engine="fieldstone")
     for taken in report.taken:
         if taken.path.suffix == ".nc":
-            got = xr.open_dataset(url, engine="fieldstone", request=dict(taken.key)).load()
+            key = dict(taken.key)  # two files of one stem: the key of one is a part of the other's
+            got = xr.open_dataset(url, engine="fieldstone", request=key, combine=None).load()
             with xr.open_dataset(taken.path) as file:
                 xr.testing.assert_identical(got, file.load())
     grib = xr.open_dataset(url, engine="fieldstone", request="param=?*")

@@ -115,7 +115,7 @@ def test_any_selection_reads_what_it_selects_and_no_more(tmp_path, monkeypatch):
     ds = opened(url, cache=False)
     read = []
     real = Source._get
-    monkeypatch.setattr(Source, "_get", lambda s, key, box: (read.append(key), real(s, key, box))[1])
+    monkeypatch.setattr(Source, "_get", lambda s, key, *more: (read.append(key), real(s, key, *more))[1])
     part = ds.t.isel(time=[0, 40], lat=2)
     assert not read
     part = part.load()

@@ -222,6 +222,13 @@ RULES = [
         "no type they are text here, and a value that was never stored selects nothing.",
     ),
     Rule(
+        "negative-step",
+        "archive list retrieve axes",
+        fdb_says(r"Bad StepRange \[-"),
+        "FDB has no step before 0; here a step may be negative, as in messages of centres that begin before "
+        "their analysis.",
+    ),
+    Rule(
         "unknown-keyword",
         "list retrieve axes",
         we_say("the schema has no keyword"),
