@@ -81,6 +81,7 @@
 #define FS_CODE_VARIABLE_DIFFERS "variable-differs"
 #define FS_CODE_TYPE_DIFFERS "type-differs"
 #define FS_CODE_STEP_DIFFERS "step-differs"
+#define FS_CODE_FIELD_EXISTS "field-exists"
 #define FS_CODE_PIECES_DIFFER "pieces-differ"
 #define FS_CODE_TRANSACTION_DECIDED "transaction-decided"
 #define FS_CODE_TRANSACTION_RACED "transaction-raced"

@@ -3,15 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use fieldstone::{DType, DTypeKind, Extremes, FieldLocation, ListEntry, Listing, Request, Scalar, Schema};
+use fieldstone::unpacked::unpacked;
+use fieldstone::{
+    DType, DTypeKind, Extremes, FieldLocation, ListEntry, ListOptions, Listing, Request, Scalar, Schema,
+};
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyString, PyTuple};
 
 use crate::data;
-use crate::errors::exception;
+use crate::errors::{Raise as _, exception};
 use crate::explain::reason;
 use crate::keys::{Interner, Key};
+use crate::log::Waiting as _;
 use crate::table::{FieldTable, Table};
 
 /// The first batch is small so that the first entry comes at once; each is larger than the one before.
@@ -358,4 +362,28 @@ pub fn time_object(py: Python<'_>, nanoseconds: i64) -> PyResult<Bound<'_, PyAny
     })?;
     let since = timedelta.bind(py).call1((0, 0, nanoseconds.div_euclid(1000)))?;
     epoch.bind(py).add(since)
+}
+
+/// What requests select of what became visible after a version, and the version at which this was so.
+pub fn since_version(
+    py: Python<'_>,
+    handle: &fieldstone::Store,
+    requests: &[fieldstone::Request],
+    since: &str,
+    options: &ListOptions,
+) -> PyResult<(PyListing, String)> {
+    let found = py.waiting(|| {
+        // Several requests are of one moment: the first one's.
+        let mut streams = Vec::with_capacity(requests.len());
+        let mut now = None;
+        for request in requests {
+            let (stream, version) = handle.list_since(request, since, options)?;
+            streams.push(unpacked(handle, stream));
+            now.get_or_insert(version);
+        }
+        Ok((streams, now.unwrap_or_else(|| since.to_owned())))
+    });
+    let (streams, now) = found.or_raise()?;
+    let text = requests.first().map_or_else(String::new, |request| request.to_string());
+    Ok((PyListing::new(streams, handle.schema(), text.chars().take(200).collect()), now))
 }

@@ -2,42 +2,17 @@
 
 use std::time::Duration;
 
-use fieldstone::unpacked::unpacked;
 use fieldstone::{Env, ListOptions};
 use pyo3::prelude::*;
 
 use crate::errors::{Raise, invalid};
-use crate::listing::PyListing;
+use crate::listing::{PyListing, since_version};
 use crate::log::Waiting as _;
 use crate::request::requests;
 use crate::store::Store;
 
 /// How long a wait goes on without a look at signals.
 const SLICE: Duration = Duration::from_millis(250);
-
-/// What requests select of what became visible after a version, and the version at which this was so.
-pub fn since_version(
-    py: Python<'_>,
-    handle: &fieldstone::Store,
-    requests: &[fieldstone::Request],
-    since: &str,
-    options: &ListOptions,
-) -> PyResult<(PyListing, String)> {
-    let found = py.waiting(|| {
-        // Several requests are of one moment: the first one's.
-        let mut streams = Vec::with_capacity(requests.len());
-        let mut now = None;
-        for request in requests {
-            let (stream, version) = handle.list_since(request, since, options)?;
-            streams.push(unpacked(handle, stream));
-            now.get_or_insert(version);
-        }
-        Ok((streams, now.unwrap_or_else(|| since.to_owned())))
-    });
-    let (streams, now) = found.or_raise()?;
-    let text = requests.first().map_or_else(String::new, |request| request.to_string());
-    Ok((PyListing::new(streams, handle.schema(), text.chars().take(200).collect()), now))
-}
 
 #[pymethods]
 impl Store {

@@ -24,12 +24,12 @@ use crate::errors::{Raise, invalid};
 use crate::explain::explained;
 use crate::fields::{self, Origin, PyFields};
 use crate::keys::{Interner, Key};
-use crate::listing::PyListing;
+use crate::listing::{PyListing, since_version};
 use crate::log::Waiting as _;
 use crate::opening::{self, Opening};
 use crate::request::{KeyText, requests};
 use crate::sequence::each;
-use crate::{news, registry, reports};
+use crate::{registry, reports};
 
 /// The calls of a store that are native.
 #[pyclass(frozen, subclass, weakref, name = "_Store", module = "fieldstone._native")]
@@ -530,7 +530,7 @@ impl Store {
                     "list all versions without since=",
                 ));
             }
-            return Ok(news::since_version(py, &handle, &requests, since, &options)?.0);
+            return Ok(since_version(py, &handle, &requests, since, &options)?.0);
         }
         let streams = py.waiting(|| {
             requests

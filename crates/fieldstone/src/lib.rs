@@ -25,6 +25,7 @@ mod interop;
 mod open;
 mod run;
 mod scheduler;
+mod steps;
 mod store;
 mod transaction;
 pub mod transfer;

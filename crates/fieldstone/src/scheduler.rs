@@ -8,16 +8,11 @@ const RANKS: [(&str, &str); 4] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
-/// Variables that hold a job's id, with one that holds its step: SLURM, PBS, LSF, Flux, Cobalt, Grid Engine.
-const JOBS: [(&str, &str); 7] = [
-    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
-    ("SLURM_JOBID", "SLURM_STEPID"),
-    ("PBS_JOBID", ""),
-    ("LSB_JOBID", ""),
-    ("FLUX_JOB_ID", ""),
-    ("COBALT_JOBID", ""),
-    ("JOB_ID", ""),
-];
+/// Variables that hold a job's id: SLURM, PBS, LSF, Flux, Cobalt, Grid Engine.
+const JOBS: [&str; 7] =
+    ["SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID"];
+/// Variables that hold the step of a job of SLURM.
+const STEPS: [&str; 2] = ["SLURM_STEP_ID", "SLURM_STEPID"];
 
 /// The rank of a process, where it is one of several. `get`: a variable that is there and not empty.
 pub fn rank(get: impl Fn(&str) -> Option<String>) -> Option<u64> {
@@ -29,13 +24,10 @@ pub fn rank(get: impl Fn(&str) -> Option<String>) -> Option<u64> {
 
 /// The id of the job that a process is of, with the step where there is one.
 pub fn job(get: impl Fn(&str) -> Option<String>) -> Option<String> {
-    JOBS.iter().find_map(|(job, step)| {
-        let job = get(job)?;
-        Some(match get(step) {
-            Some(step) => format!("{job}.{step}"),
-            None => job,
-        })
-    })
+    let name = JOBS.iter().find(|name| get(name).is_some())?;
+    let job = get(name)?;
+    let step = STEPS.iter().filter(|_| name.starts_with("SLURM")).find_map(|step| get(step));
+    Some(step.map_or_else(|| job.clone(), |step| format!("{job}.{step}")))
 }
 
 /// A variable of this process's environment that is there and not empty.

@@ -21,14 +21,14 @@ use crate::snapshot::Snapshot;
 
 /// What a handle took under one key, to be new, and has not flushed.
 #[derive(Debug, Default)]
-struct Taken {
+struct PendingNew {
     whole: bool,
     created: bool,
     /// Boxes of pieces.
     boxes: Vec<IndexBox>,
 }
 
-type Session = BTreeMap<Vec<u8>, Taken>;
+type Session = BTreeMap<Vec<u8>, PendingNew>;
 
 /// What is to be new when it is flushed.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use super::inner::{JobInner, JobState, OpenGroup};
 use super::memory::dense;
 use super::report::Phase;
 use super::source::locate;
-use crate::store::steps::common_steps;
+use crate::steps::common_steps;
 
 /// A group of a job. Clones are the same group.
 #[derive(Debug, Clone)]

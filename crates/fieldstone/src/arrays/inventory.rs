@@ -7,7 +7,7 @@ use fieldstone_format::catalog::{ArrayGroup, RunName};
 use fieldstone_store::api::PlaceFile;
 
 use crate::Store;
-use crate::store::steps::entries;
+use crate::steps::entries;
 
 /// A file of the store that arrays of a group stand in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use fieldstone_format::catalog::{ArrayGroup, MeshLocation};
 use super::source::locate;
 use super::stored::{NodeRows, StoredMesh};
 use crate::run::Run;
-use crate::store::steps::common_steps;
+use crate::steps::common_steps;
 
 /// What was written, and what was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::Run;
 use crate::catalog::query::{Expr, NameTest, Term};
 use crate::catalog::{Query, VariableInfo};
 use crate::finders::{self, Finder, Piece};
-use crate::store::steps::{common_steps, entries};
+use crate::steps::{common_steps, entries};
 
 /// An array in memory, in C order.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
 //!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie;
-//!   `origins`: from fields to commits, and back; `steps`: which steps of a run are whole.
+//!   `origins`: from fields to commits, and back.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -20,7 +20,6 @@ mod grids;
 mod mesh_points;
 mod origins;
 mod port;
-pub(crate) mod steps;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
