@@ -452,7 +452,9 @@ def test_real_files_are_found_as_their_points_lie(tmp_path):
 
 def test_grib_is_found_by_name_unit_place_and_date(tmp_path):
     store = fst.open(tmp_path / "store", schema="mars")
-    paths = [path for path in sorted(sample("grib").glob("*.grib*")) if path.stat().st_size < 2 << 20]
+    # Where increments contradict the first and the last point, what eccodes lists changes from call to call.
+    sound = (path for path in sorted(sample("grib").glob("*.grib*")) if "wrong_increment" not in path.name)
+    paths = [path for path in sound if path.stat().st_size < 2 << 20]
     take(store, paths)
     # Brute force over every message: what it is called, and where its points lie.
     expected: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
@@ -462,13 +464,11 @@ def test_grib_is_found_by_name_unit_place_and_date(tmp_path):
         key = dict(field.key)
         handle = eccodes.codes_new_from_message(field.read())
         try:
+            said = ("gridType", "Ni", "Nj", "latitudeOfFirstGridPoint", "longitudeOfFirstGridPoint")
             grid = eccodes.codes_get_string(handle, "md5GridSection")
+            grid += "".join(str(eccodes.codes_get(handle, n, str)) for n in said if has(handle, n))
             if grid not in grids:
-                try:
-                    arrays = (eccodes.codes_get_double_array(handle, n) for n in ("latitudes", "longitudes"))
-                    grids[grid] = tuple(np.asarray(a) for a in arrays)
-                except eccodes.CodesInternalError:
-                    grids[grid] = None
+                grids[grid] = points_of_message(handle)
             one = (run_of(key), key["param"])
             units.setdefault(one, set()).add(eccodes.codes_get_string(handle, "units"))
             if grids[grid] is not None:
@@ -491,6 +491,41 @@ def test_grib_is_found_by_name_unit_place_and_date(tmp_path):
             if any(lies_in(lats, lons, south, north, west, east) for lats, lons in all)
         }
         assert found == held, (box, found ^ held)
+
+
+def has(handle, name):
+    return eccodes.codes_is_defined(handle, name)
+
+
+def points_of_message(handle):
+    """Latitudes and longitudes of all points; None where eccodes finds none.
+
+    Those of a regular grid go evenly from its first point to its last.
+    """
+    if eccodes.codes_get_string(handle, "gridType") == "regular_ll":
+        (south, north), (west, east) = (
+            [
+                eccodes.codes_get(handle, f"{name}Of{end}GridPointInDegrees", float)
+                for end in ("First", "Last")
+            ]
+            for name in ("latitude", "longitude")
+        )
+        nj, ni = (eccodes.codes_get(handle, n, int) for n in ("Nj", "Ni"))
+        forth = (
+            (east - west) % 360
+            if not eccodes.codes_get(handle, "iScansNegatively", int)
+            else -((west - east) % 360)
+        )
+        lats, lons = np.meshgrid(
+            np.linspace(south, north, nj), west + np.linspace(0, forth, ni), indexing="ij"
+        )
+        return lats.ravel(), lons.ravel()
+    try:
+        return tuple(
+            np.asarray(eccodes.codes_get_double_array(handle, n)) for n in ("latitudes", "longitudes")
+        )
+    except eccodes.CodesInternalError:
+        return None
 
 
 def run_of(key):
