@@ -15,7 +15,10 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Where it came from", &["run", "trace", "audit", "graph"]),
     ("Take out", &["get", "export", "plot", "mesh"]),
     ("Hand over", &["copy", "move"]),
-    ("Look after", &["stats", "status", "verify", "version", "dump", "rebuild", "repoint", "doctor"]),
+    (
+        "Look after",
+        &["stats", "status", "verify", "version", "dump", "rebuild", "repoint", "transaction", "doctor"],
+    ),
     ("Array files", &["arrays", "container"]),
     ("Words and shells", &["shell", "schema", "completions", "help"]),
 ];

@@ -95,5 +95,5 @@ fn a_file_that_cannot_be_taken_is_told_and_ends_with_2() {
     let error: serde_json::Value = serde_json::from_str(report.err().trim().lines().last().unwrap()).unwrap();
     assert_eq!(error["error"]["message"], "2 of 2 files could not be taken");
     let text = run(&t, &python, &["ingest", "store", "text.nc"]).code(2);
-    assert!(text.err().contains("\nerror: 1 of 1 files could not be taken\nhint: "), "{}", text.err());
+    assert!(text.err().contains("\nerror: 1 of 1 file could not be taken\nhint: "), "{}", text.err());
 }

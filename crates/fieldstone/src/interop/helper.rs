@@ -36,6 +36,8 @@ use serde_json::{Map, Value};
 const LAST_WORDS: usize = 4096;
 /// How long a helper that closed its pipe may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How long what it wrote to stderr may take to come when it has ended; a process of its own may hold the pipe.
+const LAST_WORDS_COME: Duration = Duration::from_secs(1);
 /// What to do where Python or a package is missing.
 const INSTALL: &str =
     "pip install 'fieldstone[netcdf,grib]', or name a Python that has it in FIELDSTONE_PYTHON";
@@ -88,6 +90,8 @@ pub struct Helper {
     to: Option<ChildStdin>,
     frames: Receiver<Frame>,
     words: Arc<Mutex<Vec<u8>>>,
+    /// Tells when it wrote all that it will to stderr.
+    all_said: Receiver<()>,
     patience: Duration,
     /// Whether it ever answered: one that never did could not start.
     answered: bool,
@@ -118,7 +122,12 @@ impl Helper {
         let kept = words.clone();
         let thread = |name: &str| std::thread::Builder::new().name(format!("fieldstone-helper-{name}"));
         let failed = |e| Code::ProcessLimit.error(format!("cannot start a thread: {e}"));
-        thread("stderr").spawn(move || keep_last(stderr, &kept)).map_err(failed)?;
+        let (said, all_said) = sync_channel::<()>(1);
+        let listener = move || {
+            keep_last(stderr, &kept);
+            let _ = said.send(());
+        };
+        thread("stderr").spawn(listener).map_err(failed)?;
         let (sender, frames) = sync_channel(0);
         let reader = move || {
             let mut from = BufReader::with_capacity(1 << 16, from);
@@ -132,7 +141,7 @@ impl Helper {
         };
         thread("frames").spawn(reader).map_err(failed)?;
         let patience = options.patience;
-        Ok(Helper { python, child, to: Some(to), frames, words, patience, answered: false })
+        Ok(Helper { python, child, to: Some(to), frames, words, all_said, patience, answered: false })
     }
 
     /// Sends a request. A helper that is gone is reported by [`Helper::next`], not here.
@@ -303,8 +312,9 @@ impl Helper {
         self.child.wait().ok()
     }
 
-    /// The last line that it wrote to stderr.
+    /// The last line that it wrote to stderr, of a helper that has ended: what it wrote may still be on its way.
     fn last_words(&self) -> Option<String> {
+        let _ = self.all_said.recv_timeout(LAST_WORDS_COME);
         let kept = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)

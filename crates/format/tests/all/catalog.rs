@@ -565,7 +565,9 @@ fn only_runs_with_flags_have_the_form_with_flags() {
     let both = Record::decode(&Record::Runs(vec![plain, closed]).encode()).unwrap();
     let Record::Runs(runs) = both else { panic!("{both:?}") };
     assert_eq!([runs[0].annotate, runs[1].annotate], [Annotate::All, Annotate::Owner]);
-    for (flags, part) in [(&[2][..], "unknown flags"), (&[], "kind 0x0106"), (&[1, 0], "longer")] {
+    for (flags, part) in
+        [(&[16][..], "unknown flags"), (&[6], "unknown flags"), (&[], "kind 0x0106"), (&[1, 0], "longer")]
+    {
         let error = Record::decode(&side(0x0106, body(flags))).unwrap_err();
         assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains(part), "{error}");
     }
