@@ -90,7 +90,7 @@ pub struct Helper {
     to: Option<ChildStdin>,
     frames: Receiver<Frame>,
     words: Arc<Mutex<Vec<u8>>>,
-    /// Tells when it wrote all that it will to stderr.
+    /// Says when it wrote all that it will to stderr.
     all_said: Receiver<()>,
     patience: Duration,
     /// Whether it ever answered: one that never did could not start.
