@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import fieldstone as fst
+import numpy as np
 import pg_server
 import pytest
 
@@ -50,3 +52,18 @@ def postgresql() -> Iterator[pg_server.Server]:
     server = pg_server.Server(bin)
     yield server
     server.close()
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Iterator[fst.Store]:
+    """A store with a run, fields at two steps and an attribute."""
+    field = np.arange(24.0).reshape(4, 6)
+    with fst.open(tmp_path / "store") as store:
+        run = store.create_run("a", params={"solver": "roe", "power": 3.0})
+        run.create_variable("temperature", "f8", (4, 6))
+        run.write("temperature", 0, field)
+        run.write("T", 0, field)
+        run.write("T", 3, field)
+        run.annotate("hot", 3.5, variable="T", step=0)
+        store.flush()
+        yield store

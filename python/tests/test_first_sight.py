@@ -19,19 +19,6 @@ def program() -> Path:
     return Path(sys.executable).parent / "fieldstone"
 
 
-@pytest.fixture
-def prepared(tmp_path):
-    with fst.open(tmp_path / "store") as store:
-        run = store.create_run("a", params={"solver": "roe", "power": 3.0})
-        run.create_variable("temperature", "f8", (4, 6))
-        run.write("temperature", 0, FIELD)
-        run.write("T", 0, FIELD)
-        run.write("T", 3, FIELD)
-        run.annotate("hot", 3.5, variable="T", step=0)
-        store.flush()
-        yield store
-
-
 def test_patterns_select_fields_as_they_select_runs(tmp_path):
     with fst.open(tmp_path / "store") as store:
         for run in ("tos-1", "tos-2", "tas-1", "a*b"):

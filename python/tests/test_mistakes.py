@@ -290,19 +290,6 @@ def attributed(store: fst.Store, value: Any) -> Any:
     return fst.to_store(dataset, store, key={"run": "flags"})
 
 
-@pytest.fixture
-def prepared(tmp_path):
-    with fst.open(tmp_path / "store") as store:
-        run = store.create_run("a", params={"solver": "roe", "power": 3.0})
-        run.create_variable("temperature", "f8", (4, 6))
-        run.write("temperature", 0, FIELD)
-        run.write("T", 0, FIELD)
-        run.write("T", 3, FIELD)
-        run.annotate("hot", 3.5, variable="T", step=0)
-        store.flush()
-        yield store
-
-
 @pytest.mark.parametrize("row", TABLE, ids=[row.where for row in TABLE])
 def test_a_mistake_is_loud_and_says_what_was_meant(prepared, tmp_path, row):
     if issubclass(row.kind, Warning):

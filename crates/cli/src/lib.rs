@@ -36,7 +36,7 @@ pub mod rows;
 pub mod shell;
 pub mod table;
 pub mod time;
-pub mod transferred;
+pub mod transfer;
 pub mod verbs;
 
 use std::ffi::OsString;

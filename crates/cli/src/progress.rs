@@ -1,7 +1,7 @@
 //! What long work shows on a terminal while it is at it: a line on stderr, which is gone when the work is done.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,43 +16,45 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A bar of work whose amount is known.
 pub struct Bar<'o> {
     out: &'o Out,
-    what: &'static str,
-    on_terminal: bool,
-    /// The part that was shown last, in two-hundredths; nothing before the first.
-    shown: AtomicU64,
+    is_seen: bool,
+    /// Which item was shown last, and how much of the work, in two-hundredths.
+    shown: Cell<Option<(usize, u64)>>,
 }
 
 /// Parts of the work between which the line is drawn anew: more than a bar has, few for a terminal.
 const PARTS: u64 = 200;
-const NOTHING: u64 = u64::MAX;
 
 impl<'o> Bar<'o> {
-    /// A bar that nobody has seen; `what` is counted, such as `fields`.
-    pub fn new(what: &'static str, out: &'o Out) -> Bar<'o> {
-        Bar { out, what, on_terminal: std::io::stderr().is_terminal(), shown: AtomicU64::new(NOTHING) }
+    /// A bar that nobody has seen.
+    pub fn new(out: &'o Out) -> Bar<'o> {
+        Bar { out, is_seen: std::io::stderr().is_terminal(), shown: Cell::new(None) }
     }
 
-    /// Shows how much is done.
-    pub fn show(&self, done: u64, of: u64) {
+    /// Whether there is a terminal for it.
+    pub fn is_seen(&self) -> bool {
+        self.is_seen
+    }
+
+    /// Shows how much is done, with words behind the bar; `item`: which of the things that the words name.
+    pub fn show(&self, item: usize, done: u64, of: u64, words: impl FnOnce() -> String) {
         let part = done.saturating_mul(PARTS).checked_div(of).unwrap_or(PARTS);
-        if self.on_terminal && self.shown.swap(part, Ordering::Relaxed) != part {
-            self.out.status(line(done, of, self.what));
+        if self.is_seen && self.shown.replace(Some((item, part))) != Some((item, part)) {
+            self.out.status(format_args!("{} {}", bar(done, of), words()));
         }
     }
 }
 
 impl Drop for Bar<'_> {
     fn drop(&mut self) {
-        if self.shown.load(Ordering::Relaxed) != NOTHING && self.on_terminal {
+        if self.shown.get().is_some() {
             self.out.status("");
         }
     }
 }
 
-fn line(done: u64, of: u64, what: &str) -> String {
+fn bar(done: u64, of: u64) -> String {
     let filled = done.saturating_mul(BAR).checked_div(of).unwrap_or(BAR).min(BAR);
-    let (full, rest) = ("█".repeat(filled as usize), "·".repeat((BAR - filled) as usize));
-    format!("{full}{rest} {done} of {of} {what}")
+    "█".repeat(filled as usize) + &"·".repeat((BAR - filled) as usize)
 }
 
 /// A line with the seconds so far, of work whose amount is not known; nothing where it is over within one.
@@ -102,11 +104,12 @@ impl Drop for Ticker {
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::bar;
 
     #[test]
     fn a_bar_fills_from_the_left() {
-        assert_eq!(line(1, 2, "fields"), format!("{}{} 1 of 2 fields", "█".repeat(15), "·".repeat(15)));
-        assert_eq!(line(0, 0, "fields"), format!("{} 0 of 0 fields", "█".repeat(30)));
+        assert_eq!(bar(1, 2), "█".repeat(15) + &"·".repeat(15));
+        assert_eq!(bar(0, 0), "█".repeat(30));
+        assert_eq!(bar(3, 2), "█".repeat(30));
     }
 }

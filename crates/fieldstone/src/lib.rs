@@ -24,7 +24,7 @@ pub mod graph;
 mod interop;
 mod open;
 mod run;
-mod scheduler;
+pub mod scheduler;
 mod steps;
 mod store;
 mod transaction;
@@ -55,7 +55,7 @@ pub use interop::ingest::{
     Taken, fdb_schema, ingest, ingest_fdb, ingest_into, suggest_schema,
 };
 pub use interop::{export, helper, lineage, outside};
-pub use open::{Mode, OpenOptions, init, open, open_in};
+pub use open::{Mode, OpenOptions, init, open, open_in, share};
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::Store;
 pub use transaction::Transaction;

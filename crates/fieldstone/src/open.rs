@@ -1,5 +1,7 @@
 //! From a URL to a store.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::attempt::Origin;
+use fieldstone_journal::medium::posix::layout::Layout;
 use fieldstone_store::api::{Compression, Exist};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
@@ -128,6 +131,28 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let store = open_local(env, outside, native, url, &path, options)?;
     store.composed().create()?;
     Ok(store)
+}
+
+/// Readable and writable by user and group, whose files inherit the group; who made a file removes it.
+const SHARED: u32 = 0o3775;
+
+/// Opens a store's folder, and what is in it, to the folder's group, durably: its members write into it. The folder is
+/// made where it is absent. What writers make later is like it.
+///
+/// Errors: `Invalid` for a store in memory; `Denied` for others than the owner.
+pub fn share(url: &str) -> Result<()> {
+    let (_, outside, path) = place(url)?;
+    if outside.is_some() {
+        return Err(Error::invalid("a store in memory is this process's alone").with_hint("name a folder"));
+    }
+    std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
+    let layout = Layout::new(&path);
+    let inner = layout.of_all_writers().filter(|folder| folder.is_dir());
+    for folder in std::iter::once(path.clone()).chain(inner) {
+        std::fs::set_permissions(&folder, Permissions::from_mode(SHARED))
+            .map_err(|e| Error::io("open to the group", &folder, e))?;
+    }
+    Ok(())
 }
 
 /// Opens the store in the folder `path` of an environment: what tests and simulations use.

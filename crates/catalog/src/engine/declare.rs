@@ -155,17 +155,26 @@ impl Index {
 
     /// Where the data of a run lie since somebody moved them.
     fn moved_to(&mut self, run: RunId) -> Result<Option<Value>> {
-        let (kept, others) = self.declared_in(MOVED, run, 0)?;
-        let what = match others.len() {
-            0 => String::new(),
-            _ => format!("where data of {} lie", self.run_text(run)?),
-        };
-        // A newer one is no contradiction.
-        self.note_conflicts((MOVED, run, 0), &what, &[], &others, |_, _| Ok(false))?;
-        Ok(match kept.last().map(|newest| record(&newest.content)).transpose()? {
+        let newest = self.newest((MOVED, run), |run| format!("where data of {run} lie"))?;
+        Ok(match newest.map(|newest| record(&newest.content)).transpose()? {
             Some(Record::Moved(moved)) => moved.into_iter().next().map(|(_, outside)| outside),
             _ => None,
         })
+    }
+
+    /// The newest declaration of a run of which a newer one is no contradiction; `what` it says, for reports of others'.
+    fn newest(
+        &mut self,
+        (kind, run): (i64, RunId),
+        what: impl FnOnce(String) -> String,
+    ) -> Result<Option<StoredDeclaration>> {
+        let (mut kept, others) = self.declared_in(kind, run, 0)?;
+        let what = match others.len() {
+            0 => String::new(),
+            _ => what(self.run_text(run)?),
+        };
+        self.note_conflicts((kind, run, 0), &what, &[], &others, |_, _| Ok(false))?;
+        Ok(kept.pop())
     }
 
     /// How runs go.
@@ -184,14 +193,9 @@ impl Index {
 
     /// How a run goes, as its owner said last.
     fn state_of(&mut self, run: RunId) -> Result<Option<RunState>> {
-        let (kept, others) = self.declared_in(STATE, run, 0)?;
-        let what = match others.len() {
-            0 => String::new(),
-            _ => format!("the state of {}", self.run_text(run)?),
+        let Some(newest) = self.newest((STATE, run), |run| format!("the state of {run}"))? else {
+            return Ok(None);
         };
-        // A newer one is no contradiction.
-        self.note_conflicts((STATE, run, 0), &what, &[], &others, |_, _| Ok(false))?;
-        let Some(newest) = kept.last() else { return Ok(None) };
         Ok(match record(&newest.content)? {
             Record::States(states) => {
                 let said = states.into_iter().next();

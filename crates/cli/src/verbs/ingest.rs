@@ -1,7 +1,6 @@
 //! `fieldstone ingest`: netCDF and GRIB files, fields of an FDB, and recorded provenance, into a store.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,10 +12,8 @@ use fieldstone::{
 use crate::arguments::{Writing, join};
 use crate::ingested;
 use crate::interrupt::{INTERRUPTED, Interrupt};
-use crate::output::{Done, Out, Stop, count};
-
-/// Characters of the progress bar.
-const BAR: u64 = 30;
+use crate::output::{Done, Out, Stop, count, size};
+use crate::progress::Bar;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,13 +87,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let source = arguments.fdb()?;
     let store = arguments.open(source.as_ref())?;
-    let bar = Bar { on_terminal: std::io::stderr().is_terminal(), file: Cell::new(None) };
+    let (bar, begun) = (Bar::new(out), Cell::new(None));
     let stop = Interrupt::watch();
     let progress = |p: &Progress<'_>| {
         if stop.is_asked() {
             return Err(Error::invalid("interrupted"));
         }
-        bar.show(p, out);
+        show(p, &begun, &bar, out);
         Ok(())
     };
     let options = IngestOptions {
@@ -119,7 +116,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         None => fieldstone::ingest_into(&store, &arguments.files, &options, &mut report),
     };
     let interrupted = outcome.is_err() && stop.is_asked();
-    bar.clear(out);
+    drop(bar);
     if outcome.is_ok() {
         store.close()?;
     }
@@ -178,32 +175,15 @@ impl Arguments {
 }
 
 /// Progress on stderr: a bar on a terminal, otherwise a line when a file begins.
-struct Bar {
-    on_terminal: bool,
-    file: Cell<Option<usize>>,
-}
-
-impl Bar {
-    fn show(&self, p: &Progress<'_>, out: &Out) {
-        let name = p.path.file_name().map_or_else(|| p.path.display(), |name| Path::new(name).display());
-        let first = self.file.replace(Some(p.index)) != Some(p.index);
-        let which = p.index + 1;
-        if !self.on_terminal {
-            if first {
-                out.note(format_args!("reading {name} ({which} of {})", p.files));
-            }
-            return;
+fn show(p: &Progress<'_>, begun: &Cell<Option<usize>>, bar: &Bar<'_>, out: &Out) {
+    let name = p.path.file_name().map_or_else(|| p.path.display(), |name| Path::new(name).display());
+    let which = p.index + 1;
+    if !bar.is_seen() {
+        if begun.replace(Some(p.index)) != Some(p.index) {
+            out.note(format_args!("reading {name} ({which} of {})", p.files));
         }
-        let filled = p.done.saturating_mul(BAR).checked_div(p.of).unwrap_or(BAR).min(BAR);
-        let (done, rest) = ("█".repeat(filled as usize), "·".repeat((BAR - filled) as usize));
-        let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        let amount = format!("{:.1}/{:.1} MiB", mebibytes(p.done), mebibytes(p.of));
-        out.status(format_args!("{done}{rest} {amount}  {which} of {}: {name}", p.files));
+        return;
     }
-
-    fn clear(&self, out: &Out) {
-        if self.on_terminal && self.file.get().is_some() {
-            out.status("");
-        }
-    }
+    let amount = || format!("{} of {}  {which} of {}: {name}", size(p.done), size(p.of), p.files);
+    bar.show(p.index, p.done, p.of, amount);
 }

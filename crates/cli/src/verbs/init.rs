@@ -1,14 +1,10 @@
 //! `fieldstone init`: a store with a schema, before the first field.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
 use clap::Args;
-use fieldstone::{Error, ErrorKind, Exist, Mode, OpenOptions};
+use fieldstone::{ErrorKind, Exist, Mode, OpenOptions};
 use serde_json::json;
 
-use crate::output::{Done, Out, file_error};
+use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,37 +39,13 @@ pub struct Arguments {
     shared: bool,
 }
 
-/// Readable and writable by user and group, whose files inherit the group; who made a file removes it.
-const SHARED: u32 = 0o3775;
-/// Folders of a store in which each writer makes files of his own.
-const FOLDERS: [&str; 3] = ["logs", "data", "boards"];
-
-/// Makes the store's folder where it is absent, and opens it, and what a store has in it, to its group. What writers
-/// make later is like it.
-fn share(url: &str) -> Done {
-    let path = Path::new(url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url));
-    if url == "memory:" {
-        return Err(Error::invalid("a store in memory is this process's alone")
-            .with_hint("name a folder")
-            .into());
-    }
-    std::fs::create_dir_all(path).map_err(|e| file_error("create", path, e))?;
-    let inner = FOLDERS.map(|name| path.join(name));
-    for folder in std::iter::once(path).chain(inner.iter().map(PathBuf::as_path).filter(|path| path.is_dir()))
-    {
-        std::fs::set_permissions(folder, Permissions::from_mode(SHARED))
-            .map_err(|e| file_error("open to the group", folder, e))?;
-    }
-    Ok(())
-}
-
 /// Makes it.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let url = &arguments.store;
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     let is_new = matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
     if arguments.shared {
-        share(url)?;
+        fieldstone::share(url)?;
     }
     let options = OpenOptions { schema: arguments.schema.clone(), ..OpenOptions::default() };
     let store = fieldstone::init(url, &options)?;

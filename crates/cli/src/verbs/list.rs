@@ -31,7 +31,8 @@ or piece. --follow goes on with what is flushed from now on, or after --since; a
 ends with Ctrl-C, or when nothing came for --timeout seconds.
 
 With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
-complete, masked, time, owner, location and, for arrays of numbers, min, max and missing: of packed variables of\ningested files those of what they stand for, null where the index has a fill value alone.";
+complete, masked, time, owner, location and, for arrays of numbers, min, max and missing: of packed variables of
+ingested files those of what they stand for, null where the index has a fill value alone.";
 
 /// List fields in key order
 #[derive(Debug, Args)]

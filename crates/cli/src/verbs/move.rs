@@ -1,16 +1,11 @@
 //! `fieldstone move`: fields, and what stands on them, into another store.
 
-use std::io::Write;
-
 use clap::Args;
-use fieldstone::transfer::{TransferOptions, move_to, open_target};
+use fieldstone::transfer::move_to;
 use fieldstone::{Mode, OpenOptions};
-use serde_json::json;
 
-use crate::arguments::Selecting;
 use crate::output::{Done, Out};
-use crate::progress::Bar;
-use crate::transferred::{done, left_rows, note_left, what};
+use crate::transfer::{Transfer, print};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,58 +24,19 @@ pub struct Arguments {
     /// The store: a folder
     store: String,
     #[command(flatten)]
-    selecting: Selecting,
-    /// The other store: a folder; made where it is absent
-    #[arg(long, value_name = "OTHER")]
-    to: String,
-    /// Take the attributes that this query finds, and the fields under them, in place of a request
-    #[arg(long, value_name = "QUERY")]
-    find: Option<String>,
-    /// Take fields alone, and say what stays behind
-    #[arg(long)]
-    fields_only: bool,
-    /// Take what exists, where a listed value has no field
-    #[arg(long)]
-    lenient: bool,
+    transfer: Transfer,
 }
 
 /// Prints a line, or a JSON document.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let what = what(&arguments.selecting, arguments.find.as_deref())?;
     let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     // NotFound where no store is, as for all verbs that need one.
     fieldstone::open(&arguments.store, &reading)?;
     let from = fieldstone::open(&arguments.store, &OpenOptions::default())?;
-    let to = open_target(&arguments.to, &*from)?;
-    let bar = Bar::new("fields", out);
-    let progress = |done: u64, of: u64| {
-        bar.show(done, of);
-        Ok(())
-    };
-    let options = TransferOptions {
-        strict: !arguments.lenient,
-        fields_only: arguments.fields_only,
-        progress: Some(&progress),
-    };
-    let report = move_to(&from, what, &to, &options)?;
-    drop(bar);
-    to.close()?;
+    let report = arguments.transfer.run(&from, move_to, out)?;
     for key in &report.kept {
         out.note(format_args!("{key} was written again meanwhile: the newer version stays here"));
     }
-    if out.json() {
-        out.document(&json!({
-            "fields": report.fields,
-            "bytes": report.bytes,
-            "unchanged": report.unchanged,
-            "attributes": report.attributes,
-            "removed": report.removed,
-            "kept": report.kept,
-            "left": left_rows(&report.left),
-        }))?;
-    } else {
-        writeln!(out, "moved {}", done(&report))?;
-        note_left(&report.left, out);
-    }
-    Ok(())
+    let more = [("removed", report.removed.into()), ("kept", report.kept.clone().into())];
+    print(&report, "moved", &more, out)
 }

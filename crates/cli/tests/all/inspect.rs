@@ -188,10 +188,15 @@ fn a_shared_store_is_the_groups() {
         assert_eq!(mode(folder), 0o3775, "{folder}");
     }
     t.run(["init", "old"]).ok();
+    std::fs::create_dir(t.file("old/arrays")).unwrap();
+    std::fs::create_dir(t.file("old/catalog")).unwrap();
     assert_ne!(mode("old/logs"), 0o3775);
     let json = t.run(["init", "old", "--shared", "--json"]).ok().json();
     assert_eq!((&json["created"], &json["shared"]), (&json!(false), &json!(true)));
-    assert_eq!((mode("old"), mode("old/logs")), (0o3775, 0o3775));
+    for folder in ["old", "old/logs", "old/arrays"] {
+        assert_eq!(mode(folder), 0o3775, "{folder}");
+    }
+    assert_ne!(mode("old/catalog"), 0o3775, "an index is its user's");
     t.run(["init", "memory:", "--shared"]).code(2).says(&["in memory"]);
 }
 

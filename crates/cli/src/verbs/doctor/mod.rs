@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{Code, Env, Error};
+use fieldstone::{Code, Env, Error, scheduler};
 use serde_json::json;
 
 use crate::output::{Done, Out, count, file_error, size};
@@ -48,13 +48,7 @@ fn job_word(text: &str) -> Result<String, String> {
 
 /// The job and step of a batch system, of which all processes have the same.
 fn job_of_environment() -> String {
-    let of = |names: &[&str]| {
-        let parts: Vec<String> = names.iter().filter_map(|name| std::env::var(name).ok()).collect();
-        let word = parts.join(".");
-        (parts.len() == names.len()).then_some(word).filter(|word| job_word(word).is_ok())
-    };
-    let known = [&["SLURM_JOB_ID", "SLURM_STEP_ID"][..], &["SLURM_JOB_ID"], &["PBS_JOBID"], &["LSB_JOBID"]];
-    known.into_iter().find_map(of).unwrap_or_else(|| "now".to_owned())
+    scheduler::job(scheduler::own).filter(|job| job_word(job).is_ok()).unwrap_or_else(|| "now".to_owned())
 }
 
 /// Bytes without which nothing can be tried.

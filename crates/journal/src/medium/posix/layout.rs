@@ -44,6 +44,12 @@ impl Layout {
         self.root.join("boards")
     }
 
+    /// The folders in which each writer makes files of his own; any may be absent.
+    pub fn of_all_writers(&self) -> impl Iterator<Item = PathBuf> {
+        // Indexes are their user's alone.
+        NAMES.iter().filter(|name| !["catalog", "graph"].contains(name)).map(|name| self.root.join(name))
+    }
+
     /// Whether a name directly in the store's folder is one that a store has.
     pub fn holds(&self, name: &str) -> bool {
         name == marker::FILE_NAME || NAMES.contains(&name)

@@ -1,0 +1,114 @@
+//! `copy` and `move`: what they take, how far they are, and what they did.
+
+use std::io::Write;
+
+use clap::Args;
+use fieldstone::catalog::query::text::parse;
+use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, What, open_target};
+use fieldstone::{Error, Result, Store};
+use serde_json::{Value, json};
+
+use crate::arguments::Selecting;
+use crate::output::{Done, Out, count, size};
+use crate::progress::Bar;
+
+/// What goes from a store, and where to.
+#[derive(Debug, Args)]
+pub struct Transfer {
+    #[command(flatten)]
+    selecting: Selecting,
+    /// The other store: a folder; made where it is absent
+    #[arg(long, value_name = "OTHER")]
+    to: String,
+    /// Take the attributes that this query finds, and the fields under them, in place of a request
+    #[arg(long, value_name = "QUERY")]
+    find: Option<String>,
+    /// Take fields alone, and say what stays behind
+    #[arg(long)]
+    fields_only: bool,
+    /// Take what exists, where a listed value has no field
+    #[arg(long)]
+    lenient: bool,
+}
+
+/// [`fieldstone::transfer::copy`] or [`fieldstone::transfer::move_to`].
+type How = fn(&Store, What, &Store, &TransferOptions<'_>) -> Result<TransferReport>;
+
+impl Transfer {
+    /// Does it, with a bar on a terminal.
+    pub fn run(&self, from: &Store, how: How, out: &Out) -> Done<TransferReport> {
+        let what = self.what()?;
+        let to = open_target(&self.to, &**from)?;
+        let bar = Bar::new(out);
+        let progress = |done: u64, of: u64| {
+            bar.show(0, done, of, || format!("{done} of {of} fields"));
+            Ok(())
+        };
+        let options = TransferOptions {
+            strict: !self.lenient,
+            fields_only: self.fields_only,
+            progress: Some(&progress),
+        };
+        let report = how(from, what, &to, &options)?;
+        drop(bar);
+        to.close()?;
+        Ok(report)
+    }
+
+    /// A request, or a query that finds attributes.
+    fn what(&self) -> Done<What> {
+        let request = self.selecting.parse()?;
+        match self.find.as_deref() {
+            None => Ok(What::Requests(vec![request])),
+            Some(query) if request.is_empty() => Ok(What::Query(parse(query)?)),
+            Some(_) => Err(Error::invalid("a request and --find").with_hint("give one of them").into()),
+        }
+    }
+}
+
+/// Prints a report: a line, with `did` as its verb, or the JSON document that both have, with `more`.
+pub fn print(report: &TransferReport, did: &str, more: &[(&str, Value)], out: &mut Out) -> Done {
+    if !out.json() {
+        writeln!(out, "{did} {}", arrived(report))?;
+        note_left(&report.left, out);
+        return Ok(());
+    }
+    let mut document = json!({
+        "fields": report.fields,
+        "bytes": report.bytes,
+        "unchanged": report.unchanged,
+        "attributes": report.attributes,
+    });
+    for (name, value) in more {
+        document[*name] = value.clone();
+    }
+    document["left"] = left_rows(&report.left).into();
+    out.document(&document)
+}
+
+/// What arrived.
+fn arrived(report: &TransferReport) -> String {
+    let mut text = format!("{}, {}", count(report.fields, "field"), size(report.bytes));
+    if report.unchanged > 0 {
+        text.push_str(&format!(", {} there already", report.unchanged));
+    }
+    if report.attributes > 0 {
+        text.push_str(&format!(", {}", count(report.attributes, "attribute")));
+    }
+    text
+}
+
+/// What stayed behind, one line per kind and on stderr.
+fn note_left(left: &[LeftBehind], out: &Out) {
+    for LeftBehind { kind, count: n, names, why } in left {
+        // An attribute is named by its tag, which many may share.
+        let more = if *kind != "attribute" && *n > names.len() as u64 { ", …" } else { "" };
+        out.note(format_args!("{} stayed behind ({}{more}): {why}", count(*n, kind), names.join(", ")));
+    }
+}
+
+/// The same as JSON.
+fn left_rows(left: &[LeftBehind]) -> Vec<Value> {
+    let row = |left: &LeftBehind| json!({"kind": left.kind, "count": left.count, "names": left.names, "why": left.why});
+    left.iter().map(row).collect()
+}
