@@ -10,6 +10,7 @@
 //! * no lock is held across a call of the journal or of a catalog;
 //! * after a fork the child has no catalog until it uses one.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -46,6 +47,8 @@ pub struct Composed {
     pub(super) reachable: Option<Arc<str>>,
     /// Who keeps records for flushes of this process.
     pub(super) participants: Participants,
+    /// Keywords of fields that look like slips of the schema's; see [`fields`](super::fields).
+    pub(super) used_keywords: PerProcess<Mutex<HashSet<Arc<str>>>>,
     /// Where meshes lie that queries asked for.
     pub(super) mesh_points: KnownPoints,
     /// Where grids lie that queries asked for.
@@ -57,10 +60,20 @@ impl Composed {
     pub fn new(fields: LocalStore) -> Arc<Composed> {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
+        let used_keywords = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let reachable = reachable(fields.url()).map(Arc::from);
         let (durable, mesh_points) = (AtomicBool::new(false), KnownPoints::default());
         let grids = KnownGrids::default();
-        Arc::new(Composed { fields, journal, durable, reachable, participants, mesh_points, grids })
+        Arc::new(Composed {
+            fields,
+            journal,
+            durable,
+            reachable,
+            participants,
+            used_keywords,
+            mesh_points,
+            grids,
+        })
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).

@@ -1,6 +1,6 @@
 //! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
@@ -28,15 +28,19 @@ impl Composed {
         if options.verbatim {
             return Ok(());
         }
-        self.journal.by_schema(|schema| schema.check_slips(key)).or_else(|_| {
-            let axes = self.fields.axes(&Request::new(), &ReadOptions::default())?;
-            let schema = self.journal.schema();
-            let known = |name: &str| axes.iter().any(|(keyword, _)| **keyword == *name);
-            let own = |name: &str| schema.type_of(name).is_some();
-            let rest: Vec<(&str, &str)> =
-                key.iter().filter(|(name, _)| own(name) || !known(name)).copied().collect();
-            schema.check_slips(&rest)
-        })
+        self.journal.by_schema(|schema| schema.check_slips(key, |keyword| self.is_used(keyword)))
+    }
+
+    /// Whether fields have a keyword. That they do is looked for once: it stays so.
+    fn is_used(&self, keyword: &str) -> Result<bool> {
+        let used = || self.used_keywords.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        if used().contains(keyword) {
+            return Ok(true);
+        }
+        let axes = self.fields.axes(&Request::new(), &ReadOptions::default())?;
+        let Some((name, _)) = axes.into_iter().find(|(name, _)| **name == *keyword) else { return Ok(false) };
+        used().insert(name);
+        Ok(true)
     }
 }
 
