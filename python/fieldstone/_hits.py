@@ -148,33 +148,47 @@ class Hits:
         limit = self._query.limit
         return limit is not None and self._ask.count(self._query.limited(limit + 1)) > limit
 
-    def to_arrow(self) -> Table:
+    def to_arrow(self, *, also: bool = False) -> Table:
         """A Table with a row per hit: project run step time variable variable_version tag tag_version unit
         value type start count cells user, and ``keyword.NAME`` for each further
         keyword that some hit has. pyarrow, polars, DuckDB and others take it.
+
+        `also`: beside each hit what ``also=`` of the query found related to it, in columns ``also.step``,
+        ``also.value`` and so on (of several ``also1.step`` …, in their order). A hit with several such
+        attributes is in several rows, and the query's ``limit`` counts hits.
 
         ``value`` has the type of the values where all have one; numbers of several types are doubles, other
         mixtures JSON text. ``start`` and ``count`` are lists of int64, null where there is no box; so is
         ``cells``, null where the attribute stands on all elements of its box.
         """
+        if also:
+            return self._beside()
         table = self._found()
         limit = self._query.limit
         full = limit is not None and len(table) == limit
         return table.table(full and self.truncated)
 
+    def _beside(self) -> Table:
+        if self._table is not None:
+            raise Invalid(
+                "hits that are kept stand alone", "ask for also=True before collect(), or without comm="
+            )
+        hits, others = self._ask.pairs(self._query)
+        return hits.beside(others)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """What pyarrow, polars, DuckDB and others take in place of ``to_arrow()``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, *, also: bool = False) -> pd.DataFrame:
         """A pandas DataFrame with the columns of ``to_arrow``. pyarrow is not needed."""
-        return self.to_arrow().to_pandas()
+        return self.to_arrow(also=also).to_pandas()
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self, *, also: bool = False) -> pl.DataFrame:
         """A polars DataFrame with the columns of ``to_arrow``."""
         import polars as pl
 
-        return pl.DataFrame(self.to_arrow())
+        return pl.DataFrame(self.to_arrow(also=also))
 
     def aggregate(self, by: str | Sequence[str] = ()) -> Table:
         """Count, least, greatest and mean number of the hits, as a Table with a row per group.

@@ -398,3 +398,36 @@ def test_other_grids_are_refused_by_name(tmp_path):
         run.annotate("t", 1, variable="u", step=0, start=(0,), count=(2,))
         with pytest.raises(fst.Invalid, match="curvilinear"):
             list(store.attributes(box={"x": fst.between(0, 1)}))
+
+
+def test_what_also_asks_for_stands_beside_its_hits(store):
+    hits = store.attributes(tag="maximum", also=fst.related("overlapping", tag="storm"), order="-value")
+    table = hits.to_arrow(also=True)
+    frame = hits.to_pandas(also=True)
+    assert frame["value"].tolist() == [200.0, 50.0]
+    assert frame["also.value"].tolist() == ["yes", "yes"]
+    assert frame["also.start"].tolist()[0] == (0, 0)
+    assert table.columns[: len(hits.to_arrow().columns)] == hits.to_arrow().columns
+    assert "also.run" not in table.columns
+    assert "also.step" in table.columns
+
+    # A hit with several is in several rows; of several `also` each combination is one.
+    both = [fst.related("same run", tag="maximum"), fst.related("same step", tag="storm")]
+    frame = store.attributes(tag="maximum", step=6, run="astro-1", also=both, order="value").to_pandas(
+        also=True
+    )
+    assert frame["value"].tolist() == [50.0] * 4 + [200.0] * 4
+    assert sorted(frame["also1.value"].tolist()[:4]) == [100.0, 200.0, 300.0, 400.0]
+    assert set(frame["also2.tag"]) == {"storm"}
+
+    limited = store.attributes(tag="maximum", run="astro-1", also=both[0], limit=1)
+    assert len(limited.to_pandas(also=True)) == 4  # the limit counts hits
+    nothing = store.attributes(tag="maximum", value=9.0, also=both[0]).to_arrow(also=True)
+    assert len(nothing) == 0
+    assert "also.value" in nothing.columns
+    with pytest.raises(fst.Invalid, match="no attribute beside its hits"):
+        store.attributes(tag="maximum").to_arrow(also=True)
+    with pytest.raises(fst.Invalid, match="kept"):
+        hits.collect().to_pandas(also=True)
+    text = "tag=maximum and with overlapping (tag=storm)"
+    assert len(store.find(text).to_polars(also=True)) == 2

@@ -132,6 +132,27 @@ impl PyHitTable {
         py.detach(move || arrow(&table, &users).truncated_to(truncated))
     }
 
+    /// Their columns, then those of others that stand beside them row by row, `also.NAME`, of several `also1.NAME` …;
+    /// run and project are the same.
+    fn beside(&self, py: Python<'_>, others: Several<Py<PyHitTable>>) -> PyResult<Table> {
+        if others.0.iter().any(|other| other.get().table.step.len() != self.table.step.len()) {
+            return Err(invalid("tables of hits with different rows", "give those of one result"));
+        }
+        let tables = |of: &PyHitTable| (of.table.clone(), of.users.clone());
+        let own = tables(self);
+        let others: Vec<_> = others.0.iter().map(|other| tables(other.get())).collect();
+        Ok(py.detach(move || {
+            let mut all = columns(&own.0, &own.1);
+            for (at, (table, users)) in others.iter().enumerate() {
+                let prefix = if others.len() == 1 { "also".to_owned() } else { format!("also{}", at + 1) };
+                let further = columns(table, users).into_iter();
+                let further = further.filter(|(name, _)| name != "project" && name != "run");
+                all.extend(further.map(|(name, column)| (format!("{prefix}.{name}"), column)));
+            }
+            Table::new(all, own.0.step.len())
+        }))
+    }
+
     /// The distinct variables that hits stand on: project, run, name, version; no name for the others.
     fn variables(&self) -> Vec<(String, String, Option<String>, i64)> {
         self.grouped().0
@@ -335,8 +356,13 @@ fn keyword_columns(table: &HitTable) -> Vec<(String, Column)> {
     columns.into_iter().map(column).collect()
 }
 
-/// The columns that the guide documents.
+/// All columns, as a table.
 fn arrow(table: &HitTable, users: &Users) -> Table {
+    Table::new(columns(table, users), table.step.len())
+}
+
+/// The columns that the guide documents.
+fn columns(table: &HitTable, users: &Users) -> Vec<(String, Column)> {
     let rows = table.step.len();
     let kinds: Vec<&str> = table.value.iter().map(|value| value.kind().name()).collect();
     let mut words: Vec<&str> = kinds.clone();
@@ -376,5 +402,5 @@ fn arrow(table: &HitTable, users: &Users) -> Table {
         ("user", user),
     ];
     let columns = columns.into_iter().map(|(name, column)| (name.to_owned(), column));
-    Table::new(columns.chain(keyword_columns(table)).collect(), rows)
+    columns.chain(keyword_columns(table)).collect()
 }

@@ -73,6 +73,15 @@ impl PyCatalog {
         Ok(PyHitTable { table: Arc::new(table), users: Users::of(&self.catalog) })
     }
 
+    /// The hits, and for each attribute that the query asks for beside them a table of the same rows.
+    fn pairs(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<(PyHitTable, Vec<PyHitTable>)> {
+        let query = &query.get().query;
+        let found = py.waiting(|| self.catalog.pairs(query)).or_raise()?;
+        let users = Users::of(&self.catalog);
+        let table = |table| PyHitTable { table: Arc::new(table), users: users.clone() };
+        Ok((table(found.hits), found.also.into_iter().map(table).collect()))
+    }
+
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
         let query = query.get();
         let hits = py.waiting(|| self.catalog.stream(&query.query)).or_raise()?;

@@ -45,8 +45,8 @@ pub use port::FieldPort;
 
 use crate::engine::Interrupt;
 use crate::query::{
-    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, Query, RunInfo, StepInfo, TagInfo,
-    VariableInfo,
+    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, PairTable, Query, RunInfo, StepInfo,
+    TagInfo, VariableInfo,
 };
 use crate::view::roles;
 use consistent_view::Visibility;
@@ -340,6 +340,11 @@ impl Catalog {
     /// All hits, in columns.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
         self.inner.ask(query, |tables| queries::collect(tables, query))
+    }
+
+    /// All hits beside what `with …` of the query found related to them.
+    pub fn pairs(&self, query: &Query) -> Result<PairTable> {
+        self.inner.ask(query, |tables| queries::collect_pairs(tables, query))
     }
 
     /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an

@@ -77,6 +77,29 @@ impl HitRef<'_> {
     }
 }
 
+impl Hit {
+    /// The same, borrowed, with its value or another.
+    pub(super) fn with_value(&self, value: Value) -> HitRef<'_> {
+        HitRef {
+            project: &self.project,
+            run: &self.run,
+            step: self.step,
+            time: self.time,
+            variable: self.variable.as_ref(),
+            variable_version: self.variable_version,
+            tag: &self.tag,
+            tag_version: self.tag_version,
+            unit: &self.unit,
+            value,
+            region: self.region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
+            cells: self.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
+            keywords: self.keywords.as_ref(),
+            user: self.user,
+            id: self.id,
+        }
+    }
+}
+
 /// Gives every hit to `sink`, in the order asked for, until it has enough.
 ///
 /// Without an order hits come by project, run, tag, step, variable, box and id, and memory is bounded
@@ -319,27 +342,10 @@ struct KeptHit {
 
 impl KeptHit {
     fn pass_to(self, sink: &mut Sink<'_>) -> Result<Flow> {
-        let KeptHit { hit, partition, variable, bounds } = self;
-        let owned = |both: &'_ (Vec<i64>, Vec<i64>)| -> (Vec<i64>, Vec<i64>) { both.clone() };
-        let region = hit.region.as_ref().map(owned);
+        let KeptHit { mut hit, partition, variable, bounds } = self;
+        let value = std::mem::replace(&mut hit.value, Value::Null);
         sink(RowRef {
-            hit: HitRef {
-                project: &hit.project,
-                run: &hit.run,
-                step: hit.step,
-                time: hit.time,
-                variable: hit.variable.as_ref(),
-                variable_version: hit.variable_version,
-                tag: &hit.tag,
-                tag_version: hit.tag_version,
-                unit: &hit.unit,
-                value: hit.value,
-                region: region.as_ref().map(|(start, count)| (start.as_slice(), count.as_slice())),
-                cells: hit.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
-                keywords: hit.keywords.as_ref(),
-                user: hit.user,
-                id: hit.id,
-            },
+            hit: hit.with_value(value),
             partition: &partition,
             found_variable: variable,
             bounds: bounds.as_ref().map(OwnedRegion::as_ref),

@@ -11,6 +11,7 @@ mod explain;
 mod hits;
 mod lists;
 mod missing;
+mod pairs;
 mod place;
 mod plan;
 mod region;
@@ -32,6 +33,7 @@ pub use explain::explain;
 pub use hits::{HitRef, aggregate, collect, count, run};
 pub use lists::{boxes, runs, steps, tags, variables};
 pub use missing::{MissingName, missing_name};
+pub use pairs::{PairTable, collect_pairs};
 pub use results::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
 pub use table::{Coded, HitTable, TableBuilder};
 

@@ -32,48 +32,72 @@ struct Mates {
     /// Two rows are enough to know that there is another.
     by_place: HashMap<(i64, i64), Vec<Own>>,
     /// By step and rank: rows with their boxes.
-    by_box: HashMap<(i64, usize), Boxes>,
+    by_box: HashMap<(i64, usize), Boxes<Own>>,
 }
 
-#[derive(Default)]
-struct Boxes {
-    /// By start, and which row.
-    boxes: Vec<(OwnedRegion, Own)>,
+/// Boxes of one rank, each of something.
+pub(super) struct Boxes<T> {
+    /// By start, once they are sorted.
+    boxes: Vec<(OwnedRegion, T)>,
     /// Greatest extent along the first dimension.
     extent: i64,
 }
 
-impl Mates {
-    fn key(place: Where, step: i64, variable: i64) -> Option<(i64, i64)> {
-        match place {
-            Where::SameRun => Some((0, 0)),
-            Where::SameStep => (step != NO_STEP).then_some((step, 0)),
-            Where::SameVariable => (variable != NO_VARIABLE).then_some((step, variable)),
-            Where::Overlapping => None,
-        }
+impl<T> Default for Boxes<T> {
+    fn default() -> Boxes<T> {
+        Boxes { boxes: Vec::new(), extent: 0 }
+    }
+}
+
+impl<T> Boxes<T> {
+    pub(super) fn push(&mut self, place: OwnedRegion, of: T) {
+        self.extent = self.extent.max(place.count.first().copied().unwrap_or(0));
+        self.boxes.push((place, of));
     }
 
+    /// Makes them ready for [`Boxes::overlapping`].
+    pub(super) fn sort(&mut self) {
+        self.boxes.sort_by(|a, b| a.0.start.cmp(&b.0.start));
+    }
+
+    /// Those that have an element in common with a box of their rank.
+    pub(super) fn overlapping<'b>(&'b self, place: &'b RowRegion<'b>) -> impl Iterator<Item = &'b T> {
+        let (first, end) = place.side(0).unwrap_or((0, 0));
+        let from = first.saturating_sub(self.extent);
+        let begin = |mate: &(OwnedRegion, T)| mate.0.start.first().copied();
+        let at = self.boxes.partition_point(|mate| begin(mate).is_some_and(|first| first < from));
+        let near = self.boxes.iter().skip(at);
+        let near = near.take_while(move |mate| begin(mate).is_some_and(|first| first < end));
+        near.filter(|mate| place.overlaps(&mate.0.as_ref())).map(|(_, of)| of)
+    }
+}
+
+/// What rows of a run have in common that are at one place; `None` for boxes, which are compared.
+pub(super) fn place_key(place: Where, step: i64, variable: i64) -> Option<(i64, i64)> {
+    match place {
+        Where::SameRun => Some((0, 0)),
+        Where::SameStep => (step != NO_STEP).then_some((step, 0)),
+        Where::SameVariable => (variable != NO_VARIABLE).then_some((step, variable)),
+        Where::Overlapping => None,
+    }
+}
+
+impl Mates {
     /// Whether there is another attribute related this row.
     fn related(&self, found: &MatchedRow, bounds: Option<RowRegion<'_>>) -> bool {
         let me = own(found);
         if self.place != Where::Overlapping {
             let mates =
-                Mates::key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
+                place_key(self.place, found.step, found.variable).and_then(|key| self.by_place.get(&key));
             return mates.is_some_and(|mates| mates.iter().any(|mate| *mate != me));
         }
         let Some(place) = bounds else { return false };
         let Some(mates) = self.by_box.get(&(found.step, place.start.len())) else { return false };
-        let Some((first, end)) = place.side(0) else { return false };
-        let from = first.saturating_sub(mates.extent);
-        let begin = |mate: &(OwnedRegion, Own)| mate.0.start.first().copied();
-        let at = mates.boxes.partition_point(|mate| begin(mate).is_some_and(|first| first < from));
-        let near =
-            mates.boxes.iter().skip(at).take_while(|mate| begin(mate).is_some_and(|first| first < end));
-        near.filter(|mate| mate.1 != me).any(|mate| place.overlaps(&mate.0.as_ref()))
+        mates.overlapping(&place).any(|mate| *mate != me)
     }
 
     fn sort(&mut self) {
-        self.by_box.values_mut().for_each(|mates| mates.boxes.sort_by(|a, b| a.0.start.cmp(&b.0.start)));
+        self.by_box.values_mut().for_each(Boxes::sort);
     }
 }
 
@@ -83,9 +107,8 @@ impl Out for Mates {
             if self.place == Where::Overlapping {
                 let Some(place) = batch.bounds(found) else { continue };
                 let mates = self.by_box.entry((found.step, place.start.len())).or_default();
-                mates.extent = mates.extent.max(place.count.first().copied().unwrap_or(0));
-                mates.boxes.push((place.to_own(), own(found)));
-            } else if let Some(key) = Mates::key(self.place, found.step, found.variable) {
+                mates.push(place.to_own(), own(found));
+            } else if let Some(key) = place_key(self.place, found.step, found.variable) {
                 let mates = self.by_place.entry(key).or_default();
                 if mates.len() < 2 {
                     mates.push(own(found));

@@ -1,6 +1,6 @@
 //! The executor against brute force: the same random catalogs, the same random queries, equal answers, on
 //! tables in memory and on SQLite; `tests/postgres.rs` does the same on PostgreSQL.
-use crate::common::agree::{Tally, random_queries};
+use crate::common::agree::{Tally, random_pairs, random_queries};
 use crate::common::indexed::indexed;
 use crate::common::memory::Memory;
 use crate::common::world;
@@ -54,6 +54,33 @@ fn random_queries_agree_on_sqlite() {
         random_queries(&mut rng, &world, &mut index, 40)
     });
     told_something(&tallies.collect::<Vec<_>>());
+}
+
+#[test]
+fn hits_stand_beside_what_is_related_to_them() {
+    let mut rows = 0;
+    for seed in 2_000..2_024 {
+        let mut rng = seeded(seed);
+        let mut world = world::random(&mut rng, 80, seed % 2 == 0);
+        world.seal();
+        rows += random_pairs(&mut rng, &world, &mut Memory::new(&world), 20);
+        let mut index = indexed(Box::new(Sqlite::memory().unwrap()), Id([1; 16]), &mut world);
+        rows += random_pairs(&mut rng, &world, &mut index, 20);
+    }
+    assert!(rows > 10_000, "{rows} rows: too little was compared");
+}
+
+#[test]
+fn what_asks_for_nothing_beside_its_hits_has_no_pairs() {
+    let mut world = empress::world();
+    world.seal();
+    for text in
+        ["tag=maximum", "tag=maximum and without overlapping (tag=vortex)", "tag=maximum or with same run ()"]
+    {
+        let query = query::text::parse(text).unwrap();
+        let error = query::collect_pairs(&mut Memory::new(&world), &query).unwrap_err();
+        assert!(error.to_string().contains("no attribute beside its hits"), "{text}: {error}");
+    }
 }
 
 #[test]

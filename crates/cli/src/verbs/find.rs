@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::Code;
-use fieldstone::catalog::query::{Aggregate, By};
+use fieldstone::catalog::query::{Aggregate, By, PairTable};
 use fieldstone::catalog::{BoxInfo, Hit};
 use serde_json::{Map, Value as Json, json};
 
@@ -20,6 +20,7 @@ Examples:
   fieldstone find store 'tag=maximum and variable=temp* and value>9000 and box=z:50:100'
   fieldstone find store 'tag=maximum order by -value limit 5'
   fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --jsonl
+  fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --also
   fieldstone find store tag=maximum --by run,step
   fieldstone find store 'value>=300 and step=0:24' --count
 
@@ -28,8 +29,8 @@ value, unit and box (and with --user who annotated), with tabs between and - for
 (project:run), a version behind its variable (name;1), and a box is FROM:TO for each dimension.
 
 With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
-variable, variable_version, tag, tag_version, unit, type, value, start, count and user. With --by: groups with
-count, min, max and mean of the numbers; with --boxes the distinct boxes.";
+variable, variable_version, tag, tag_version, unit, type, value, start, count and user; with --also a list `also` of
+such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
 
 /// Find attributes by tag, value, place and time
 #[derive(Debug, Args)]
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// Print who annotated, too
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     user: bool,
+    /// Print beside each what `with …` found related to it; an attribute with several of them is in several rows
+    #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
+    also: bool,
     /// Print the distinct boxes
     #[arg(long, conflicts_with = "explain")]
     boxes: bool,
@@ -80,6 +84,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.boxes {
         return boxes(&catalog.boxes(&query)?, out);
     }
+    if arguments.also {
+        let found = catalog.pairs(&query)?;
+        if found.hits.value.is_empty() {
+            note_why_nothing(&catalog, &query, out);
+        }
+        return pairs(&found, arguments.user, &Users::of(&catalog), out);
+    }
     let mut hits = catalog.stream(&query)?.peekable();
     if hits.peek().is_none() {
         note_why_nothing(&catalog, &query, out);
@@ -88,31 +99,65 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if out.json() {
         return out.items("attributes", hits.map(|found| Ok(hit(&found?, &users))));
     }
-    let mut columns = vec![
-        Column::text("run").least(8).rank(7),
-        Column::number("step").rank(6),
-        Column::text("variable").least(8).rank(7),
-        Column::text("tag").least(6).rank(8),
-        Column::text("value").least(8).rank(9).rounded(),
-        Column::text("unit").rank(3),
-        Column::text("box").rank(5),
-    ];
-    columns.extend(arguments.user.then(|| Column::text("user").least(4).rank(4)));
-    let mut table = Table::new(columns);
+    let mut table = Table::new(columns(arguments.user, ""));
     for found in hits {
-        let found = found?;
-        let mut row = cells(&found);
-        row.extend(arguments.user.then(|| users.name(found.user).to_string()));
+        table.row(cells(&found?, arguments.user, &users), out)?;
+    }
+    table.finish(out)
+}
+
+/// Hits, each with what is beside it.
+fn pairs(found: &PairTable, user: bool, users: &Users, out: &mut Out) -> Done {
+    let rows = (0..found.hits.value.len()).filter_map(|row| {
+        let beside: Vec<Hit> = found.also.iter().filter_map(|table| table.hit(row)).collect();
+        found.hits.hit(row).map(|hit| (hit, beside))
+    });
+    if out.json() {
+        let object = |(found, beside): (Hit, Vec<Hit>)| {
+            let mut object = hit(&found, users);
+            let also: Vec<Json> = beside.iter().map(|mate| hit(mate, users)).collect();
+            if let Json::Object(object) = &mut object {
+                object.insert("also".into(), also.into());
+            }
+            object
+        };
+        return out.items("attributes", rows.map(|row| Ok(object(row))));
+    }
+    let mut heads = columns(user, "");
+    for at in 1..=found.also.len() {
+        let prefix = if found.also.len() == 1 { "also.".to_owned() } else { format!("also{at}.") };
+        heads.extend(columns(user, &prefix).into_iter().skip(1));
+    }
+    let mut table = Table::new(heads);
+    for (hit, beside) in rows {
+        let mut row = cells(&hit, user, users);
+        // The run is the same.
+        row.extend(beside.iter().flat_map(|mate| cells(mate, user, users).into_iter().skip(1)));
         table.row(row, out)?;
     }
     table.finish(out)
 }
 
-fn cells(hit: &Hit) -> Vec<String> {
+fn columns(user: bool, prefix: &str) -> Vec<Column> {
+    let name = |name: &str| format!("{prefix}{name}");
+    let mut columns = vec![
+        Column::text(name("run")).least(8).rank(7),
+        Column::number(name("step")).rank(6),
+        Column::text(name("variable")).least(8).rank(7),
+        Column::text(name("tag")).least(6).rank(8),
+        Column::text(name("value")).least(8).rank(9).rounded(),
+        Column::text(name("unit")).rank(3),
+        Column::text(name("box")).rank(5),
+    ];
+    columns.extend(user.then(|| Column::text(name("user")).least(4).rank(4)));
+    columns
+}
+
+fn cells(hit: &Hit, user: bool, users: &Users) -> Vec<String> {
     let (start, extents) = hit.region.as_ref().map_or((&[][..], &[][..]), |(start, count)| (start, count));
     let run =
         if hit.project.is_empty() { hit.run.to_string() } else { format!("{}:{}", hit.project, hit.run) };
-    vec![
+    let mut cells = vec![
         run,
         or_dash(hit.step),
         with_keywords(
@@ -130,7 +175,9 @@ fn cells(hit: &Hit) -> Vec<String> {
             }
             None => box_cell(start, extents),
         },
-    ]
+    ];
+    cells.extend(user.then(|| users.name(hit.user).to_string()));
+    cells
 }
 
 /// A variable with the further keywords of its field: `t number=3`.

@@ -44,6 +44,30 @@ pub fn random_queries(rng: &mut Random, world: &World, tables: &mut dyn Tables, 
     tally
 }
 
+/// Asks `queries` random queries for what stands beside their hits; how many rows there were.
+pub fn random_pairs(rng: &mut Random, world: &World, tables: &mut dyn Tables, queries: u64) -> usize {
+    let mut rows = 0;
+    for _ in 0..queries {
+        let (asked, related) = random::query_of_pairs(rng, world);
+        let found = match query::collect_pairs(tables, &asked) {
+            Ok(found) => found,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Invalid, "{asked:?}: {error}");
+                assert!(names_a_dimension(&asked), "{asked:?}: {error}");
+                continue;
+            }
+        };
+        let expected = brute::pairs(world, &asked, &related);
+        rows += expected.len();
+        assert_eq!(found.also.len(), related.len());
+        for (at, table) in [&found.hits].into_iter().chain(&found.also).enumerate() {
+            let column: Vec<&Attr> = expected.iter().map(|row| row[at]).collect();
+            rows_are(world, table, &column, &asked);
+        }
+    }
+    rows
+}
+
 fn names_a_dimension(asked: &Query) -> bool {
     let text = format!("{asked:?}");
     text.contains("Name(\"") || text.contains("Physical")

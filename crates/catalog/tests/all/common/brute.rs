@@ -314,25 +314,44 @@ pub fn holds(world: &World, attr: &Attr, expr: &Expr) -> bool {
         Expr::Any(list) => list.iter().any(|one| holds(world, attr, one)),
         Expr::Not(inner) => !holds(world, attr, inner),
         Expr::Term(one) => term(world, attr, one),
-        Expr::Related(place, inner) => world.attrs.iter().any(|other| {
-            let beside = other.run == attr.run
-                && match place {
-                    Where::SameRun => true,
-                    Where::SameStep => attr.step.is_some() && other.step == attr.step,
-                    Where::SameVariable => {
-                        attr.variable.is_some() && other.variable == attr.variable && other.step == attr.step
-                    }
-                    Where::Overlapping => {
-                        other.step == attr.step
-                            && match (bounds(world, attr), bounds(world, other)) {
-                                (Some(a), Some(b)) => overlap((attr, &a), (other, &b)),
-                                _ => false,
-                            }
-                    }
-                };
-            other.id != attr.id && beside && holds(world, other, inner)
-        }),
+        Expr::Related(place, inner) => {
+            world.attrs.iter().any(|other| beside(world, *place, attr, other) && holds(world, other, inner))
+        }
     }
+}
+
+/// Whether another attribute is where one must be that is related.
+fn beside(world: &World, place: Where, attr: &Attr, other: &Attr) -> bool {
+    other.id != attr.id
+        && other.run == attr.run
+        && match place {
+            Where::SameRun => true,
+            Where::SameStep => attr.step.is_some() && other.step == attr.step,
+            Where::SameVariable => {
+                attr.variable.is_some() && other.variable == attr.variable && other.step == attr.step
+            }
+            Where::Overlapping => {
+                other.step == attr.step
+                    && match (bounds(world, attr), bounds(world, other)) {
+                        (Some(a), Some(b)) => overlap((attr, &a), (other, &b)),
+                        _ => false,
+                    }
+            }
+        }
+}
+
+/// Hits with what the last terms of a query, which are related ones, find beside them.
+pub fn pairs<'w>(world: &'w World, asked: &Query, related: &[(Where, Expr)]) -> Vec<Vec<&'w Attr>> {
+    let mut rows: Vec<Vec<&Attr>> = find(world, asked).into_iter().map(|hit| vec![hit]).collect();
+    for (place, inner) in related {
+        let all = find(world, &Query { expr: inner.clone(), ..Query::all() });
+        let joined = rows.into_iter().flat_map(|row| {
+            let mates = all.iter().filter(|mate| beside(world, *place, row[0], mate));
+            mates.map(|mate| [&row[..], &[*mate]].concat()).collect::<Vec<_>>()
+        });
+        rows = joined.collect();
+    }
+    rows
 }
 
 fn key_order(world: &World, key: &Key, a: &Attr, b: &Attr) -> Ordering {

@@ -157,6 +157,25 @@ fn usual(rng: &mut Random, world: &World) -> Expr {
     Expr::All(all)
 }
 
+/// A random query with up to two terms of related attributes, and those.
+pub fn query_of_pairs(rng: &mut Random, world: &World) -> (Query, Vec<(Where, Expr)>) {
+    let places = [Where::SameRun, Where::SameStep, Where::SameVariable, Where::Overlapping];
+    let related: Vec<_> = (0..rng.within(1, 3))
+        .map(|at| {
+            let expr = if rng.percent(60) { usual(rng, world) } else { expr(rng, 1) };
+            // All of a run twice would be millions of rows.
+            (*rng.pick(&places[at as usize..]), expr)
+        })
+        .collect();
+    let mut all = vec![usual(rng, world)];
+    all.extend(related.iter().map(|(place, inner)| Expr::Related(*place, Box::new(inner.clone()))));
+    if rng.percent(30) {
+        all.push(Expr::Not(Box::new(Expr::Related(*rng.pick(&places), Box::new(expr(rng, 1))))));
+    }
+    let query = query(rng, world);
+    (Query { expr: Expr::All(all), ..query }, related)
+}
+
 /// A random query.
 pub fn query(rng: &mut Random, world: &World) -> Query {
     let depth = rng.within(0, 4) as u32;
