@@ -403,6 +403,24 @@ def test_files_of_one_run_have_each_its_own_coordinates(tmp_path):
         assert bool(list(found)) is expected, (low, high)
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_files_of_one_run_unpack_their_coordinates_each_in_its_own_way(tmp_path, order):
+    for folder, scale, values in (("a", 1.0, [1, 3, 2]), ("b", 10.0, [10, 30, 20])):
+        (tmp_path / folder).mkdir()
+        with netCDF4.Dataset(tmp_path / folder / "tile.nc", "w") as file:
+            file.createDimension("cell", 3)
+            lat = file.createVariable("lat", "i2", ("cell",), fill_value=-1)
+            lat.units, lat.scale_factor, lat.add_offset = "degrees_north", scale, 0.0
+            lat[:] = values  # stored as 1, 3, 2 in both files
+            file.createVariable("t", "f4", ("cell",))[:] = 0
+            file["t"].coordinates = "lat"
+    store = fst.open(tmp_path / "store")
+    take(store, [tmp_path / folder / "tile.nc" for folder in order])
+    for low, high, expected in ((1, 3, True), (4, 9, False), (29, 50, True), (31, 90, False)):
+        found = store.variables(variable="t", box={"lat": fst.between(low, high)})
+        assert bool(list(found)) is expected, (low, high)
+
+
 # -- real files
 
 

@@ -13,11 +13,12 @@ use fieldstone_core::key::FieldKey;
 use fieldstone_core::packing::Packing;
 use fieldstone_core::value::Value;
 use fieldstone_store::Field;
-use fieldstone_store::api::{Extremes, FieldStore, ListEntry, Listing, ReadOptions};
+use fieldstone_store::api::{Extremes, FieldAccess, ListEntry, Listing, ReadOptions};
 use serde_json::Value as Json;
 
 use crate::Store;
 use crate::interop::helper::attribute_value;
+use crate::interop::ingest::HEADER;
 
 /// Keyword and text.
 type Pairs = Vec<(Arc<str>, String)>;
@@ -61,15 +62,14 @@ impl Headers {
         let Some(variable) = entry.key.get("variable") else { return Some(stored) };
         let run = run_of(&entry.key);
         if self.run.as_ref() != Some(&run) {
-            self.header = beside(&*self.store, &entry.key, "@header").and_then(|field| header_of(&field));
+            self.header = beside(&*self.store, &entry.key, HEADER).and_then(|field| header_of(&field));
             (self.run, self.packings) = (Some(run), HashMap::new());
         }
         let Some(header) = &self.header else { return Some(stored) };
-        let packing =
-            self.packings.entry((variable.text().into_owned(), dtype)).or_insert_with_key(|(path, _)| {
-                let attrs = variable_of(header, path).map(attributes).unwrap_or_default();
-                Packing::of(dtype, |name| attrs.iter().find(|(own, _)| own == name).map(|(_, value)| value))
-            });
+        let packing = self
+            .packings
+            .entry((variable.text().into_owned(), dtype))
+            .or_insert_with_key(|(path, _)| packing_in(header, path, dtype));
         Some(unpack(packing, &stored))
     }
 }
@@ -81,7 +81,7 @@ fn run_of(key: &FieldKey) -> Pairs {
 }
 
 /// The field of another variable of the same run, without a step.
-pub fn beside(store: &dyn FieldStore, key: &FieldKey, variable: &str) -> Option<Field> {
+pub fn beside<S: FieldAccess + ?Sized>(store: &S, key: &FieldKey, variable: &str) -> Option<Field> {
     let run = run_of(key);
     let mut pairs: Vec<(&str, &str)> = run.iter().map(|(name, value)| (&**name, value.as_str())).collect();
     pairs.push(("variable", variable));
@@ -99,6 +99,17 @@ pub fn variable_of<'h>(header: &'h Json, path: &str) -> Option<&'h Json> {
     let (group, own) = path.rsplit_once('/').unwrap_or(("", path));
     let group = header["groups"].as_array()?.iter().find(|g| g["path"] == group)?;
     group["variables"].as_array()?.iter().find(|v| v["name"] == own)
+}
+
+/// How the file that a field came from packs it; `None` for a field of no file.
+pub fn packing_of<S: FieldAccess + ?Sized>(store: &S, key: &FieldKey, dtype: DType) -> Option<Packing> {
+    let header = beside(store, key, HEADER).and_then(|field| header_of(&field))?;
+    Some(packing_in(&header, &key.get("variable")?.text(), dtype))
+}
+
+fn packing_in(header: &Json, path: &str, dtype: DType) -> Packing {
+    let attrs = variable_of(header, path).map(attributes).unwrap_or_default();
+    Packing::of(dtype, |name| attrs.iter().find(|(own, _)| own == name).map(|(_, value)| value))
 }
 
 /// The attributes of a variable, in their order.

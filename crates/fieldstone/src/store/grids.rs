@@ -29,6 +29,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::grib_points::points_of;
 use crate::interop::grib::GRID;
+use crate::unpacked::packing_of;
 
 /// Bytes of coordinates, and of elements, that are kept, and how many of each.
 const KEPT: usize = 128 << 20;
@@ -313,7 +314,7 @@ impl<'a> RunGrids<'a> {
         }
         let schema = self.fields.schema();
         let roles = schema.roles_of_run(&self.run.project, &self.run.name).cloned().unwrap_or_default();
-        let mut found = Vec::new();
+        let mut fields = Vec::new();
         if let Some(request) = self.request_for(&variable.variable.name) {
             let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
             for field in self.fields.retrieve(&request, &all)?.iter() {
@@ -332,17 +333,26 @@ impl<'a> RunGrids<'a> {
                     .filter(|(name, value)| !known(name) && !value.is_absent())
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect();
-                if let Some(values) = self.coordinates(variable, &field)? {
-                    found.push((others.join(","), values));
-                }
+                fields.push((others.join(","), field));
             }
+        }
+        let several = fields.len() > 1;
+        let mut found = Vec::new();
+        for (others, field) in fields {
+            found.extend(self.coordinates(variable, &field, several)?.map(|values| (others, values)));
         }
         let found = Arc::new(found);
         self.read.insert(&variable.variable, found.clone());
         Ok(found)
     }
 
-    fn coordinates(&self, variable: &VariableDecl, field: &Field) -> Result<Option<Arc<Coordinates>>> {
+    /// The values of a field; where the variable has several, each by the packing of the file that it came from.
+    fn coordinates(
+        &self,
+        variable: &VariableDecl,
+        field: &Field,
+        several: bool,
+    ) -> Result<Option<Arc<Coordinates>>> {
         let Some(dtype) = field.dtype()? else { return Ok(None) };
         let (id, version) = (field.id(), variable.variable.version);
         let key = CoordinateKey::Field { key: id.key.to_vec(), entry: id.entry, version };
@@ -354,7 +364,8 @@ impl<'a> RunGrids<'a> {
             return Ok(None);
         }
         let bytes = field.read()?;
-        let packing = Packing::of(dtype, |name| attr(variable, name));
+        let own = if several { packing_of(self.fields, &field.key()?, dtype) } else { None };
+        let packing = own.unwrap_or_else(|| Packing::of(dtype, |name| attr(variable, name)));
         let Ok(values) = packing.decode(dtype, &bytes) else { return Ok(None) };
         let values = Arc::new(Coordinates::new(values));
         self.known.coordinates.keep(key, values.clone(), 8 * values.values.len());

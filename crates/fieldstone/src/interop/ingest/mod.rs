@@ -59,6 +59,7 @@ use fieldstone_core::env::Env;
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 pub use fieldstone_format::helper::StepDim;
 pub use files::NamedFiles;
+pub(crate) use netcdf::HEADER;
 pub use report::{IngestReport, Reason, Skipped, Taken};
 
 /// How far an ingest is.
