@@ -7,7 +7,7 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::ByteOrder;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
-use fieldstone_store::api::{ArchiveOptions, StoredArraySpec, Value};
+use fieldstone_store::api::{ArchiveOptions, Exist, StoredArraySpec, Value};
 
 use super::each;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
@@ -101,12 +101,17 @@ impl JobInner {
         catalog.create_histories(fresh.collect(), transaction)
     }
 
+    /// What a write does where its step is there: as the job says, or its run; `None` where only the store may.
+    pub fn exist(&self, transaction: Option<Id>) -> Result<Option<Exist>> {
+        match self.options.exist {
+            None => self.store.catalog().exist_of(&self.run, transaction),
+            said => Ok(said),
+        }
+    }
+
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
         let transaction = state.logged.transaction.or(self.options.transaction);
-        let exist = match self.options.exist {
-            None => self.store.catalog().exist_of(&self.run, transaction)?,
-            said => said,
-        };
+        let exist = self.exist(transaction)?;
         let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
         let logged = state.logged.groups();
         for number in durable.iter().map(|(number, _)| *number).chain(logged) {

@@ -7,6 +7,7 @@
 //! Invariants:
 //! * a rank archives nothing of an array before all ranks have theirs, so that a write that fails leaves nothing;
 //! * pieces never lie upon an older version of their field: that is hidden first, by rank 0;
+//! * a step that is there and may not be written again is refused before anything is archived (F-12);
 //! * what was lost when a log could not be written is reported by the next flush, which then keeps nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,7 @@ use fieldstone_array::distributed::plan::pieces::PieceSink;
 use fieldstone_core::compression::Compression;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::geometry::IndexBox;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
 use fieldstone_store::api::{ArchiveOptions, Exist, FieldSpec, Pairs, ReadOptions, Value};
@@ -53,8 +54,14 @@ impl JobInner {
         let sink: Arc<dyn PieceSink> = pieces.clone();
         let (moved, shape) = state.groups[group].group.write_pieces(set, step, memory, (&sink, hints))?;
         let transaction = self.logged_transaction(state)?;
-        let taken = self.take_pieces(state, (group, set, step), (&shape, transaction), (&pieces, &moved));
+        let exist = self.exist_of_write(state, (group, set, step), transaction);
+        let rules = (&shape[..], transaction, exist);
+        let taken = self.take_pieces(state, (group, set, step), rules, (&pieces, &moved));
         if let Err(error) = taken {
+            // Refused before anything was taken.
+            if error.code() == Code::FieldExists {
+                return Err(error);
+            }
             // Of what this rank's log had, nobody knows how much is left.
             let lost = error.replicate().context("what was written since the last flush is lost");
             let _ = self.drop_logged(state);
@@ -70,7 +77,7 @@ impl JobInner {
         &self,
         state: &JobState,
         (group, set, step): (usize, usize, i64),
-        (shape, transaction): (&[u64], Id),
+        (shape, transaction, exist): (&[u64], Id, Result<Option<Exist>>),
         (pieces, moved): (&Pieces, &MoveReport),
     ) -> Result<()> {
         let record = &state.groups[group].record;
@@ -86,13 +93,12 @@ impl JobInner {
         let rewritten = state.logged.written.contains(&(group, set, step));
         let fill = state.groups[group].group.decl(set).fill.clone();
         let ready = prepared.and_then(|(key, compression)| {
+            let exist = exist?;
             // As the field has its dimensions.
             let mut chunks = record.chunks.clone();
             if let (StorageOrder::Fortran, Some(chunks)) = (record.order, &mut chunks) {
                 chunks.reverse();
             }
-            // A step that the job wrote before is created anew, within the transaction of its flush.
-            let exist = Some(Exist::New);
             let options = ArchiveOptions {
                 transaction: Some(transaction),
                 compression,
@@ -105,7 +111,9 @@ impl JobInner {
                 let spec = FieldSpec { dtype, shape, fill: fill.as_deref(), chunks };
                 self.make_room(&pairs(&key), &spec, &options, rewritten || moved.holes == total)?;
             }
-            Ok((key, options))
+            // Rank 0 has looked, or does when it archives the whole array.
+            let exist = if whole { exist } else { Some(Exist::New) };
+            Ok((key, ArchiveOptions { exist, ..options }))
         });
         // What others archive from here on is newer than what makes room for it.
         let (key, options) = self.team.agree("write", ready)?;
@@ -123,6 +131,25 @@ impl JobInner {
             }),
         };
         self.team.agree("write", archived)
+    }
+
+    /// What a write does where its step is there. One that the job wrote since its last flush is created anew, within the
+    /// transaction of that flush; only rank 0 looks.
+    fn exist_of_write(
+        &self,
+        state: &mut JobState,
+        write: (usize, usize, i64),
+        transaction: Id,
+    ) -> Result<Option<Exist>> {
+        if self.team.rank() > 0 || state.logged.written.contains(&write) {
+            return Ok(Some(Exist::New));
+        }
+        if let Some(known) = state.logged.exist {
+            return Ok(known);
+        }
+        let exist = self.exist(Some(transaction))?;
+        state.logged.exist = Some(exist);
+        Ok(exist)
     }
 
     /// On rank 0: hides what stands under a key, where something does, or where there has to be a field without a piece.

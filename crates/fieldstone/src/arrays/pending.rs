@@ -8,6 +8,7 @@ use fieldstone_array::distributed::partition::history::HistoryWriter;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::HistoryDecl;
+use fieldstone_store::api::Exist;
 
 /// A file that a thread writes, and what the catalog is to say of it once it is whole.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct LoggedWrites {
     pub transaction: Option<Id>,
     /// Group, set and step.
     pub written: BTreeSet<(usize, usize, i64)>,
+    /// On rank 0: what a write does where its step is there, once that was asked for.
+    pub exist: Option<Option<Exist>>,
     /// What was lost of it.
     pub lost: Option<Error>,
 }

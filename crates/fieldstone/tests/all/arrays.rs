@@ -13,7 +13,9 @@ use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::env::Env;
 use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
-use fieldstone::{DType, ErrorKind, Field, ListOptions, OpenOptions, ReadOptions, Request, Result, Store};
+use fieldstone::{
+    Code, DType, ErrorKind, Exist, Field, ListOptions, OpenOptions, ReadOptions, Request, Result, Store,
+};
 use fieldstone_testkit::seeded;
 
 fn open(folder: &Path) -> Store {
@@ -477,6 +479,46 @@ fn a_step_in_the_logs_that_is_written_again_has_nothing_of_the_older_one() {
     assert!(error.message().contains("2:4") && error.message().contains("6:8"), "{error}");
     assert_eq!(native(&again.lenient())[..24], bytes_of([1.0, 1.0, f64::NAN]));
     assert!(!entry("1").is_complete().unwrap());
+}
+
+#[test]
+fn a_step_in_the_logs_that_is_there_is_refused_before_anything_is_taken() {
+    for (size, of_run) in [(1, false), (2, false), (3, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let part = 12 / size as u64;
+        let first = |of: f64| bytes_of(vec![of; part as usize]);
+        if of_run {
+            let store = open(folder.path());
+            store.create_run("r").exist(Exist::Error).create().unwrap();
+            store.flush(None).unwrap();
+        }
+        let exist = (!of_run).then_some(Exist::Error);
+        let options = JobOptions { layout: ArrayLayout::Fields, exist, ..JobOptions::default() };
+        whole(ranks_with(folder.path(), size, &options, |job| {
+            let group = job.group("g", &GroupOptions::new([SetOptions::new("p", DType::F8, &[12])]))?;
+            group.view(&View::block(&[job.rank() as u64 * part], &[part]), None)?;
+            group.write_dense("p", 0, &first(1.0))?;
+            group.write_dense("p", 0, &first(2.0))?; // nobody saw the one before
+            job.flush()?;
+            group.write_dense("p", 1, &first(3.0))?;
+            let error = group.write_dense("p", 0, &first(4.0)).unwrap_err();
+            assert_eq!(error.code(), Code::FieldExists, "{size} ranks: {error}");
+            job.close() // what was written beside it is kept
+        }));
+        // So it is for the next job.
+        let again = ranks_with(folder.path(), size, &options, |job| {
+            let group = job.group("g", &GroupOptions::new([SetOptions::new("p", DType::F8, &[12])]))?;
+            group.view(&View::block(&[job.rank() as u64 * part], &[part]), None)?;
+            group.write_dense("p", 1, &first(5.0)).map(drop)
+        });
+        assert!(again.into_iter().all(|one| one.unwrap_err().code() == Code::FieldExists));
+        let store = open(folder.path());
+        for (step, of) in [("0", 2.0), ("1", 3.0)] {
+            let key = [("run", "r"), ("variable", "p"), ("step", step)];
+            let field = store.get(&key, &ReadOptions::default()).unwrap();
+            assert_eq!(native(&field), bytes_of(vec![of; 12]), "{size} ranks, step {step}");
+        }
+    }
 }
 
 #[test]
