@@ -13,22 +13,23 @@ use fieldstone::{
 
 use crate::explain;
 
-use crate::output::{Done, file_error};
+use crate::output::{Done, file_error, file_failed};
 
 /// The store of a verb that reads.
 #[derive(Debug, Args)]
 pub struct Reading {
     /// The store: a folder
     pub store: String,
-    /// Read the store as it was at this version (see `fieldstone version`)
-    #[arg(long, value_name = "VERSION")]
+    /// Read the store as it was at this version, or at that in a file (see `fieldstone version`)
+    #[arg(long, value_name = "VERSION|@FILE")]
     pub at: Option<String>,
 }
 
 impl Reading {
     /// Opens it for reading; NotFound where no store is.
     pub fn open(&self) -> Result<fieldstone::Store> {
-        let options = OpenOptions { mode: Mode::Read, at: self.at.clone(), ..OpenOptions::default() };
+        let at = self.at.as_deref().map(version).transpose()?;
+        let options = OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound if self.at.is_none() => error.with_hint(other_store(&self.store)),
             _ => error,
@@ -36,6 +37,13 @@ impl Reading {
         note_passed_over(&store)?;
         Ok(store)
     }
+}
+
+/// A version as it is given: itself, or the file that has it. Of many writers it is longer than an argument may be.
+pub fn version(text: &str) -> Result<String> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    let read = std::fs::read_to_string(path).map_err(|e| file_failed("read", Path::new(path), e))?;
+    Ok(read.trim().to_owned())
 }
 
 /// Warns the user, beside the output, of logs that are missing from it.

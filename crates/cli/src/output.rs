@@ -50,6 +50,11 @@ impl From<io::Error> for Stop {
 
 /// An I/O failure on a file that the user named.
 pub fn file_error(action: &str, path: &Path, cause: io::Error) -> Stop {
+    Stop::Error(file_failed(action, path, cause))
+}
+
+/// The same, for what gives an error on.
+pub fn file_failed(action: &str, path: &Path, cause: io::Error) -> Error {
     let hint = match cause.kind() {
         io::ErrorKind::NotFound => Some("check the path"),
         io::ErrorKind::PermissionDenied => Some("check the file's permissions"),
@@ -60,10 +65,10 @@ pub fn file_error(action: &str, path: &Path, cause: io::Error) -> Stop {
         _ => Code::of_io(&cause),
     };
     let error = code.error(format!("cannot {action} {}: {cause}", path.display()));
-    Stop::Error(match hint {
+    match hint {
         Some(hint) => error.with_hint(hint),
         None => error,
-    })
+    }
 }
 
 /// What stdout is to hold.

@@ -6,7 +6,7 @@ use clap::Args;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{Env, Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
 
-use crate::arguments::{Reading, Selecting};
+use crate::arguments::{Reading, Selecting, version};
 use crate::compact::Compact;
 use crate::output::{Done, Format, Out, count};
 use crate::table::{Column, Table};
@@ -48,8 +48,8 @@ pub struct Arguments {
     /// List versions that newer ones hide, too
     #[arg(long)]
     masked: bool,
-    /// List what became visible after this version
-    #[arg(long, value_name = "VERSION", conflicts_with_all = ["masked", "at"])]
+    /// List what became visible after this version, or after that in a file
+    #[arg(long, value_name = "VERSION|@FILE", conflicts_with_all = ["masked", "at"])]
     since: Option<String>,
     /// Go on with what is flushed from now on
     #[arg(short, long, conflicts_with_all = ["masked", "compact", "at"])]
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return follow(arguments, &store, &request, &options, out);
     }
     if let Some(since) = &arguments.since {
-        let (entries, _) = store.list_since(&request, since, &options)?;
+        let (entries, _) = store.list_since(&request, &version(since)?, &options)?;
         return arguments.print(&store, entries, out);
     }
     let mut entries = store.list(&request, &options)?.peekable();
@@ -136,7 +136,7 @@ fn follow(
     let columns = arguments.columns(out.width().is_some());
     let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
     let mut seen = match &arguments.since {
-        Some(since) => since.clone(),
+        Some(since) => version(since)?,
         None => store.version()?,
     };
     let clock = Env::real().clock;

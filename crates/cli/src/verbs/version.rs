@@ -12,7 +12,10 @@ const EXAMPLES: &str = "\
 Examples:
   before=$(fieldstone version store)
   fieldstone list store --at $before
+  fieldstone version store > before.txt
+  fieldstone list store --at @before.txt
 
+A version is longer the more writers a store has had: a few bytes for each. A file of it has no limit.
 The program's own version is shown by fieldstone --version.";
 
 /// Print the store's version, for reading it as it is now later on

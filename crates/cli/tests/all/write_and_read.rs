@@ -150,6 +150,10 @@ fn older_versions_are_listed_and_read_when_asked_for() {
     assert_eq!(t.run(["get", "store", "run=a"]).ok().out(), "newer");
     assert_eq!(t.run(["get", "store", "run=a", "--at", version.trim()]).ok().out(), "old");
     assert_eq!(t.run(["version", "store", "--at", version.trim()]).ok().out(), version);
+    std::fs::write(t.path().join("before"), &version).unwrap();
+    assert_eq!(t.run(["get", "store", "run=a", "--at", "@before"]).ok().out(), "old");
+    assert_eq!(t.run(["list", "store", "--since", "@before"]).ok().out().lines().count(), 1);
+    t.run(["get", "store", "run=a", "--at", "@after"]).code(3).says(&["after", "check the path"]);
     assert_eq!(t.run(["list", "store"]).ok().out().lines().count(), 1);
     let masked = t.run(["list", "store", "--masked"]).ok().out();
     assert_eq!(masked, "{run=a}{variable=t}{step=6}\n{run=a}{variable=t}{step=6} (masked)\n");
