@@ -661,6 +661,7 @@ class _Catalog:
         count: Any,
         cells: Any,
         keywords: Any,
+        unit: str | None,
         many: bool,
         txn: str | None,
     ) -> None: ...

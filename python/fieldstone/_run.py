@@ -285,6 +285,7 @@ class Run:
         cells: Any = None,
         keywords: dict[str, Any] | None = None,
         version: int = 0,
+        unit: str | None = None,
     ) -> None:
         """Takes one attribute: `value` under `tag`, on a box of a variable at a step.
 
@@ -293,13 +294,13 @@ class Run:
         box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
         any order; all elements of the other dimensions. The variable's shape has to be declared. `keywords`:
         further keywords of the schema, such as ``{"number": 3}``, by which the hit's key names its field.
-        `version` is the variable's. A tag that nobody declared is made with the type of the value. Annotating
-        the same place again is a correction: the newer value counts. Visible to this process at once, to all
-        at flush.
+        `version` is the variable's. A tag that nobody declared is made with the type of the value; with `unit`
+        the tag of the name in this unit is meant, beside others of the name. Annotating the same place again
+        is a correction: the newer value counts. Visible to this process at once, to all at flush.
         """
         start, count = _start_count(start, count, box)
         place = (variable, version, step, start, count, cells, keywords)
-        self.store._catalog().annotate(self._pair, _tag(tag), value, *place, False, self._txn)
+        self.store._catalog().annotate(self._pair, _tag(tag), value, *place, unit, False, self._txn)
 
     def annotate_many(
         self,
@@ -313,16 +314,17 @@ class Run:
         cells: Any = None,
         keywords: dict[str, Any] | None = None,
         version: int = 0,
+        unit: str | None = None,
     ) -> None:
         """Takes many attributes of one tag, by columns: each argument is one value for all rows, or a numpy
         array, Arrow array, pandas Series or list with one a row; `start` and `count` one box, or arrays of
         shape (rows, dimensions); `cells` one set for all rows, or a list of sets, one a row; each of
-        `keywords` one value, or one a row.
+        `keywords` one value, or one a row; `unit` as in ``annotate``.
 
         All rows are kept, also several at one place. One call is all or nothing.
         """
         place = (variable, version, step, start, count, cells, keywords)
-        self.store._catalog().annotate(self._pair, _tag(tag), values, *place, True, self._txn)
+        self.store._catalog().annotate(self._pair, _tag(tag), values, *place, unit, True, self._txn)
 
     # -- what is there
 

@@ -228,7 +228,7 @@ class Store(_Store):
         return Run(self, info["name"], info["project"], txn, info)
 
     def create_tag(
-        self, name: str, *, type: str, unit: str | None = None, version: int = 0, txn: str | None = None
+        self, name: str, type: str, unit: str | None = None, *, version: int = 0, txn: str | None = None
     ) -> Tag:
         """Declares a tag: a named kind of metadata, shared by all runs. Returns a Tag.
 

@@ -136,9 +136,9 @@ class Transaction:
         given = self._give()
         return open_job(self.store, name, comm, project, writers, readers, buffer, layout, hints, given)
 
-    def create_tag(self, name: str, **options: Any) -> Tag:
+    def create_tag(self, name: str, *options: Any, **more: Any) -> Tag:
         """As ``store.create_tag``, within the transaction."""
-        return self.store.create_tag(name, txn=self._open(), **options)
+        return self.store.create_tag(name, *options, txn=self._open(), **more)
 
     def create_tags(self, names: Iterable[str], **options: Any) -> Rows[Tag]:
         """As ``store.create_tags``, within the transaction."""

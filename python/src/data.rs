@@ -395,7 +395,12 @@ impl<'py> NewArray<'py> {
     /// One whose elements are not set.
     pub fn new(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
         let shape = PyTuple::new(py, shape)?;
-        let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string()))?;
+        let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string())).inspect_err(|error| {
+            if error.is_instance_of::<PyMemoryError>(py) {
+                let hint = "hint: read a part of it with start= and count=";
+                let _ = error.value(py).call_method1("add_note", (hint,));
+            }
+        })?;
         let memory = Interface::of(&array)?.memory;
         Ok(NewArray { array, memory })
     }

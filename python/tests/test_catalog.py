@@ -248,6 +248,31 @@ def test_tags_are_shared_by_runs_and_versioned(store):
     assert [(t.version, t.type) for t in store.tags()] == [(0, "float"), (1, "int")]
 
 
+def test_annotate_says_the_unit_as_the_shell_does(store):
+    run = store.create_run("a")
+    run.create_steps([0, 6])
+    run.annotate("hot", 310.5, unit="K")
+    run.annotate("hot", 37.5, step=6, unit="degC")
+    run.annotate("hot", 311, step=0, unit="K")  # a float's tag takes what a float holds
+    run.annotate_many("hot", [1.0, 2.0], step=[0, 6], unit="mK")
+    assert [(t.unit, t.type) for t in store.tags(tag="hot")] == [
+        ("K", "float"),
+        ("degC", "float"),
+        ("mK", "float"),
+    ]
+    assert [h.value for h in store.attributes(unit="K", order="value")] == [310.5, 311.0]
+    assert [h.value for h in store.attributes(unit="degC")] == [37.5]
+    tag = store.create_tag("hot", "float", "K")
+    assert tag.version == 0
+    run.annotate(tag, 312.0, unit="K")
+    with pytest.raises(fst.Invalid, match='whose values are in "K"'):
+        run.annotate(tag, 1.0, unit="degC")
+    with store.transaction() as tx:
+        assert tx.create_tag("cold", "float", "K").unit == "K"
+        tx.run("a").annotate("cold", 3.0, unit="K")
+        assert len(tx.tags(tag="cold")) == 1
+
+
 def test_tags_come_in_columns(store):
     made = store.create_tags(["a", "b"], type=["bool", "text"], unit=None, version=3)
     assert [(t.name, t.type, t.version) for t in made] == [("a", "bool", 3), ("b", "text", 3)]

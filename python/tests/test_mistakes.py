@@ -517,3 +517,12 @@ def test_the_program_says_the_same(prepared, tmp_path):
         [program(), "list", "store", "variable=t*"], cwd=tmp_path, capture_output=True, text=True
     )
     assert listed.stdout == "{run=a}{variable=temperature}{step=0}\n"
+
+
+def test_an_array_larger_than_memory_says_how_a_part_is_read(prepared):
+    key = {"run": "a", "variable": "huge", "step": 0}
+    prepared.create_field(key, "f8", (1 << 50,), fill=0.0)  # more than there are addresses
+    prepared.flush()
+    with pytest.raises(MemoryError) as caught:
+        prepared.get(key)
+    assert caught.value.__notes__ == ["hint: read a part of it with start= and count="]

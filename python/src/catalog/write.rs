@@ -191,16 +191,23 @@ impl PyCatalog {
         count: Option<&Bound<'_, PyAny>>,
         cells: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyAny>>,
+        unit: Option<&str>,
         many: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let txn = transaction(txn)?;
+        let run = Run::new(&self.handle, run_name(run), txn);
         let name = tag_name(tag)?;
         let given = match many {
             true => columns::cells(value, &format!("the values of tag {name}"))?,
             false => None,
         };
         let tag = match tag.extract::<TagRow>() {
+            Ok((name, _, _, own)) if unit.is_some_and(|unit| unit != own) => {
+                let what =
+                    format!("unit={:?} for tag {name}, whose values are in {own:?}", unit.unwrap_or(""));
+                return Err(invalid(what, "give the name of the tag, or leave out unit="));
+            }
             Ok((name, version, kind, unit)) => {
                 TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit }
             }
@@ -213,8 +220,11 @@ impl PyCatalog {
                     Some(cells) => cells.kind(),
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
-                let of = TagRef::Name(name.clone(), version);
-                py.waiting(|| run.tag(of, kind)).or_raise()?
+                let made = py.waiting(|| match unit {
+                    Some(unit) => self.catalog.tag_in_unit(&name, version, kind, unit, txn),
+                    None => run.tag(TagRef::Name(name.clone(), version), kind),
+                });
+                made.or_raise()?
             }
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;

@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
 /// How long a write transaction may wait for other processes: not at all, or for as long as the database's
@@ -179,6 +179,11 @@ impl std::error::Error for Busy {}
 /// Whether an error says that another process had the engine for longer than one waits.
 pub fn is_busy(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<Busy>())
+}
+
+/// Whether an engine in memory can stand for one that failed so: others have it, or its disk is full.
+pub fn can_stand_in(error: &Error) -> bool {
+    is_busy(error) || error.code() == Code::DiskFull
 }
 
 /// Differences of SQL that cannot be avoided.

@@ -523,6 +523,17 @@ fn may_write(path: &Path, cause: &rusqlite::Error) -> bool {
         && rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
+/// What SQLite's shared memory takes at least.
+const SHARED_MEMORY: u64 = 32 << 10;
+
+const FREE: &str = "free some space and try again";
+
+/// Whether a file's folder has no room for SQLite's shared memory.
+fn has_no_room(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    rustix::fs::statvfs(folder).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < SHARED_MEMORY)
+}
+
 /// Sorts SQLite's codes into ours. Values of an unexpected type come from damage too.
 fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode as Theirs;
@@ -531,7 +542,9 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
         Some(Theirs::DatabaseCorrupt | Theirs::NotADatabase) => {
             (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
         }
-        Some(Theirs::DiskFull) => (Code::DiskFull, "free some space and try again"),
+        Some(Theirs::DiskFull) => (Code::DiskFull, FREE),
+        // So SQLite says that the memory which its processes share has no room.
+        Some(Theirs::SystemIoFailure) if path.is_some_and(has_no_room) => (Code::DiskFull, FREE),
         Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "mend the disk, or move the catalog, and try again"),
         Some(Theirs::SystemIoFailure) => {
             (Code::IoFailed, "mend the disk, or move the catalog, and try again")

@@ -26,7 +26,9 @@ use super::engine_file::{self, LockTerms};
 use super::inner::{Inner, lock};
 use super::location::{self, EngineLocation};
 use super::lock_holders;
-use crate::engine::{Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, is_busy, schema};
+use crate::engine::{
+    Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, can_stand_in, is_busy, schema,
+};
 
 /// Connections that are kept while nobody reads.
 const IDLE: usize = 4;
@@ -285,7 +287,8 @@ impl Inner {
         }
     }
 
-    /// Lends a connection; one to an engine in memory where others have the shared one and do not get on.
+    /// Lends a connection; one to an engine in memory where others have the shared one and do not get on, or where its disk is
+    /// full: all of it is in the logs.
     pub fn with_engine<T>(
         &self,
         place: &EngineLocation,
@@ -308,7 +311,7 @@ impl Inner {
                 work(engine)
             });
             match outcome {
-                Err(e) if is_busy(&e) => self.go_away(),
+                Err(e) if can_stand_in(&e) => self.go_away(),
                 Err(e) => return Err(e),
                 Ok(value) => {
                     self.connections().returned();

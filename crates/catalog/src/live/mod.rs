@@ -45,8 +45,8 @@ pub use port::FieldPort;
 
 use crate::engine::Interrupt;
 use crate::query::{
-    self as queries, Aggregate, BoxInfo, By, Hit, HitTable, MissingName, PairTable, Query, RunInfo, StepInfo,
-    TagInfo, VariableInfo,
+    self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
+    RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
 use crate::view::roles;
 use consistent_view::Visibility;
@@ -247,6 +247,34 @@ impl Catalog {
         transaction: Option<Id>,
     ) -> Result<TagDecl> {
         self.inner.tag_for(transaction, name, version, kind)
+    }
+
+    /// The tag of a name and a unit that takes values of this kind; made where there is none, beside those of the name that
+    /// have another unit.
+    pub fn tag_in_unit(
+        &self,
+        name: &str,
+        version: Option<i64>,
+        kind: ValueType,
+        unit: &str,
+        transaction: Option<Id>,
+    ) -> Result<TagDecl> {
+        let expr = Expr::Term(Term::Tag(NameTest::Is(name.to_owned())));
+        let known = self.tags(&Query { expr, transaction, ..Query::all() })?;
+        let known = known
+            .into_iter()
+            .map(|tag| tag.decl)
+            .filter(|tag| tag.unit == unit && version.is_none_or(|version| tag.version == version));
+        let known: Vec<TagDecl> = known.collect();
+        let takes = |kind| known.iter().find(|tag| tag.kind == kind);
+        let floats = || takes(ValueType::Float).filter(|_| kind == ValueType::Int);
+        if let Some(tag) = takes(kind).or_else(floats) {
+            return Ok(tag.clone());
+        }
+        let tag =
+            TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
+        let made = self.create_tags(vec![tag], transaction)?.pop();
+        made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
     }
 
     /// Takes attributes, under the caller's name; run and variables must be there, boxes inside of the

@@ -12,7 +12,7 @@ use super::consistent_view::{ConsistentView, Visibility};
 use super::inner::Inner;
 use super::location::EngineLocation;
 use super::{CatalogCheck, RebuildReport};
-use crate::engine::{Flow, Index, RunSelect, Sqlite, Tables, is_busy};
+use crate::engine::{Flow, Index, RunSelect, Sqlite, Tables, can_stand_in, is_busy};
 use crate::query::{self, Hit, HitTable, Query, RunInfo, VariableInfo};
 use crate::write::declare::{run_row, run_text};
 
@@ -143,7 +143,7 @@ impl Inner {
             })
         });
         let outcome = match outcome {
-            Err(e) if is_busy(&e) && sent.count == 0 => {
+            Err(e) if can_stand_in(&e) && sent.count == 0 => {
                 self.go_away();
                 // All at once: who takes the hits may ask for more of that engine meanwhile.
                 self.ask(query, |tables| query::collect(tables, query)).map(|table| {

@@ -342,14 +342,8 @@ impl Taking<'_> {
         if group.unit.is_none() && group.kind.is_none() {
             return self.catalog.tag_for(&group.tag, group.tag_version, kind);
         }
-        let tag = TagDecl {
-            name: group.tag.clone(),
-            version: group.tag_version.unwrap_or(0),
-            kind,
-            unit: group.unit.clone().unwrap_or_default(),
-        };
-        let made = self.catalog.create_tags(vec![tag], self.transaction)?.pop();
-        made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
+        let unit = group.unit.as_deref().unwrap_or_default();
+        self.catalog.tag_in_unit(&group.tag, group.tag_version, kind, unit, self.transaction)
     }
 }
 
