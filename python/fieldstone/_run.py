@@ -294,9 +294,9 @@ class Run:
         box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
         any order; all elements of the other dimensions. The variable's shape has to be declared. `keywords`:
         further keywords of the schema, such as ``{"number": 3}``, by which the hit's key names its field.
-        `version` is the variable's. A tag that nobody declared is made with the type of the value; with `unit`
-        the tag of the name in this unit is meant, beside others of the name. Annotating the same place again
-        is a correction: the newer value counts. Visible to this process at once, to all at flush.
+        `version` is the variable's. A tag that nobody declared is made with the type of the value; with
+        `unit` the tag of the name in this unit is meant, beside others of the name. Annotating the same place
+        again is a correction: the newer value counts. Visible to this process at once, to all at flush.
         """
         start, count = _start_count(start, count, box)
         place = (variable, version, step, start, count, cells, keywords)
