@@ -19,6 +19,7 @@ from hits_figures import HITS
 from sharing_figures import SHARING
 from slots_figures import SLOTS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
+from study_figures import STUDY
 
 _ARCHIVE_ROWS = (
     Row("fields_s", "fields/s"),
@@ -287,6 +288,7 @@ FIGURES = (
         data={"runs": "long"},
     ),
     *COMBINE,
+    *STUDY,
     *CATALOG,
     *COMMITS,
     *SHARING,

@@ -36,6 +36,7 @@ import hits
 import opening
 import report
 import slots
+import study
 from creation_figures import ALONE, COLUMNS, HASHES, PNETCDF, STRATEGIES
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
@@ -60,6 +61,7 @@ PEERS = {
     **{name.removeprefix("fieldstone-"): name for name in (*arrays.PEERS, *arrays_paper.PEERS)},
     combine.KERCHUNK: combine.KERCHUNK,
     combine.CFGRIB: combine.CFGRIB,
+    "archive": study.ARCHIVE,
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{
