@@ -53,6 +53,11 @@ impl NewFields {
         if let Some(there) = lookup(snapshot, key, session)? {
             check_there(snapshot, &there, piece, attempt)?;
         }
+        self.check_pending(key, piece, session)
+    }
+
+    /// Conflict where this handle took before what is about to be archived.
+    pub fn check_pending(&self, key: &[u8], piece: Option<&IndexBox>, session: Option<Id>) -> Result<()> {
         let sessions = self.sessions();
         let Some(taken) = sessions.get(&session).and_then(|session| session.get(key)) else { return Ok(()) };
         let again = match piece {

@@ -314,11 +314,15 @@ impl FieldAccess for LocalStore {
         }
         if self.exist(options) == Exist::Error {
             let (snapshot, session) = (self.journal.snapshot()?, options.transaction);
+            // Of these, too, no two may be one.
+            let those = NewFields::default();
             for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
                 let (key, piece) = (encode_key(key).bytes, value.piece().map_err(numbered(i))?);
-                let check =
-                    self.new_fields().check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt());
-                check.map_err(numbered(i))?;
+                self.new_fields()
+                    .check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt())
+                    .and_then(|()| those.check_pending(&key, piece.as_ref(), session))
+                    .map_err(numbered(i))?;
+                those.note(&key, piece, false, session);
             }
         }
         let (compression, chunks) = (self.compression(options), options.chunks.as_deref());

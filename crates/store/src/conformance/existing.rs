@@ -61,6 +61,12 @@ pub fn what_is_there_is_refused(harness: &dyn Harness) -> Result<()> {
     let items: Vec<(&Pairs<'_>, Value<'_>)> = many.iter().map(|key| (&key[..], value)).collect();
     refused("one of many", a.archive_many(&items, &options()));
     assert_eq!(a.unflushed(), 0);
+    let other = [("run", "a"), ("variable", "u"), ("step", "0")];
+    refused(
+        "the same twice in a call",
+        a.archive_many(&[(&other[..], value), (&other[..], value)], &options()),
+    );
+    assert_eq!(a.unflushed(), 0);
     // Who does not ask for it makes a newer version, and a removed field is not there.
     put(&a, KEY, b"newer")?;
     flush(harness, &a)?;
