@@ -7,6 +7,7 @@
 //! | any other folder | `$XDG_CACHE_HOME/fieldstone/<store id>/index.sqlite`, `~/.cache` where that is not set |
 //! | where the cache is on a network, or others may write to it | a folder of the user under the system's temporary folder |
 //! | where that is so of all of these | in memory |
+//! | where the disk of these is full | in memory, for a while |
 //!
 //! Invariants:
 //! * SQLite never opens a file on a network file system;

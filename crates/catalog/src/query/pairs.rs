@@ -1,4 +1,5 @@
-//! Hits beside the attributes that they are related to: what stands behind `with …` of a query, not only that it is there.
+//! Hits beside the attributes that they are related to: what stands behind `with …` of a query, not only that it is there
+//!
 //!
 //! A hit with several such attributes is in several rows, as in a join of SQL; of several `with` each combination is
 //! a row. What is asked under `or` and `not` is no part of it. An attribute is never beside itself.
