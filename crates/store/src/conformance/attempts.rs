@@ -136,3 +136,22 @@ pub fn removals_of_attempts(harness: &dyn Harness) -> Result<()> {
     assert_eq!(entries(&two, false)?.len(), 0);
     Ok(())
 }
+
+/// Whoever removes the version that is visible finds it, however late an older attempt wrote what is hidden.
+pub fn a_visible_version_is_removed_behind_a_straggler(harness: &dyn Harness) -> Result<()> {
+    let (one, two) = (attempt(harness, 0, "one")?, attempt(harness, 1, "two")?);
+    whole(&one, 1.0)?;
+    flush(harness, &one)?;
+    whole(&two, 2.0)?;
+    flush(harness, &two)?;
+    whole(&one, 3.0)?;
+    flush(harness, &one)?;
+    let plain = open(harness, 2)?;
+    assert_eq!(read(&plain)?, [2.0; 10]);
+    let seen = plain.retrieve(&request(KEY)?, &RetrieveOptions::default())?;
+    let fields = seen.iter().collect::<Result<Vec<_>>>()?;
+    plain.remove_fields(&fields, &RemoveOptions::default())?;
+    flush(harness, &plain)?;
+    assert_eq!(entries(&open(harness, 2)?, false)?.len(), 0);
+    Ok(())
+}

@@ -213,7 +213,8 @@ macro_rules! behaviours {
                 created_field_fills, mixed_generations_never_show;
             attempts:
                 pieces_of_two_attempts_never_add_up, what_has_no_attempt_counts_as_ever,
-                attempts_in_transactions_and_versions, removals_of_attempts;
+                attempts_in_transactions_and_versions, removals_of_attempts,
+                a_visible_version_is_removed_behind_a_straggler;
             existing:
                 what_is_there_is_refused, what_others_flushed_meanwhile_is_refused,
                 a_restart_goes_on_where_the_dead_attempt_left_off, refusals_in_transactions;
