@@ -163,7 +163,7 @@ class Run:
         """
         row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
         self.store._catalog().create_variables(self._pair, [row], self._txn)
-        return Variable(**self.store._catalog().variable(self._pair, name, version, self._txn))
+        return Variable(**self.store._catalog().declared(self._pair, name, version, self._txn))
 
     def create_variables(
         self,

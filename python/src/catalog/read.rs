@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{By, Query};
+use fieldstone::catalog::{By, Query, VariableName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -129,6 +129,21 @@ impl PyCatalog {
     fn steps(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Table> {
         let query = &query.get().query;
         Ok(rows::steps(py.waiting(|| self.catalog.steps(query)).or_raise()?))
+    }
+
+    /// A variable that was just declared.
+    fn declared<'py>(
+        &self,
+        py: Python<'py>,
+        run: RunPair,
+        name: &str,
+        version: i64,
+        txn: Option<&str>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (run, txn) = (run_name(run), transaction(txn)?);
+        let variable = VariableName { name: name.to_owned(), version };
+        let found = py.waiting(|| self.catalog.declared_variable(&run, &variable, txn)).or_raise()?;
+        rows::variable(py, &found)
     }
 
     /// A dict for each variable.

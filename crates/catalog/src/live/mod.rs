@@ -36,6 +36,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     AttributeBatch, AttributeId, Removal, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
+    VariableName,
 };
 use fieldstone_format::log::kinds;
 use fieldstone_format::setting::Exist;
@@ -285,6 +286,12 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
+    /// Takes attributes of several tags, as [`Catalog::annotate`] takes those of each.
+    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, transaction: Option<Id>) -> Result<()> {
+        self.inner.annotate_all(batches, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
     /// Takes attributes that another store has, under the caller's name, also on a variable that nothing names here. Of
     /// rows at one place all hold where their records are of one call and one commit. Conflict where a box does not fit
     /// what is declared here.
@@ -363,6 +370,29 @@ impl Catalog {
         transaction: Option<Id>,
     ) -> Result<VariableInfo> {
         self.inner.variable(run, name, version, transaction)
+    }
+
+    /// A variable that was declared, as this handle knows it: what it declared itself at once, what the engine said for a
+    /// while.
+    pub fn declared_variable(
+        &self,
+        run: &RunName,
+        variable: &VariableName,
+        transaction: Option<Id>,
+    ) -> Result<VariableInfo> {
+        let names = std::slice::from_ref(variable);
+        let found = self.inner.find_variables(transaction, run, names)?.remove(variable);
+        found.ok_or_else(|| self.inner.no_variable(transaction, run, variable))
+    }
+
+    /// The newest version of a variable, for who writes to it; `None` where there is none. It may be ten seconds old.
+    pub fn variable_to_write(
+        &self,
+        run: &RunName,
+        name: &str,
+        transaction: Option<Id>,
+    ) -> Result<Option<Arc<VariableInfo>>> {
+        self.inner.variable_to_write(transaction, run, name)
     }
 
     /// All hits, in columns.

@@ -13,33 +13,63 @@ use crate::live::inner::Inner;
 use crate::query::{TagInfo, VariableInfo};
 use crate::view::roles::place_of;
 
+/// A run, and variables with their shapes, that attributes may stand on.
+struct StandsOn {
+    run: RunName,
+    variables: Vec<VariableName>,
+    shapes: Vec<Option<Vec<u64>>>,
+}
+
+impl StandsOn {
+    fn is_of(&self, batch: &AttributeBatch) -> bool {
+        self.run == batch.run && self.variables == batch.variables
+    }
+}
+
 impl Inner {
     /// Takes attributes of one call.
-    pub fn annotate(&self, mut batch: AttributeBatch, session: Option<Id>) -> Result<()> {
+    pub fn annotate(&self, batch: AttributeBatch, session: Option<Id>) -> Result<()> {
+        self.annotate_all(vec![batch], session)
+    }
+
+    /// Takes attributes of several tags, one after another; what they stand on is looked up once where it is the same.
+    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, session: Option<Id>) -> Result<()> {
         self.journal.check_writable()?;
-        if batch.rows == 0 {
-            return Ok(());
+        let mut known: Option<StandsOn> = None;
+        for mut batch in batches.into_iter().filter(|batch| batch.rows > 0) {
+            batch.values = validate::values(&batch.tag, batch.values)?;
+            if !batch.keywords.is_empty() {
+                let columns = std::mem::take(&mut batch.keywords);
+                let run = &batch.run;
+                batch.keywords =
+                    self.journal.by_schema(|schema| validate::keywords(schema, run, columns.clone()))?;
+            }
+            batch.check()?;
+            let place = match known.take().filter(|known| known.is_of(&batch)) {
+                Some(known) => known,
+                None => self.stands_on(session, &batch)?,
+            };
+            if !batch.variables.is_empty() {
+                validate::boxes(&batch, &place.shapes)?;
+            }
+            known = Some(place);
+            self.note_tag(session, &batch)?;
+            if batch.rows == 1 && !batch.continues {
+                self.buffer_attribute(session, batch)?;
+                continue;
+            }
+            let parts = batch.split();
+            self.emit(session, parts.into_iter().map(Record::Attributes).collect())?;
         }
-        batch.values = validate::values(&batch.tag, batch.values)?;
-        if !batch.keywords.is_empty() {
-            let columns = std::mem::take(&mut batch.keywords);
-            let run = &batch.run;
-            batch.keywords =
-                self.journal.by_schema(|schema| validate::keywords(schema, run, columns.clone()))?;
-        }
-        batch.check()?;
+        Ok(())
+    }
+
+    /// What a batch stands on: a run that the caller may annotate, and variables that are there.
+    fn stands_on(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<StandsOn> {
         let annotate = self.need_run(session, &batch.run)?;
         self.need_annotate(session, &batch.run, annotate)?;
-        if !batch.variables.is_empty() {
-            let shapes = self.shapes(session, &batch)?;
-            validate::boxes(&batch, &shapes)?;
-        }
-        self.note_tag(session, &batch)?;
-        if batch.rows == 1 && !batch.continues {
-            return self.buffer_attribute(session, batch);
-        }
-        let parts = batch.split();
-        self.emit(session, parts.into_iter().map(Record::Attributes).collect())
+        let shapes = if batch.variables.is_empty() { Vec::new() } else { self.shapes(session, batch)? };
+        Ok(StandsOn { run: batch.run.clone(), variables: batch.variables.clone(), shapes })
     }
 
     /// Shapes of a batch's variables; NotFound for one that is not there.

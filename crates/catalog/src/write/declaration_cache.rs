@@ -26,11 +26,16 @@ struct Cached<T> {
     until: Option<u64>,
 }
 
+/// The newest version of a variable.
+type Newest = Option<Arc<VariableInfo>>;
+
 /// What is known in one session.
 #[derive(Debug, Default)]
 struct SessionDeclarations {
     runs: HashMap<RunName, Cached<RunInfo>>,
     variables: HashMap<RunName, HashMap<VariableName, Cached<VariableInfo>>>,
+    /// The newest version of a variable; `None` where there was none.
+    newest: HashMap<RunName, HashMap<String, Cached<Newest>>>,
     tags: HashMap<String, Vec<Cached<TagInfo>>>,
     steps: HashMap<RunName, HashMap<i64, Option<f64>>>,
     /// Runs that are the caller's, until when; without end while they are claimed and not flushed.
@@ -133,6 +138,34 @@ impl DeclarationCache {
         self.look(session, |names| names.variables.get(run)?.get(name), VariableInfo::clone)
     }
 
+    /// The newest version of a variable, where it is known and not too old.
+    pub fn newest(&self, session: Option<Id>, run: &RunName, name: &str) -> Option<Arc<VariableInfo>> {
+        if self.deleted(session) {
+            return None;
+        }
+        let now = self.clock.monotonic();
+        let both = [session, None];
+        let known = both[usize::from(session.is_none())..].iter().filter_map(|id| {
+            let seen = self.sessions.get(id)?.newest.get(run)?.get(name)?;
+            seen.value.as_ref().filter(|_| seen.until.is_none_or(|until| until >= now))
+        });
+        known.max_by_key(|info| info.decl.variable.version).cloned()
+    }
+
+    /// Keeps the newest version of a variable that the engine knows, or that it knows none.
+    pub fn cache_newest(&mut self, session: Option<Id>, run: &RunName, name: &str, newest: Newest) {
+        let until = self.until(false);
+        let known = self.names(session).newest.entry(run.clone()).or_default();
+        let newer = |own: &Cached<Newest>| {
+            let version = |info: &Newest| info.as_ref().map(|info| info.decl.variable.version);
+            own.until.is_none() && version(&own.value) >= version(&newest)
+        };
+        // What is declared here and not flushed stays.
+        if !known.get(name).is_some_and(newer) {
+            known.insert(name.to_owned(), Cached { value: newest, until });
+        }
+    }
+
     /// The shape of a variable, where that is known.
     pub fn shape(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Lookup<Option<Vec<u64>>> {
         let shape = |variable: &VariableInfo| variable.decl.shape.clone();
@@ -203,6 +236,14 @@ impl DeclarationCache {
     /// Keeps a variable.
     pub fn cache_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
         let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
+        if own {
+            // Only where it is known what else there is.
+            let newest = self.names(session).newest.get_mut(&run).and_then(|all| all.get_mut(&name.name));
+            let older = |info: &Arc<VariableInfo>| info.decl.variable.version <= name.version;
+            if let Some(seen) = newest.filter(|seen| seen.value.as_ref().is_none_or(older)) {
+                *seen = Cached { value: Some(Arc::new(variable.clone())), until: None };
+            }
+        }
         let seen = Cached { until: self.until(own), value: variable };
         self.names(session).variables.entry(run).or_default().insert(name, seen);
     }
@@ -235,6 +276,8 @@ impl DeclarationCache {
         names.runs.values_mut().for_each(|seen| seen.until = seen.until.or(until));
         let variables = names.variables.values_mut().flat_map(HashMap::values_mut);
         variables.for_each(|seen| seen.until = seen.until.or(until));
+        let newest = names.newest.values_mut().flat_map(HashMap::values_mut);
+        newest.for_each(|seen| seen.until = seen.until.or(until));
         names.tags.values_mut().flatten().for_each(|seen| seen.until = seen.until.or(until));
     }
 

@@ -5,11 +5,12 @@
 //! [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::engine::{Index, RunRow, RunSelect, Tables, TagRow, VariableRow};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::value::ValueType;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
@@ -245,6 +246,11 @@ impl Inner {
             other => drop(other?),
         }
         let mut known = self.declarations();
+        for name in &missing {
+            let versions = seen.values().filter(|info| info.decl.variable.name == name.name);
+            let newest = versions.max_by_key(|info| info.decl.variable.version);
+            known.cache_newest(session, run, &name.name, newest.cloned().map(Arc::new));
+        }
         for name in missing {
             if let Some(info) = seen.get(name) {
                 known.cache_variable(session, info.clone(), false);
@@ -252,6 +258,29 @@ impl Inner {
             }
         }
         Ok(found)
+    }
+
+    /// The newest version of a variable, for who writes to it; `None` where there is none. What was declared here is known
+    /// at once, what the engine said is believed for a while.
+    pub fn variable_to_write(
+        &self,
+        session: Option<Id>,
+        run: &RunName,
+        name: &str,
+    ) -> Result<Option<Arc<VariableInfo>>> {
+        let known = self.declarations().newest(session, run, name);
+        if known.is_some() {
+            return Ok(known);
+        }
+        match self.variable(run, name, None, session) {
+            Ok(info) => {
+                let info = Arc::new(info);
+                self.declarations().cache_newest(session, run, name, Some(info.clone()));
+                Ok(Some(info))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The error for a variable that is not there.

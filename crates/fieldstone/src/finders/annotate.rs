@@ -42,8 +42,8 @@ pub fn annotate(
     if again {
         forget(catalog, piece, finders, transaction)?;
     }
-    for batch in annotations(piece.run, piece.variable, piece.step, &found) {
-        catalog.annotate(batch, transaction)?;
+    if !found.is_empty() {
+        catalog.annotate_all(annotations(piece.run, piece.variable, piece.step, &found), transaction)?;
     }
     Ok(found.len() as u64)
 }

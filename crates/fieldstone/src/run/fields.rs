@@ -70,12 +70,8 @@ impl Run {
         array: Array<'_>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let known = match self.variable(variable, None) {
-            Ok(known) => Some(known),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(e),
-        };
-        let swapped = self.as_declared(&array, variable, known.as_ref())?;
+        let known = self.store.catalog().variable_to_write(&self.name, variable, self.transaction)?;
+        let swapped = self.as_declared(&array, variable, known.as_deref())?;
         let dtype = known.as_ref().and_then(|known| known.decl.dtype).unwrap_or(array.dtype);
         let array = Array { data: &swapped, dtype, ..array };
         let declared = known.as_ref().and_then(|known| known.decl.finders.as_ref());

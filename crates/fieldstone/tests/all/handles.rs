@@ -104,6 +104,63 @@ fn what_a_run_of_a_transaction_writes_belongs_to_it() {
 }
 
 #[test]
+fn a_write_follows_the_newest_version_of_its_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = folder.path().join("s").to_str().unwrap().to_owned();
+    let open = || fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    let whole = |extent: usize| bytes(&vec![1.0; extent]);
+    let declare = |run: &Run, version: i64, extent: u64| {
+        run.create_variable("t", DType::F8, &[extent]).version(version).create().unwrap();
+    };
+    let write = |run: &Run, extent: usize| {
+        let data = whole(extent);
+        run.write("t", Some(0), Array::new(&data, DType::F8, &[extent as u64])?, &WriteOptions::default())
+    };
+    let first = open();
+    let made = run(&first);
+    write(&made, 4).unwrap();
+    declare(&made, 2, 5);
+    refused(write(&made, 4), "has shape (4,), variable t of run r (5,)");
+    write(&made, 5).unwrap();
+    // An older one that is declared later is not the newest.
+    declare(&made, 1, 6);
+    write(&made, 5).unwrap();
+    first.flush(None).unwrap();
+    write(&made, 5).unwrap();
+
+    // Another handle asks what there is before it writes, or declares.
+    let second = open();
+    let run = second.run("r").unwrap();
+    write(&run, 5).unwrap();
+    let third = open();
+    let run = third.run("r").unwrap();
+    declare(&run, 0, 4);
+    write(&run, 5).unwrap();
+    second.discard(None).unwrap();
+    third.discard(None).unwrap();
+
+    // In a transaction its own counts, and what is discarded does not.
+    let transaction = third.transaction().unwrap();
+    let inside = transaction.run("r").unwrap();
+    declare(&inside, 3, 7);
+    write(&inside, 7).unwrap();
+    write(&run, 5).unwrap();
+    transaction.abort().unwrap();
+    declare(&run, 4, 8);
+    write(&run, 8).unwrap();
+    third.discard(None).unwrap();
+    write(&run, 5).unwrap();
+
+    // What was deleted is not there any more.
+    let query =
+        Query { expr: fieldstone::catalog::query::text::parse("variable=t").unwrap().expr, ..Query::all() };
+    third.discard(None).unwrap();
+    let outcome = third.catalog().delete(&Deletion::Variables(query), false, true, None);
+    outcome.unwrap();
+    write(&run, 9).unwrap();
+}
+
+#[test]
 fn arrays_are_written_as_they_are_declared() {
     let store = memory();
     let run = run(&store);
