@@ -18,6 +18,7 @@ mod arrays;
 mod attributes;
 mod declarations;
 mod keywords;
+mod line;
 mod record;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use arrays::{
 };
 pub use attributes::{CELLS_MAX, RANK_MAX};
 pub use keywords::{KEYWORD_VALUE_MAX, KEYWORDS_MAX};
+pub use line::{line_of, record_of};
 pub use record::{KINDS, ROWS_MAX, declares, is_catalog, keeps_runs};
 
 /// A run's name, unique within its project.

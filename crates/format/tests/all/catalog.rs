@@ -263,7 +263,7 @@ fn arrays() -> impl Strategy<Value = Record> {
     ]
 }
 
-fn record() -> impl Strategy<Value = Record> {
+pub fn record() -> impl Strategy<Value = Record> {
     let run = (
         run_name(),
         proptest::option::of(name()),

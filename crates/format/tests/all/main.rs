@@ -6,6 +6,7 @@
 
 mod catalog;
 mod catalog_arrays;
+mod catalog_lines;
 mod catalog_spec;
 mod common;
 mod graph_messages;
