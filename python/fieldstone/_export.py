@@ -6,6 +6,8 @@
 
 Invariants:
 
+* what stands on the fields comes along (``spec/exported-metadata.md``); without it the file
+  is as it always was;
 * a file is written under a name of its own beside its target and renamed when it is whole;
 * everything is read from the one version that was current when the export began;
 * what a file is to have and has not is in the report; so is a file of several that cannot be written, and the
@@ -28,6 +30,7 @@ from urllib.parse import quote
 import numpy as np
 
 from ._export_form import MODELS, adapt, join, shown
+from ._exported import KEY, LACK, of_header, of_keys, put, text_part
 from ._native import _within
 from ._xarray.source import Key, Source
 from .errors import Conflict, Corrupt, Error, Invalid, NotFound, Unavailable
@@ -66,6 +69,10 @@ class Content:
     """The run, as people name it."""
     messages: Any = None
     failed: Error | None = None
+    keys: tuple[Facts, list[str]] = field(default_factory=lambda: ({}, []))
+    """The keys of variables that are fields by key, and variables that follow from keys and declarations."""
+    text: str | None = None
+    """What it keeps of what stands on its fields."""
 
 
 def export(
@@ -156,9 +163,14 @@ def write_one(
 
     total = 0
     model, groups, told = adapt(content.groups, content.model, format)
+    text = content.text
+    if text is not None:
+        groups = put(model, groups, text)
 
     def read(facts: Facts, box: Any) -> np.ndarray | None:
         nonlocal total
+        if text is not None and facts.get("key") == KEY:
+            return text_part(text, box)
         values = content.read(facts, box)
         if values is not None:
             total += values.nbytes
@@ -226,6 +238,9 @@ def joined(source: Source, request: Any, contents: list[Content]) -> Content:
             "give the path of a folder that exists, or choose one, such as run=…",
         ) from error
     content.lacks = [lack for c in contents for lack in c.lacks]
+    if any(c.text for c in contents):
+        why = "files that are joined are a new one; export them into a folder, a file each"
+        content.lacks.append((LACK, why))
     content.fields = sum(c.fields for c in contents)
     return content
 
@@ -238,7 +253,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
         raise NotFound("no field matches the request", hint, "field-not-found")
     messages = [key for key in listed if "param" in key]
     if len(messages) == len(listed):
-        return [named(Content(**shown(source, request)), listed)]
+        return [by_key(source, request, listed)]
     if messages and not apart:
         raise Invalid(
             "the request selects GRIB messages and what is none, which share no file",
@@ -260,7 +275,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
     without = [base for base, header in found.items() if header is None]
     if not apart:
         if len(without) == len(bases):
-            return [named(Content(**shown(source, request)), listed)]
+            return [by_key(source, request, listed)]
         if without:
             raise Invalid(
                 f"some of what is selected has no header of a file: {label(without[0])}",
@@ -272,23 +287,33 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
         if isinstance(header, Error):
             contents.append(left_out(dict(base), header))
         elif header is not None:
-            make = partial(described, source, dict(base), header, bases[base])
+            some = _within(request, dict(base))
+            make = partial(described, source, dict(base), header, bases[base], some)
             contents.append(tried(dict(base), make))
     runs: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for base in without:
         run = tuple((k, v) for k, v in base if k in ("project", "run"))
         runs.setdefault(run, []).extend(bases[base])
     for run, keys in runs.items():
-        contents.append(tried(dict(run), partial(arrays_of, source, _within(request, dict(run)), keys)))
+        contents.append(tried(dict(run), partial(by_key, source, _within(request, dict(run)), keys)))
     if messages:
         part = _within(request, "param=?*")
         contents.append(Content(MESSAGES, ".grib", "GRIB", [], nothing, fields=len(messages), messages=part))
     return with_own_names(contents)
 
 
-def arrays_of(source: Source, request: Any, keys: list[Key]) -> Content:
-    """The file of array fields that were written by key."""
-    return named(Content(**shown(source, request)), keys)
+def by_key(source: Source, request: Any, listed: list[Key]) -> Content:
+    """The file of fields that were archived by key, with what stands on them."""
+    content = named(Content(**shown(source, request)), listed)
+    lines = source.store._written(request)
+    try:
+        if content.keys[0]:
+            content.text = of_keys(*content.keys, lines)
+        elif any(line.startswith('{"kind":"attributes"') for line in lines):
+            content.lacks.append((LACK, "the values are decoded messages; copy them into another store"))
+    except ValueError as error:
+        content.lacks.append((LACK, str(error)))
+    return content
 
 
 def named(content: Content, listed: list[Key]) -> Content:
@@ -350,8 +375,19 @@ def header_of(source: Source, base: Key) -> Facts | None:
     return None
 
 
-def described(source: Source, base: Key, header: Facts, listed: list[Key]) -> Content:
-    """The file that a header describes, or what of it was selected."""
+def headers_beside(source: Source, base: Key) -> list[Facts]:
+    """The headers of other files of a run."""
+    found = source.store.list(
+        {k: [base[k]] for k in ("project", "run") if k in base} | {"variable": [HEADER]}
+    )
+    keys = [dict(entry.key) for entry in found]
+    bases = [{k: v for k, v in key.items() if k != "variable"} for key in keys]
+    headers = [header_of(source, other) for other in bases if other != base]
+    return [header for header in headers if header is not None]
+
+
+def described(source: Source, base: Key, header: Facts, listed: list[Key], request: Any) -> Content:
+    """The file that a header describes, or what `request` selects of it, which is `listed`."""
     facts = header.get("source", {})
     chosen = choose(header, listed)
     groups, steps, kept = [], {}, set()
@@ -375,6 +411,11 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key]) -> Co
     content = Content(name or "export", suffix, model, groups, reader(source, base, steps, skips), skips)
     content.fields = sum(count_fields(v) for g in groups for v in g["variables"])
     content.base = base
+    try:
+        others = partial(headers_beside, source, base)
+        content.text = of_header(header, groups, steps, source.store._written(request), others)
+    except ValueError as error:
+        content.lacks.append((LACK, str(error)))
     return content
 
 

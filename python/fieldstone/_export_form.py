@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._exported import keys_of
 from .errors import Invalid
 
 Facts = dict[str, Any]
@@ -304,7 +305,8 @@ def shown(source: Any, request: Any) -> dict[str, Any]:
         values = np.asarray((part if name in whole else encoded(name, part)).values)
         return values.astype(str) if values.dtype.kind in "OT" else values
 
-    return {"name": "export", "suffix": ".nc", "model": "NETCDF4", "groups": groups, "read": read}
+    made = {"name": "export", "suffix": ".nc", "model": "NETCDF4", "groups": groups, "read": read}
+    return made | {"keys": keys_of(dataset.variables)}
 
 
 def is_packed(variable: Any) -> bool:

@@ -71,6 +71,9 @@ def ingest(
     is kept once, by its content, and found by ``store.mesh(name)``; what is no mesh is skipped with the
     reason.
 
+    A netCDF file of ``store.export`` brings what stood on its fields, and fields that were archived by
+    key go under the keys that they had. What the store declares otherwise refuses the file.
+
     A file is taken whole or not at all and is visible when this returns; one that was taken before adds
     nothing. The report has each file with its key, what could not be taken with the reasons, and totals
     (``print(report)``). Where nothing at all could be taken, Invalid is raised, with ``.report``. So has

@@ -88,6 +88,9 @@ class Store(_Store):
         file that was ingested, or a Dataset that was stored, keeps its own format. A folder that exists gets
         a netCDF file for each run; a path that is none gets several files joined, as `to_xarray` shows them.
 
+        A netCDF file keeps what stands on the fields: parameters, steps, declarations, tags, attributes, as
+        much as ``copy`` takes along. `ingest` reads it back. GRIB messages have no place for it.
+
         A file is there whole or not at all. Conflict where it exists, unless `overwrite`; NotFound where
         nothing is selected; Invalid names what the format cannot hold. Returns an `ExportReport`: the files,
         fields, bytes, and in `skipped` what a file has not, or not as it was.

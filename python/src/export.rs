@@ -20,6 +20,13 @@ pub fn exports_grib(path: PathBuf, format: Option<&str>) -> PyResult<bool> {
 
 #[pymethods]
 impl Store {
+    /// What stands on the fields that `request` selects, as lines (`spec/exported-metadata.md`).
+    fn _written(&self, py: Python<'_>, request: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let requests = requests(request)?;
+        let handle = self.handle()?;
+        py.waiting(|| fieldstone::transfer::written(&handle, &requests)).or_raise()
+    }
+
     /// Writes the GRIB messages that `request` selects to a file, as they are.
     fn _export_grib<'py>(
         &self,

@@ -60,6 +60,8 @@ pub enum Request<'a> {
     },
     /// Accepts an offer.
     Go,
+    /// Accepts an offer, but for the keys that the fields had.
+    GoPlain,
     /// Declines an offer.
     Stop,
     /// The values of the GRIB message in the payload.
@@ -128,7 +130,11 @@ pub enum Reply {
         run: String,
         /// Digest of the file's bytes, 64 hexadecimal digits.
         sha256: String,
+        /// Of an exported file that says under which keys its fields were: some of these, from each variable.
+        keys: Option<Vec<Texts>>,
     },
+    /// What an exported file has of the catalog: the payload is its lines (`spec/exported-metadata.md`).
+    Metadata,
     /// A field, or a piece of one; the payload has its bytes.
     Field(FieldFrame),
     /// What a netCDF file says of its variables; the payload has coordinates and times.
@@ -334,6 +340,7 @@ pub fn write_request(to: &mut dyn Write, request: &Request<'_>, payload: &[&[u8]
             header
         }
         Request::Go => json!({"op": "go"}),
+        Request::GoPlain => json!({"op": "go", "plain": true}),
         Request::Stop => json!({"op": "stop"}),
         Request::Decode => json!({"op": "decode"}),
         Request::GribKeys { lengths, apart } => {
@@ -444,7 +451,15 @@ fn parse(header: &Value, payload: u64) -> Result<Reply> {
         "offer" => Reply::Offer {
             run: frame.text("run")?.to_owned(),
             sha256: frame.text("sha256").and_then(digest)?.to_owned(),
+            keys: match header.get("keys") {
+                Some(keys) => {
+                    let keys = keys.as_array().ok_or_else(|| broken("keys that are no list".to_owned()))?;
+                    Some(keys.iter().map(texts).collect::<Result<_>>()?)
+                }
+                None => None,
+            },
         },
+        "metadata" => Reply::Metadata,
         "field" if header.get("key").is_none() && header.get("grib").is_none() => {
             Reply::Decoded(frame.decoded(payload)?)
         }

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from fieldstone import _split, container
-from fieldstone._helper import PIECE_BYTES, attributes
+from fieldstone._helper import PIECE_BYTES, attributes, exported
+from fieldstone._helper.exported import Exported
 from fieldstone._helper.files import boxes, sha256
 from fieldstone._helper.frames import Channel, RequestError
 from fieldstone.errors import Error
@@ -44,6 +45,7 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
         with container.open(path) as file:
             reader = Reader(channel, file, path, run, digest, request.get("copy", True))
             reader.step_dim = request.get("step_dim")
+            reader.take_metadata()
             reader.send_all()
     except Error as error:
         raise RequestError(error.kind, error.message, error.hint, error.code) from None
@@ -62,6 +64,7 @@ class Reader:
         self.digest = digest
         self.copy = copy
         self.step_dim: str | bool | None = None
+        self.exported: Exported | None = None
         self.size = os.stat(path).st_size
         self.record = file.record_dim
         self.groups: dict[str, dict[str, Any]] = {}
@@ -69,6 +72,22 @@ class Reader:
         self.fields = 0
         self.sent = 0
         self.total = 0
+
+    def take_metadata(self) -> None:
+        """Sends what an exported file has beside its values; or says why that is left."""
+        text = self.file.attrs.get(exported.ATTRIBUTE)
+        if not isinstance(text, str):
+            return
+        try:
+            held = exported.parse(text.encode("utf-8", "surrogateescape"))
+            if held.fields is not None or self.step_dim is not None:
+                raise ValueError("its steps, or keys, are those of the file as it was")
+        except ValueError as error:
+            self.channel.skipped("the metadata", str(error))
+            return
+        self.exported = held
+        if held.lines:
+            self.channel.send({"kind": "metadata"}, held.lines)
 
     def send_all(self) -> None:
         """Variables in the file's order, then the header."""
@@ -83,7 +102,8 @@ class Reader:
             self._group(path)["dims"].append(dim)
         for name, kind, value in self.file.attrs.raw():
             path, _, last = name.rpartition("/")
-            self._group(path)["attrs"].append([last, coded(kind, value)])
+            if name != exported.ATTRIBUTE:
+                self._group(path)["attrs"].append([last, coded(kind, value)])
         whole = set()
         for variable in self.file.vars.values():
             self.total += variable.nbytes
@@ -120,7 +140,9 @@ class Reader:
         return self.groups[path]
 
     def _variable(self, variable: container.Variable, name: str, last: str, whole: bool) -> dict[str, Any]:
-        if self.step_dim is None:
+        if self.exported is not None and name in self.exported.variables:
+            split = name in self.exported.split and rank_of(variable) >= 2
+        elif self.step_dim is None:
             split = not whole and self._is_split(variable)
         else:
             split = rank_of(variable) >= 2 and variable.dims[0].rpartition("/")[2] == self.step_dim

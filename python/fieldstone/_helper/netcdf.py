@@ -19,7 +19,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,10 @@ import netCDF4
 import numpy as np
 
 from fieldstone import _split
-from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
+from fieldstone._helper import PIECE_BYTES, attributes, exported, libnetcdf
 from fieldstone._helper.classic import HeaderError, Layout
 from fieldstone._helper.declare import Declared
+from fieldstone._helper.exported import Exported
 from fieldstone._helper.files import boxes, sha256
 from fieldstone._helper.frames import Channel, RequestError
 
@@ -45,12 +46,6 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
     """Sends the fields of a netCDF file, its header last."""
     digest = sha256(path, lambda: channel.progress(0, os.stat(path).st_size))
     run = Path(path).stem.encode("utf-8", "replace").decode()
-    if request.get("offer"):
-        channel.send({"kind": "offer", "format": "netcdf", "run": run, "sha256": digest})
-        answer = channel.receive()
-        if answer is None or answer[0].get("op") != "go":
-            channel.done(format="netcdf", fields=0)
-            return
     layout = classic_layout(path)
     if layout is None and not request.get("copy", True):
         raise RequestError("Invalid", "only netCDF classic files can be taken without a copy")
@@ -63,7 +58,44 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
     with dataset:
         options = {"copy": request.get("copy", True), "step_dim": request.get("step_dim")}
         reader = Reader(channel, path, run, digest, dataset, layout, **options)
+        held, why = exported_of(dataset, request)
+        if not request.get("offer"):
+            held = held and replace(held, fields=None)
+        elif not offered(channel, run, digest, held):
+            channel.done(format="netcdf", fields=0)
+            return
+        reader.exported = held
+        if why:
+            channel.skipped("the metadata", why)
         reader.send_all([str(w.message) for w in caught])
+
+
+def exported_of(dataset: netCDF4.Dataset, request: dict[str, Any]) -> tuple[Exported | None, str]:
+    """What the file has beside its values; or why nothing of it is taken."""
+    try:
+        text = exported.of_dataset(dataset)
+        held = None if text is None else exported.parse(text)
+    except ValueError as error:
+        return None, str(error)
+    if held is not None and request.get("step_dim") is not None:
+        return None, "its steps are those of the file as it was; leave out step_dim"
+    if held is not None and held.fields is not None and not request.get("copy", True):
+        return None, "its fields had keys of their own, which values that stay in the file cannot have"
+    return held, ""
+
+
+def offered(channel: Channel, run: str, digest: str, held: Exported | None) -> bool:
+    """Whether the parent takes the file; without its fields' keys where these have no place there."""
+    offer = {"kind": "offer", "format": "netcdf", "run": run, "sha256": digest}
+    if held is not None and held.fields is not None:
+        offer |= {"keys": exported.ends(held.fields)}
+    channel.send(offer)
+    answer = channel.receive()
+    if answer is None or answer[0].get("op") != "go":
+        return False
+    if held is not None and answer[0].get("plain"):
+        held.fields, held.lines = None, b""
+    return True
 
 
 @dataclass
@@ -80,6 +112,7 @@ class Reader:
     step_dim: str | bool | None = None
     skips: list[dict[str, str]] = field(default_factory=list)
     declared: Declared = field(default_factory=Declared)
+    exported: Exported | None = None
     fields: int = 0
     sent: int = 0
     total: int = 0
@@ -93,9 +126,19 @@ class Reader:
         for complaint in complaints:
             found = re.search(r"variable '([^']+)'", complaint)
             self._skip(found.group(1) if found else "a type", complaint)
-        groups = list(walk(self.dataset))
+        if self.exported is not None and self.exported.lines:
+            self.channel.send({"kind": "metadata"}, self.exported.lines)
+        groups = [group for group in walk(self.dataset) if not is_metadata(group)]
         self.total = sum(v.size * itemsize(v) for g in groups for v in g.variables.values())
+        if self.exported is not None and self.exported.fields is not None:
+            from fieldstone._helper.by_key import ByKey  # which reads by this module
+
+            ByKey(self, self.exported).send_all()
+            self.channel.progress(self.total, self.total)
+            self.channel.done(format="netcdf", fields=self.fields)
+            return
         described = [self._group(group) for group in groups]
+        self._name_lost(described)
         self.declared.attrs = described[0]["attrs"]
         for frame, payload in self.declared.frames():
             self.channel.send(frame, payload)
@@ -145,8 +188,17 @@ class Reader:
             "variables": [self._variable(v, join(prefix, n), whole) for n, v in group.variables.items()],
         }
 
-    def _is_split(self, variable: netCDF4.Variable, whole: set[str]) -> bool:
+    def _name_lost(self, described: list[dict[str, Any]]) -> None:
+        """Names what an exported file had and has no more."""
+        there = {join(group["path"], facts["name"]) for group in described for facts in group["variables"]}
+        for name in self.exported.variables if self.exported else []:
+            if name not in there:
+                self.channel.skipped(name, exported.LOST)
+
+    def _is_split(self, variable: netCDF4.Variable, name: str, whole: set[str]) -> bool:
         """Whether a variable is a field per step: by the rule, or along the dimension that was asked for."""
+        if self.exported is not None and name in self.exported.variables:
+            return name in self.exported.split and rank_of(variable) >= 2
         if self.step_dim is None:
             return variable.name not in whole and is_split(variable)
         return rank_of(variable) >= 2 and variable.dimensions[0] == self.step_dim
@@ -155,6 +207,8 @@ class Reader:
         coded = []
         variable = holder._varid if isinstance(holder, netCDF4.Variable) else libnetcdf.GLOBAL
         for name in holder.ncattrs():
+            if name == exported.ATTRIBUTE and holder is self.dataset:
+                continue
             try:
                 coded.append([name, attributes.exact(holder._grpid, variable, name)])
             except libnetcdf.NetCDFError as error:
@@ -172,7 +226,7 @@ class Reader:
         elif variable.dtype is str:
             facts |= self._strings(variable, name)
         else:
-            split = self._is_split(variable, whole)
+            split = self._is_split(variable, name, whole)
             dtype = little(variable.dtype)
             facts |= {"dtype": dtype.str, "split": split}
             if self.layout is None and dtype.itemsize > 1 and variable.endian() == "big":
@@ -324,6 +378,11 @@ class Reader:
         why = " ".join(why.split())
         self.skips.append({"what": what, "why": why})
         self.channel.skipped(what, why)
+
+
+def is_metadata(group: netCDF4.Dataset) -> bool:
+    """Whether a group is the one that an export made for what stands on the fields."""
+    return group.path == f"/{exported.GROUP}" and exported.is_ours(group)
 
 
 def classic_layout(path: str) -> Layout | None:

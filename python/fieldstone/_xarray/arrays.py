@@ -267,7 +267,15 @@ def variable(
         said = None
     named = [inner.take(name, i, n, said) for i, n in enumerate(cube.shape)]
     array = FieldArray(
-        source, cube.key, axes, cube.shape, dtype, present=cube.present, tied=cube.tied, fill=fill
+        source,
+        cube.key,
+        axes,
+        cube.shape,
+        dtype,
+        present=cube.present,
+        tied=cube.tied,
+        fill=fill,
+        stored=cube.dtype,
     )
     # What tells this variable's one value of a dimension that others have.
     attrs = own | {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}

@@ -91,6 +91,7 @@ class FieldArray(BackendArray):
 
     `key` is what all keys have in common, `axes` what differs, `present` the combinations of the axes'
     values that have a field (ascending positions in C order; None: all). Where no field is stands `fill`.
+    `stored` is the type of the fields, where they are arrays by key.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class FieldArray(BackendArray):
         tied: Tied | None = None,
         read: Read | None = None,
         fill: Any = None,
+        stored: np.dtype | None = None,
     ) -> None:
         self._source = source
         self._key = key
@@ -114,6 +116,7 @@ class FieldArray(BackendArray):
         self._tied = tied
         self._read = read
         self._fill = fill
+        self.stored = stored
         self.shape = tuple(axis.size for axis in axes) + inner
         self.dtype = dtype
 
@@ -173,6 +176,11 @@ class FieldArray(BackendArray):
     def leading(self) -> int:
         """How many leading dimensions there are: their positions choose a field."""
         return len(self._axes)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the values are those of array fields by key, of a type that netCDF has."""
+        return self._read is None and self.stored is not None and self.stored.kind in "biufSU"
 
     @property
     def fill(self) -> Any:

@@ -23,6 +23,7 @@ The path is the last argument; what stands before it is the request, all where t
 ends in .grib, .grib2, .grb or .bin gets GRIB messages, byte for byte, in the order of the request; .nc gets
 netCDF. A file that was ingested comes back as it was: dimensions, attributes and their types, packing,
 chunks and compression, in its own format where --format names no other. A folder gets a file for each run.
+What stands on the fields (tags, attributes, parameters, steps) is kept in netCDF files, and ingest reads it back.
 Nothing half is ever seen: a file is written beside its place and gets its name when it is whole.
 
 netCDF is written by a Python that has the package fieldstone with netCDF4 (FIELDSTONE_PYTHON names one).";

@@ -72,6 +72,11 @@ impl Store {
         &self.composed
     }
 
+    /// Whether something of a transaction waits for its decision here.
+    pub(crate) fn has_pending(&self, transaction: fieldstone_format::Id) -> bool {
+        self.composed.journal().has_pending(Some(transaction))
+    }
+
     /// As a field store among others, for a frontend or a list of stores.
     pub fn fields(&self) -> Arc<dyn FieldStore> {
         self.composed.clone()

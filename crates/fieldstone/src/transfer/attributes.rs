@@ -48,7 +48,18 @@ pub struct Carrier<'a> {
     pub pending: usize,
 }
 
-impl Carrier<'_> {
+impl<'a> Carrier<'a> {
+    /// Nothing is carried yet.
+    pub fn new(
+        from: &'a Store,
+        to: &'a Store,
+        chosen: &'a Chosen,
+        tags: Tags,
+        transaction: Id,
+    ) -> Carrier<'a> {
+        Carrier { from, to, chosen, tags, transaction, taken: 0, written: 0, pending: 0 }
+    }
+
     /// The attributes of one run; `heard` learns of each attribute, and whether it comes along: of all there are, where
     /// `all` is set.
     pub fn carry(
@@ -59,6 +70,8 @@ impl Carrier<'_> {
         heard: &mut dyn FnMut(&Hit, bool) -> Result<()>,
     ) -> Result<()> {
         let scope = self.chosen.attributes(run, own, all);
+        let (to, transaction) = (self.to, self.transaction);
+        let mut give = |batch| to.catalog().carry(batch, Some(transaction));
         let here = match self.to.catalog().run(Some(&run.project), &run.name, None) {
             Err(e) if e.kind() == ErrorKind::NotFound => false,
             found => found.map(|_| true)?,
@@ -97,18 +110,18 @@ impl Carrier<'_> {
                 let place = (hit.step, hit.variable.clone(), hit.variable_version);
                 if last.as_ref() != Some(&place) {
                     if self.pending >= COMMIT {
-                        rows.give(self.to, run, self.transaction)?;
+                        rows.give(run, &mut give)?;
                         self.to.flush(Some(self.transaction))?;
                         (rows, self.pending) = (Rows::default(), 0);
                     }
                     last = Some(place);
                 }
                 let tag = tag.clone();
-                rows.push(self.to, run, self.transaction, tag, hit)?;
+                rows.push(run, tag, hit, &mut give)?;
                 self.written += 1;
                 self.pending += 1;
             }
-            rows.give(self.to, run, self.transaction)?;
+            rows.give(run, &mut give)?;
         }
         Ok(())
     }
@@ -193,7 +206,7 @@ fn keywords_of(hit: &Hit) -> Vec<Arc<str>> {
 
 /// Rows on their way into a record: of one tag, all with the same parts.
 #[derive(Default)]
-struct Rows {
+pub struct Rows {
     tag: Option<TagDecl>,
     hits: Vec<Hit>,
     variables: HashMap<(Arc<str>, i64), u32>,
@@ -202,8 +215,12 @@ struct Rows {
     continues: bool,
 }
 
+/// Takes a record of attributes.
+type Give<'a> = dyn FnMut(AttributeBatch) -> Result<()> + 'a;
+
 impl Rows {
-    fn push(&mut self, to: &Store, run: &RunName, transaction: Id, tag: TagDecl, hit: Hit) -> Result<()> {
+    /// Adds an attribute; where it does not fit those before it these are given away first.
+    pub fn push(&mut self, run: &RunName, tag: TagDecl, hit: Hit, give: &mut Give<'_>) -> Result<()> {
         let parts = |hit: &Hit| {
             let rank = hit.region.as_ref().map(|(start, _)| start.len());
             let along = hit.cells.as_ref().map(|(dim, _)| *dim);
@@ -212,7 +229,7 @@ impl Rows {
         let other = self.tag.as_ref().is_some_and(|own| *own != tag);
         let full = self.hits.len() >= ROWS || self.variables.len() >= VARIABLES || self.cells >= CELLS;
         if other || full || self.hits.first().is_some_and(|first| parts(first) != parts(&hit)) {
-            self.give(to, run, transaction)?;
+            self.give(run, give)?;
             self.continues &= !other;
         }
         self.tag = Some(tag);
@@ -225,8 +242,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Gives the rows to the target as a record.
-    fn give(&mut self, to: &Store, run: &RunName, transaction: Id) -> Result<()> {
+    /// Gives the rows away as a record.
+    pub fn give(&mut self, run: &RunName, give: &mut Give<'_>) -> Result<()> {
         let hits = std::mem::take(&mut self.hits);
         let known = std::mem::take(&mut self.variables);
         self.cells = 0;
@@ -272,6 +289,6 @@ impl Rows {
             tag,
         };
         self.continues = true;
-        to.catalog().carry(batch, Some(transaction))
+        give(batch)
     }
 }

@@ -181,6 +181,12 @@ impl Chosen {
         Ok(any)
     }
 
+    /// All of these runs.
+    pub fn of_runs(runs: impl IntoIterator<Item = RunName>) -> Chosen {
+        let whole = || OfRun { whole: true, ..OfRun::default() };
+        Chosen { runs: runs.into_iter().map(|run| (run, whole())).collect(), ..Chosen::default() }
+    }
+
     /// A field that comes along.
     pub fn add_field(&mut self, schema: &Schema, key: &FieldKey) {
         let Some((project, name)) = schema.run_of(key) else { return };
@@ -310,8 +316,21 @@ impl RunRequest<'_> {
     /// One for each set of roles by which the request names no other keyword.
     fn of<'a>(schema: &'a Schema, request: &Request) -> Result<Vec<RunRequest<'a>>> {
         let selection = schema.select(request)?;
-        let sets = schema.catalog_roles().iter();
-        Ok(sets.filter_map(|roles| RunRequest::by(schema, roles, &selection)).collect())
+        let bounds =
+            request.bounds().iter().map(|bound| schema.select(bound)).collect::<Result<Vec<Selection>>>()?;
+        let by = |roles: &'a Arc<CatalogRoles>| {
+            let mut asked = RunRequest::by(schema, roles, &selection)?;
+            for bound in &bounds {
+                let bound = RunRequest::by(schema, roles, bound)?;
+                // Of runs alone: other keywords that are bound are matched by keys, and so by fields.
+                if bound.variable.is_some() || bound.step.is_some() {
+                    return None;
+                }
+                asked.run.extend(bound.run);
+            }
+            Some(asked)
+        };
+        Ok(schema.catalog_roles().iter().filter_map(by).collect())
     }
 
     fn by<'a>(schema: &'a Schema, roles: &'a CatalogRoles, selection: &Selection) -> Option<RunRequest<'a>> {

@@ -13,9 +13,10 @@ use crate::Store;
 use crate::catalog::{Query, TagInfo};
 
 /// Steps that one record declares.
-const STEPS: usize = 50_000;
+pub const STEPS: usize = 50_000;
 
 /// What is declared of one run.
+#[derive(Debug)]
 pub struct DeclaredRun {
     pub run: RunName,
     /// `None` where fields alone name it.
@@ -101,6 +102,11 @@ impl Tags {
     pub fn get(&self, name: &str, version: i64, in_source: bool) -> Option<&TagDecl> {
         let tags = if in_source { &self.ours } else { &self.theirs };
         tags.get(name)?.iter().find(|tag| tag.version == version).map(|tag| &tag.decl)
+    }
+
+    /// All tags of a name in the source.
+    pub fn of_name(&self, name: &str) -> Vec<TagDecl> {
+        self.ours.get(name).into_iter().flatten().map(|tag| tag.decl.clone()).collect()
     }
 
     /// Gives the target all tags of a name. Conflict where it shows another one under such a number.

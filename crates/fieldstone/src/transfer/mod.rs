@@ -11,6 +11,7 @@
 //! | `attributes` | attributes, page by page |
 //! | `leaving` | what goes from the source on a move |
 //! | `left` | what stays behind, as the report says it |
+//! | `written` | what stands on fields as lines that an exported file has |
 //!
 //! Invariants:
 //! * the target has all of what a call carries over, or nothing of it: it is one transaction there;
@@ -55,6 +56,7 @@ mod declared;
 mod fields;
 mod leaving;
 mod left;
+mod written;
 
 use std::fmt;
 
@@ -64,6 +66,8 @@ use fieldstone_format::Id;
 use fieldstone_store::api::FieldStore;
 
 pub use left::LeftBehind;
+pub(crate) use written::Written;
+pub use written::written;
 
 use crate::Store;
 use crate::catalog::{Hit, Query};
@@ -310,34 +314,22 @@ impl<'a> Transfer<'a> {
                 late.push(run);
             }
         }
-        let mut changed = self.has_pending(transaction);
+        let mut changed = self.to.has_pending(transaction);
         if self.declared.is_some() {
             report.attributes = self.attributes(transaction, leaving)?;
-            changed |= report.attributes > 0 || self.has_pending(transaction);
+            changed |= report.attributes > 0 || self.to.has_pending(transaction);
         }
         self.fields.carry(&**self.to, transaction, self.options, &mut report)?;
         for run in late {
             run.put(self.to, transaction)?;
         }
-        changed |= report.fields > 0 || self.has_pending(transaction);
+        changed |= report.fields > 0 || self.to.has_pending(transaction);
         Ok((report, changed))
     }
 
-    fn has_pending(&self, transaction: Id) -> bool {
-        self.to.composed().journal().has_pending(Some(transaction))
-    }
-
     fn attributes(&self, transaction: Id, leaving: Option<Id>) -> Result<u64> {
-        let mut carrier = Carrier {
-            from: self.from,
-            to: self.to,
-            chosen: &self.chosen,
-            tags: Tags::of(self.from, self.to)?,
-            transaction,
-            taken: 0,
-            written: 0,
-            pending: 0,
-        };
+        let tags = Tags::of(self.from, self.to)?;
+        let mut carrier = Carrier::new(self.from, self.to, &self.chosen, tags, transaction);
         if self.chosen.everything {
             for name in carrier.tags.names() {
                 carrier.tags.put(self.from, self.to, transaction, &name)?;

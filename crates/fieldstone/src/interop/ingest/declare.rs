@@ -33,12 +33,13 @@ const ASKED_BYTES: usize = 32 << 20;
 /// Where a file goes: the store's schema, the keywords of its fields, the transaction.
 pub(super) type Place<'a> = (&'a Schema, &'a Texts, Option<Id>);
 
-/// Declares what a netCDF file says, where the schema gives its fields a run.
+/// Declares what a netCDF file says, where the schema gives its fields a run, but the variables that are `known`.
 pub(super) fn netcdf(
     catalog: &Catalog,
     (schema, base, transaction): Place<'_>,
     file: DeclaredFile,
     payload: &[u8],
+    known: &dyn Fn(&RunName, &str) -> bool,
 ) -> Result<()> {
     let mut pairs = borrowed(base);
     pairs.push(("variable", HEADER));
@@ -58,6 +59,7 @@ pub(super) fn netcdf(
         finders: None,
     });
     let good = |decl: &VariableDecl| Record::Variables(run.clone(), vec![decl.clone()]).check().is_ok();
+    let variables = variables.filter(|decl| !known(&run, &decl.variable.name));
     let variables: Vec<VariableDecl> = variables.filter(good).collect();
     for some in variables.chunks(MANY) {
         catalog.create_versions(&run, some.to_vec(), transaction)?;

@@ -3,12 +3,14 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_format::catalog::RunName;
 use fieldstone_format::helper::Request;
 use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, FieldStore, FileState, Value};
 
 use super::declare::{self, GribDeclared};
+use super::exported::{self, Exported};
 use super::external;
 use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
@@ -20,11 +22,14 @@ use crate::interop::grib::keys::Reader;
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts, failure};
 
+/// What a report calls what an exported file has beside its values.
+const METADATA: &str = "the metadata";
 /// Lines of a report for one file; beyond it they are counted.
 const MAX_SKIPPED: usize = 100;
 
 /// What an ingest keeps from file to file.
 pub struct State<'a> {
+    whole: &'a Store,
     pub(super) store: &'a dyn FieldStore,
     pub(super) catalog: &'a Catalog,
     pub(super) options: &'a IngestOptions<'a>,
@@ -52,6 +57,8 @@ pub(super) struct Harvest<'r> {
     base: Texts,
     /// The file and what it was, where values stay in it.
     outside: Option<(PathBuf, FileState)>,
+    /// What an exported file has beside its fields.
+    exported: Exported,
     pub(super) skips: Skips<'r>,
 }
 
@@ -65,6 +72,14 @@ impl Harvest<'_> {
     fn is_same(&self) -> End {
         let same = self.outside.as_ref().map_or(Ok(()), |(path, seen)| external::check(path, *seen));
         same.map_or_else(End::Refused, |()| End::Whole)
+    }
+
+    /// A field of an exported file, or a part of it, that the store has already.
+    fn note_there(&mut self, key: &Texts) {
+        if self.last != *key {
+            self.taken.unchanged += 1;
+            self.last.clone_from(key);
+        }
     }
 
     /// A message under its key: what it has in common with those before it.
@@ -82,7 +97,7 @@ impl<'a> State<'a> {
     pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
         let helper = Reader::new(&options.helper);
         let (catalog, messages) = (store.catalog(), Messages::new(&**store, !options.external)?);
-        Ok(State { store: &**store, catalog, options, helper, messages })
+        Ok(State { whole: store, store: &**store, catalog, options, helper, messages })
     }
 
     /// Takes one file; `None` where nothing of it was taken. What is wrong with it goes to `skipped`.
@@ -102,6 +117,7 @@ impl<'a> State<'a> {
             last: Texts::new(),
             base: Texts::new(),
             outside: None,
+            exported: Exported::default(),
             skips,
         };
         let outcome = self.read(path, progress, &mut harvest);
@@ -112,7 +128,9 @@ impl<'a> State<'a> {
         let outcome = match outcome {
             // Where the commit fails nothing of the file is kept, and the store says why. Where there is
             // nothing new, nothing is written.
-            Ok(End::Whole) if harvest.taken.fields > 0 => self.store.decide(transaction, true).map(|()| None),
+            Ok(End::Whole) if harvest.taken.fields > 0 || self.whole.has_pending(transaction) => {
+                self.store.decide(transaction, true).map(|()| None)
+            }
             Ok(End::Whole) => self.store.abandon(transaction).map(|()| None),
             Ok(End::Refused(why)) => self.store.abandon(transaction).map(|()| Some(why)),
             Err(error) => {
@@ -182,12 +200,38 @@ impl<'a> State<'a> {
                 }
             };
             match reply {
-                Reply::Offer { run, sha256 } => {
+                Reply::Metadata => {
+                    let (base, transaction) = (&harvest.base, harvest.transaction);
+                    match harvest.exported.read(self.whole, base, transaction, &payload) {
+                        Ok(None) => {}
+                        Ok(Some(why)) => harvest.skips.add(METADATA.to_owned(), why),
+                        Err(error) => return Ok(End::Refused(error)),
+                    }
+                }
+                Reply::Offer { run, sha256, keys } => {
+                    let go = match keys
+                        .map(|keys| harvest.exported.by_key(self.store, &keys, &self.options.key))
+                    {
+                        Some(Ok(())) => {
+                            harvest.base.clone_from(&self.options.key);
+                            self.helper.get()?.send(&Request::Go, &[])?;
+                            continue;
+                        }
+                        Some(Err(error)) if error.code() == Code::KeyContradiction => {
+                            return Ok(End::Refused(error));
+                        }
+                        Some(Err(error)) => {
+                            let why = format!("its fields had keys of their own: {}", error.message());
+                            harvest.skips.add(METADATA.to_owned(), why);
+                            Request::GoPlain
+                        }
+                        None => Request::Go,
+                    };
                     match place(self.store, run, &sha256, &self.options.key, copy) {
                         Ok(Offer::New(base)) => {
                             harvest.taken.key.clone_from(&base);
                             harvest.base = base;
-                            self.helper.get()?.send(&Request::Go, &[])?;
+                            self.helper.get()?.send(&go, &[])?;
                         }
                         Ok(Offer::Held(base, fields)) => {
                             harvest.taken.key = base;
@@ -206,13 +250,17 @@ impl<'a> State<'a> {
                 Reply::Declared(file) => {
                     let schema = self.store.schema();
                     let place = (&schema, &harvest.base, Some(harvest.transaction));
-                    declare::netcdf(self.catalog, place, file, &payload)?;
+                    let known = |run: &RunName, variable: &str| harvest.exported.declares(run, variable);
+                    declare::netcdf(self.catalog, place, file, &payload, &known)?;
                 }
                 Reply::Skipped { what, why } => harvest.skips.add(what, why),
                 Reply::Progress { done, of } => {
                     progress(if of == 0 { 0.0 } else { done as f64 / of as f64 })?
                 }
                 Reply::Done => {
+                    if let Err(error) = harvest.exported.finish(self.whole, harvest.transaction) {
+                        return Ok(End::Refused(error));
+                    }
                     return Ok(harvest.is_same());
                 }
                 Reply::Failed { code, message, hint } => {
@@ -266,6 +314,12 @@ impl<'a> State<'a> {
             Name::Key(mut key) => {
                 key.retain(|(keyword, _)| !harvest.base.iter().any(|(known, _)| known == keyword));
                 let key = merge(&self.store.schema(), key, &harvest.base);
+                if let (Ok(key), true) = (&key, harvest.exported.is_by_key())
+                    && exported::is_there(self.store, key, &field.content, payload)?
+                {
+                    harvest.note_there(key);
+                    return Ok(None);
+                }
                 let outcome = key.and_then(|key| self.archive(&key, &field.content, payload, harvest));
                 let stays = harvest.outside.is_some();
                 match outcome {

@@ -34,6 +34,7 @@
 //! ```
 
 mod declare;
+mod exported;
 mod external;
 mod fdb;
 mod file;
