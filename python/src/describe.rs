@@ -29,6 +29,9 @@ pub struct Cube {
     /// Extents of the chunks of the first field; None where it is one block.
     #[pyo3(get)]
     chunks: Option<Py<PyTuple>>,
+    /// Whether blocks of any field are compressed; None where no field has blocks that are chunks of an array.
+    #[pyo3(get)]
+    packed: Option<bool>,
     shortest: FieldKey,
     longest: FieldKey,
     /// Key as text, dtype and shape of the first field whose type or shape is another one; or None.
@@ -174,6 +177,7 @@ impl<'py> Maker<'py> {
             dtype: cube.dtype.map(|dtype| self.dtype(dtype)).transpose()?,
             shape: self.extents(cube.shape.as_ref())?,
             chunks: self.extents(cube.chunks.as_ref())?,
+            packed: cube.packed,
             shortest: cube.shortest.1,
             longest: cube.longest.1,
             odd,

@@ -225,6 +225,11 @@ pub struct PyField {
 }
 
 impl PyField {
+    /// A field that is no part of others that were retrieved.
+    pub fn alone(field: Field) -> PyField {
+        PyField { field, origin: None, interner: None }
+    }
+
     /// Where it comes from, where that is known.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_deref()

@@ -2,7 +2,7 @@
 //! comes back. No logic of its own; the package `fieldstone` in Python is a thin layer over it.
 //!
 //! Inside: `data` lends memory (the only `unsafe` code), `request` and `keys` convert words, `opening`
-//! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `ingest`
+//! opens, `store`, `fields`, `listing`, `expand` and `table` are the classes, `describe` serves xarray, `chunk` Zarr, `ingest`
 //! and `fdb` take files and an FDB's fields, `grib` messages, `reports` and `errors`
 //! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
@@ -11,6 +11,7 @@ mod arrays;
 mod autoflush;
 mod catalog;
 mod checkpoint;
+mod chunk;
 mod comm;
 mod container;
 mod context;
@@ -65,6 +66,8 @@ mod native {
     };
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};
+    #[pymodule_export]
+    use super::chunk::{PyBlock, length, made};
     #[pymodule_export]
     use super::comm::check_comm;
     #[pymodule_export]

@@ -124,6 +124,21 @@ impl Store {
         }
     }
 
+    /// The one field that a key names.
+    pub fn found(
+        &self,
+        py: Python<'_>,
+        key: &KeyText<'_>,
+        options: &ReadOptions,
+    ) -> PyResult<fieldstone::Field> {
+        let (handle, pairs) = (self.handle()?, key.pairs()?);
+        let found = || {
+            let found = handle.get(&pairs, options);
+            found.map_err(|error| explained(&handle, &key_request(&pairs), error))
+        };
+        py.detach(found).or_raise()
+    }
+
     pub fn handle(&self) -> PyResult<fieldstone::Store> {
         Python::attach(crate::context::sync);
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -463,15 +478,8 @@ impl Store {
         count: Option<&Bound<'py, PyAny>>,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let handle = self.handle()?;
-        let key = KeyText::new(key)?;
-        let pairs = key.pairs()?;
         let options = ReadOptions { transaction: transaction(txn)? };
-        let found = || {
-            let found = handle.get(&pairs, &options);
-            found.map_err(|error| explained(&handle, &key_request(&pairs), error))
-        };
-        let field = py.detach(found).or_raise()?;
+        let field = self.found(py, &KeyText::new(key)?, &options)?;
         fields::value(py, &field, start, count)
     }
 

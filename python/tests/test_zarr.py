@@ -292,7 +292,9 @@ def test_several_readers_at_once(tmp_path):
             try:
                 for i in range(64):
                     index, within = divmod(i, 8)
-                    read = np.frombuffer(found.get_sync(f"t/c/{index}/0/0").to_bytes()).reshape(8, 64, 64)
+                    read = np.frombuffer(found.get_sync(f"t/c/{index}/0/0").to_bytes()[:-4]).reshape(
+                        8, 64, 64
+                    )
                     assert np.array_equal(read[within], values[i])
             except BaseException as error:
                 failed.append(error)
@@ -357,7 +359,7 @@ def test_an_array_is_not_confused_with_one_of_a_longer_name(tmp_path):
         store.flush()
         found = fst.zarr_store(store, {"variable": ["t", "time_of_day"]})
         made = zarr.open_group(found, mode="r")
-        assert made["t"].nbytes_stored() == 80 + len(found.get_sync("t/zarr.json").to_bytes())
+        assert made["t"].nbytes_stored() == 84 + len(found.get_sync("t/zarr.json").to_bytes())
         assert made["t"].nchunks_initialized == 1
         assert keys(found, "t") == ["t/zarr.json", "t/c/0"]
 

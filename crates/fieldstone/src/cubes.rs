@@ -73,6 +73,8 @@ pub struct Cube {
     pub shape: Option<Arc<[u64]>>,
     /// Extents of the chunks of the first field; `None` where it is one block.
     pub chunks: Option<Arc<[u64]>>,
+    /// Whether blocks of any field are compressed; `None` where no field has blocks that are chunks of an array.
+    pub packed: Option<bool>,
     /// The field of fewest bytes, the first of them.
     pub shortest: (u64, FieldKey),
     /// The field of most bytes, the first of them.
@@ -269,6 +271,7 @@ impl Open {
             dtype: entry.dtype,
             shape: entry.shape.clone(),
             chunks: entry.chunks.clone(),
+            packed: entry.packed,
             shortest: (entry.nbytes, entry.key.clone()),
             longest: (entry.nbytes, entry.key.clone()),
             odd: None,
@@ -295,6 +298,7 @@ impl Open {
             column.push(value);
         }
         self.fields += 1;
+        self.first.packed = self.first.packed.max(entry.packed);
         if entry.nbytes < self.first.shortest.0 {
             self.first.shortest = (entry.nbytes, entry.key.clone());
         }

@@ -43,10 +43,12 @@ pub use fieldstone_core::schema::{
     CatalogRoles, Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };
 pub use fieldstone_core::{Code, Error, ErrorKind, Result};
-pub use fieldstone_format::FORMAT_VERSION;
+pub use fieldstone_format::{FORMAT_VERSION, chunk};
 pub use fieldstone_store::api::*;
 pub use fieldstone_store::frontends::FilterStore;
-pub use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
+pub use fieldstone_store::{
+    Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
+};
 
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};

@@ -10,6 +10,7 @@
 //! | [`segment`] | segments: sorted entries, directory, axes, filter |
 //! | [`entry`] | the value of an index entry: what a field is and where its blocks are |
 //! | [`block`] | blocks and block tables |
+//! | [`chunk`] | chunks as readers of Zarr take them |
 //! | [`keys`] | keys as bytes whose order is the typed order |
 //! | [`board`] | `boards/*.board`: one slot per writer |
 //! | [`claim`] | `logs/<hash>.claim`: who owns a dataset, in a store of several users |
@@ -40,6 +41,7 @@ pub mod block;
 pub mod board;
 pub mod bytes;
 pub mod catalog;
+pub mod chunk;
 pub mod claim;
 mod columns;
 pub mod commit_id;

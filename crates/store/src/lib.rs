@@ -32,6 +32,6 @@ use fieldstone_journal::medium::posix::checkpoint;
 use fieldstone_journal::{files, segment, snapshot};
 
 pub use api::FieldStore;
-pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline};
+pub use field::{Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock};
 pub use local::LocalStore;
 pub use standing::Standing;

@@ -164,6 +164,7 @@ class Cube:
         self.dtype: np.dtype = cube.dtype
         self.shape: tuple[int, ...] = cube.shape
         self.chunks: tuple[int, ...] = cube.chunks or cube.shape
+        self.packed: bool | None = cube.packed
         self.odd = cube.odd
         self.axes: dict[str, tuple[str | None, ...]] = {}
         for keyword, values in cube.axes.items():
@@ -276,6 +277,7 @@ def variable(
         tied=cube.tied,
         fill=fill,
         stored=cube.dtype,
+        packed=cube.packed if dtype == cube.dtype else None,
     )
     # What tells this variable's one value of a dimension that others have.
     attrs = own | {k: typed((v,))[0] for k, v in cube.key.items() if k in dims and k != roles.variable}

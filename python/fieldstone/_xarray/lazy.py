@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,9 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from fieldstone._xarray.source import Key, Source, digest
+
+if TYPE_CHECKING:
+    from fieldstone._native import Field
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Read = Callable[[Source, Key, tuple[int, ...], Box], np.ndarray]
@@ -92,6 +95,7 @@ class FieldArray(BackendArray):
     `key` is what all keys have in common, `axes` what differs, `present` the combinations of the axes'
     values that have a field (ascending positions in C order; None: all). Where no field is stands `fill`.
     `stored` is the type of the fields, where they are arrays by key.
+    `packed`: whether blocks of these fields are compressed; None where blocks are not elements of this array.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class FieldArray(BackendArray):
         read: Read | None = None,
         fill: Any = None,
         stored: np.dtype | None = None,
+        packed: bool | None = None,
     ) -> None:
         self._source = source
         self._key = key
@@ -117,6 +122,7 @@ class FieldArray(BackendArray):
         self._read = read
         self._fill = fill
         self.stored = stored
+        self.packed = packed
         self.shape = tuple(axis.size for axis in axes) + inner
         self.dtype = dtype
 
@@ -199,6 +205,11 @@ class FieldArray(BackendArray):
             if key is None
             else (self._read or read_array)(self._source, key, self._inner, (start, count))
         )
+
+    def field(self, where: tuple[int, ...]) -> Field | None:
+        """The field at a position of the leading dimensions; None where no field is."""
+        key = self.key_at(where)
+        return None if key is None else self._source.field(key)
 
     def key_at(self, where: tuple[int, ...]) -> Key | None:
         """The key of the field at a position of the leading dimensions; None where no field is."""

@@ -10,9 +10,12 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from fieldstone._native import Field
 
 Key = dict[str, str]
 
@@ -72,15 +75,27 @@ class Source:
         box = {"start": start, "count": count} if start else {}
         return np.asarray(self._get(key, box, lambda field: field.array(**box)))
 
+    def field(self, key: Key) -> Field:
+        """A field, to be read in parts."""
+        try:
+            return self.store._field(key)
+        except ValueError:
+            if (field := self._exactly(key)) is None:
+                raise
+            return field
+
     def _get(self, key: Key, box: dict[str, tuple[int, ...]], read: Callable[[Any], Any]) -> Any:
         try:
             return self.store.get(key, **box)
         except ValueError:
-            # The key may also select fields with further keywords; this one has none of them.
-            for field in self.store.retrieve({k: [v] for k, v in key.items()}):
-                if dict(field.key) == key:
-                    return read(field)
-            raise
+            if (field := self._exactly(key)) is None:
+                raise
+            return read(field)
+
+    def _exactly(self, key: Key) -> Field | None:
+        """The field of a key that also selects fields with further keywords, of which it has none."""
+        found = self.store.retrieve({k: [v] for k, v in key.items()})
+        return next((field for field in found if dict(field.key) == key), None)
 
     def close(self) -> None:
         """Lets go of a store that was opened here; reading opens it again."""

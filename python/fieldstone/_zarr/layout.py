@@ -2,14 +2,19 @@
 
 Invariants: a node's document does not change while it lives; a chunk is the same bytes whenever it is asked
 for; a chunk of which no field is there is absent, and reads as the array's fill value, as it is missing in a
-Dataset. Chunks are plain bytes in C order (codec ``bytes``): the store has decompressed and checked them by
-then, outside the GIL.
+Dataset.
+
+Where the chunks of an array are the blocks of its fields, a chunk is a block as it is stored with the
+checksum that its writer made, behind the codecs ``zstd`` (where any block is compressed) and ``crc32c``. A
+chunk of such an array that is no block (at a far edge, of another cut, under a newer piece) is made with the
+same codecs. All other arrays have plain elements, codec ``bytes``. In each case the store has compared
+checksums, outside the GIL, before anything is handed over.
 
 Example::
 
     nodes = groups([("", parts)], chunks=None)
     nodes["t"].document()["shape"]
-    nodes["t"].chunk((0, 0, 0))
+    nodes["t"].value((0, 0, 0))
 """
 
 from __future__ import annotations
@@ -18,17 +23,21 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from xarray.core import indexing
 
+from fieldstone._native import _chunk, _chunk_length
 from fieldstone._xarray.arrays import Parts
 from fieldstone._xarray.lazy import FieldArray
 from fieldstone._zarr.attributes import attributes_of
 from fieldstone._zarr.types import data_type, fill_text
 from fieldstone.errors import Conflict, Invalid
+
+if TYPE_CHECKING:
+    from fieldstone._native import _Block
 
 Index = tuple[int, ...]
 
@@ -58,6 +67,8 @@ class Array:
     chunks: tuple[int, ...]
     attrs: dict[str, Any]
     fill: Any
+    packed: bool | None = None
+    """Whether chunks are behind the codec zstd, beside crc32c; None: they are plain."""
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -67,7 +78,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one chunk; all have the same."""
+        """Bytes of the elements of one chunk; all have the same."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
     def document(self) -> dict[str, Any]:
@@ -76,6 +87,11 @@ class Array:
         codec: dict[str, Any] = {"name": "bytes"}
         if self.dtype.itemsize > 1 and self.dtype.kind != "S":
             codec["configuration"] = {"endian": order}
+        codecs = [codec]
+        if self.packed:
+            codecs.append({"name": "zstd", "configuration": {"level": 0, "checksum": False}})
+        if self.packed is not None:
+            codecs.append({"name": "crc32c"})
         return {
             "zarr_format": 3,
             "node_type": "array",
@@ -84,7 +100,7 @@ class Array:
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": fill_text(self.fill, self.dtype),
-            "codecs": [codec],
+            "codecs": codecs,
             "dimension_names": list(self.variable.dims),
             "attributes": self.attrs,
         }
@@ -97,7 +113,40 @@ class Array:
         lead = [range(s.start, s.stop) for s in slices[: self.fields.leading]]
         return any(self.fields.key_at(where) is not None for where in itertools.product(*lead))
 
-    def chunk(self, index: Index) -> np.ndarray | None:
+    def value(self, index: Index) -> np.ndarray | bytes | None:
+        """A chunk as the codecs have it; None where it is absent."""
+        block = self._block(index)
+        if block is not None:
+            return block.read()
+        elements = self._elements(index)
+        if elements is None:
+            return None
+        plain = elements.reshape(-1).view("u1")
+        return plain if self.packed is None else _chunk(plain, self.packed)
+
+    def length(self, index: Index) -> int | None:
+        """Bytes of a chunk as the codecs have it; no field is read for it."""
+        if not self.has(index):
+            return None
+        if self.packed is None:
+            return self.nbytes
+        block = self._block(index)
+        return block.nbytes if block is not None else _chunk_length(self.nbytes, self.packed)
+
+    def _block(self, index: Index) -> _Block | None:
+        """The stored block that a chunk is."""
+        if self.packed is None or self.fields is None:
+            return None
+        slices = self._slices(index)
+        if slices is None or any(s.stop - s.start != n for s, n in zip(slices, self.chunks, strict=True)):
+            return None
+        lead, inner = slices[: self.fields.leading], slices[self.fields.leading :]
+        field = self.fields.field(tuple(s.start for s in lead))
+        if field is None:
+            return None
+        return field._block(tuple(s.start for s in inner), self.chunks[len(lead) :], self.packed)
+
+    def _elements(self, index: Index) -> np.ndarray | None:
         """The elements of a chunk, of the size that all chunks have; None where it is absent."""
         slices = self._slices(index)
         values = None if slices is None else self._values(index, slices)
@@ -191,7 +240,11 @@ def array(name: str, variable: xr.Variable, chunks: Mapping[str, int] | str | No
         attrs["missing_value"] = missing
     if fill is None:
         fill = np.zeros((), dtype)[()]
-    return Array(variable, fields_of(variable), dtype, extents(name, variable, chunks), attrs, fill)
+    fields, cuts = fields_of(variable), extents(name, variable, chunks)
+    packed = None
+    if fields is not None and cuts == extents(name, variable, "stored"):
+        packed = fields.packed
+    return Array(variable, fields, dtype, cuts, attrs, fill, packed)
 
 
 def extents(name: str, variable: xr.Variable, chunks: Mapping[str, int] | str | None) -> tuple[int, ...]:

@@ -97,10 +97,11 @@ class FieldstoneZarr(Store):
             return None
         if index is None:
             return _cut(made.from_bytes(self._document(path, node)), byte_range)
-        values = node.chunk(index) if isinstance(node, Array) else None
-        if values is None:
+        value = node.value(index) if isinstance(node, Array) else None
+        if value is None:
             return None
-        return _cut(made.from_array_like(values.reshape(-1).view("u1")), byte_range)
+        read = made.from_bytes if isinstance(value, bytes) else made.from_array_like
+        return _cut(read(value), byte_range)
 
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
@@ -134,7 +135,7 @@ class FieldstoneZarr(Store):
             return None
         if index is None:
             return len(self._document(path, node))
-        return node.nbytes if isinstance(node, Array) and node.has(index) else None
+        return node.length(index) if isinstance(node, Array) else None
 
     # -- listing
 

@@ -10,7 +10,7 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_store::api::StoredArray;
+use fieldstone_store::api::{BlockPlace, StoredArray};
 use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
 
 use super::inner::{ExecutionInner, FieldRead};
@@ -112,6 +112,16 @@ impl FieldSource for CapturedField {
 
     fn stored_array(&self) -> Result<Option<StoredArray>> {
         self.field.stored_array()
+    }
+
+    fn block_place(&self, region: &IndexBox) -> Result<Option<BlockPlace>> {
+        self.field.source().block_place(region)
+    }
+
+    fn read_block(&self, place: &BlockPlace, out: &mut [u8]) -> Result<()> {
+        self.field.source().read_block(place, out)?;
+        self.note(usize::try_from(place.raw).unwrap_or(usize::MAX));
+        Ok(())
     }
 
     fn summary(&self) -> Option<Summary> {

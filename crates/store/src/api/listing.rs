@@ -65,6 +65,9 @@ pub struct ListEntry {
     /// Extents of the chunks it is stored in; `None` where it is one block, and for opaque bytes. Of a
     /// field in pieces: those it was created with, else of its largest piece.
     pub chunks: Option<Arc<[u64]>>,
+    /// Whether blocks of its newest part are compressed, as far as that is known without reading more; `None`
+    /// where it has no blocks of its own that are chunks of an array.
+    pub packed: Option<bool>,
     /// Whether every element is there.
     pub complete: bool,
     /// Where its newest piece is; nowhere for a created field without pieces.

@@ -66,7 +66,7 @@ pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
 
 use crate::field::Field;
-pub use crate::field::StoredArray;
+pub use crate::field::{BlockPlace, StoredArray};
 
 /// A store of fields: all calls together. Whatever has them is one.
 pub trait FieldStore: FieldAccess + Transactions + Admin {}

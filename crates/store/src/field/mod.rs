@@ -3,6 +3,7 @@
 //! * here: [`Field`], one field, read lazily and checked;
 //! * `source`: what a store implements so that it can give fields out;
 //! * `fields`: [`Fields`], what a retrieve gives;
+//! * `block`: [`StoredBlock`], a part of an array as it is stored;
 //! * `bulk` reads many fields into one buffer, `stream` gives them as one file.
 //!
 //! Invariants:
@@ -71,6 +72,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+mod block;
 mod bulk;
 mod fields;
 mod source;
@@ -85,8 +87,9 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::keys::{KeyDecoder, key_text};
 
+pub use block::StoredBlock;
 pub use fields::Fields;
-pub use source::{FieldId, FieldSource, FieldsSource, Outline, StoredArray};
+pub use source::{BlockPlace, FieldId, FieldSource, FieldsSource, Outline, StoredArray};
 pub use stream::FieldsReader;
 
 /// More boxes than any field has holes.
@@ -195,6 +198,15 @@ impl Field {
     /// Where its array stands, if it is whole, but for elements that nobody wrote, and in a file of the store.
     pub fn stored_array(&self) -> Result<Option<StoredArray>> {
         self.source.stored_array()
+    }
+
+    /// The stored block that holds the elements of `region` and no other, if there is one. Where several parts of
+    /// the field lie in the region, and where a block reaches beyond it or does not fill it, there is none.
+    pub fn stored_block(&self, region: &IndexBox) -> Result<Option<StoredBlock>> {
+        let (_, shape) = self.array()?;
+        region.check_within(shape)?;
+        let found = self.source.block_place(region)?;
+        Ok(found.map(|place| StoredBlock::new(self.source.clone(), place)))
     }
 
     /// How many elements nobody wrote of which nobody knows where they are.

@@ -12,9 +12,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
-use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::entry::EntryId;
 
@@ -63,6 +63,23 @@ pub struct StoredArray {
     pub holes: u64,
 }
 
+/// Where a block of a field is stored, as what keeps the field says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockPlace {
+    /// The part of the field that it is of, the newest being 0.
+    pub part: usize,
+    /// The file of the part's writer: 0 for the log, else the number of the data log.
+    pub file: u32,
+    /// Where it begins.
+    pub offset: u64,
+    /// Its bytes there: as many as `raw`, or fewer where they are a zstd frame.
+    pub stored: u64,
+    /// Bytes of its elements.
+    pub raw: u64,
+    /// CRC-32C of the stored bytes.
+    pub crc: u32,
+}
+
 /// One field, as whoever keeps it gives it out.
 ///
 /// [`Field`] asks only for what is there: see the invariants of [the module](super).
@@ -108,6 +125,17 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// Where its array stands, if it is whole and in a file of the store.
     fn stored_array(&self) -> Result<Option<StoredArray>> {
         Ok(None)
+    }
+
+    /// The stored block that holds the elements of `region` and no other, if there is one.
+    fn block_place(&self, _region: &IndexBox) -> Result<Option<BlockPlace>> {
+        Ok(None)
+    }
+
+    /// The stored bytes of a block that [`block_place`](Self::block_place) found, compared with their checksum,
+    /// into `out`, which has their length.
+    fn read_block(&self, _place: &BlockPlace, _out: &mut [u8]) -> Result<()> {
+        Err(Error::internal("a field that has no blocks was asked for one"))
     }
 
     /// Extremes and missing elements over all parts, where each has them.

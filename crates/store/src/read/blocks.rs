@@ -33,7 +33,7 @@ pub struct Source<'a> {
 }
 
 /// What holds the blocks of an entry.
-enum Holder {
+pub(super) enum Holder {
     /// A file of the writer.
     Own(u32),
     /// A file of the store to which arrays are added.
@@ -43,12 +43,12 @@ enum Holder {
 }
 
 /// Where the blocks of an entry are.
-struct Places<'a> {
-    holder: Holder,
-    layout: Layout,
-    blocks: Cow<'a, [Block]>,
+pub(super) struct Places<'a> {
+    pub(super) holder: Holder,
+    pub(super) layout: Layout,
+    pub(super) blocks: Cow<'a, [Block]>,
     /// Offset of each block in the file; one more for the end.
-    offsets: Vec<u64>,
+    pub(super) offsets: Vec<u64>,
 }
 
 impl<'a> Source<'a> {
@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
         Source { files, part, key }
     }
 
-    fn entry(&self) -> &'a Entry {
+    pub(super) fn entry(&self) -> &'a Entry {
         &self.part.entry
     }
 
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
     }
 
     /// As [`named`](Self::named), for the `offset` of a block.
-    fn placed(&self, holder: &Holder, offset: u64, error: Error) -> Error {
+    pub(super) fn placed(&self, holder: &Holder, offset: u64, error: Error) -> Error {
         match (holder, &self.entry().location) {
             (Holder::Own(file), _) => self.named(*file, offset, error),
             (Holder::Outside(_), Location::External(external)) => {
@@ -85,8 +85,12 @@ impl<'a> Source<'a> {
         error.context(format!("{}, at {offset} of {}", key_text(self.key), grown.path))
     }
 
+    pub(super) fn too_few(&self) -> Error {
+        Error::corrupt(format!("{}: it has fewer blocks than its length needs", key_text(self.key)))
+    }
+
     /// Fills `out` from `offset` of what holds the blocks.
-    fn fetch(&self, holder: &Holder, out: &mut [u8], offset: u64) -> Result<()> {
+    pub(super) fn fetch(&self, holder: &Holder, out: &mut [u8], offset: u64) -> Result<()> {
         match holder {
             Holder::Own(file) => self.files.read(self.part.writer, *file, out, offset),
             Holder::Outside(outside) => outside.read(out, offset),
@@ -337,7 +341,7 @@ impl<'a> Source<'a> {
         Ok(Cow::Owned(read().map_err(|e| self.named(file, table, e))?))
     }
 
-    fn places(&self) -> Result<Places<'a>> {
+    pub(super) fn places(&self) -> Result<Places<'a>> {
         let entry = self.entry();
         let (file, offset, size, blocks) = match &entry.location {
             Location::Blocks { file, offset, size, blocks } => (file, *offset, size, blocks),
@@ -381,10 +385,7 @@ impl<'a> Source<'a> {
     fn read_block(&self, places: &Places<'_>, index: u64, out: &mut [u8]) -> Result<()> {
         let at = index as usize;
         let (Some(block), Some(&offset)) = (places.blocks.get(at), places.offsets.get(at)) else {
-            return Err(Error::corrupt(format!(
-                "{}: it has fewer blocks than its length needs",
-                key_text(self.key)
-            )));
+            return Err(self.too_few());
         };
         let named = |e: Error| self.placed(&places.holder, offset, e);
         if block.stored == out.len() as u64 {
@@ -408,10 +409,7 @@ impl<'a> Source<'a> {
     ) -> Result<()> {
         let (mut next, last) = (*range.start() as usize, *range.end() as usize);
         if last >= places.blocks.len() {
-            return Err(Error::corrupt(format!(
-                "{}: it has fewer blocks than its length needs",
-                key_text(self.key)
-            )));
+            return Err(self.too_few());
         }
         let (mut stored, mut raw) = (Vec::new(), Vec::new());
         while next <= last {

@@ -13,7 +13,7 @@ use fieldstone_format::entry::{Blocks, Location};
 
 use super::blocks::Source;
 use super::versions::{Part, Versions};
-use crate::field::{Field, FieldId, FieldSource, Outline, StoredArray};
+use crate::field::{BlockPlace, Field, FieldId, FieldSource, Outline, StoredArray};
 use crate::files::Files;
 use crate::snapshot::Snapshot;
 
@@ -268,6 +268,24 @@ impl FieldSource for LocalField {
     fn stored_array(&self) -> Result<Option<StoredArray>> {
         let [part] = self.versions.live() else { return Ok(None) };
         self.bytes_of(part).stored_array()
+    }
+
+    fn block_place(&self, region: &IndexBox) -> Result<Option<BlockPlace>> {
+        self.versions.array()?;
+        // Only of the newest part that lies in the region is nothing hidden there.
+        for (at, part) in self.versions.live().iter().enumerate() {
+            if part.entry.index_box()?.is_some_and(|own| own.overlaps(region)) {
+                return self.bytes_of(part).block_of(region, at);
+            }
+        }
+        Ok(None)
+    }
+
+    fn read_block(&self, place: &BlockPlace, out: &mut [u8]) -> Result<()> {
+        match self.versions.live().get(place.part) {
+            Some(part) => self.bytes_of(part).read_stored(place, out),
+            None => Err(Error::internal("a block of another field was asked for")),
+        }
     }
 
     fn summary(&self) -> Option<Summary> {

@@ -167,6 +167,7 @@ impl ListStream {
             dtype: array.map(|a| a.dtype),
             shape: array.map(|a| a.shape.as_slice().into()),
             chunks: chunks_of(versions),
+            packed: is_packed(newest),
             complete: agree && versions.is_complete()?,
             place: place_of(newest),
             time: newest.commit.time,
@@ -198,6 +199,16 @@ fn chunks_of(versions: &Versions) -> Option<Arc<[u64]>> {
             .max_by_key(|count| count.iter().fold(1, |n: u64, extent| n.saturating_mul(*extent)))?;
         Some(largest.into())
     })
+}
+
+/// Whether blocks of an array are compressed. The bytes of those in a table end where it begins, where
+/// nothing else stands between.
+fn is_packed(part: &Part) -> Option<bool> {
+    part.entry.array.as_ref()?;
+    match part.entry.location {
+        Location::Blocks { .. } => place_of(part)?.length.map(|stored| stored < part.entry.length),
+        _ => None,
+    }
 }
 
 /// Where the first bytes of a part are.

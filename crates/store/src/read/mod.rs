@@ -4,10 +4,11 @@
 //! * `scan` walks all segments of a snapshot in key order; `lookup` finds one key;
 //! * `versions` sorts what was found under one key: what is visible, what is hidden;
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
-//! * `field` reads one field, `blocks` reads and checks blocks,
+//! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
 //!   `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
 //! * `list` and `axes` answer their calls.
 
+mod as_stored;
 mod axes;
 mod blocks;
 mod field;

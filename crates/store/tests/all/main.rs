@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod as_stored;
 mod attempts;
 mod behaviours;
 mod boards;

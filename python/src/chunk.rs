@@ -1,0 +1,79 @@
+//! Chunks for readers of Zarr: blocks of fields as they are stored, and elements made into equal ones.
+
+use fieldstone::{ReadOptions, StoredBlock, chunk};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::data::{self, Data, numbers};
+use crate::errors::Raise;
+use crate::fields::PyField;
+use crate::request::KeyText;
+use crate::store::Store;
+
+/// A block of an array that a box is, as a chunk behind the codecs `zstd`, where `packed`, and `crc32c`.
+#[pyclass(frozen, name = "_Block", module = "fieldstone._native")]
+pub struct PyBlock {
+    block: StoredBlock,
+    packed: bool,
+    /// Bytes of the chunk.
+    #[pyo3(get)]
+    nbytes: u64,
+}
+
+#[pymethods]
+impl PyBlock {
+    /// The chunk. Raises Corrupt where what is stored does not match its checksum.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        data::new_bytes(py, self.nbytes, |out| self.block.chunk_into(self.packed, out))
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The one field that a full key names, to be read in parts.
+    fn _field(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyField> {
+        Ok(PyField::alone(self.found(py, &KeyText::new(key)?, &ReadOptions::default())?))
+    }
+}
+
+#[pymethods]
+impl PyField {
+    /// The stored block that the box from `start` with `count` elements per dimension is; None where there is none,
+    /// or where it is compressed and a chunk without `zstd` is asked for.
+    fn _block(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        count: &Bound<'_, PyAny>,
+        packed: bool,
+    ) -> PyResult<Option<PyBlock>> {
+        let shape = self.field().shape().or_raise()?.unwrap_or_default();
+        let (start, count) = (numbers("start", Some(start))?, numbers("count", Some(count))?);
+        let Some(region) = data::box_of(&shape, start, count)? else { return Ok(None) };
+        let Some(block) = py.detach(|| self.field().stored_block(&region)).or_raise()? else {
+            return Ok(None);
+        };
+        Ok(block.chunk_length(packed).map(|nbytes| PyBlock { block, packed, nbytes }))
+    }
+}
+
+/// Elements as a chunk behind the codecs `zstd`, where `packed`, and `crc32c`.
+#[pyfunction(name = "_chunk")]
+pub fn made<'py>(
+    py: Python<'py>,
+    elements: &Bound<'py, PyAny>,
+    packed: bool,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let elements = Data::new(elements)?;
+    let raw = elements.bytes();
+    data::new_bytes(py, chunk::length(raw.len(), packed) as u64, |out| {
+        chunk::encode(raw, packed, out);
+        Ok(())
+    })
+}
+
+/// Bytes of the chunk that `_chunk` makes of `raw` bytes.
+#[pyfunction(name = "_chunk_length")]
+pub fn length(raw: usize, packed: bool) -> usize {
+    chunk::length(raw, packed)
+}
