@@ -20,6 +20,7 @@ from sharing_figures import SHARING
 from slots_figures import SLOTS
 from steps import FDB, FILES, INGESTED, OURS, RAW, Figure, Row, Target
 from study_figures import STUDY
+from zarr_figures import ZARR
 
 _ARCHIVE_ROWS = (
     Row("fields_s", "fields/s"),
@@ -289,6 +290,7 @@ FIGURES = (
     ),
     *COMBINE,
     *STUDY,
+    *ZARR,
     *CATALOG,
     *COMMITS,
     *SHARING,

@@ -29,6 +29,8 @@ NAMES = {
     "folder": "the file system",
     "kerchunk": "kerchunk",
     "cfgrib": "cfgrib",
+    "zarr-crc32c": "LocalStore, crc32c",
+    "zarr-plain": "LocalStore, unchecked",
     "fieldstone-partitioned": "partitioned",
     "fieldstone-app": "app",
     "fieldstone-columns": "columns in Rust",

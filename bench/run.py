@@ -37,6 +37,7 @@ import opening
 import report
 import slots
 import study
+import zarr_read
 from creation_figures import ALONE, COLUMNS, HASHES, PNETCDF, STRATEGIES
 from figures import FIGURES
 from measure import BENCH, machine, read_into_cache, wait_for_idle
@@ -62,6 +63,8 @@ PEERS = {
     combine.KERCHUNK: combine.KERCHUNK,
     combine.CFGRIB: combine.CFGRIB,
     "archive": study.ARCHIVE,
+    zarr_read.CHECKED: zarr_read.CHECKED,
+    zarr_read.PLAIN: zarr_read.PLAIN,
     container_data.PLAIN: container_data.PLAIN,
     container_data.NETCDF4: container_data.NETCDF4,
     **{
@@ -155,6 +158,7 @@ def main() -> None:
         "FDB": f"fdb5lib {_version('fdb5lib')}, pyfdb {_version('pyfdb')}",
         "Fieldstone": _version("fieldstone"),
         "xarray": f"{_version('xarray')}, netCDF4 {_version('netCDF4')}, dask {_version('dask')}",
+        "zarr": f"{_version('zarr')}, numcodecs {_version('numcodecs')}",
     }
     keep = not a.quick and RESULTS.exists()
     results = json.loads(RESULTS.read_text()) if keep else {"figures": {}}

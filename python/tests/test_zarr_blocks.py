@@ -15,6 +15,7 @@ import pytest
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
 google_crc32c = pytest.importorskip("google_crc32c")
+from fieldstone._xarray.source import Source  # noqa: E402
 
 KEY = {"run": "a", "variable": "t", "step": 0}
 FRAME = bytes.fromhex("28b52ffd")
@@ -277,6 +278,33 @@ def test_a_key_that_also_selects_longer_ones(tmp_path):
         check(found, smooth(32, 32), "a/t")
         check(found, smooth(32, 32) + 1, "p/a/t")
 
+        class Broad:
+            """A store that takes a key for a request."""
+
+            retrieve = store.retrieve
+
+            def _field(self, key):
+                raise fst.Invalid("names more than one field")
+
+        exact = {k: str(v) for k, v in KEY.items()}
+        assert np.array_equal(Source(Broad()).field(exact).array(), smooth(32, 32))
+        assert np.array_equal(Source(Broad()).field(exact | {"project": "p"}).array(), smooth(32, 32) + 1)
+        with pytest.raises(fst.Invalid):
+            Source(Broad()).field({"run": "a", "variable": "t"})
+
+
+def test_where_no_field_is_no_chunk_is(tmp_path):
+    with fst.open(tmp_path / "s") as store:
+        for run, step in (("a", 0), ("a", 6), ("b", 6)):
+            key = {"run": run, "variable": "t", "step": step}
+            store.archive(key, smooth(32, 32), chunks=(16, 32), compression="zstd:3")
+        store.flush()
+        found = fst.zarr_store(store, chunks="stored")
+        assert codecs(found) == PACKED
+        assert found.get_sync("t/c/1/0/0/0") is None and not asyncio.run(found.exists("t/c/1/0/0/0"))
+        assert value(found, 1, 1, 0, 0)[:-4] in files(tmp_path / "s")
+        xr.testing.assert_identical(xr.open_zarr(found).load(), store.to_xarray().load())
+
 
 def test_it_is_the_same_where_it_is_unpickled(tmp_path):
     with fst.open(tmp_path / "s") as store:
@@ -343,3 +371,13 @@ def test_whatever_is_stored_is_read(tmp_path, seed):
             assert codecs(found) != PLAIN or chunks not in ("stored", named)
         found = xr.open_zarr(fst.zarr_store(store, chunks="stored"), decode_cf=False).load()
         assert np.array_equal(found.t.values, whole)
+
+
+def test_an_execution_that_reads_blocks_has_read_their_elements(tmp_path):
+    with fst.open(tmp_path / "s") as store:
+        store.archive(KEY, smooth(64, 64), chunks=(32, 64), compression="zstd:3")
+        store.flush()
+        with fst.execution("plot", store) as x:
+            zarr.open_array(fst.zarr_store(store, chunks="stored"), path="t", mode="r")[:]
+        (read,) = (e for e in store.graph.edges(x.vertex, "read") if e.dst[0] == "commit")
+        assert read.props["bytes"] == 64 * 64 * 4

@@ -1,4 +1,4 @@
-//! Blocks of arrays as they are stored, for who decodes them himself.
+//! Blocks of arrays as they are stored, for readers that decode them (F-15).
 //!
 //! A block is given out where it is all there is of a box: its elements are those of the box, in C order,
 //! and no newer part lies upon them. Its bytes are compared with their checksum like any others.
