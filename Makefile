@@ -1,6 +1,7 @@
 # make build   a release build into .venv: the program and the Python package
 # make demo    a tour on real data
 # make test    format, lints, Rust and Python tests, the examples of the docs
+# make wheel  a wheel for old Linux systems and an sdist, in dist; docs/release.md
 # make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -16,7 +17,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools demo test test-long lint bench clean
+.PHONY: build test-tools demo test test-long lint bench wheel try-sdist clean
 
 build:
 	@$(IN_TURN) .venv/.built
@@ -50,8 +51,18 @@ lint: test-tools
 bench: build
 	bench/run.sh
 
+# Both are checked, and the wheel is tried in an environment of its own.
+wheel: .venv/.wheel-tools
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python python/release.py wheel
+	.venv/bin/python python/release.py sdist
+
+# As pip does for a system that no wheel fits: a release build, some minutes.
+try-sdist: .venv/.wheel-tools
+	.venv/bin/python python/release.py sdist
+	.venv/bin/python python/release.py try dist/fieldstone-*.tar.gz
+
 clean:
-	rm -rf target bench/floor/target .venv .venv-bench .build.lock wheel-data demo-out
+	rm -rf target bench/floor/target .venv .venv-bench .build.lock wheel-data dist demo-out
 
 .venv/.tools:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.x")'
@@ -66,6 +77,11 @@ clean:
 	cargo build --release --locked -p fieldstone-cli -p fieldstone-python --bin fieldstone
 	$(PIP) install --no-build-isolation .
 	mv .venv/.building $@
+
+# zig's compiler builds against the symbols of an old glibc, whatever this system has.
+.venv/.wheel-tools: .venv/.tools
+	$(PIP) install 'ziglang>=0.16' 'auditwheel>=6.4'
+	touch $@
 
 # What tests, examples and lints need from PyPI: every extra of pyproject.toml.
 .venv/.test-tools: .venv/.tools pyproject.toml

@@ -1,44 +1,49 @@
 """PEP 517 backend: maturin's, with the native program `fieldstone` added to the wheel.
 
 One wheel holds the module `fieldstone._native` and the program. The program is an ordinary Rust
-binary (it links no Python and starts in milliseconds), so maturin does not build it: cargo does, in
-the same target directory, and the result travels as a script in the wheel's data folder.
+binary (it links no Python and starts in milliseconds), so maturin does not build it. This file does: it
+stands in for cargo, and where maturin has the module built, it first has the program built in the same way,
+for the same target and with the same compilers (B-19). The result travels as a script in the wheel's data
+folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shlex
 import shutil
+import stat
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-
-import maturin
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "wheel-data" / "scripts"
+REAL = "FIELDSTONE_CARGO"
+"""The variable that names cargo while this file stands in for it."""
 # Named beside the module's crate, so that both have their dependencies with the same features and share them.
-COMMAND = ["build", "--release", "-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
-COMMAND += ["--message-format=json-render-diagnostics"]
-
-get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
-get_requires_for_build_editable = maturin.get_requires_for_build_editable
-get_requires_for_build_sdist = maturin.get_requires_for_build_sdist
+COMMAND = ["-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
 
 
-def _build_program() -> None:
-    """Build the program and put it where maturin looks for scripts (cargo tells where it is)."""
-    cargo = os.environ.get("CARGO", "cargo")
-    done = subprocess.run([cargo, *COMMAND], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    (program,) = {message["executable"] for message in messages if message.get("executable")}
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(program, SCRIPTS)
+def get_requires_for_build_wheel(settings=None):
+    return _maturin().get_requires_for_build_wheel(settings)
+
+
+def get_requires_for_build_editable(settings=None):
+    return _maturin().get_requires_for_build_editable(settings)
+
+
+def get_requires_for_build_sdist(settings=None):
+    return _maturin().get_requires_for_build_sdist(settings)
 
 
 def prepare_metadata_for_build_wheel(directory, settings=None):
     SCRIPTS.mkdir(parents=True, exist_ok=True)
-    return maturin.prepare_metadata_for_build_wheel(directory, settings)
+    return _maturin().prepare_metadata_for_build_wheel(directory, settings)
 
 
 def prepare_metadata_for_build_editable(directory, settings=None):
@@ -46,15 +51,74 @@ def prepare_metadata_for_build_editable(directory, settings=None):
 
 
 def build_wheel(directory, settings=None, metadata=None):
-    _build_program()
-    return maturin.build_wheel(directory, settings, metadata)
+    with program_too():
+        return _maturin().build_wheel(directory, settings, metadata)
 
 
 def build_editable(directory, settings=None, metadata=None):
-    _build_program()
-    return maturin.build_editable(directory, settings, metadata)
+    with program_too():
+        return _maturin().build_editable(directory, settings, metadata)
 
 
 def build_sdist(directory, settings=None):
     SCRIPTS.mkdir(parents=True, exist_ok=True)
-    return maturin.build_sdist(directory, settings)
+    return _maturin().build_sdist(directory, settings)
+
+
+def _maturin():
+    """The backend below, which is not there where this file stands in for cargo."""
+    import maturin
+
+    return maturin
+
+
+@contextlib.contextmanager
+def program_too() -> Iterator[None]:
+    """Has the program built wherever cargo is asked for the module."""
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    program = SCRIPTS / "fieldstone"
+    program.unlink(missing_ok=True)
+    before = {name: os.environ.get(name) for name in ("CARGO", REAL)}
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "cargo"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, __file__])} "$@"\n')
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        os.environ |= {"CARGO": str(script), REAL: before["CARGO"] or "cargo"}
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+    if not program.exists():
+        raise RuntimeError("maturin does not call cargo as it used to: the program is not built")
+
+
+def cargo(arguments: list[str]) -> int:
+    """What cargo does, after the program where the module is to be built."""
+    command = os.environ.pop(REAL)
+    os.environ["CARGO"] = command
+    if arguments[:1] == ["rustc"] and "--lib" in arguments:
+        options = arguments[1 : arguments.index("--lib")]
+        manifest = options.index("--manifest-path")
+        del options[manifest : manifest + 2]
+        _build_program([command, "build", *options, *COMMAND])
+    return subprocess.run([command, *arguments], check=False).returncode
+
+
+def _build_program(command: list[str]) -> None:
+    """Builds the program and puts it where maturin looks for scripts (cargo says where it is)."""
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    (program,) = {message["executable"] for message in messages if message.get("executable")}
+    copy = SCRIPTS / "fieldstone"
+    shutil.copy2(program, copy)
+    if strip := shutil.which("strip"):
+        # As maturin does with the module: lines for debuggers are most of it.
+        subprocess.run([strip, str(copy)], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(cargo(sys.argv[1:]))
