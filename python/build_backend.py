@@ -3,7 +3,7 @@
 One wheel holds the module `fieldstone._native` and the program. The program is an ordinary Rust
 binary (it links no Python and starts in milliseconds), so maturin does not build it. This file does: it
 stands in for cargo, and where maturin has the module built, it first has the program built in the same way,
-for the same target and with the same compilers (B-19). The result travels as a script in the wheel's data
+for the same target and with the same compilers (B-20). The result travels as a script in the wheel's data
 folder.
 """
 

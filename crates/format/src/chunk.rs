@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn frames_of_every_length_are_zstds() {
         for n in [0, 1, 2, 255, 256, 65_791, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 7] {
-            let raw: Vec<u8> = (0..n).map(|i| (i * i >> 3) as u8).collect();
+            let raw: Vec<u8> = (0..n).map(|i| ((i * i) >> 3) as u8).collect();
             let mut out = vec![0xee; length(n, true)];
             encode(&raw, true, &mut out);
             let (frame, behind) = out.split_at(out.len() - SUM);
