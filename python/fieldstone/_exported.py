@@ -201,16 +201,27 @@ def fields_under(variable: Any) -> Any:
 def entry(array: Any) -> Facts:
     """The keys of an array of fields: what all have in common, and what varies, field by field."""
     lead = array.shape[: array.leading]
-    keys, at = [], []
+    # Columns, not keys: the texts are those of the axes, and a field costs 8 bytes for each keyword.
+    columns: dict[str, list[str | None]] = {}
+    at: list[int] = []
     for i, where in enumerate(itertools.product(*map(range, lead))):
-        if (key := array.key_at(where)) is not None:
-            keys.append(key)
-            at.append(i)
-    common = {k: v for k, v in keys[0].items() if all(key.get(k) == v for key in keys)} if keys else {}
-    words = dict.fromkeys(k for key in keys for k in key if k not in common)
-    vary = {word: [key.get(word) for key in keys] for word in words}
-    made = {"dtype": array.stored.str, "lead": array.leading, "count": len(keys), "key": common, "vary": vary}
+        if (key := array.key_at(where)) is None:
+            continue
+        for word, text in key.items():
+            columns.setdefault(word, [None] * len(at)).append(text)
+        at.append(i)
+        for column in columns.values():
+            if len(column) < len(at):
+                column.append(None)
+    common = {word: column[0] for word, column in columns.items() if is_one(column)}
+    vary = {word: column for word, column in columns.items() if word not in common}
+    made = {"dtype": array.stored.str, "lead": array.leading, "count": len(at), "key": common, "vary": vary}
     return made if len(at) == math.prod(lead) else {**made, "at": at}
+
+
+def is_one(column: list[str | None]) -> bool:
+    """Whether all fields have the same text."""
+    return column[0] is not None and all(text == column[0] for text in column)
 
 
 def put(model: str, groups: list[Facts], text: str) -> list[Facts]:
