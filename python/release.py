@@ -28,7 +28,9 @@ ROOT = build_backend.ROOT
 GLIBC = (2, 17)
 """What the wheel asks of a system: the oldest that Rust's own library runs on."""
 PLATFORM = "manylinux_{}_{}".format(*GLIBC)
-WHEEL = re.compile(rf"fieldstone-[0-9.a-z]+-cp311-abi3-{PLATFORM}_x86_64(\.manylinux2014_x86_64)?\.whl")
+TAGS = rf"(manylinux2014_x86_64\.)?{PLATFORM}_x86_64"
+"""maturin also gives the platform the name that it had before."""
+WHEEL = re.compile(rf"fieldstone-[0-9.a-z]+-cp311-abi3-{TAGS}\.whl")
 SDIST_MOST = 6 << 20
 """Bytes that an sdist may have: more is data that slipped in."""
 

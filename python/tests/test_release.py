@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEEL = "fieldstone-0.1.0-cp311-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
+WHEEL = "fieldstone-0.1.0-cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
 PROGRAM = "fieldstone-0.1.0.data/scripts/fieldstone"
 INFO = "fieldstone-0.1.0.dist-info"
 
@@ -98,12 +98,12 @@ def wheel(release, folder, name=WHEEL, drop=(), add=(), mode=0o755, first=b"\x7f
 
 def test_a_wheels_name_and_content(release, tmp_path):
     release.check_wheel(wheel(release, tmp_path))
-    release.check_wheel(wheel(release, tmp_path, WHEEL.replace(".manylinux2014_x86_64", "")))
+    release.check_wheel(wheel(release, tmp_path, WHEEL.replace("manylinux2014_x86_64.", "")))
     for name in (
         WHEEL.replace("abi3", "cp311"),
         WHEEL.replace("cp311-", "cp312-"),
-        WHEEL.replace("manylinux_2_17_x86_64.manylinux2014_x86_64", "linux_x86_64"),
-        WHEEL.replace("manylinux_2_17_x86_64.manylinux2014_x86_64", "manylinux_2_36_x86_64"),
+        WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "linux_x86_64"),
+        WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "manylinux_2_36_x86_64"),
     ):
         with pytest.raises(release.Refused, match="is no wheel"):
             release.check_wheel(wheel(release, tmp_path, name))

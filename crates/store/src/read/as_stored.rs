@@ -19,7 +19,7 @@ impl Source<'_> {
         else {
             return Ok(None);
         };
-        if region.is_empty() || !own.contains(region) {
+        if !own.contains(region) {
             return Ok(None);
         }
         let Layout::Chunks(grid, item) = self.entry().layout(0)? else { return Ok(None) };
