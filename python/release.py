@@ -136,19 +136,9 @@ def audit(path: Path) -> None:
 
 
 def glibc_of(path: Path) -> tuple[int, ...]:
-    """The newest version of glibc that a program's or library's symbols ask for; weak ones may be absent."""
-    from elftools.elf.elffile import ELFFile
-
-    newest: tuple[int, ...] = (0,)
-    with path.open("rb") as opened:
-        needs = ELFFile(opened).get_section_by_name(".gnu.version_r")
-        for _, versions in needs.iter_versions() if needs is not None else ():
-            for version in versions:
-                family, _, number = version.name.partition("_")
-                # Flag 2: only weak symbols have this version.
-                if family == "GLIBC" and number[:1].isdigit() and not version["vna_flags"] & 2:
-                    newest = max(newest, tuple(map(int, number.split("."))))
-    return newest
+    """The newest version of glibc that a program or library names."""
+    named = re.findall(rb"\bGLIBC_(\d+)\.(\d+)", path.read_bytes())
+    return max(((int(major), int(minor)) for major, minor in named), default=(0,))
 
 
 def attempt(path: Path) -> None:

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from conftest import require
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEEL = "fieldstone-0.1.0-cp311-abi3-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
@@ -20,8 +21,7 @@ INFO = "fieldstone-0.1.0.dist-info"
 
 @pytest.fixture(scope="module")
 def release():
-    if not (ROOT / ".git").exists():
-        pytest.skip("no git checkout")
+    require("git", (ROOT / ".git").exists(), "this is no git checkout")
     sys.path.insert(0, str(ROOT / "python"))
     try:
         import release as module
@@ -32,8 +32,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def sdist(release, tmp_path_factory):
-    if importlib.util.find_spec("maturin") is None:
-        pytest.skip("maturin is not installed here")
+    require("maturin", importlib.util.find_spec("maturin"), "maturin is not installed here")
     try:
         return release.sdist(tmp_path_factory.mktemp("sdist"))
     except release.Refused as error:
@@ -126,6 +125,7 @@ def test_what_is_refused_is_not_left_behind(release, tmp_path):
     assert not made.exists()
 
 
-def test_the_glibc_that_a_program_asks_for(release):
-    pytest.importorskip("elftools", reason="comes with auditwheel")
+def test_the_glibc_that_a_program_asks_for(release, tmp_path):
     assert release.glibc_of(Path(sys.executable).resolve()) >= (2, 2)
+    (tmp_path / "program").write_bytes(b"\x7fELF\0GLIBC_2.2.5\0GLIBC_2.17\0GLIBC_2.9\0GLIBC_PRIVATE\0")
+    assert release.glibc_of(tmp_path / "program") == (2, 17)
