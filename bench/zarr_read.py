@@ -74,7 +74,7 @@ def fill(fig: Figure, at: Sitting, peer: str) -> Result:
 def opened(peer: str, root: Path) -> Any:
     """The array as zarr-python has it. What ours imports, all do, so that each starts its clock as late."""
     import fieldstone as fst
-    import fieldstone._zarr.store  # noqa: F401
+    import fieldstone._zarr.store
     import zarr
 
     if peer != OURS:
