@@ -134,7 +134,7 @@ fn a_write_follows_the_newest_version_of_its_variable() {
     write(&run, 5).unwrap();
     let third = open();
     let run = third.run("r").unwrap();
-    declare(&run, 0, 4);
+    run.create_variable("t", DType::F8, &[4]).dims(["x"]).create().unwrap();
     write(&run, 5).unwrap();
     second.discard(None).unwrap();
     third.discard(None).unwrap();
@@ -150,14 +150,6 @@ fn a_write_follows_the_newest_version_of_its_variable() {
     write(&run, 8).unwrap();
     third.discard(None).unwrap();
     write(&run, 5).unwrap();
-
-    // What was deleted is not there any more.
-    let query =
-        Query { expr: fieldstone::catalog::query::text::parse("variable=t").unwrap().expr, ..Query::all() };
-    third.discard(None).unwrap();
-    let outcome = third.catalog().delete(&Deletion::Variables(query), false, true, None);
-    outcome.unwrap();
-    write(&run, 9).unwrap();
 }
 
 #[test]
