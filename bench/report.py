@@ -13,6 +13,7 @@ BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- bench: end -->"
 NAMES = {
     "fieldstone_store": "Fieldstone",
     "fieldstone_ingested": "Fieldstone, files ingested",
+    "fieldstone_archive": "archive and numpy",
     "netcdf_files": "netCDF files",
     "fdb": "FDB",
     "raw": "raw",

@@ -40,6 +40,7 @@ STUDY = (
         where.run,
         (
             *(Row(question, f"{question}, ms", 1e-3, 2) for question in where.QUESTIONS),
+            Row("slowest", "the slowest further answer, ms", 1e-3, 2),
             Row("slowest-first", "the slowest first answer, with the open, ms", 1e-3, 1),
             *(Row(f"{question}-found", f"{question}, variables found") for question in where.QUESTIONS),
         ),

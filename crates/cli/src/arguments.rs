@@ -20,8 +20,8 @@ use crate::output::{Done, file_error, file_failed};
 pub struct Reading {
     /// The store: a folder
     pub store: String,
-    /// Read the store as it was at this version, or at that in a file (see `fieldstone version`)
-    #[arg(long, value_name = "VERSION|@FILE")]
+    /// Read the store as it was at this version, or with @FILE at that in a file (see `fieldstone version`)
+    #[arg(long, value_name = "VERSION")]
     pub at: Option<String>,
 }
 

@@ -48,8 +48,8 @@ pub struct Arguments {
     /// List versions that newer ones hide, too
     #[arg(long)]
     masked: bool,
-    /// List what became visible after this version, or after that in a file
-    #[arg(long, value_name = "VERSION|@FILE", conflicts_with_all = ["masked", "at"])]
+    /// List what became visible after this version, or with @FILE after that in a file
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["masked", "at"])]
     since: Option<String>,
     /// Go on with what is flushed from now on
     #[arg(short, long, conflicts_with_all = ["masked", "compact", "at"])]
