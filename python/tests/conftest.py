@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,18 @@ def postgresql() -> Iterator[pg_server.Server]:
     server = pg_server.Server(bin)
     yield server
     server.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system of 4 MiB of its own."""
+    require("root", os.geteuid() == 0, "mounting a small file system needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+    require("tmpfs", mounted.returncode == 0, "a small tmpfs cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 import fieldstone as fst
 import numpy as np
 import pytest
-from conftest import require
-
-
-@pytest.fixture
-def small(tmp_path):
-    """A folder on a file system of 4 MiB."""
-    require("root", os.geteuid() == 0, "mounting a small file system needs root")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
-    require("tmpfs", mounted.returncode == 0, "a small tmpfs cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def fill(folder):
@@ -30,8 +14,8 @@ def fill(folder):
 
 
 @pytest.mark.parametrize("engine", ["up to date", "behind", "gone"])
-def test_a_full_disk_is_asked_as_any_other(small, engine):
-    with fst.open(small / "s") as store:
+def test_a_full_disk_is_asked_as_any_other(small_disk, engine):
+    with fst.open(small_disk / "s") as store:
         run = store.create_run("a", params={"nx": 4})
         for step in range(20):
             run.write("t", step, np.full(4, step))
@@ -42,19 +26,19 @@ def test_a_full_disk_is_asked_as_any_other(small, engine):
             run.annotate("late", 1.0, variable="t", step=3)
             store.flush()
     if engine == "gone":
-        for file in (small / "s" / "catalog").iterdir():
+        for file in (small_disk / "s" / "catalog").iterdir():
             file.unlink()
-    fill(small)
+    fill(small_disk)
     late = int(engine == "behind")
-    with fst.open(small / "s", "r") as store:
+    with fst.open(small_disk / "s", "r") as store:
         assert store.find("tag=max and value>15").count() == 4
         assert [h.step for h in store.attributes(tag="late")] == [3] * late
         assert len(list(store.attributes())) == 20 + late
         assert store.run("a").params["nx"] == 4
         assert store.sql("select count(*) as n from attributes").values("n") == [20 + late]
         assert store.attributes(tag="max", order="-value").first().read().tolist() == [19] * 4
-    (small / "rest").unlink()
-    with fst.open(small / "s") as store:
+    (small_disk / "rest").unlink()
+    with fst.open(small_disk / "s") as store:
         store.run("a").annotate("after", 2.0)
         store.flush()
         assert store.attributes().count() == 21 + late

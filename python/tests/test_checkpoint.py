@@ -14,7 +14,6 @@ import time
 import fieldstone as fst
 import numpy as np
 import pytest
-from conftest import require
 
 
 def key(step: int, variable: str = "t") -> dict[str, object]:
@@ -158,30 +157,22 @@ def test_a_killed_process_leaves_its_last_checkpoint(tmp_path):
         shutil.rmtree(folder)
 
 
-def test_a_full_disk_leaves_the_checkpoint_before(tmp_path):
-    require("root", os.geteuid() == 0, "mounting a small file system needs root")
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", small], capture_output=True)
-    require("tmpfs", mounted.returncode == 0, "a small tmpfs cannot be mounted here")
-    try:
-        store = fst.open("memory:")
-        store.archive(key(0), np.zeros(200_000))
-        first = store.checkpoint(small / "c")
-        store.archive(key(1), np.random.default_rng(2).random(800_000))
-        with pytest.raises(fst.Unavailable):
-            store.checkpoint(small / "c")
-        with fst.open(small / "c", "r") as found:
-            assert found.version == first.version and found.verify().ok
-            assert len(found.retrieve(None)) == 1
-        grown = subprocess.run(["mount", "-o", "remount,size=32m", small], capture_output=True)
-        assert grown.returncode == 0, grown.stderr
-        report = store.checkpoint(small / "c")
-        with fst.open(small / "c", "r") as found:
-            assert found.version == report.version and found.verify().ok
-            assert len(found.retrieve(None)) == 2
-    finally:
-        subprocess.run(["umount", small], check=True)
+def test_a_full_disk_leaves_the_checkpoint_before(small_disk):
+    store = fst.open("memory:")
+    store.archive(key(0), np.zeros(200_000))
+    first = store.checkpoint(small_disk / "c")
+    store.archive(key(1), np.random.default_rng(2).random(800_000))
+    with pytest.raises(fst.Unavailable):
+        store.checkpoint(small_disk / "c")
+    with fst.open(small_disk / "c", "r") as found:
+        assert found.version == first.version and found.verify().ok
+        assert len(found.retrieve(None)) == 1
+    grown = subprocess.run(["mount", "-o", "remount,size=32m", small_disk], capture_output=True)
+    assert grown.returncode == 0, grown.stderr
+    report = store.checkpoint(small_disk / "c")
+    with fst.open(small_disk / "c", "r") as found:
+        assert found.version == report.version and found.verify().ok
+        assert len(found.retrieve(None)) == 2
 
 
 def test_how_often_by_daly():
