@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def required() -> set[str]:
     """The words of FIELDSTONE_REQUIRE."""
     return set(os.environ.get("FIELDSTONE_REQUIRE", "").replace(",", " ").split())
+
+
+def pytest_configure() -> None:
+    """In the background of a shell Ctrl-C is ignored, also by what is started there; tests send it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
