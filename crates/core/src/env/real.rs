@@ -4,10 +4,11 @@
 //! * every descriptor is close-on-exec, and `EINTR` never reaches a caller;
 //! * no call here takes a lock in the kernel's sense (`flock`, `fcntl` locks): that an append and
 //!   the question where it went belong together is kept by a mutex of the one handle;
-//! * nothing about the process (its id, its randomness) is remembered, so that a forked child never
-//!   acts under its parent's name.
+//! * nothing about the process (its id, its randomness) is remembered where a forked child would find it, so that
+//!   it never acts under its parent's name.
 
 mod direct;
+mod process;
 pub mod trusted_folder;
 
 use std::collections::VecDeque;
@@ -106,7 +107,7 @@ impl Identity for RealIdentity {
     }
 
     fn process(&self) -> u32 {
-        rustix::process::getpid().as_raw_pid().unsigned_abs()
+        process::number()
     }
 
     fn uid(&self) -> u32 {
