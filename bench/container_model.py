@@ -8,9 +8,9 @@ the counts, within a tenth.
 
 Counts follow from the algorithm. A rank of P tells each other rank the hashes and numbers of those of its
 n/P names that the other owns, 12 bytes each and 48 before them; that alltoallv is P - 1 messages. The rest
-are 13 trees of log2 P messages: nine agreements of 24 bytes, the number of the team, that of names of equal
-hash, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance: of P owners the
-largest has some standard deviations more.
+are 12 trees of log2 P messages: nine agreements of 56 bytes, which carry the number of names of equal hash,
+the number of the team, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance:
+of P owners the largest has some standard deviations more.
 
 Seconds are those of a stated machine: a message costs LATENCY, a byte 1/BANDWIDTH, a name LOCAL on the
 rank that has it. The alltoallv's P messages are our own term that grows: names a rank become fewer as P
@@ -34,7 +34,7 @@ LOCAL = (
     0.3e-6  # seconds a name on the rank that has it: definition, check and header, one rank of this machine
 )
 
-AGREEMENT = 24  # bytes
+AGREEMENT = 56  # bytes
 AGREEMENTS = 9
 WORDS = 14  # in the scan of places
 HEAD = 48  # bytes before the names that one rank tells another
@@ -74,7 +74,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     own = data.names / ranks
     owned = most(own, ranks)
     rounds = ceil(log2(ranks))
-    trees = AGREEMENTS * AGREEMENT + 2 * 8 + 2 * 8 * WORDS
+    trees = AGREEMENTS * AGREEMENT + 8 + 2 * 8 * WORDS
     told = RECORD * own * (ranks - 1) / ranks + HEAD * (ranks - 1)
     definitions = data.text + 16 * data.dims + 25 * data.vars + 4 * data.dims_of_vars
     hashed = definitions / ranks + 8 * own
@@ -91,7 +91,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     check = hashed + (RECORD + 8 + 4) * owned + placed
     write = hashed + 8 * owned + placed + min(PIECE, data.header / ranks + 4096)
     return {
-        "messages": (AGREEMENTS + 4) * rounds + ranks - 1,
+        "messages": (AGREEMENTS + 3) * rounds + ranks - 1,
         "sent": rounds * trees + told,
         "comparisons": owned,
         "names_held": own + owned,

@@ -85,11 +85,16 @@ static inline int fs_mpi_allreduce(void *context, int max, uint64_t *values, int
                                     *(MPI_Comm *)context));
 }
 
-/* A file. It is open twice: a view changes what every offset of its handle means, for all threads, so only the
- * second handle, which nothing but collective calls of several parts uses, carries views. */
+/* A file. A view changes what every offset of its handle means, for all threads, so only a second handle carries
+ * views. Collective calls of several parts use it, and the first of them opens it. */
 struct fs_mpi_file {
   MPI_File plain, viewed;
   int has_viewed;
+  /* How the second one is opened. */
+  MPI_Comm comm;
+  MPI_Info info;
+  int again;
+  char *path;
 };
 
 /* How a step of an opening failed, on this rank or else on any. */
@@ -120,28 +125,38 @@ static inline int fs_mpi_open_with(void *context, const char *path, int mode, in
   static const int modes[3] = {MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_MODE_RDONLY, MPI_MODE_RDWR};
   MPI_Comm comm = *(MPI_Comm *)context;
   struct fs_mpi_file *opened = (struct fs_mpi_file *)malloc(sizeof(struct fs_mpi_file));
-  int again = modes[mode] & ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+  char *name = (char *)malloc(strlen(path) + 1);
   MPI_Info info = MPI_INFO_NULL;
   int failed = fs_mpi_info((struct fs_mpi_context *)context, count, keys, values, &info);
-  /* Agreed upon before each opening, which waits for all ranks. */
-  failed = fs_mpi_any(comm, opened == NULL ? ENOMEM : failed);
+  /* Agreed upon before the opening, which waits for all ranks. */
+  failed = fs_mpi_any(comm, opened == NULL || name == NULL ? ENOMEM : failed);
   if (!failed) {
     failed = fs_mpi_errno(MPI_File_open(comm, (char *)path, modes[mode], info, &opened->plain));
     failed = fs_mpi_any(comm, failed);
   }
-  if (!failed) {
-    failed = fs_mpi_errno(MPI_File_open(comm, (char *)path, again, info, &opened->viewed));
-    failed = fs_mpi_any(comm, failed);
-    if (failed) MPI_File_close(&opened->plain);
-  }
-  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   if (failed) {
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    free(name);
     free(opened);
     return failed;
   }
   opened->has_viewed = 0;
+  opened->comm = comm;
+  opened->info = info;
+  opened->again = modes[mode] & ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+  opened->path = strcpy(name, path);
   *file = opened;
   return 0;
+}
+
+/* Opens the second handle, if that was not done. Collective. */
+static inline int fs_mpi_view(struct fs_mpi_file *file) {
+  int failed;
+  if (file->has_viewed) return 0;
+  failed = fs_mpi_errno(MPI_File_open(file->comm, file->path, file->again, file->info, &file->viewed));
+  failed = fs_mpi_any(file->comm, failed);
+  file->has_viewed = !failed;
+  return failed;
 }
 
 static inline int fs_mpi_open(void *context, const char *path, int mode, void **file) {
@@ -262,7 +277,8 @@ static inline int fs_mpi_all(struct fs_mpi_file *file, int several, int count, c
     return fs_mpi_errno(
         MPI_File_write_at_all(file->plain, offset, from, length, MPI_BYTE, MPI_STATUS_IGNORE));
   }
-  file->has_viewed = 1;
+  failed = fs_mpi_view(file);
+  if (failed) return failed;
   failed = fs_mpi_parts(count, offsets, lengths, &view);
   set = fs_mpi_errno(MPI_File_set_view(file->viewed, 0, MPI_BYTE, view, "native", MPI_INFO_NULL));
   failed = failed ? failed : set;
@@ -298,15 +314,17 @@ static inline int fs_mpi_set_length(void *file, uint64_t length) {
 static inline int fs_mpi_sync(void *file) {
   struct fs_mpi_file *both = (struct fs_mpi_file *)file;
   int failed = fs_mpi_errno(MPI_File_sync(both->plain));
-  /* A handle that was never used has nothing to hand over; all ranks used it or none did. */
+  /* All ranks have it or none does. */
   int viewed = both->has_viewed ? fs_mpi_errno(MPI_File_sync(both->viewed)) : 0;
   return failed ? failed : viewed;
 }
 
 static inline int fs_mpi_close(void *file) {
   struct fs_mpi_file *both = (struct fs_mpi_file *)file;
-  int viewed = fs_mpi_errno(MPI_File_close(&both->viewed));
+  int viewed = both->has_viewed ? fs_mpi_errno(MPI_File_close(&both->viewed)) : 0;
   int failed = fs_mpi_errno(MPI_File_close(&both->plain));
+  if (both->info != MPI_INFO_NULL) MPI_Info_free(&both->info);
+  free(both->path);
   free(both);
   return failed ? failed : viewed;
 }

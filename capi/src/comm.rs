@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce, Team};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Team};
 use fieldstone::{Code, Env, Error, Result};
 
 use crate::arguments::{result, text};
@@ -302,7 +302,24 @@ impl TableComm {
         Ok(parts)
     }
 
-    fn exchange(&self, parts: &[Vec<u8>], incoming: &[usize], most: usize) -> Result<Vec<Vec<u8>>> {
+    /// Parts too long for one call of the table.
+    fn copied(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        let (mut rest, mut parts) = (sent.bytes, Vec::with_capacity(self.size));
+        for len in sent.lens {
+            let (part, behind) = rest.split_at(*len);
+            parts.push(part.to_vec());
+            rest = behind;
+        }
+        let mut rest = taken.bytes;
+        for part in self.in_rounds(&parts, taken.lens, longest)? {
+            let (into, behind) = rest.split_at_mut(part.len());
+            into.copy_from_slice(&part);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn in_rounds(&self, parts: &[Vec<u8>], incoming: &[usize], most: usize) -> Result<Vec<Vec<u8>>> {
         let outgoing: Vec<usize> = parts.iter().map(Vec::len).collect();
         let mut received = vec![Vec::new(); self.size];
         for begin in (0..most).step_by(self.chunk()) {
@@ -364,12 +381,8 @@ impl Comm for TableComm {
     fn barrier(&self) -> Result<()> {
         ask!(self.table, barrier(self.table.context)).map_err(|cause| self.failed("barrier", &cause))
     }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        let is_root = root == self.rank;
-        let mut length = [if is_root { data.len() as u64 } else { 0 }];
-        self.allreduce(Reduce::Max, &mut length)?;
-        let length = usize::try_from(length[0]).unwrap_or(usize::MAX);
-        let mut data = if is_root { data } else { vec![0; length] };
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>> {
+        let mut data = if root == self.rank { data } else { vec![0; len] };
         for part in data.chunks_mut(ROUND) {
             let (start, length) = (part.as_mut_ptr().cast(), int(part.len()));
             ask!(self.table, broadcast(self.table.context, int(root), start, length))
@@ -398,18 +411,44 @@ impl Comm for TableComm {
         ask!(self.table, allreduce(self.table.context, max, start, count))
             .map_err(|cause| self.failed("allreduce", &cause))
     }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>> {
         if parts.len() != self.size {
             let given = parts.len();
             return Err(Error::invalid(format!("alltoallv with {given} parts for {} ranks", self.size)));
         }
         let lengths: Vec<Vec<u8>> = parts.iter().map(|p| (p.len() as u64).to_ne_bytes().to_vec()).collect();
-        let incoming = self.exchange(&lengths, &vec![8; self.size], 8)?;
+        let incoming = self.in_rounds(&lengths, &vec![8; self.size], 8)?;
         let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, |bytes| u64::from_ne_bytes(bytes) as usize);
         let incoming: Vec<usize> = incoming.into_iter().map(number).collect();
-        let mut most = [parts.iter().map(Vec::len).max().unwrap_or(0) as u64];
-        self.allreduce(Reduce::Max, &mut most)?;
-        self.exchange(&parts, &incoming, most[0] as usize)
+        self.in_rounds(&parts, &incoming, longest)
+    }
+    fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        if sent.lens.len() != self.size || taken.lens.len() != self.size {
+            let (given, asked) = (sent.lens.len(), taken.lens.len());
+            return Err(Error::internal(format!("{given} and {asked} parts for {} ranks", self.size)));
+        }
+        let (sent_lens, sent_places, sent_total) = chunk_of(sent.lens, 0, ROUND);
+        let (lens, places, total) = chunk_of(taken.lens, 0, ROUND);
+        if sent_total > sent.bytes.len() || total > taken.bytes.len() {
+            return Err(Error::internal("parts that are longer than their bytes"));
+        }
+        if longest > self.chunk() {
+            return self.copied(sent, taken, longest);
+        }
+        // From where they stand to where they belong, in one call.
+        ask!(
+            self.table,
+            alltoall(
+                self.table.context,
+                address(sent.bytes),
+                sent_lens.as_ptr(),
+                sent_places.as_ptr(),
+                address_mut(taken.bytes),
+                lens.as_ptr(),
+                places.as_ptr(),
+            )
+        )
+        .map_err(|cause| self.failed("alltoall", &cause))
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         self.open_with(path, mode, &Hints::default())
@@ -613,6 +652,11 @@ impl CommFile for TableFile {
         let handed = sync();
         let met = self.comm.barrier();
         handed.and(met).and(sync())
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        let _using = self.using()?;
+        ask!(self.comm.table, file_sync(self.file.0)).map_err(|cause| self.failed("sync", cause))
     }
 
     fn taken_hints(&self) -> Result<Hints> {

@@ -20,6 +20,7 @@ import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 from .errors import Invalid
@@ -53,6 +54,14 @@ def communicator(comm: Any) -> Communicator:
 
 Places = tuple[list[int], list[int]]
 """Addresses of parts, and their lengths in bytes."""
+
+Joined = tuple[int, int, list[int]]
+"""The address of parts that stand one after another, the bytes there, and how many of them each part has."""
+
+
+def _apart(parts: Joined) -> Places:
+    address, _, lengths = parts
+    return [address + place for place in accumulate(lengths[:-1], initial=0)], lengths
 
 
 def _chunks(lengths: list[int], begin: int, chunk: int) -> tuple[list[int], list[int]]:
@@ -98,14 +107,13 @@ class Communicator:
             raise MemoryError(f"rank {most[0] - 1} has no memory for a transfer of {bound} bytes")
         return buffers
 
-    def broadcast(self, root: int, data: bytes) -> bytearray:
-        length = array("Q", [len(data)])
-        self.comm.Bcast([length, self.mpi.UINT64_T], root)
-        (buffer,) = self._buffers(length[0], [length[0]])
+    def broadcast(self, root: int, data: bytes, length: int) -> bytearray:
+        """The `length` bytes of `root`; all know how many."""
+        (buffer,) = self._buffers(length, [length])
         view = memoryview(buffer)
         if self.rank == root:
             view[:] = data
-        for begin in range(0, length[0], ROUND):
+        for begin in range(0, length, ROUND):
             part = view[begin : begin + ROUND]
             self.comm.Bcast([part, len(part), self.mpi.BYTE], root)
         return buffer
@@ -139,13 +147,11 @@ class Communicator:
                 part[begin : begin + count] = memoryview(buffer)[place : place + count]
         return parts
 
-    def announce(self, lengths: list[int]) -> tuple[list[int], int]:
-        """How many bytes each rank is about to send here, and the most that any sends to one."""
+    def announce(self, lengths: list[int]) -> list[int]:
+        """How many bytes each rank is about to send here."""
         incoming = array("Q", bytes(8 * self.size))
         self.comm.Alltoall([array("Q", lengths), self.mpi.UINT64_T], [incoming, self.mpi.UINT64_T])
-        longest = array("Q", [max(lengths)])
-        self.comm.Allreduce(self.mpi.IN_PLACE, [longest, self.mpi.UINT64_T], self.mpi.MAX)
-        return list(incoming), longest[0]
+        return list(incoming)
 
     def check_room(self, bound: int, has_room: bool) -> None:
         """Raises on all ranks where one has no memory. Collective where `bound`, equal on all, is large."""
@@ -174,6 +180,23 @@ class Communicator:
             finally:
                 for kind in send + receive:
                     kind.Free()
+
+    def exchange(self, source: Joined, target: Joined, longest: int) -> None:
+        """As `move`, of parts that stand one after another and whose lengths both ends know."""
+        if longest * self.size > ROUND:
+            self.move(_apart(source), _apart(target), longest)
+            return
+        ends = []
+        for address, room, lengths in (source, target):
+            counts, places = _chunks(lengths, 0, ROUND)
+            ends.append([self.memory(address, room), counts, places, self.mpi.BYTE])
+        self.comm.Alltoallv(*ends)
+
+    def memory(self, address: int, length: int) -> Any:
+        """The bytes at an address, which the caller keeps until the call returns."""
+        # mpi4py 4 has another name for it.
+        memory = getattr(self.mpi, "buffer", None) or self.mpi.memory
+        return memory.fromaddress(address, length) if length else bytearray()
 
     def _at(self, places: Places, begin: int, chunk: int) -> list[Any]:
         """A type for each part: its bytes from `begin` on, `chunk` of them at most, where they are."""
@@ -207,19 +230,29 @@ class Communicator:
         """The name of the host that this rank runs on."""
         return self.mpi.Get_processor_name()
 
-    def _opened(self, path: str, amode: int, info: Any) -> tuple[Any, BaseException | None, bool]:
+    def _opened(
+        self, path: str, amode: int, hints: Sequence[tuple[str, str]]
+    ) -> tuple[Any, BaseException | None, bool]:
         """A file or why there is none, and whether all ranks have it."""
+        info = self.mpi.INFO_NULL
+        if hints:
+            info = self.mpi.Info.Create()
+            for key, value in hints:
+                info.Set(key, value)
         try:
             file, failed = self.mpi.File.Open(self.comm, path, amode, info), None
         except (self.mpi.Exception, MemoryError) as error:
             file, failed = None, error
+        finally:
+            if hints:
+                info.Free()
         return file, failed, self._all(failed is None)
 
     def open(self, path: str, mode: str, hints: Sequence[tuple[str, str]] = ()) -> File:
         """Opens `path` on all ranks; `mode` is one of create, read, write. `hints` become an MPI_Info.
 
-        Twice: see `File`. Where a rank fails, the others get a file that is good for nothing, and are told by
-        the agreement that follows every opening.
+        Where a rank fails, the others get a file that is good for nothing, and are told by the agreement that
+        follows every opening.
         """
         mpi = self.mpi
         amode = {
@@ -227,39 +260,31 @@ class Communicator:
             "read": mpi.MODE_RDONLY,
             "write": mpi.MODE_RDWR,
         }[mode]
-        info = mpi.INFO_NULL
-        if hints:
-            info = mpi.Info.Create()
-            for key, value in hints:
-                info.Set(key, value)
-        try:
-            file, failed, all_have = self._opened(path, amode, info)
-            viewed = None
-            if all_have:
-                again = amode & ~(mpi.MODE_CREATE | mpi.MODE_EXCL)
-                viewed, failed, all_have = self._opened(path, again, info)
-                if not all_have:
-                    file.Close()
-        finally:
-            if hints:
-                info.Free()
+        file, failed, _ = self._opened(path, amode, hints)
         if failed is not None:
             raise failed
-        return File(self, file, viewed)
+        again = amode & ~(mpi.MODE_CREATE | mpi.MODE_EXCL)
+        return File(self, file, lambda: self._opened(path, again, hints))
 
 
 class File:
     """A file that all ranks have open. `close` is collective, therefore nothing closes it by itself.
 
-    It is open twice. A view changes what every offset of its handle means, for all threads, until it is taken
-    back; so only the handle `viewed` carries views, which nothing but collective calls of several parts uses.
-    One thread then reads and writes at offsets while another is in such a call, and waits for no other rank.
+    A view changes what every offset of its handle means, for all threads, until it is taken back; so only a
+    second handle, `viewed`, carries views. Collective calls of several parts use it, and the first of them
+    opens it. One thread then reads and writes at offsets while another is in such a call, and waits for no
+    other rank.
     """
 
-    def __init__(self, communicator: Communicator, file: Any, viewed: Any) -> None:
-        self.communicator, self.file, self.viewed = communicator, file, viewed
+    def __init__(
+        self,
+        communicator: Communicator,
+        file: Any,
+        again: Callable[[], tuple[Any, BaseException | None, bool]],
+    ) -> None:
+        self.communicator, self.file, self._again = communicator, file, again
+        self.viewed: Any = None
         self.mpi = communicator.mpi
-        self._has_viewed = False
         self._change = threading.Condition()
         self._calls = 0
         self._closed = False
@@ -278,16 +303,17 @@ class File:
                 self._calls -= 1
                 self._change.notify_all()
 
-    def write_at(self, data: bytes, offset: int) -> None:
+    def write_at(self, place: tuple[int, int], offset: int) -> None:
+        """Writes the bytes at an address, as many as `place` says."""
         with self._using():
-            self.file.Write_at(offset, [data, len(data), self.mpi.BYTE])
+            self.file.Write_at(offset, [self.communicator.memory(*place), place[1], self.mpi.BYTE])
 
-    def read_at(self, length: int, offset: int) -> bytearray:
-        buffer, status = bytearray(length), self.mpi.Status()
+    def read_at(self, place: tuple[int, int], offset: int) -> int:
+        """Reads to an address, and says how many bytes there were."""
+        status = self.mpi.Status()
         with self._using():
-            self.file.Read_at(offset, [buffer, length, self.mpi.BYTE], status)
-        del buffer[status.Get_count(self.mpi.BYTE) :]
-        return buffer
+            self.file.Read_at(offset, [self.communicator.memory(*place), place[1], self.mpi.BYTE], status)
+        return status.Get_count(self.mpi.BYTE)
 
     def write_part(self, offset: int, data: bytes) -> None:
         """Collective: at most one part a rank."""
@@ -304,23 +330,26 @@ class File:
             raise failed
         return buffer
 
+    def _handles(self) -> list[Any]:
+        return [self.file] if self.viewed is None else [self.viewed, self.file]
+
     def write_parts(self, offsets: list[int], lengths: list[int], data: bytes) -> None:
         """Collective: the parts of `data` at ascending offsets, through a view."""
-        self._view(offsets, lengths, lambda count: self.viewed.Write_all([data, count, self.mpi.BYTE]))
+        self._view(offsets, lengths, lambda file, count: file.Write_all([data, count, self.mpi.BYTE]))
 
     def read_parts(self, offsets: list[int], lengths: list[int]) -> bytearray:
         """Collective: the parts at ascending offsets, joined, through a view."""
         buffer, failed = _buffer(sum(lengths))
         if failed is not None:
             offsets, lengths = [], []
-        read = self.viewed.Read if self.communicator.reads_apart else self.viewed.Read_all
-        self._view(offsets, lengths, lambda count: read([buffer, count, self.mpi.BYTE]))
+        read = "Read" if self.communicator.reads_apart else "Read_all"
+        self._view(offsets, lengths, lambda file, count: getattr(file, read)([buffer, count, self.mpi.BYTE]))
         if failed is not None:
             raise failed
         return buffer
 
-    def _view(self, offsets: list[int], lengths: list[int], move: Callable[[int], None]) -> None:
-        """Calls `move` with the number of bytes in a view of these parts.
+    def _view(self, offsets: list[int], lengths: list[int], move: Callable[[Any, int], None]) -> None:
+        """Calls `move` with the handle that has a view of these parts, and the number of their bytes.
 
         What fails on this rank before that is raised after it: the others wait for this rank in `move`, and
         it takes part with no byte.
@@ -330,7 +359,13 @@ class File:
         view, count = byte, sum(lengths)
         failed: BaseException | None = None
         with self._using():
-            self._has_viewed = True
+            if self.viewed is None:
+                opened, failed, all_have = self._again()
+                if failed is not None:
+                    raise failed
+                if not all_have:
+                    raise OSError(errno.EIO, "another rank could not open the file for parts")
+                self.viewed = opened
             try:
                 if lengths:
                     view = byte.Create_hindexed(lengths, offsets)
@@ -342,7 +377,7 @@ class File:
             except (self.mpi.Exception, MemoryError) as error:
                 failed, count = failed or error, 0
             try:
-                move(count)
+                move(self.viewed, count)
             finally:
                 if view is not byte:
                     view.Free()
@@ -380,10 +415,15 @@ class File:
 
     def sync(self) -> None:
         # The first hands over what this rank wrote; once all have done so, the second takes what others did.
-        # A handle that was never used has nothing to hand over.
         with self._using():
-            syncs = [self.file.Sync, *([self.viewed.Sync] if self._has_viewed else [])]
+            syncs = [handle.Sync for handle in self._handles()]
             failed = self._tried([*syncs, self.communicator.barrier, *syncs])
+        if failed is not None:
+            raise failed
+
+    def make_durable(self) -> None:
+        with self._using():
+            failed = self._tried([handle.Sync for handle in self._handles()])
         if failed is not None:
             raise failed
 
@@ -394,7 +434,7 @@ class File:
             self._closed = True
             while self._calls:
                 self._change.wait()
-        failed = self._tried([self.viewed.Close, self.file.Close])
+        failed = self._tried([handle.Close for handle in self._handles()])
         if failed is not None:
             raise failed
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Reduce, Teams};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
 use fieldstone::{Code, Env, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyList, PyTuple};
@@ -174,9 +174,9 @@ impl Comm for PythonComm {
     fn barrier(&self) -> Result<()> {
         self.call("barrier", |py| Ok(PyTuple::empty(py)), |_| Ok(()))
     }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>> {
         let data = if root == self.rank { data } else { Vec::new() };
-        self.call("broadcast", |py| (root, PyBytes::new(py, &data)).into_pyobject(py), taken)
+        self.call("broadcast", |py| (root, PyBytes::new(py, &data), len).into_pyobject(py), taken)
     }
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.call("allgather", |py| (PyBytes::new(py, data),).into_pyobject(py), taken_list)
@@ -190,13 +190,13 @@ impl Comm for PythonComm {
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
         self.numbers("allreduce", Some(reduce), values)
     }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>> {
         if parts.len() != self.size {
             let given = parts.len();
             return Err(Error::invalid(format!("alltoallv with {given} parts for {} ranks", self.size)));
         }
         let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
-        let (incoming, longest): (Vec<usize>, usize) =
+        let incoming: Vec<usize> =
             self.call("announce", |py| (&lengths,).into_pyobject(py), |value| value.extract())?;
         let room = |length: &usize| {
             let mut part = Vec::new();
@@ -213,6 +213,17 @@ impl Comm for PythonComm {
         let to: Vec<usize> = received.iter_mut().map(|part| part.as_mut_ptr().expose_provenance()).collect();
         self.call("move", |py| ((&from, &lengths), (&to, &incoming), longest).into_pyobject(py), |_| Ok(()))?;
         Ok(received)
+    }
+    fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        let room = |lens: &[usize]| lens.iter().sum::<usize>();
+        let fits = sent.lens.len() == self.size && taken.lens.len() == self.size;
+        if !fits || room(sent.lens) > sent.bytes.len() || room(taken.lens) > taken.bytes.len() {
+            return Err(Error::internal("parts that are longer than their bytes"));
+        }
+        // As above.
+        let from = (sent.bytes.as_ptr().expose_provenance(), sent.bytes.len(), sent.lens);
+        let to = (taken.bytes.as_mut_ptr().expose_provenance(), taken.bytes.len(), taken.lens);
+        self.call("exchange", |py| (from, to, longest).into_pyobject(py), |_| Ok(()))
     }
     fn host(&self) -> Option<String> {
         self.call("host", |py| Ok(PyTuple::empty(py)), |value| value.extract()).ok()
@@ -266,7 +277,9 @@ impl CommFile for PythonFile {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         data.chunks(ROUND).enumerate().try_for_each(|(n, chunk)| {
             let at = offset.saturating_add((n * ROUND) as u64);
-            self.call("write", "write_at", |py| (PyBytes::new(py, chunk), at).into_pyobject(py), |_| Ok(()))
+            // MPI reads the bytes where they are.
+            let place = (chunk.as_ptr().expose_provenance(), chunk.len());
+            self.call("write", "write_at", |py| (place, at).into_pyobject(py), |_| Ok(()))
         })
     }
 
@@ -274,9 +287,11 @@ impl CommFile for PythonFile {
         let mut done = 0;
         for chunk in buffer.chunks_mut(ROUND) {
             let at = offset.saturating_add(done as u64);
-            let read = self.call("read", "read_at", |py| (chunk.len(), at).into_pyobject(py), taken)?;
-            let n = read.len().min(chunk.len());
-            chunk[..n].copy_from_slice(&read[..n]);
+            // MPI writes the bytes to where they belong: nobody else touches them before the call returns.
+            let place = (chunk.as_mut_ptr().expose_provenance(), chunk.len());
+            let read: usize =
+                self.call("read", "read_at", |py| (place, at).into_pyobject(py), |value| value.extract())?;
+            let n = read.min(chunk.len());
             done += n;
             if n < chunk.len() {
                 break;
@@ -354,6 +369,10 @@ impl CommFile for PythonFile {
     fn taken_hints(&self) -> Result<Hints> {
         let pairs = |value: &Bound<'_, PyAny>| value.extract::<Vec<(String, String)>>();
         self.call("ask for the hints of", "hints", |py| Ok(PyTuple::empty(py)), pairs).map(Hints::given)
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        self.call("sync", "make_durable", |py| Ok(PyTuple::empty(py)), |_| Ok(()))
     }
 
     fn sync(&self) -> Result<()> {

@@ -314,7 +314,7 @@ def test_a_rank_without_memory_for_a_transfer_is_named_on_all(tmp_path):
         lambda: ours.allgather(data),
         lambda: ours.gather(1, data),
         lambda: ours.check_room(3 * len(data), rank != 1),
-        lambda: ours.broadcast(0, data if rank == 0 else b""),
+        lambda: ours.broadcast(0, data if rank == 0 else b"", len(data)),
     ):
         try:
             call()
@@ -462,11 +462,11 @@ def test_a_thread_reads_and_writes_beside_collective_calls_of_several_parts(tmp_
     viewed = _mpi.File._view
 
     def stopping(self, offsets, lengths, move):
-        def stop(count):
+        def stop(file, count):
             turns["view"].set()
             assert turns["done"].wait(60)
             turns["done"].clear()
-            move(count)
+            move(file, count)
 
         viewed(self, offsets, lengths, stop)
 

@@ -48,11 +48,20 @@ def test_collectives_give_what_numpy_gives_in_many_rounds() -> None:
             return [part.ctypes.data for part in held], [len(part) for part in parts]
 
         def alltoallv(parts):
-            incoming, longest = ours.announce([len(part) for part in parts])
+            incoming = ours.announce([len(part) for part in parts])
+            longest = int(lengths.max())
             ours.check_room(len(parts) * longest, True)
             received = [bytearray(length) for length in incoming]
             ours.move(places(parts), places(received), longest)
             return received
+
+        def exchange(parts, incoming):
+            held, room = np.frombuffer(b"".join(parts), np.uint8), np.zeros(sum(incoming), np.uint8)
+            ends = [(end.ctypes.data, end.size) for end in (held, room)]
+            lists = [len(part) for part in parts], incoming
+            joined = [(*end, list(lens)) for end, lens in zip(ends, lists, strict=True)]
+            ours.exchange(*joined, int(lengths.max()))
+            return room.tobytes()
 
         for limit in (1, 7, 64, 1 << 30):
             _mpi.ROUND = limit
@@ -60,12 +69,14 @@ def test_collectives_give_what_numpy_gives_in_many_rounds() -> None:
             lengths = rng.integers(0, 40, (size, size))
             parts = [[rng.bytes(n) for n in row] for row in lengths]
             assert alltoallv(parts[rank]) == [parts[r][rank] for r in range(size)]
+            came = [parts[r][rank] for r in range(size)]
+            assert exchange(parts[rank], [len(part) for part in came]) == b"".join(came)
             assert ours.allgather(parts[rank][0]) == [parts[r][0] for r in range(size)]
             for root in range(size):
                 expected = [parts[r][1] for r in range(size)] if rank == root else []
                 assert ours.gather(root, parts[rank][1]) == expected
                 own = parts[root][2] if rank == root else b""
-                assert ours.broadcast(root, own) == parts[root][2]
+                assert ours.broadcast(root, own, int(lengths[root][2])) == parts[root][2]
             assert alltoallv([b""] * size) == [b""] * size
             assert ours.allgather(b"") == [b""] * size
             values = rng.integers(0, 1 << 64, (size, 9), dtype=np.uint64, endpoint=False)

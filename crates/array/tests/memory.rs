@@ -18,7 +18,7 @@ use fieldstone_array::distributed::view::View;
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::layer::FileLayer;
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce, Team, Teams};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Parts, PartsMut, Reduce, Team, Teams};
 use fieldstone_core::env::sim::SimWorld;
 
 /// Ranks at most; what belongs to none of them stands behind.
@@ -135,8 +135,8 @@ impl Comm for Apart {
     fn barrier(&self) -> Result<()> {
         on_the_way(|| self.0.barrier())
     }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        on_the_way(|| self.0.broadcast(root, data))
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>> {
+        on_the_way(|| self.0.broadcast(root, data, len))
     }
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
         on_the_way(|| self.0.allgather(data))
@@ -150,12 +150,15 @@ impl Comm for Apart {
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
         on_the_way(|| self.0.allreduce(reduce, values))
     }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let came = on_the_way(|| self.0.alltoallv(parts.clone()))?;
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>> {
+        let came = on_the_way(|| self.0.alltoallv(parts.clone(), longest))?;
         let own = came.clone();
         drop(parts);
         on_the_way(|| drop(came));
         Ok(own)
+    }
+    fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        on_the_way(|| self.0.exchange(sent, taken, longest))
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         on_the_way(|| Ok(Arc::new(ElsewhereFile(self.0.open(path, mode)?)) as Arc<dyn CommFile>))

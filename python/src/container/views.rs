@@ -1,6 +1,7 @@
 //! Views: what a rank holds of a variable, and its elements from and to numpy arrays.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fieldstone::container::NcType;
 use fieldstone::container::views::{Decomposition, Halo, Method, MoveReport, Settings, VarView, View};
@@ -81,7 +82,7 @@ pub fn view_irregular(
     if data.array.as_ref().is_none_or(|(dtype, shape)| *dtype != DType::I8 || shape.len() != 1) {
         return Err(invalid("a map that is no row of int64", "give whole numbers"));
     }
-    let map: Vec<i64> = data.bytes().as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect();
+    let map: Arc<[i64]> = data.bytes().as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect();
     Ok(PyView { view: View::irregular(map, owned, dim), text })
 }
 

@@ -86,7 +86,7 @@ fn what_is_kept_equals_what_was_computed() {
         let again = on_ranks(mesh.ranks, &disk, |team| {
             let part = read_parts(team, Path::new(PARTS.0), key.mesh, key.vector)?;
             let (counters, rounds) = (team.counters(), team.size().next_power_of_two().ilog2());
-            assert!(counters.sent <= u64::from(rounds) * 24 * counters.collectives);
+            assert!(counters.sent <= u64::from(rounds) * 56 * counters.collectives);
             assert_eq!(part.source(), PartitionSource::Parts);
             Ok((PartModel::of(&part), part.key()))
         });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fieldstone_core::env::comm::check::check;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Reduce, Team};
+use fieldstone_core::env::comm::{Comm, CommFile, FileMode, Parts, PartsMut, Reduce, Team};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -41,7 +41,7 @@ fn collectives_give_what_they_say() {
         comm.barrier()?;
         for root in [0, size / 2, size - 1] {
             let data = if rank == root { bytes_of(root, 5 + root) } else { b"ignored".to_vec() };
-            assert_eq!(comm.broadcast(root, data)?, bytes_of(root, 5 + root));
+            assert_eq!(comm.broadcast(root, data, 5 + root)?, bytes_of(root, 5 + root));
             let all: Vec<_> = (0..size).map(|r| bytes_of(r, r % 3)).collect();
             let expected = if rank == root { all.clone() } else { Vec::new() };
             assert_eq!(comm.gather(root, &all[rank])?, expected);
@@ -61,7 +61,13 @@ fn collectives_give_what_they_say() {
         comm.allreduce(Reduce::Max, &mut [])?;
         let parts = (0..size).map(|to| bytes_of(rank, (rank + 2 * to) % 5)).collect();
         let expected: Vec<_> = (0..size).map(|from| bytes_of(from, (from + 2 * rank) % 5)).collect();
-        assert_eq!(comm.alltoallv(parts)?, expected);
+        assert_eq!(comm.alltoallv(parts, 4)?, expected);
+        let lens: Vec<usize> = (0..size).map(|to| (rank + 2 * to) % 5).collect();
+        let came: Vec<usize> = expected.iter().map(Vec::len).collect();
+        let (sent, mut taken) = (vec![rank as u8; lens.iter().sum()], vec![99; came.iter().sum()]);
+        let (sent, into) = (Parts { bytes: &sent, lens: &lens }, PartsMut { bytes: &mut taken, lens: &came });
+        comm.exchange(sent, into, 4)?;
+        assert_eq!(taken, expected.concat());
         Ok(())
     });
 }
@@ -177,14 +183,14 @@ fn calls_that_differ_are_named_and_nobody_waits() {
     type Act = fn(&dyn Comm) -> Result<()>;
     let acts: [(&str, Act); 9] = [
         ("Barrier", |c| c.barrier()),
-        ("Broadcast { root: 0 }", |c| c.broadcast(0, vec![]).map(drop)),
-        ("Broadcast { root: 1 }", |c| c.broadcast(1, vec![]).map(drop)),
+        ("Broadcast { root: 0 }", |c| c.broadcast(0, vec![], 0).map(drop)),
+        ("Broadcast { root: 1 }", |c| c.broadcast(1, vec![], 0).map(drop)),
         ("Allgather", |c| c.allgather(&[]).map(drop)),
         ("Gather { root: 1 }", |c| c.gather(1, &[]).map(drop)),
         ("ExclusiveScan { values: 1 }", |c| c.exscan(&mut [1])),
         ("Allreduce { reduce: Max, values: 1 }", |c| c.allreduce(Reduce::Max, &mut [1])),
         ("Allreduce { reduce: Sum, values: 2 }", |c| c.allreduce(Reduce::Sum, &mut [1, 2])),
-        ("Alltoallv", |c| c.alltoallv(vec![vec![]; 3]).map(drop)),
+        ("Alltoallv", |c| c.alltoallv(vec![vec![]; 3], 0).map(drop)),
     ];
     for (i, (name, first)) in acts.iter().enumerate() {
         for (other_name, other) in &acts[i + 1..] {
@@ -208,8 +214,8 @@ fn calls_that_differ_are_named_and_nobody_waits() {
 #[test]
 fn parts_for_another_number_of_ranks_are_refused() {
     let results = threads::run(3, None, SimWorld::memory().disk, Faults::none(), |comm| {
-        assert_eq!(comm.alltoallv(vec![Vec::new(); 2]).unwrap_err().kind(), ErrorKind::Invalid);
-        assert_eq!(comm.broadcast(3, Vec::new()).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(comm.alltoallv(vec![Vec::new(); 2], 0).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(comm.broadcast(3, Vec::new(), 0).unwrap_err().kind(), ErrorKind::Invalid);
         assert_eq!(comm.gather(3, &[]).unwrap_err().kind(), ErrorKind::Invalid);
         comm.barrier()
     });

@@ -82,8 +82,7 @@ impl JobInner {
                 self.team.agree("group", reachable)?;
                 let mut chosen = None;
                 if in_files && options.level == LevelChoice::Auto && found.is_none() {
-                    let draft = self.settle(name, options, None, None);
-                    let draft = self.team.agree("group", draft)?;
+                    let draft = self.settle(name, options, None, None)?;
                     // One set has one file in any case: nothing is to be measured.
                     let open = match (draft.sets.len(), state.open_cost) {
                         (0 | 1, _) => 0.0,
@@ -94,21 +93,19 @@ impl JobInner {
                     let choice = level::choose(&draft, open);
                     (chosen, why) = (Some(choice.level.number() as u8), choice.why);
                 }
-                let record = self.settle(name, options, found.as_ref(), chosen);
-                let record = record.and_then(|record| match found {
+                // The same on all ranks: they have agreed on the options, and have what rank 0 found.
+                let record = self.settle(name, options, found.as_ref(), chosen)?;
+                match found {
                     Some(mut found) => {
                         found.merge(&record).map_err(|what| otherwise(name, &what)).map(|()| found)
                     }
                     None => Ok(record),
-                });
-                let record = self.team.agree("group", record)?;
-                let declared = match self.team.rank() {
-                    0 => self.declare_variables(&record),
-                    _ => Ok(()),
-                };
-                self.team.agree("group", declared)?;
-                record
+                }?
             }
+        };
+        let declared = match (self.team.rank(), options) {
+            (0, Some(_)) => self.declare_variables(&record),
+            _ => Ok(()),
         };
         if why.is_empty() {
             why = match record.layout {
@@ -129,7 +126,7 @@ impl JobInner {
                 self.settings(&record, hints.clone())?,
             )
         });
-        let group = self.team.agree("group", group)?;
+        let group = self.team.agree("group", declared.and(group))?;
         let (declared, method) = (false, String::new());
         state.groups.push(OpenGroup { record, group, declared, level: why, method, hints });
         Ok(state.groups.len() - 1)

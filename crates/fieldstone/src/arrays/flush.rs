@@ -27,62 +27,77 @@ impl JobInner {
                     durable.push((number, open.group.prepare()?));
                 }
             }
+            if state.logged.is_empty() {
+                return Ok(durable);
+            }
             let flushed = self.flush_logged(state);
             self.team.agree("flush", flushed).map(|()| durable)
         });
-        let outcome = prepared.and_then(|durable| {
+        let made = prepared.and_then(|durable| {
             let histories = self.timed(state, Phase::Sync, |_| self.finish_histories())?;
-            if !self.writable {
-                return Ok(());
+            match self.writable {
+                true => self.timed(state, Phase::Commit, |state| self.make_known(state, &durable, histories)),
+                false => Ok(Ok(())),
             }
-            self.timed(state, Phase::Commit, |state| {
-                let taken = match self.team.rank() {
-                    0 => self.take(state, &durable, histories),
-                    _ => Ok(()),
-                };
-                let agreed = self.team.agree("flush", taken);
-                if agreed.is_err() && self.team.rank() == 0 {
-                    // Whoever failed: what the store took of this flush names files that are about to go.
-                    self.store.discard(self.options.transaction)?;
-                    state.groups.iter_mut().for_each(|open| open.declared = false);
-                }
-                agreed
-            })
         });
-        if let Err(error) = outcome {
-            // The first error is the one to be reported.
-            for open in &mut state.groups {
-                let _ = open.group.undo();
-                let _ = open.group.discard();
+        match made {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                // Nobody knows whether the commit was made: what it may name stays, and is not written into.
+                for open in &mut state.groups {
+                    open.declared = false;
+                    let _ = open.group.leave_files();
+                }
+                let _ = self.drop_logged(state);
+                return Err(error);
             }
-            let _ = self.drop_logged(state);
-            return Err(error);
-        }
-        if let Err(error) = self.timed(state, Phase::Commit, |state| self.commit(state)) {
-            // Nobody knows whether the commit was made: what it may name stays, and is not written into.
-            for open in &mut state.groups {
-                open.declared = false;
-                let _ = open.group.leave_files();
+            Err(error) => {
+                // The first error is the one to be reported.
+                for open in &mut state.groups {
+                    let _ = open.group.undo();
+                    let _ = open.group.discard();
+                }
+                let _ = self.drop_logged(state);
+                return Err(error);
             }
-            let _ = self.drop_logged(state);
-            return Err(error);
         }
         state.logged = LoggedWrites::default();
         self.timed(state, Phase::Commit, |state| each(state.groups.iter_mut().map(|open| open.group.show())))
     }
 
-    /// Collective: what rank 0 gave to the store becomes visible, in one commit.
-    fn commit(&self, state: &JobState) -> Result<()> {
-        let committed = match (self.team.rank(), self.writable) {
-            (0, true) => {
-                self.store.flush(self.options.transaction).and_then(|()| match state.logged.transaction {
-                    Some(own) => self.store.decide(own, true),
-                    None => Ok(()),
-                })
-            }
-            _ => Ok(()),
+    /// Collective: rank 0 gives the store what was made durable, and makes it visible in one commit. An error within is of a
+    /// commit of which nobody knows whether it was made; any other of one that was not.
+    fn make_known(
+        &self,
+        state: &mut JobState,
+        durable: &[(usize, Vec<DurableArray>)],
+        histories: Vec<HistoryDecl>,
+    ) -> Result<Result<()>> {
+        let (taken, committed) = match self.team.rank() {
+            0 => match self.take(state, durable, histories) {
+                Ok(()) => (Ok(()), self.commit(state)),
+                Err(error) => {
+                    // What the store took of this flush names files that are about to go; where it keeps that they stay.
+                    state.groups.iter_mut().for_each(|open| open.declared = false);
+                    (Err(error), self.store.discard(self.options.transaction))
+                }
+            },
+            _ => (Ok(()), Ok(())),
         };
-        self.team.agree("flush", committed)
+        // One reduction in the common case: that rank 0 failed, and in which part.
+        let failed = u64::from(taken.is_err()) + 2 * u64::from(committed.is_err());
+        match self.team.max("flush", Ok(vec![failed])) {
+            Ok(failed) if failed[0] == 0 => Ok(Ok(())),
+            Ok(failed) if failed[0] == 1 => self.team.agree("flush", taken).map(Ok),
+            Ok(_) => Ok(self.team.agree("flush", committed)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// On rank 0: what the store was given becomes visible.
+    fn commit(&self, state: &JobState) -> Result<()> {
+        self.store.flush(self.options.transaction)?;
+        state.logged.transaction.map_or(Ok(()), |own| self.store.decide(own, true))
     }
 
     /// On rank 0: gives the store what was made durable.

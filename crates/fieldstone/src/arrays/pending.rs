@@ -32,6 +32,11 @@ pub struct LoggedWrites {
 }
 
 impl LoggedWrites {
+    /// Whether nothing was written, nor lost; the same on all ranks.
+    pub fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.lost.is_none()
+    }
+
     /// The groups of which something was written.
     pub fn groups(&self) -> BTreeSet<usize> {
         self.written.iter().map(|(group, ..)| *group).collect()

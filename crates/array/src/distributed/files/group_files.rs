@@ -27,7 +27,7 @@ use super::direct_io;
 use super::image::{Extent, FileImage};
 use super::organisation::{FilePlan, FileSlot, Level, Organisation, SlabMove};
 use super::sets::{SetDecl, SetVariable, check_together};
-use super::sums::SummedFile;
+use super::sums::{self, SummedFile};
 use crate::distributed::plan::FileArray;
 
 /// Bytes that are copied at a time where a slab is moved.
@@ -204,9 +204,9 @@ impl GroupFiles {
         extent: Option<u64>,
         writer: Option<&Arc<DeferredWriter>>,
     ) -> Result<WriteSlot> {
-        let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"));
-        let variable = known.and_then(|set| Ok((set.variable(extent)?.bytes, set.dtype.size() as u64)));
-        let (bytes, size) = self.team.agree("slot", variable)?;
+        // What comes of declarations and of calls that are equal on all ranks needs no agreement.
+        let known = self.sets.get(set).ok_or_else(|| Error::internal("a set that the group has not"))?;
+        let (bytes, size) = (known.variable(extent)?.bytes, known.dtype.size() as u64);
         if self.written.get(&(set, step)).is_some_and(|written| written.varying != extent) {
             self.forget(set, step)?;
         }
@@ -218,8 +218,7 @@ impl GroupFiles {
         let file = self.ready(slot.file, is_rewritten, writer)?;
         let open = self.open(slot.file)?;
         let deferred = open.deferred.as_ref().filter(|_| writer.is_some()).map(|(_, layer)| layer.clone());
-        let place = open.image.extent(slot.variable, bytes, slot.record.unwrap_or(0));
-        let place = self.team.agree("slot", place)?;
+        let place = open.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?;
         let (file, sums) = SummedFile::over(&file, place, size);
         Ok(WriteSlot { file, array: FileArray::dense(place.offset, size), sums, deferred })
     }
@@ -312,20 +311,31 @@ impl GroupFiles {
         }
         self.make_moves(&shown.moves)?;
         let mut durable = Vec::with_capacity(shown.places.len());
+        let mut slabs = Vec::with_capacity(shown.places.len());
         for (set, step, slot) in &shown.places {
             let written = self.written.remove(&(*set, *step));
             let lacks = || Error::internal(format!("set {set} was placed at step {step} and not written"));
-            let written = self.team.agree("flush", written.ok_or_else(lacks))?;
+            let written = written.ok_or_else(lacks)?;
             let file = self.open(slot.file)?;
             let bytes = file.variables[slot.variable].bytes;
             let extent = file.image.extent(slot.variable, bytes, slot.record.unwrap_or(0))?;
-            let sums = written.sums.collect(&file.file, extent.offset)?;
             let (name, varying) = (file.name.clone(), written.varying);
-            durable.push(DurableSet { set: *set, step: *step, file: name, extent, varying, sums });
+            slabs.push((written.sums, file.file.clone(), extent.offset));
+            durable.push(DurableSet {
+                set: *set,
+                step: *step,
+                file: name,
+                extent,
+                varying,
+                sums: Vec::new(),
+            });
+        }
+        for (durable, sums) in durable.iter_mut().zip(sums::collect(&self.team, &slabs)?) {
+            durable.sums = sums;
         }
         for number in &shown.files {
             let written = self.write_steps(*number);
-            self.open(*number)?.file.sync("flush", written)?;
+            self.open(*number)?.file.make_durable("flush", written)?;
         }
         if std::mem::take(&mut self.made) {
             let synced = self.sync_names();
@@ -376,7 +386,7 @@ impl GroupFiles {
                 (0, false) => open.file.write_at(&write::MAGIC, 0),
                 _ => Ok(()),
             };
-            open.file.sync("show", written)?;
+            open.file.make_durable("show", written)?;
             open.shown = steps;
         }
         Ok(())
@@ -489,22 +499,18 @@ impl GroupFiles {
     /// Makes a file, with a header that shows nothing.
     fn make(&mut self, number: usize, extent: Option<u64>) -> Result<()> {
         let plan = self.organisation.files()[number].clone();
-        let variables: Result<Vec<SetVariable>> =
-            plan.sets.iter().map(|set| self.sets[*set].variable(extent)).collect();
-        let image = variables.and_then(|variables| {
-            let image = FileImage::new(&variables, plan.has_records, &self.attrs)?;
-            Ok((variables, image))
-        });
-        let (variables, image) = self.team.agree("make", image)?;
+        // The same on all ranks.
+        let variables = plan.sets.iter().map(|set| self.sets[*set].variable(extent));
+        let variables: Vec<SetVariable> = variables.collect::<Result<_>>()?;
+        let image = FileImage::new(&variables, plan.has_records, &self.attrs)?;
         let name = self.new_name(&plan);
         let folder = match self.team.rank() {
             0 => self.disk.create_dir_all(&self.folder).map_err(|e| Error::io("make", &self.folder, e)),
             _ => Ok(()),
         };
-        self.team.agree("make", folder)?;
         self.made = true;
         let path = self.folder.join(&name);
-        let file = self.team.open_with("make", &path, FileMode::CreateNew, Ok(&self.hints))?;
+        let file = self.team.open_with("make", &path, FileMode::CreateNew, folder.map(|()| &self.hints))?;
         let hints = self.team.hints().with(&self.hints);
         let through = direct_io::over(&file, &*self.disk, &path, &hints, true);
         let mut header = image.header(0);

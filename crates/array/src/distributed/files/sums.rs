@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::comm::layer::FileLayer;
-use fieldstone_core::env::comm::{CommFile, TeamFile};
+use fieldstone_core::env::comm::{CommFile, Team, TeamFile};
 use fieldstone_core::{Error, Result};
 
 use super::image::Extent;
@@ -96,32 +96,13 @@ impl SummedFile {
         }
     }
 
-    /// Collective: the checksums of all blocks, on rank 0. What ranks have written is read back where it must be, from `at` on
-    /// in `file`: since it was written the slab may have been moved.
-    pub fn collect(&self, file: &TeamFile, at: u64) -> Result<Vec<u32>> {
-        let team = file.team();
-        let lost = team.max(STEP, Ok(vec![u64::from(self.pieces().lost)]))?;
-        if lost.first() != Some(&0) {
-            return self.read_back(file, at);
-        }
-        let mut bytes = Vec::new();
-        for SummedPiece { at, len, sum } in &self.pieces().list {
-            bytes.extend([*at, *len, u64::from(*sum)].iter().flat_map(|word| word.to_le_bytes()));
-        }
-        let all = team.gather(STEP, 0, Ok(bytes))?;
-        let word =
-            |bytes: &[u8], i: usize| bytes[i * 8..].first_chunk().map_or(0, |w| u64::from_le_bytes(*w));
-        let each = all.iter().flat_map(|bytes| bytes.as_chunks::<24>().0);
-        let mut pieces: Vec<SummedPiece> =
-            each.map(|p| SummedPiece { at: word(p, 0), len: word(p, 1), sum: word(p, 2) as u32 }).collect();
-        pieces.sort_unstable();
-        let sums = self.join(&pieces);
-        let missing = sums.iter().filter(|sum| sum.is_none()).count() as u64;
-        let missing = if team.rank() == 0 { missing } else { 0 };
-        if team.max(STEP, Ok(vec![missing]))?.first() != Some(&0) {
-            return self.read_back(file, at);
-        }
-        Ok(if team.rank() == 0 { sums.into_iter().flatten().collect() } else { Vec::new() })
+    /// What this rank knows, on its way to rank 0: how many pieces, then of each its place, length and checksum.
+    fn packed(&self) -> Vec<u8> {
+        let pieces = self.pieces();
+        let list = if pieces.lost { &[] } else { &pieces.list[..] };
+        let count = if pieces.lost { LOST } else { list.len() as u64 };
+        let words = list.iter().flat_map(|piece| [piece.at, piece.len, u64::from(piece.sum)]);
+        std::iter::once(count).chain(words).flat_map(u64::to_le_bytes).collect()
     }
 
     /// The checksum of each block whose pieces lie side by side and leave nothing out.
@@ -162,6 +143,76 @@ impl SummedFile {
         let outcome = read();
         let all = team.gather(STEP, 0, outcome.map(|()| sums))?;
         Ok(all.iter().flat_map(|sums| sums.as_chunks().0).map(|sum| u32::from_le_bytes(*sum)).collect())
+    }
+}
+
+/// Collective: of each slab the checksums of all blocks, on rank 0; elsewhere nothing. What ranks have written is read back where
+/// it must be, from a place in a file: since it was written the slab may have been moved.
+pub fn collect(team: &Team, slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Result<Vec<Vec<u32>>> {
+    if slabs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own = slabs.iter().flat_map(|(summed, ..)| summed.packed()).collect();
+    let all = team.gather(STEP, 0, Ok(own))?;
+    let joined = match team.rank() {
+        0 => join_all(&all, slabs),
+        _ => Ok(vec![None; slabs.len()]),
+    };
+    // Rank 0 says of which something is missing.
+    let missing = joined.as_ref().map_err(Error::replicate).map(|joined| {
+        let mut words = vec![0u64; slabs.len().div_ceil(64)];
+        let lacks = joined.iter().enumerate().filter(|(_, sums)| sums.is_none() && team.rank() == 0);
+        lacks.for_each(|(slab, _)| words[slab / 64] |= 1 << (slab % 64));
+        words
+    });
+    let missing = team.max(STEP, missing)?;
+    let mut sums = Vec::with_capacity(slabs.len());
+    for (slab, ((summed, file, at), joined)) in slabs.iter().zip(joined?).enumerate() {
+        sums.push(match missing[slab / 64] >> (slab % 64) & 1 {
+            0 => joined.unwrap_or_default(),
+            _ => summed.read_back(file, *at)?,
+        });
+    }
+    Ok(sums)
+}
+
+/// On rank 0: the checksums of each slab, `None` where they have to be read back.
+fn join_all(all: &[Vec<u8>], slabs: &[(Arc<SummedFile>, TeamFile, u64)]) -> Result<Vec<Option<Vec<u32>>>> {
+    let mut rests: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+    let mut joined = Vec::with_capacity(slabs.len());
+    for (summed, ..) in slabs {
+        let (mut pieces, mut lost) = (Vec::new(), false);
+        for rest in &mut rests {
+            lost |= SummedPiece::unpack(rest, &mut pieces)
+                .ok_or_else(|| Error::internal("checksums came from a rank in another form"))?;
+        }
+        pieces.sort_unstable();
+        let sums: Option<Vec<u32>> = summed.join(&pieces).into_iter().collect();
+        joined.push(sums.filter(|_| !lost));
+    }
+    Ok(joined)
+}
+
+/// Stands for the number of pieces of a rank that lost some.
+const LOST: u64 = u64::MAX;
+
+impl SummedPiece {
+    /// Takes the pieces of one slab off the front of what a rank sent; whether it lost some. `None` of bytes that are none.
+    fn unpack(bytes: &mut &[u8], pieces: &mut Vec<SummedPiece>) -> Option<bool> {
+        let mut word = || {
+            let (word, rest) = bytes.split_first_chunk()?;
+            *bytes = rest;
+            Some(u64::from_le_bytes(*word))
+        };
+        let count = word()?;
+        if count == LOST {
+            return Some(true);
+        }
+        for _ in 0..count {
+            let (at, len, sum) = (word()?, word()?, word()? as u32);
+            pieces.push(SummedPiece { at, len, sum });
+        }
+        Some(false)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ranks are in one call, for one set and step: found out in the reduction that brings joined counts together.
+//! Ranks are in one call, for one set and step: found out in one reduction, which also says whether they join counts.
 
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::nearest::did_you_mean;
@@ -22,18 +22,22 @@ pub struct Joined {
 /// Errors: `Conflict` that says who does what; `Invalid` where the sum is beyond 2^63.
 pub fn same_call(team: &Team, step: &'static str, call: &str, count: Result<u64>) -> Result<Joined> {
     let hash = xxh3_64(call.as_bytes());
-    let sums = team.sums(step, count.map(|count| vec![count, hash]))?;
-    let (Some(before), [total, hashes]) = (sums.before.first(), &sums.total[..]) else {
-        return Err(Error::internal("a reduction of two numbers gave others"));
-    };
-    // Ranks whose calls differ find another sum, all of them, but for one chance in 2^64.
-    if *hashes != hash.wrapping_mul(team.size() as u64) {
+    let own = count.as_ref().map_or(0, |count| *count);
+    let most = team.max(step, count.map(|count| vec![hash, !hash, count]))?;
+    if most[0] != !most[1] {
         return Err(differing(team, step, call, "", "definitions, names and steps are equal on all ranks")?);
     }
-    if i64::try_from(*total).is_err() {
-        return Err(Code::TooLarge.error("the counts of all ranks make more than 2^63"));
+    if most[2] == 0 {
+        return Ok(Joined { before: 0, total: 0 });
     }
-    Ok(Joined { before: *before, total: *total })
+    let sums = team.sums(step, Ok(vec![own]))?;
+    let (before, total) = (sums.before[0], sums.total[0]);
+    // Where the greatest is small enough the sum has not wrapped.
+    let fits = most[2] <= u64::MAX / team.size() as u64 && i64::try_from(total).is_ok();
+    match fits {
+        true => Ok(Joined { before, total }),
+        false => Err(Code::TooLarge.error("the counts of all ranks make more than 2^63")),
+    }
 }
 
 /// There is no set of a name.

@@ -284,8 +284,18 @@ impl Group {
     ) -> Result<(Option<u64>, LocalView)> {
         let count = self.sets[set].view.as_ref().and_then(View::joined_count).unwrap_or(0);
         let count = before.map(|()| count).map_err(Error::replicate);
+        let is_varying = self.sets[set].decl.is_varying();
+        // Where nothing is joined this rank's part is known, and one agreement says that all have theirs.
+        let known = match &count {
+            Ok(0) if !is_varying => self.local(set, (None, 0)).map(Some),
+            _ => Ok(None),
+        };
+        let count = count.and_then(|count| known.as_ref().map(|_| count).map_err(Error::replicate));
         let joined = agreement::same_call(self.team(), "write", call, count)?;
-        let extent = self.sets[set].decl.is_varying().then_some(joined.total);
+        if let (Ok(Some(local)), false, 0) = (known, is_varying, joined.total) {
+            return Ok((None, local));
+        }
+        let extent = is_varying.then_some(joined.total);
         let local = self.local(set, (extent, joined.before));
         Ok((extent, self.team().agree("write", local)?))
     }

@@ -39,7 +39,7 @@ fn term<const N: usize>(words: [u64; N]) -> u128 {
 pub(super) fn total(team: &Team, step: &'static str, own: u128, counts: [u64; 2]) -> Result<ContentSum> {
     // Halves of 64 bits cannot be added without carries: quarters with room for them.
     let quarters = (0..4).map(|n| (own >> (32 * n)) as u64 & 0xffff_ffff).collect();
-    let sums = team.sums(step, Ok(quarters))?.total;
+    let sums = team.total(step, Ok(quarters))?;
     let sum = sums.iter().rev().fold(0u128, |sum, quarter| (sum << 32).wrapping_add(u128::from(*quarter)));
     Ok(ContentSum(sum.wrapping_add(term([COUNTS, counts[0], counts[1]]))))
 }

@@ -221,7 +221,7 @@ fn cuts(team: &Team, order: &[(u64, u32)], nodes: u64) -> Result<Vec<usize>> {
         let open = |search: &&Search| search.low < search.high;
         let middle = |search: &Search| search.low + (search.high - search.low) / 2;
         let counts = searches.iter().filter(open).map(|search| upto(middle(search)) as u64).collect();
-        let counts = team.sums(STEP, Ok(counts))?.total;
+        let counts = team.total(STEP, Ok(counts))?;
         let open = searches.iter_mut().filter(|search| search.low < search.high);
         for (search, count) in open.zip(counts) {
             let middle = middle(search);

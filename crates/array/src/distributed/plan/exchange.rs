@@ -4,7 +4,7 @@
 //! Invariants: all ranks make the same number of rounds; what a rank sends, what it takes in and its window are each
 //! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
 
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::{Parts, PartsMut, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
@@ -30,31 +30,38 @@ pub(super) fn write(
         // Owners are about to read what others may have written.
         file.visibility_barrier(step, Ok(()))?;
     }
-    let mut owner = WindowWriter {
-        routes,
-        file,
-        array: write.array,
-        fill: write.fill,
-        gap,
-        cursors: Vec::new(),
-        bytes: Vec::new(),
-        written: 0,
-    };
-    owner.cursors = vec![0; team.size()];
+    let (array, fill) = (write.array, write.fill);
+    let cursors = vec![0; team.size()];
+    let mut owner = WindowWriter { routes, file, array, fill, gap, cursors, bytes: Vec::new(), written: 0 };
+    let own = routes.ranges.owner(team.rank());
+    let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
-    for round in 0..routes.ranges.most_blocks().div_ceil(window) {
-        let parts = outcome.map(|()| pack(routes, write.from, (round, window), team.size()));
-        let mut parts = team.alltoallv(step, parts)?;
-        outcome = match routes.ranges.owner(team.rank()) {
-            Some(own) => owner.round(routes.ranges.window(own, round, window), own, &mut parts),
-            None => Ok(()),
-        };
+    for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
+        if round > 0 {
+            // What failed in a round reaches all before the next one.
+            outcome = team.agree(step, outcome);
+            if outcome.is_err() {
+                return outcome.map(|()| 0);
+            }
+        }
+        pack(routes, write.from, (round, window.blocks), &mut sent);
+        let blocks = own.map(|own| (routes.ranges.window(own, round, window.blocks), own));
+        taken.make_room(|source| match &blocks {
+            Some((blocks, own)) => owner.arriving(source, blocks, *own).len() * owner.unit_bytes(),
+            None => 0,
+        });
+        sent.exchange(&mut taken, team, window.longest)?;
+        if let Some((blocks, own)) = blocks {
+            std::mem::swap(&mut taken.own, &mut sent.own);
+            outcome = owner.round(blocks, own, &taken);
+        }
     }
     team.agree(step, outcome)?;
     Ok(owner.written)
 }
 
-/// Collective: reads what all ranks ask for. Returns how many bytes this rank read.
+/// Collective: reads what all ranks ask for. Returns how many bytes this rank read. Where one fails, what the memory of any has
+/// is not said.
 pub(super) fn read(
     plan: &MovePlan,
     routes: &Routes,
@@ -64,25 +71,105 @@ pub(super) fn read(
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (read.array.size, read.settings.buffer))?;
-    let mut cursors = vec![0; team.size()];
-    let (mut bytes, mut count) = (Vec::new(), 0);
-    for round in 0..routes.ranges.most_blocks().div_ceil(window) {
-        let parts = match routes.ranges.owner(team.rank()) {
-            Some(own) => {
-                let blocks = routes.ranges.window(own, round, window);
-                give(routes, file, (read.array, read.past_end), (blocks, own), &mut cursors, &mut bytes).map(
-                    |(parts, read)| {
-                        count += read;
-                        parts
-                    },
-                )
+    let own = routes.ranges.owner(team.rank());
+    let unit_bytes = routes.unit as usize * read.array.size as usize;
+    let mut owner = WindowReader {
+        routes,
+        file,
+        array: read.array,
+        cursors: vec![0; team.size()],
+        bytes: Vec::new(),
+        read: 0,
+    };
+    let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
+    let mut outcome = Ok(());
+    for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
+        if round > 0 {
+            outcome = team.agree(step, outcome);
+            if outcome.is_err() {
+                return outcome.map(|()| 0);
             }
-            None => Ok(vec![Vec::new(); team.size()]),
-        };
-        let parts = team.alltoallv(step, parts)?;
-        unpack(routes, read.into, (round, window), parts);
+        }
+        sent.make_room(|_| 0);
+        if let Some(own) = own {
+            outcome =
+                owner.round(routes.ranges.window(own, round, window.blocks), own, read.past_end, &mut sent);
+        }
+        taken.make_room(|source| match routes.ranges.owner(source) {
+            Some(owner) => {
+                routes.slots(&routes.ranges.window(owner, round, window.blocks)).len() * unit_bytes
+            }
+            None => 0,
+        });
+        // A rank that failed takes part nevertheless: the others wait for what is to come.
+        sent.exchange(&mut taken, team, window.longest)?;
+        std::mem::swap(&mut taken.own, &mut sent.own);
+        unpack(routes, read.into, (round, window.blocks), &mut taken);
     }
-    Ok(count)
+    team.agree(step, outcome)?;
+    Ok(owner.read)
+}
+
+/// What goes to each rank in a round, or comes from it; what this rank has for itself is apart from it.
+struct RoundParts {
+    rank: usize,
+    /// One after another in the order of ranks, without this rank's own.
+    bytes: Vec<u8>,
+    lens: Vec<usize>,
+    own: Vec<u8>,
+}
+
+impl RoundParts {
+    fn new(team: &Team) -> RoundParts {
+        RoundParts { rank: team.rank(), bytes: Vec::new(), lens: vec![0; team.size()], own: Vec::new() }
+    }
+
+    /// Makes room for parts of these lengths; what is in them then is not said.
+    fn make_room(&mut self, len_of: impl Fn(usize) -> usize) {
+        for (other, len) in self.lens.iter_mut().enumerate() {
+            *len = if other == self.rank { 0 } else { len_of(other) };
+        }
+        self.bytes.resize(self.lens.iter().sum(), 0);
+    }
+
+    /// Makes room for what this rank has for itself, too.
+    fn make_all_room(&mut self, len_of: impl Fn(usize) -> usize) {
+        self.make_room(&len_of);
+        self.own.resize(len_of(self.rank), 0);
+    }
+
+    /// The part of each rank, this one's own among them.
+    fn each(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.bytes[..];
+        self.lens.iter().enumerate().map(move |(other, len)| match other == self.rank {
+            true => &self.own[..],
+            false => rest.split_off(..*len).unwrap_or_default(),
+        })
+    }
+
+    fn each_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let (mut rest, mut own) = (&mut self.bytes[..], Some(&mut self.own[..]));
+        let rank = self.rank;
+        self.lens.iter().enumerate().map(move |(other, len)| match other == rank {
+            true => own.take().unwrap_or_default(),
+            false => rest.split_off_mut(..*len).unwrap_or_default(),
+        })
+    }
+
+    /// Collective: sends these, and takes those that come.
+    fn exchange(&self, taken: &mut RoundParts, team: &Team, longest: usize) -> Result<()> {
+        let sent = Parts { bytes: &self.bytes, lens: &self.lens };
+        team.exchange(sent, PartsMut { bytes: &mut taken.bytes, lens: &taken.lens }, longest)
+    }
+}
+
+/// What goes in a round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// Blocks of each owner.
+    blocks: u64,
+    /// Bytes that one rank sends to another, at most.
+    longest: usize,
 }
 
 /// Collective in its first call for a size of elements: how many blocks a window has.
@@ -92,7 +179,7 @@ fn window(
     team: &Team,
     step: &'static str,
     (size, buffer): (u64, usize),
-) -> Result<u64> {
+) -> Result<Window> {
     let key = (size as usize, buffer);
     if let Some(window) = plan.windows().get(&key) {
         return Ok(*window);
@@ -106,8 +193,11 @@ fn window(
     while own > 1 && busiest(routes, own, team.rank()).saturating_mul(unit) > share {
         own /= 2;
     }
-    let agreed = team.max(step, Ok(vec![!own]))?;
-    let window = agreed.first().map_or(1, |word| !word).max(1);
+    // Windows that are smaller than this rank's own have less in them.
+    let longest = busiest(routes, own, team.rank()).saturating_mul(unit);
+    let agreed = team.max(step, Ok(vec![!own, longest]))?;
+    let [blocks, longest] = [!agreed[0], agreed[1]];
+    let window = Window { blocks: blocks.max(1), longest: usize::try_from(longest).unwrap_or(usize::MAX) };
     plan.windows().insert(key, window);
     Ok(window)
 }
@@ -127,27 +217,28 @@ fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
 }
 
 /// What this rank sends in a round.
-fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), ranks: usize) -> Vec<Vec<u8>> {
+fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &mut RoundParts) {
     let unit = routes.unit as usize;
-    let mut parts = vec![Vec::new(); ranks];
-    for owner in 0..routes.ranges.owners() {
-        let slots = routes.slots(&routes.ranges.window(owner, round, window));
-        let mut part = vec![0; slots.len() * unit * from.element().size()];
+    let ranges = &routes.ranges;
+    let slots = |rank: usize| match ranges.owner(rank) {
+        Some(owner) => routes.slots(&ranges.window(owner, round, window)),
+        None => 0..0,
+    };
+    sent.make_all_room(|rank| slots(rank).len() * unit * from.element().size());
+    for (rank, part) in sent.each_mut().enumerate() {
         match &routes.sent {
-            Numbers::Narrow(sent) => from.gather(&sent[slots], unit, &mut part),
-            Numbers::Wide(sent) => from.gather(&sent[slots], unit, &mut part),
+            Numbers::Narrow(sent) => from.gather(&sent[slots(rank)], unit, part),
+            Numbers::Wide(sent) => from.gather(&sent[slots(rank)], unit, part),
         }
-        parts[routes.ranges.rank(owner)] = part;
     }
-    parts
 }
 
 /// Puts what owners sent in a round to its places in memory.
-fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), mut parts: Vec<Vec<u8>>) {
+fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64), taken: &mut RoundParts) {
     let unit = routes.unit as usize;
-    for owner in 0..routes.ranges.owners() {
+    for (rank, part) in taken.each_mut().enumerate() {
+        let Some(owner) = routes.ranges.owner(rank) else { continue };
         let slots = routes.slots(&routes.ranges.window(owner, round, window));
-        let part = &mut parts[routes.ranges.rank(owner)];
         match &routes.sent {
             Numbers::Narrow(sent) => into.scatter(&sent[slots], unit, part),
             Numbers::Wide(sent) => into.scatter(&sent[slots], unit, part),
@@ -170,16 +261,28 @@ struct WindowWriter<'a> {
 }
 
 impl WindowWriter<'_> {
+    fn unit_bytes(&self) -> usize {
+        self.routes.unit as usize * self.array.size as usize
+    }
+
+    /// Which units of a source, of those that it has of this rank's range, are in a window of it.
+    fn arriving(&self, source: usize, blocks: &std::ops::Range<u64>, owner: usize) -> std::ops::Range<usize> {
+        let ranges = &self.routes.ranges;
+        let end = ranges.unit(blocks.end) - ranges.unit(ranges.of_owner(owner).start);
+        let begin = self.cursors[source];
+        begin..first_from(&self.routes.kept[source], begin, end)
+    }
+
     /// Takes in one window and writes it.
-    fn round(&mut self, blocks: std::ops::Range<u64>, owner: usize, parts: &mut [Vec<u8>]) -> Result<()> {
+    fn round(&mut self, blocks: std::ops::Range<u64>, owner: usize, parts: &RoundParts) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
         let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
         if at == end {
             return Ok(());
         }
-        let unit_bytes = routes.unit as usize * self.array.size as usize;
-        let taken: usize = parts.iter().map(Vec::len).sum();
+        let unit_bytes = self.unit_bytes();
+        let taken: usize = parts.each().map(<[u8]>::len).sum();
         self.bytes.resize((end - at) as usize * unit_bytes, 0);
         let counts = &routes.counts[(at >> routes.ranges.shift) as usize..];
         let expected: u64 = counts.iter().take((blocks.end - blocks.start) as usize).sum();
@@ -238,14 +341,13 @@ impl WindowWriter<'_> {
     }
 
     /// Puts what came to its places in the window, which begins at unit `at` of the range.
-    fn take(&mut self, parts: &mut [Vec<u8>], at: u64, origin: u64) -> Result<()> {
-        let unit_bytes = self.routes.unit as usize * self.array.size as usize;
+    fn take(&mut self, parts: &RoundParts, at: u64, origin: u64) -> Result<()> {
+        let unit_bytes = self.unit_bytes();
         let mut seen = match self.routes.repeated() {
             0 => Vec::new(),
             _ => vec![0u64; (self.bytes.len() / unit_bytes).div_ceil(64)],
         };
-        for (source, part) in parts.iter_mut().enumerate() {
-            let part = std::mem::take(part);
+        for (source, part) in parts.each().enumerate() {
             let (cursor, count) = (self.cursors[source], part.len() / unit_bytes);
             self.cursors[source] += count;
             let kept = &self.routes.kept[source];
@@ -254,7 +356,7 @@ impl WindowWriter<'_> {
                     Numbers::Narrow(kept) => {
                         put(
                             &mut self.bytes,
-                            &part,
+                            part,
                             kept[cursor..cursor + count].iter().map(|n| u64::from(*n) - at),
                             unit_bytes,
                         );
@@ -262,7 +364,7 @@ impl WindowWriter<'_> {
                     Numbers::Wide(kept) => {
                         put(
                             &mut self.bytes,
-                            &part,
+                            part,
                             kept[cursor..cursor + count].iter().map(|n| n - at),
                             unit_bytes,
                         );
@@ -325,48 +427,66 @@ fn put(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>, unit: u
     }
 }
 
-/// Reads an owner's window and makes of it what each rank asked for, and says how many bytes were read.
-fn give(
-    routes: &Routes,
-    file: &TeamFile,
-    (array, past_end): (FileArray, PastFileEnd),
-    (blocks, owner): (std::ops::Range<u64>, usize),
-    cursors: &mut [usize],
-    bytes: &mut Vec<u8>,
-) -> Result<(Vec<Vec<u8>>, u64)> {
-    let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
-    let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
-    let (size, unit_bytes) = (array.size as usize, routes.unit as usize * array.size as usize);
-    bytes.resize((end - at) as usize * unit_bytes, 0);
-    let mut count = 0;
-    for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {
-        let bytes = &mut bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
-        array.pieces(
-            (origin + from) * routes.unit,
-            (origin + to) * routes.unit,
-            |offset, place, elements| {
-                let begin = place as usize * size;
-                count += past_end.read(file, offset, &mut bytes[begin..begin + elements as usize * size])?;
-                Ok(())
-            },
-        )?;
-    }
-    let mut parts = Vec::with_capacity(cursors.len());
-    for (kept, cursor) in routes.kept.iter().zip(cursors) {
-        let begin = *cursor;
-        *cursor = first_from(kept, begin, end);
-        let mut part = vec![0; (*cursor - begin) * unit_bytes];
-        match kept {
-            Numbers::Narrow(kept) => {
-                take(bytes, &mut part, kept[begin..*cursor].iter().map(|n| u64::from(*n) - at), unit_bytes);
-            }
-            Numbers::Wide(kept) => {
-                take(bytes, &mut part, kept[begin..*cursor].iter().map(|n| n - at), unit_bytes)
+/// An owner that reads window by window.
+struct WindowReader<'a> {
+    routes: &'a Routes,
+    file: &'a TeamFile,
+    array: FileArray,
+    /// How many units of each rank were given.
+    cursors: Vec<usize>,
+    bytes: Vec<u8>,
+    read: u64,
+}
+
+impl WindowReader<'_> {
+    /// Reads a window and makes of it what each rank asked for. Where that fails there is room for it.
+    fn round(
+        &mut self,
+        blocks: std::ops::Range<u64>,
+        owner: usize,
+        past_end: PastFileEnd,
+        sent: &mut RoundParts,
+    ) -> Result<()> {
+        let routes = self.routes;
+        let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
+        let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
+        let (size, unit_bytes) = (self.array.size as usize, routes.unit as usize * self.array.size as usize);
+        let wanted: Vec<std::ops::Range<usize>> = routes
+            .kept
+            .iter()
+            .zip(&mut self.cursors)
+            .map(|(kept, cursor)| {
+                let begin = std::mem::replace(cursor, first_from(kept, *cursor, end));
+                begin..*cursor
+            })
+            .collect();
+        sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
+        self.bytes.resize((end - at) as usize * unit_bytes, 0);
+        for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {
+            let bytes = &mut self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
+            self.array.pieces(
+                (origin + from) * routes.unit,
+                (origin + to) * routes.unit,
+                |offset, place, elements| {
+                    let begin = place as usize * size;
+                    let into = &mut bytes[begin..begin + elements as usize * size];
+                    self.read += past_end.read(self.file, offset, into)?;
+                    Ok(())
+                },
+            )?;
+        }
+        for ((kept, part), wanted) in routes.kept.iter().zip(sent.each_mut()).zip(wanted) {
+            match kept {
+                Numbers::Narrow(kept) => {
+                    take(&self.bytes, part, kept[wanted].iter().map(|n| u64::from(*n) - at), unit_bytes);
+                }
+                Numbers::Wide(kept) => {
+                    take(&self.bytes, part, kept[wanted].iter().map(|n| n - at), unit_bytes);
+                }
             }
         }
-        parts.push(part);
+        Ok(())
     }
-    Ok((parts, count))
 }
 
 /// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.

@@ -173,6 +173,8 @@ pub struct Planner {
 
 /// What has to be equal where ranks are in one call: the hint where it is not.
 const ALIKE: &str = "array, fill value, method, buffer and owners are equal on all ranks";
+/// Of a rank that no plan serves.
+const NO_SLOT: u64 = u64::MAX;
 /// Plans that are kept: of more views than this the one unused longest is made again.
 const PLANS: usize = 16;
 
@@ -199,8 +201,8 @@ struct MovePlan {
     routes: OnceLock<Routes>,
     /// The entries of the map that name an element, by index.
     order: OnceLock<Vec<u32>>,
-    /// Blocks of a round, by the size of elements and the buffer.
-    windows: Mutex<BTreeMap<(usize, usize), u64>>,
+    /// What goes in a round, by the size of elements and the buffer.
+    windows: Mutex<BTreeMap<(usize, usize), exchange::Window>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -358,20 +360,30 @@ impl Planner {
         };
         let heads = footprint.as_ref().map_err(Error::replicate).map(|(footprint, deal)| {
             let text = form.map(|form| form.text(footprint.total())).unwrap_or_default();
-            let hash = xxh3_64(text.as_bytes());
-            let misses = slots.iter().map(|plan| u64::from(!serves(plan, footprint, *deal)));
-            ([hash, !hash].into_iter().chain(misses).collect(), text)
+            let served: Vec<bool> = slots.iter().map(|plan| serves(plan, footprint, *deal)).collect();
+            (text, served)
         });
-        let (heads, text) = match heads {
-            Ok((heads, text)) => (Ok(heads), text),
-            Err(error) => (Err(error), String::new()),
+        let (heads, (text, served)) = match heads {
+            Ok((text, served)) => {
+                let hash = xxh3_64(text.as_bytes());
+                let first = served.iter().position(|served| *served).map_or(NO_SLOT, |slot| slot as u64);
+                (Ok(vec![hash, !hash, first, !first]), (text, served))
+            }
+            Err(error) => (Err(error), (String::new(), Vec::new())),
         };
-        let agreed: Vec<u64> = team.max(step, heads)?;
+        let agreed = team.max(step, heads)?;
         let (footprint, deal) = footprint?;
-        if agreed.first().copied() != agreed.get(1).map(|word| !word) {
+        if agreed[0] != !agreed[1] {
             return Err(differing(team, step, &text, "", ALIKE)?);
         }
-        let found = agreed.iter().skip(2).position(|missing| *missing == 0);
+        let found = match agreed[2] == !agreed[3] {
+            true => usize::try_from(agreed[2]).ok().filter(|slot| *slot < slots.len()),
+            // Another one may serve all.
+            false => {
+                let misses = served.iter().map(|served| u64::from(!served)).collect();
+                team.max(step, Ok(misses))?.iter().position(|missing| *missing == 0)
+            }
+        };
         if let Some(slot) = found {
             self.plans().touch(slot);
             return Ok((slots[slot].clone(), false));
@@ -454,8 +466,7 @@ impl MovePlan {
     ) -> Result<MovePlan> {
         let runs = footprint.run_count();
         let own = vec![footprint.elements(), runs, choose::blocks(footprint, runs)];
-        let sum = team.sums(step, Ok(own.clone()))?.total;
-        let most = team.max(step, Ok(own))?;
+        let (most, sum) = team.max_and_total(step, Ok(own))?;
         let amounts = |values: &[u64]| Amounts { elements: values[0], runs: values[1], blocks: values[2] };
         Ok(MovePlan {
             footprint: footprint.clone(),
@@ -479,7 +490,7 @@ impl MovePlan {
             true => Coverage { covered: self.sum.elements, repeated: 0 },
             false => {
                 let routes = self.routes(team, step)?;
-                let total = team.sums(step, Ok(vec![routes.covered(), routes.repeated()]))?.total;
+                let total = team.total(step, Ok(vec![routes.covered(), routes.repeated()]))?;
                 Coverage { covered: total[0], repeated: total[1] }
             }
         };
@@ -505,7 +516,7 @@ impl MovePlan {
         }))
     }
 
-    fn windows(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), u64>> {
+    fn windows(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), exchange::Window>> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,8 +15,8 @@
 
 use super::ranges::Ranges;
 
-/// Bytes of an agreement, which begins every collective.
-const AGREE: u64 = 24;
+/// Bytes of an agreement, which begins every collective and carries a few numbers of its own.
+const AGREE: u64 = 56;
 
 /// A map over all elements of an array, in which every rank has equally many, written by an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,15 +66,14 @@ impl Account {
         self.cost.sent += self.depth * bytes;
     }
 
-    /// A reduction of so many numbers, agreed upon.
-    fn reduce(&mut self, numbers: u64) {
+    /// The greatest of a few numbers, which the agreement carries.
+    fn agree(&mut self) {
         self.tree(AGREE);
-        self.tree(8 * numbers);
     }
 
-    /// Sums over lower ranks and over all.
-    fn sums(&mut self, numbers: u64) {
-        self.reduce(numbers);
+    /// Sums over all ranks, agreed upon.
+    fn total(&mut self, numbers: u64) {
+        self.agree();
         self.tree(8 * numbers);
     }
 
@@ -110,19 +109,18 @@ impl ExchangeCase {
             return self.with_plan(self.write(account, false));
         }
         // Whether a plan serves; amounts; whether boxes overlap; what moves together.
-        account.reduce(2);
-        account.sums(2);
-        account.reduce(2);
-        account.reduce(5);
-        account.reduce(1);
+        account.agree();
+        account.total(3);
+        account.agree();
+        account.agree();
         if self.owners < self.ranks {
             // Names of hosts.
             account.all_to_all(0);
         }
         account.all_to_all(self.sent_elements() * self.widths().1);
-        account.tree(AGREE);
+        account.agree();
         // Whether an element comes twice.
-        account.sums(2);
+        account.total(2);
         self.with_plan(self.write(account, true))
     }
 
@@ -171,8 +169,8 @@ impl ExchangeCase {
     pub fn later_write(&self) -> ExchangeCost {
         let mut account = self.account();
         if self.ranks > 1 {
-            // One plan is there.
-            account.reduce(3);
+            // Whether a plan serves.
+            account.agree();
         }
         self.write(account, false)
     }
@@ -193,23 +191,20 @@ impl ExchangeCase {
         let rounds = ranges.most_blocks().div_ceil(window);
         // What it sends, what comes, and the window that this is put into.
         let taken = (window << ranges.shift).min(self.range()) * self.size;
-        let lists = (2 * LIST + 8) * self.ranks as u64;
-        // What a rank has for itself is not sent. The window of a round before is there still.
+        let lists = LIST * self.ranks as u64;
+        // What a rank has for itself is not sent. All of it stays from round to round.
         let (sent, came) = (in_round(window), taken - taken / self.ranks as u64);
-        account.cost.memory = lists
-            + match rounds {
-                1 => (sent + came).max(2 * taken),
-                _ => sent + came + taken,
-            };
+        account.cost.memory = lists + sent + came + taken;
         let elements = self.sent_elements() * self.size;
         if self.ranks > 1 {
             if is_first {
-                account.reduce(1);
+                account.agree();
             }
             for _ in 0..rounds {
-                account.all_to_all(0);
+                account.cost.messages += account.pairs;
+                // Before the next round, and at the end.
+                account.agree();
             }
-            account.tree(AGREE);
             account.cost.sent += elements;
             account.cost.elements = elements;
         }

@@ -10,11 +10,12 @@ use crate::distributed::view::Footprint;
 pub(super) fn is_disjoint(team: &Team, step: &'static str, own: &Footprint, deal: u64) -> Result<bool> {
     let bounds = own.bounds();
     let dims = bounds.map_or(0, |(start, _)| start.len() as u64);
-    let agreed = team.max(step, Ok(vec![deal, !deal, u64::from(bounds.is_none()), dims, !dims]))?;
+    let form = if bounds.is_some() { dims + 1 } else { 0 };
+    let agreed = team.max(step, Ok(vec![deal, !deal, form, !form]))?;
     if agreed[0] == !agreed[1] && deal != 0 {
         return Ok(true);
     }
-    if agreed[2] != 0 || agreed[3] != !agreed[4] {
+    if agreed[2] != !agreed[3] || form == 0 {
         return Ok(false);
     }
     let (start, count) = bounds.unwrap_or((&[], &[]));

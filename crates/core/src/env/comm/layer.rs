@@ -31,7 +31,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Comm, CommFile, FileMode, Hints, Reduce, Teams};
+use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
 use crate::Result;
 
 /// A [`Comm`] that hands on what it does not change. Collectives are handed on unchanged: what all ranks do
@@ -84,8 +84,8 @@ impl<L: CommLayer> Comm for L {
     fn barrier(&self) -> Result<()> {
         self.below().barrier()
     }
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
-        self.below().broadcast(root, data)
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>> {
+        self.below().broadcast(root, data, len)
     }
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.below().allgather(data)
@@ -99,8 +99,11 @@ impl<L: CommLayer> Comm for L {
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()> {
         self.below().allreduce(reduce, values)
     }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        self.below().alltoallv(parts)
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>> {
+        self.below().alltoallv(parts, longest)
+    }
+    fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        self.below().exchange(sent, taken, longest)
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {
         CommLayer::open(self, path, mode)
@@ -149,6 +152,10 @@ pub trait FileLayer: Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<()> {
         self.below().sync()
     }
+    /// See [`CommFile::make_durable`].
+    fn make_durable(&self) -> Result<()> {
+        self.below().make_durable()
+    }
     /// See [`CommFile::close`].
     fn close(&self) -> Result<()> {
         self.below().close()
@@ -180,6 +187,9 @@ impl<L: FileLayer> CommFile for L {
     }
     fn sync(&self) -> Result<()> {
         FileLayer::sync(self)
+    }
+    fn make_durable(&self) -> Result<()> {
+        FileLayer::make_durable(self)
     }
     fn visibility_barrier(&self) -> Result<()> {
         FileLayer::visibility_barrier(self)

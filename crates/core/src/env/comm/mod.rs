@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Result;
+use crate::{Error, Result};
 
 pub mod check;
 pub mod hints;
@@ -52,6 +52,24 @@ pub enum FileMode {
     ReadWrite,
 }
 
+/// What goes to each rank: the bytes one after another in the order of ranks, and how many each has.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// All of them; at least as many as the lengths say.
+    pub bytes: &'a [u8],
+    /// How many go to each rank.
+    pub lens: &'a [usize],
+}
+
+/// What comes from each rank, as [`Parts`].
+#[derive(Debug)]
+pub struct PartsMut<'a> {
+    /// Room for all of them.
+    pub bytes: &'a mut [u8],
+    /// How many come from each rank.
+    pub lens: &'a [usize],
+}
+
 /// The ranks of a job. See the module's text.
 pub trait Comm: Send + Sync + fmt::Debug {
     /// This rank's number, below [`size`](Comm::size).
@@ -71,8 +89,8 @@ pub trait Comm: Send + Sync + fmt::Debug {
     }
     /// Returns when all ranks have called it.
     fn barrier(&self) -> Result<()>;
-    /// `data` of rank `root` on every rank; what other ranks give is ignored.
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>>;
+    /// `data` of rank `root`, which is `len` bytes long, on every rank; what other ranks give is ignored. All know the length.
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>>;
     /// What each rank gave, on every rank.
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// What each rank gave, on rank `root`; an empty list elsewhere.
@@ -81,8 +99,29 @@ pub trait Comm: Send + Sync + fmt::Debug {
     fn exscan(&self, values: &mut [u64]) -> Result<()>;
     /// Replaces each value by its sum or maximum over all ranks. Lists are of equal length everywhere.
     fn allreduce(&self, reduce: Reduce, values: &mut [u64]) -> Result<()>;
-    /// Sends `parts[r]` to rank `r`; returns what each rank sent to this one. Any lengths, also beyond 2 GiB.
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+    /// Sends `parts[r]` to rank `r`; returns what each rank sent to this one. Any lengths, also beyond 2 GiB; no part is
+    /// longer than `longest`, which is the same on all ranks.
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>>;
+    /// As [`alltoallv`](Comm::alltoallv), of parts whose lengths both ends know, from and to where they stand.
+    fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        let (mut rest, mut parts) = (sent.bytes, Vec::with_capacity(sent.lens.len()));
+        for len in sent.lens {
+            let (part, behind) = rest.split_at(*len);
+            parts.push(part.to_vec());
+            rest = behind;
+        }
+        let came = self.alltoallv(parts, longest)?;
+        let mut rest = taken.bytes;
+        for (part, len) in came.iter().zip(taken.lens) {
+            let (into, behind) = rest.split_at_mut(*len);
+            if part.len() != *len {
+                return Err(Error::internal(format!("{} bytes came in place of {len}", part.len())));
+            }
+            into.copy_from_slice(part);
+            rest = behind;
+        }
+        Ok(())
+    }
     /// Opens a file on all ranks (collective). Under [`FileMode::CreateNew`] one rank creates it.
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>>;
     /// As [`open`](Comm::open), with hints, which are equal on all ranks. A communicator that knows of none ignores them.
@@ -125,6 +164,10 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     /// Without it MPI promises neither of bytes that one rank writes and another then reads or writes. A file
     /// whose ranks share one handle has nothing to do.
     fn visibility_barrier(&self) -> Result<()> {
+        self.sync()
+    }
+    /// Collective: what this rank wrote is durable when it returns on this rank. Nothing is said of what others see.
+    fn make_durable(&self) -> Result<()> {
         self.sync()
     }
     /// Whether several threads of this rank may call [`read_at`](CommFile::read_at) and

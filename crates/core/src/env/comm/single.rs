@@ -30,7 +30,7 @@ impl Comm for SingleComm {
     fn barrier(&self) -> Result<()> {
         Ok(())
     }
-    fn broadcast(&self, _root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+    fn broadcast(&self, _root: usize, data: Vec<u8>, _len: usize) -> Result<Vec<u8>> {
         Ok(data)
     }
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -46,7 +46,7 @@ impl Comm for SingleComm {
     fn allreduce(&self, _reduce: Reduce, _values: &mut [u64]) -> Result<()> {
         Ok(())
     }
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, _longest: usize) -> Result<Vec<Vec<u8>>> {
         Ok(parts)
     }
     fn open(&self, path: &Path, mode: FileMode) -> Result<Arc<dyn CommFile>> {

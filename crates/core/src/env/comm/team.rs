@@ -5,6 +5,10 @@
 //! before a collective reaches every rank in that collective, as an error of the same kind that names the
 //! rank; the communicator stays usable. On a team of one rank nothing is exchanged.
 //!
+//! Where ranks outnumber processors each call of MPI costs a time slice, so few are made (C-11): the reduction carries
+//! some words of the step's own, of which the greatest come back. What is short, a maximum or a length, is there
+//! with the agreement.
+//!
 //! Several teams may share one communicator, as containers do that one program has open. They are numbered
 //! alike on all ranks, so that a rank which leaves one while others are in a step of another is understood,
 //! and the files of the one that was left are closed by all at that moment. Where ranks are out of step, each
@@ -26,9 +30,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tracing::trace_span;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::{Comm, CommFile, FileMode, Hints, Reduce};
+use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce};
 use crate::{Code, Error, ErrorKind, Result};
 
 /// Sums over ranks of each of some values.
@@ -79,6 +83,19 @@ struct TeamState {
 
 /// A rank, and its error packed.
 type RankError = (usize, Vec<u8>);
+
+/// Words that an agreement carries beside its own; the same number in every step, so that ranks in different steps meet in
+/// one reduction.
+const CARRIED: usize = 4;
+/// Bytes of an agreement.
+const AGREEMENT: u64 = (3 + CARRIED as u64) * 8;
+
+/// The first words of a list, zeros behind it; `None` where they are not all.
+fn carried(values: &[u64]) -> Option<[u64; CARRIED]> {
+    let mut words = [0; CARRIED];
+    words.get_mut(..values.len())?.copy_from_slice(values);
+    Some(words)
+}
 
 impl Teams {
     fn known(&self) -> MutexGuard<'_, TeamState> {
@@ -184,15 +201,15 @@ impl Team {
     /// where ranks are in different steps; whatever the communicator itself reports. Once a rank has
     /// [left](Team::leave) its error comes back at once.
     pub fn agree<T>(&self, step: &'static str, local: Result<T>) -> Result<T> {
-        self.decide(step, local, false)
+        self.decide(step, local, [0; CARRIED], false).map(|(local, _)| local)
     }
 
     /// Takes part in the step that the other ranks are in as failed, because this rank could not begin it. Where that is
     /// one which may be repeated, the ranks then go on together. Gives the error back.
     pub fn fail(&self, error: Error) -> Error {
-        match self.decide::<()>(FAIL, Err(error), false) {
+        match self.decide::<()>(FAIL, Err(error), [0; CARRIED], false) {
             Err(error) => error,
-            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
+            Ok(_) => Error::internal("a rank failed, and its team did not notice"),
         }
     }
 
@@ -200,13 +217,20 @@ impl Team {
     /// then on every step fails on every rank, with this error, and without waiting. The team's files are closed.
     /// Gives the error back.
     pub fn leave(&self, error: Error) -> Error {
-        match self.decide::<()>("leave", Err(error), true) {
+        match self.decide::<()>("leave", Err(error), [0; CARRIED], true) {
             Err(error) => error,
-            Ok(()) => Error::internal("a rank left, and its team did not notice"),
+            Ok(_) => Error::internal("a rank left, and its team did not notice"),
         }
     }
 
-    fn decide<T>(&self, step: &'static str, local: Result<T>, leaves: bool) -> Result<T> {
+    /// Beside `local` the greatest of each of `words` over all ranks.
+    fn decide<T>(
+        &self,
+        step: &'static str,
+        local: Result<T>,
+        words: [u64; CARRIED],
+        leaves: bool,
+    ) -> Result<(T, [u64; CARRIED])> {
         // What a rank waits for the others in; `trace`, because a container has dozens.
         let _span = trace_span!("step", step, rank = self.rank(), failed = local.is_err()).entered();
         let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
@@ -215,7 +239,7 @@ impl Team {
             if leaves {
                 self.teams.end(self.number(), &(0, Vec::new()));
             }
-            return local;
+            return local.map(|local| (local, words));
         }
         self.failed_together.store(false, Ordering::Release);
         let (rank, size) = (self.rank() as u64, self.size() as u64);
@@ -226,12 +250,16 @@ impl Team {
                 return Err(unpack(report).context(format_args!("rank {rank}")));
             }
             let code = xxh3_64_with_seed(step.as_bytes(), self.number());
-            let mut head = [failed, code, !code];
+            let mut head = [0; 3 + CARRIED];
+            head[..3].copy_from_slice(&[failed, code, !code]);
+            head[3..].copy_from_slice(&words);
             self.comm.allreduce(Reduce::Max, &mut head)?;
-            self.count_tree(24);
+            self.count_tree(AGREEMENT);
             let in_step = head[1] == !head[2];
             if head[0] == 0 && in_step {
-                return self.numbered().and(local);
+                self.numbered()?;
+                let greatest = head.last_chunk().copied().unwrap_or(words);
+                return local.map(|local| (local, greatest));
             }
             if head[0] == 0 {
                 return Err(self.out_of_step(step, None)?);
@@ -241,7 +269,9 @@ impl Team {
                 (Err(error), true) => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
                 _ => Vec::new(),
             };
-            let report = self.comm.broadcast(loser, report)?;
+            let mut len = [report.len() as u64];
+            self.comm.allreduce(Reduce::Max, &mut len)?;
+            let report = self.comm.broadcast(loser, report, usize::try_from(len[0]).unwrap_or(usize::MAX))?;
             let (number, report) = report.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
             let report = (loser, report.to_vec());
             let is_left = head[0] & LEAVES != 0;
@@ -317,7 +347,7 @@ impl Team {
             return Ok(vec![data]);
         }
         let parts = self.comm.allgather(&data)?;
-        self.count_pairs(data.len() as u64 * (self.size() as u64 - 1), &parts);
+        self.count_pairs(data.len() as u64 * (self.size() as u64 - 1), parts.iter().map(Vec::len));
         Ok(parts)
     }
 
@@ -339,11 +369,24 @@ impl Team {
 
     /// The bytes of rank `root`, on every rank.
     pub fn broadcast(&self, step: &'static str, root: usize, local: Result<Vec<u8>>) -> Result<Vec<u8>> {
-        let data = self.agree(step, local)?;
-        if self.size() == 1 {
-            return Ok(data);
+        let own = self.rank() == root;
+        // The length goes with the agreement, and short texts do as a whole.
+        let mut words = [0; CARRIED];
+        if let (true, Ok(data)) = (own, &local) {
+            words[0] = data.len() as u64;
+            for (word, bytes) in words[1..].iter_mut().zip(data.chunks(8)) {
+                let mut padded = [0; 8];
+                padded[..bytes.len()].copy_from_slice(bytes);
+                *word = u64::from_le_bytes(padded);
+            }
         }
-        let data = self.comm.broadcast(root, data)?;
+        let (data, words) = self.decide(step, local, words, false)?;
+        let len = usize::try_from(words[0]).unwrap_or(usize::MAX);
+        if self.size() == 1 || len <= 8 * (CARRIED - 1) {
+            let carried = || words[1..].iter().flat_map(|word| word.to_le_bytes()).take(len).collect();
+            return Ok(if own { data } else { carried() });
+        }
+        let data = self.comm.broadcast(root, data, len)?;
         self.count_tree(data.len() as u64);
         Ok(data)
     }
@@ -356,18 +399,40 @@ impl Team {
         }
         let mut before = values.clone();
         self.comm.exscan(&mut before)?;
-        let mut total = values;
-        self.comm.allreduce(Reduce::Sum, &mut total)?;
-        self.count_tree(total.len() as u64 * 8);
-        self.count_tree(total.len() as u64 * 8);
-        Ok(Sums { before, total })
+        self.count_tree(before.len() as u64 * 8);
+        Ok(Sums { before, total: self.added(values)? })
+    }
+
+    /// The sum of each value over all ranks. Lists are of equal length on all ranks.
+    pub fn total(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
+        let values = self.agree(step, local)?;
+        self.added(values)
     }
 
     /// The greatest of each value over all ranks. Lists are of equal length on all ranks.
     pub fn max(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
-        let mut values = self.agree(step, local)?;
-        if self.size() > 1 {
+        let words = local.as_ref().map_or(Some([0; CARRIED]), |values| carried(values));
+        let (mut values, greatest) = self.decide(step, local, words.unwrap_or_default(), false)?;
+        if words.is_some() {
+            values.iter_mut().zip(greatest).for_each(|(value, greatest)| *value = greatest);
+        } else if self.size() > 1 {
             self.comm.allreduce(Reduce::Max, &mut values)?;
+            self.count_tree(values.len() as u64 * 8);
+        }
+        Ok(values)
+    }
+
+    /// The greatest of each value over all ranks, and the sum. Lists are of equal length on all ranks.
+    pub fn max_and_total(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<(Vec<u64>, Vec<u64>)> {
+        let own = local.as_ref().map_or_else(|_| Vec::new(), Vec::clone);
+        let greatest = self.max(step, local)?;
+        Ok((greatest, self.added(own)?))
+    }
+
+    /// What all ranks have agreed to add up.
+    fn added(&self, mut values: Vec<u64>) -> Result<Vec<u64>> {
+        if self.size() > 1 {
+            self.comm.allreduce(Reduce::Sum, &mut values)?;
             self.count_tree(values.len() as u64 * 8);
         }
         Ok(values)
@@ -375,21 +440,42 @@ impl Team {
 
     /// Sends `parts[r]` to rank `r`; returns what each rank sent here.
     pub fn alltoallv(&self, step: &'static str, local: Result<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
-        let mut parts = self.agree(step, local)?;
+        let rank = self.rank();
+        let others = |parts: &Vec<Vec<u8>>| {
+            let others = parts.iter().enumerate().filter(|(to, _)| *to != rank);
+            others.map(|(_, part)| part.len() as u64).max().unwrap_or(0)
+        };
+        let mut words = [0; CARRIED];
+        words[0] = local.as_ref().map_or(0, others);
+        let (mut parts, words) = self.decide(step, local, words, false)?;
         if self.size() == 1 {
             return Ok(parts);
         }
         // What stays here need not pass through the communicator's buffers.
-        let rank = self.rank();
         let own = parts.get_mut(rank).map(std::mem::take).unwrap_or_default();
         let sent: usize = parts.iter().map(Vec::len).sum();
-        let mut parts = self.comm.alltoallv(parts)?;
+        let longest = usize::try_from(words[0]).unwrap_or(usize::MAX);
+        let mut parts = self.comm.alltoallv(parts, longest)?;
         if let Some(part) = parts.get_mut(rank) {
             *part = own;
         }
         self.counting.exchanged.fetch_add(sent as u64, Ordering::Relaxed);
-        self.count_pairs(sent as u64, &parts);
+        self.count_pairs(sent as u64, parts.iter().map(Vec::len));
         Ok(parts)
+    }
+
+    /// Sends and takes parts whose lengths both ends know, at once and where they are: all ranks have agreed that they are
+    /// about to. See [`Comm::exchange`]; what a rank has for itself is no part of it.
+    pub fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let bytes: usize = sent.lens.iter().sum();
+        let came: Vec<usize> = taken.lens.to_vec();
+        self.comm.exchange(sent, taken, longest)?;
+        self.counting.exchanged.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.count_pairs(bytes as u64, came.into_iter());
+        Ok(())
     }
 
     /// Opens a file on all ranks.
@@ -427,12 +513,13 @@ impl Team {
 
     fn compare_hints(&self, step: &'static str, own: Result<Hints>) -> Result<()> {
         let own = own.map(|hints| hints.to_string());
-        let root = self.broadcast(
-            step,
-            0,
-            own.as_ref().map(|own| own.clone().into_bytes()).map_err(Error::replicate),
-        )?;
+        let hash = own.as_ref().map(|own| xxh3_64(own.as_bytes())).map_err(Error::replicate);
+        let most = self.max(step, hash.map(|hash| vec![hash, !hash]))?;
+        if most[0] == !most[1] {
+            return Ok(());
+        }
         let own = own.unwrap_or_default();
+        let root = self.broadcast(step, 0, Ok(own.clone().into_bytes()))?;
         let same = match root == own.as_bytes() {
             true => Ok(()),
             false => Err(Code::CollectiveMismatch
@@ -490,9 +577,9 @@ impl Team {
         self.count(rounds, rounds * bytes, rounds * bytes);
     }
 
-    fn count_pairs(&self, sent: u64, parts: &[Vec<u8>]) {
+    fn count_pairs(&self, sent: u64, came: impl Iterator<Item = usize>) {
         let rank = self.rank();
-        let received = parts.iter().enumerate().filter(|(r, _)| *r != rank).map(|(_, part)| part.len());
+        let received = came.enumerate().filter(|(r, _)| *r != rank).map(|(_, len)| len);
         self.count(self.size() as u64 - 1, sent, received.sum::<usize>() as u64);
     }
 }
@@ -575,13 +662,21 @@ impl TeamFile {
         self.team.agree(step, self.file.sync())
     }
 
-    /// Collective: see [`CommFile::visibility_barrier`].
+    /// Collective: see [`CommFile::visibility_barrier`]. All ranks have agreed that they are about to; one that failed since
+    /// passes its error.
     pub fn visibility_barrier(&self, step: &'static str, local: Result<()>) -> Result<()> {
-        self.team.agree(step, local)?;
         if self.team.size() == 1 {
-            return Ok(());
+            return self.team.agree(step, local);
         }
-        self.team.agree(step, self.file.visibility_barrier())
+        let made = self.file.visibility_barrier();
+        self.team.agree(step, local.and(made))
+    }
+
+    /// Collective: see [`CommFile::make_durable`]. All ranks have agreed that they are about to; one that failed since passes
+    /// its error.
+    pub fn make_durable(&self, step: &'static str, local: Result<()>) -> Result<()> {
+        let made = self.file.make_durable();
+        self.team.agree(step, local.and(made))
     }
 
     /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks

@@ -49,7 +49,7 @@ pub fn read_edges(
             .as_ref()
             .map_err(Error::replicate)
             .map(|(header, wanted)| vec![wanted.iter().map(|(_, block)| block.length(header)).sum()]);
-        let wanted_by_all = team.sums(STEP, own)?.total[0];
+        let wanted_by_all = team.total(STEP, own)?[0];
         let (header, wanted) = opened?;
         let most = MOST_READ.saturating_mul(header.length - header.data());
         let is_scattered = wanted_by_all > most.max(LITTLE.saturating_mul(team.size() as u64));

@@ -194,14 +194,18 @@ impl Comm for ThreadComm {
         .map(drop)
     }
 
-    fn broadcast(&self, root: usize, data: Vec<u8>) -> Result<Vec<u8>> {
+    fn broadcast(&self, root: usize, data: Vec<u8>, len: usize) -> Result<Vec<u8>> {
         self.check_root(root)?;
         let own = if root == self.rank { Contribution::Bytes(data) } else { Contribution::Nothing };
         let got = self.collective(Call::Broadcast { root }, own, |mut parts| {
             let data = parts.swap_remove(root);
             for_all(parts.len() + 1, data)
         })?;
-        Ok(got.bytes())
+        let data = got.bytes();
+        match data.len() == len {
+            true => Ok(data),
+            false => Err(Error::internal(format!("a broadcast of {} bytes, said to be {len}", data.len()))),
+        }
     }
 
     fn allgather(&self, data: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -257,10 +261,16 @@ impl Comm for ThreadComm {
         Ok(())
     }
 
-    fn alltoallv(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn alltoallv(&self, parts: Vec<Vec<u8>>, longest: usize) -> Result<Vec<Vec<u8>>> {
         if parts.len() != self.size() {
             let (given, size) = (parts.len(), self.size());
             return Err(Error::invalid(format!("alltoallv with {given} parts for {size} ranks")));
+        }
+        if let Some(part) = parts.iter().find(|part| part.len() > longest) {
+            let len = part.len();
+            return Err(Error::internal(format!(
+                "a part of {len} bytes, none said to be longer than {longest}"
+            )));
         }
         let got = self.collective(Call::Alltoallv, Contribution::Parts(parts), |given| {
             let mut given: Vec<_> = given.into_iter().map(|part| part.parts().into_iter()).collect();
