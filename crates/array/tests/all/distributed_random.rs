@@ -297,7 +297,7 @@ impl Job {
             let (whole, _) = &self.expected[nth];
             // Read before the flush: from a file that does not show it.
             if let Some(source) = group.written(set, step)? {
-                read(case, &group, (set, step), (&source, whole), &asked[rank], (rank, self.seed))?;
+                read(case, &mut group, (set, step), (&source, whole), &asked[rank], (rank, self.seed))?;
             }
             waiting.insert((set, step), nth);
             nth += 1;
@@ -336,7 +336,7 @@ impl OwnMemory {
 /// Reads an array by a view of its own, and compares all memory, also what is not the view's.
 fn read(
     case: &Case,
-    group: &Group,
+    group: &mut Group,
     (set, step): (usize, i64),
     (source, whole): (&ArraySource, &[u8]),
     spec: &Spec,
@@ -381,7 +381,7 @@ fn read_back(random: &mut Random, case: &Case, env: &Env, durable: &Durable) {
     let disk = env.disk.clone();
     let outcomes = threads::run(ranks, None, disk.clone(), Faults::none(), |comm| {
         let team = Team::new(comm);
-        let group = case.group(&team, &disk, &job)?;
+        let mut group = case.group(&team, &disk, &job)?;
         for ((array, whole), asked) in durable.iter().zip(&asked) {
             let file = team.open("read", &Path::new(FOLDER).join(&array.set.file), FileMode::Read)?;
             let dtype = case.sets[array.set.set].dtype;
@@ -394,7 +394,7 @@ fn read_back(random: &mut Random, case: &Case, env: &Env, durable: &Durable) {
             };
             let (set, step) = (array.set.set, array.set.step);
             let rank = team.rank();
-            read(case, &group, (set, step), (&source, whole), &asked[rank], (rank, job.seed))?;
+            read(case, &mut group, (set, step), (&source, whole), &asked[rank], (rank, job.seed))?;
             file.close("read", Ok(()))?;
         }
         Ok(())

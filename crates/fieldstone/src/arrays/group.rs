@@ -272,7 +272,7 @@ impl ArrayGroup {
         };
         // The same on all ranks.
         fits?;
-        let group = &state.groups[self.index].group;
+        let group = &mut state.groups[self.index].group;
         let local = group.begin_read(set, &source.shape, view, joined)?;
         let local_shape = group.shown(&local);
         Ok(ReadRequest { set, source, local, local_shape, dtype, hints: hints.clone() })

@@ -371,13 +371,16 @@ impl Group {
 
     /// Collective: what this rank will hold of an array of this shape that is to be read, by `view` or the set's own.
     pub fn begin_read(
-        &self,
+        &mut self,
         set: usize,
         shape: &[u64],
         view: Option<&View>,
         joined: Joined,
     ) -> Result<LocalView> {
         let local = self.resolved(set, shape, view, joined.before);
+        if let (Ok(local), None) = (&local, view) {
+            self.sets[set].resolved = Some((shape.to_vec(), local.clone()));
+        }
         self.team().agree("read", local)
     }
 

@@ -4,7 +4,7 @@
 //! run costs about as much as moving 2 KiB to another rank and placing them there. What was flushed is read in whole
 //! blocks, which are checked: ranks that have parts of the same blocks read them all.
 
-use super::{Coverage, Method, MovePlan, Read, Write};
+use super::{Coverage, Method, MovePlan, Read, Write, exchange};
 use crate::distributed::blocks::{BLOCK, PIECES};
 use crate::distributed::view::Footprint;
 
@@ -25,7 +25,7 @@ const SHORT: u64 = 64;
 fn costs(plan: &MovePlan, ranks: usize, (size, buffer): (u64, usize), beside: Beside) -> (bool, String) {
     let (bytes, runs) = (plan.most.elements as f64 * size as f64, plan.most.runs as f64);
     let total = plan.footprint.total() as f64 * size as f64;
-    let rounds = (total / plan.owners as f64 / (buffer as f64 / 3.0)).ceil().max(1.0);
+    let rounds = (total / plan.owners as f64 / exchange::share(buffer, ranks) as f64).ceil().max(1.0);
     let (calls, blocks) = (runs * CALL, plan.most.blocks as f64 * (BLOCK * size) as f64);
     let (direct, what) = match beside {
         // More pieces than checksums are kept of: all is read back, by all ranks.

@@ -3,6 +3,7 @@
 //!
 //! Invariants: all ranks make the same number of rounds; what a rank sends, what it takes in and its window are each
 //! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
+//! What fails on one rank reaches all within [`UNAGREED`] bytes of windows.
 
 use fieldstone_core::env::comm::{Parts, PartsMut, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
@@ -14,6 +15,23 @@ use crate::distributed::buffer::{Buffer, BufferMut};
 
 /// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
 pub(super) const GAP: u64 = 1 << 12;
+
+/// Bytes of a window where there is room for more: pages that stay in the cache are touched once and used in every round.
+const WINDOW: u64 = 4 << 20;
+/// Bytes that a rank sends to another in a round, on average, for which a window grows beyond that.
+const MESSAGE: u64 = 64 << 10;
+/// Bytes of windows between two agreements that nobody has failed.
+const UNAGREED: u64 = 16 << 20;
+
+/// Bytes that a rank sends in a round, takes in, or has as its window, at most.
+pub(super) fn share(buffer: usize, ranks: usize) -> u64 {
+    (buffer as u64 / 3).clamp(1, WINDOW.max(MESSAGE.saturating_mul(ranks as u64)))
+}
+
+/// Rounds of windows of so many bytes between two agreements.
+pub(super) fn rounds_between(window: u64) -> u64 {
+    (UNAGREED / window.max(1)).max(1)
+}
 
 /// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody; without a
 /// fill gaps of up to `gap` bytes of them are read and written back.
@@ -37,12 +55,9 @@ pub(super) fn write(
     let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
     for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
-        if round > 0 {
-            // What failed in a round reaches all before the next one.
-            outcome = team.agree(step, outcome);
-            if outcome.is_err() {
-                return outcome.map(|()| 0);
-            }
+        if window.is_agreed_before(round) {
+            team.agree(step, outcome)?;
+            outcome = Ok(());
         }
         pack(routes, write.from, (round, window.blocks), &mut sent);
         let blocks = own.map(|own| (routes.ranges.window(own, round, window.blocks), own));
@@ -52,8 +67,10 @@ pub(super) fn write(
         });
         sent.exchange(&mut taken, team, window.longest)?;
         if let Some((blocks, own)) = blocks {
-            std::mem::swap(&mut taken.own, &mut sent.own);
-            outcome = owner.round(blocks, own, &taken);
+            // A rank that failed takes part in further rounds, and writes nothing.
+            taken.own = std::mem::take(&mut sent.own);
+            outcome = outcome.and_then(|()| owner.round(blocks, own, &taken));
+            sent.own = std::mem::take(&mut taken.own);
         }
     }
     team.agree(step, outcome)?;
@@ -84,16 +101,14 @@ pub(super) fn read(
     let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
     for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
-        if round > 0 {
-            outcome = team.agree(step, outcome);
-            if outcome.is_err() {
-                return outcome.map(|()| 0);
-            }
+        if window.is_agreed_before(round) {
+            team.agree(step, outcome)?;
+            outcome = Ok(());
         }
         sent.make_room(|_| 0);
         if let Some(own) = own {
-            outcome =
-                owner.round(routes.ranges.window(own, round, window.blocks), own, read.past_end, &mut sent);
+            let blocks = routes.ranges.window(own, round, window.blocks);
+            outcome = outcome.and(owner.round(blocks, own, read.past_end, &mut sent));
         }
         taken.make_room(|source| match routes.ranges.owner(source) {
             Some(owner) => {
@@ -103,8 +118,9 @@ pub(super) fn read(
         });
         // A rank that failed takes part nevertheless: the others wait for what is to come.
         sent.exchange(&mut taken, team, window.longest)?;
-        std::mem::swap(&mut taken.own, &mut sent.own);
+        taken.own = std::mem::take(&mut sent.own);
         unpack(routes, read.into, (round, window.blocks), &mut taken);
+        sent.own = std::mem::take(&mut taken.own);
     }
     team.agree(step, outcome)?;
     Ok(owner.read)
@@ -129,13 +145,13 @@ impl RoundParts {
         for (other, len) in self.lens.iter_mut().enumerate() {
             *len = if other == self.rank { 0 } else { len_of(other) };
         }
-        self.bytes.resize(self.lens.iter().sum(), 0);
+        fit(&mut self.bytes, self.lens.iter().sum());
     }
 
     /// Makes room for what this rank has for itself, too.
     fn make_all_room(&mut self, len_of: impl Fn(usize) -> usize) {
         self.make_room(&len_of);
-        self.own.resize(len_of(self.rank), 0);
+        fit(&mut self.own, len_of(self.rank));
     }
 
     /// The part of each rank, this one's own among them.
@@ -163,6 +179,16 @@ impl RoundParts {
     }
 }
 
+/// Makes a buffer this long. What is in it is not said; pages that nobody has touched stay so.
+fn fit(buffer: &mut Vec<u8>, len: usize) {
+    if len > buffer.capacity() {
+        // The old one goes first: both would be more than a share.
+        *buffer = Vec::new();
+        *buffer = vec![0; len];
+    }
+    buffer.resize(len, 0);
+}
+
 /// What goes in a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
@@ -170,6 +196,14 @@ pub(super) struct Window {
     blocks: u64,
     /// Bytes that one rank sends to another, at most.
     longest: usize,
+    /// Rounds between two agreements.
+    unagreed: u64,
+}
+
+impl Window {
+    fn is_agreed_before(&self, round: u64) -> bool {
+        round > 0 && round.is_multiple_of(self.unagreed)
+    }
 }
 
 /// Collective in its first call for a size of elements: how many blocks a window has.
@@ -184,7 +218,7 @@ fn window(
     if let Some(window) = plan.windows().get(&key) {
         return Ok(*window);
     }
-    let share = (buffer as u64 / 3).max(1);
+    let share = share(buffer, team.size());
     let unit = routes.unit * size;
     let block = (unit << routes.ranges.shift).max(1);
     let most = (share / block).clamp(1, routes.ranges.most_blocks().max(1));
@@ -197,7 +231,10 @@ fn window(
     let longest = busiest(routes, own, team.rank()).saturating_mul(unit);
     let agreed = team.max(step, Ok(vec![!own, longest]))?;
     let [blocks, longest] = [!agreed[0], agreed[1]];
-    let window = Window { blocks: blocks.max(1), longest: usize::try_from(longest).unwrap_or(usize::MAX) };
+    let blocks = blocks.max(1);
+    let (longest, unagreed) =
+        (usize::try_from(longest).unwrap_or(usize::MAX), rounds_between(blocks.saturating_mul(block)));
+    let window = Window { blocks, longest, unagreed };
     plan.windows().insert(key, window);
     Ok(window)
 }
@@ -283,7 +320,7 @@ impl WindowWriter<'_> {
         }
         let unit_bytes = self.unit_bytes();
         let taken: usize = parts.each().map(<[u8]>::len).sum();
-        self.bytes.resize((end - at) as usize * unit_bytes, 0);
+        fit(&mut self.bytes, (end - at) as usize * unit_bytes);
         let counts = &routes.counts[(at >> routes.ranges.shift) as usize..];
         let expected: u64 = counts.iter().take((blocks.end - blocks.start) as usize).sum();
         if taken as u64 != expected * unit_bytes as u64 {
@@ -461,7 +498,7 @@ impl WindowReader<'_> {
             })
             .collect();
         sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
-        self.bytes.resize((end - at) as usize * unit_bytes, 0);
+        fit(&mut self.bytes, (end - at) as usize * unit_bytes);
         for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {
             let bytes = &mut self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
             self.array.pieces(

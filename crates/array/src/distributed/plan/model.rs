@@ -13,6 +13,7 @@
 //! assert_eq!(later.rounds, 1);
 //! ```
 
+use super::exchange;
 use super::ranges::Ranges;
 
 /// Bytes of an agreement, which begins every collective and carries a few numbers of its own.
@@ -177,7 +178,7 @@ impl ExchangeCase {
 
     fn write(&self, mut account: Account, is_first: bool) -> ExchangeCost {
         let ranges = self.ranges();
-        let share = (self.buffer as u64 / 3).max(1);
+        let share = exchange::share(self.buffer, self.ranks);
         let most = ranges.most_blocks().max(1);
         let mut window = (share / (self.size << ranges.shift)).clamp(1, most);
         // A rank sends to all owners in a round.
@@ -200,9 +201,10 @@ impl ExchangeCase {
             if is_first {
                 account.agree();
             }
-            for _ in 0..rounds {
-                account.cost.messages += account.pairs;
-                // Before the next round, and at the end.
+            account.cost.messages += rounds * account.pairs;
+            // Between rounds, and at the end.
+            let between = exchange::rounds_between(window * (self.size << ranges.shift));
+            for _ in 0..rounds.div_ceil(between) {
                 account.agree();
             }
             account.cost.sent += elements;
