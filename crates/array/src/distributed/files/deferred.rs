@@ -52,6 +52,8 @@ struct WriterState {
     queue: VecDeque<QueuedWrite>,
     /// Bytes that are queued or being written.
     bytes: usize,
+    /// Memory of writes that were made, for the next ones: new pages cost more than what is copied into them.
+    spare: Vec<Vec<u8>>,
     files: BTreeMap<u64, DeferredState>,
     next: u64,
     /// Whether the thread was started, and whether it has ended.
@@ -110,11 +112,31 @@ impl DeferredWriter {
     }
 }
 
+impl WriterState {
+    /// Memory for a write of so many bytes; beside what is queued the spare has what `room` leaves.
+    fn memory(&mut self, len: usize, room: usize) -> Vec<u8> {
+        let fits = self.spare.iter().position(|spare| spare.capacity() >= len);
+        let mut memory = fits.map_or_else(Vec::new, |place| self.spare.swap_remove(place));
+        memory.clear();
+        self.trim(room);
+        memory
+    }
+
+    /// Gives back spare memory until what is left fits.
+    fn trim(&mut self, room: usize) {
+        let mut spare: usize = self.spare.iter().map(Vec::capacity).sum();
+        while spare > room.saturating_sub(self.bytes) {
+            spare -= self.spare.pop().map_or(spare, |memory| memory.capacity());
+        }
+    }
+}
+
 impl Drop for DeferredWriter {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.closed = true;
         state.queue.clear();
+        state.spare.clear();
         self.shared.moved.notify_all();
     }
 }
@@ -144,7 +166,9 @@ fn run(shared: &WriterQueue) {
                 if outcome.is_ok() {
                     handle.start_writeback(write.offset, write.bytes.len() as u64);
                 }
-                done(shared, write.file, write.bytes.len(), outcome.map_err(|cause| ("write", cause)));
+                let (file, bytes) = (write.file, write.bytes.len());
+                shared.lock().spare.push(write.bytes);
+                done(shared, file, bytes, outcome.map_err(|cause| ("write", cause)));
             }
             Task::Sync(file, handle) => {
                 let outcome = handle.sync_data().map_err(|cause| ("sync", cause));
@@ -185,6 +209,7 @@ fn next(shared: &WriterQueue) -> Option<Task> {
 
 fn taken(shared: &WriterQueue, state: &mut WriterState, file: u64, bytes: usize) {
     state.bytes -= bytes;
+    state.trim(shared.buffer);
     if let Some(file) = state.files.get_mut(&file) {
         file.pending -= 1;
     }
@@ -340,7 +365,12 @@ impl DeferredFile {
             return Err(Error::internal("the thread that writes has ended"));
         }
         state.bytes += bytes.len();
-        state.queue.push_back(QueuedWrite { file: self.number, offset, bytes: bytes.to_vec() });
+        let mut memory = state.memory(bytes.len(), shared.buffer);
+        drop(state);
+        // The thread goes on while bytes are copied.
+        memory.extend_from_slice(bytes);
+        let mut state = self.lock();
+        state.queue.push_back(QueuedWrite { file: self.number, offset, bytes: memory });
         if let Some(file) = state.files.get_mut(&self.number) {
             file.pending += 1;
         }
@@ -408,5 +438,27 @@ impl FileLayer for DeferredFile {
     fn close(&self) -> Result<()> {
         let settled = self.settle();
         settled.and(self.below.close())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WriterState;
+
+    #[test]
+    fn memory_is_used_again_and_is_no_more_than_the_queue_may_have() {
+        let mut state = WriterState { spare: vec![vec![1; 10], vec![2; 40]], ..WriterState::default() };
+        let memory = state.memory(20, 100);
+        assert!(memory.is_empty() && memory.capacity() >= 40, "{}", memory.capacity());
+        assert_eq!(state.spare.iter().map(Vec::capacity).sum::<usize>(), 10);
+        state.spare.push(memory);
+        // What is queued leaves room for one of them.
+        state.bytes = 85;
+        state.trim(100);
+        assert_eq!(state.spare.iter().map(Vec::capacity).collect::<Vec<_>>(), [10]);
+        assert!(state.memory(11, 100).capacity() == 0 && state.spare.len() == 1);
+        state.bytes = 100;
+        state.trim(100);
+        assert!(state.spare.is_empty());
     }
 }

@@ -13,8 +13,9 @@ use super::vector::{LocalRanks, NodeRanks};
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
 
-/// Bytes of the buffer that an edge takes on its way: as read, its ranks, and twice as sent.
-const EDGE: u64 = 64;
+/// Bytes of the buffer for an edge. On its way it takes 64: as read, its ranks, and twice as sent; with half of them pieces stay
+/// in memory that is at hand.
+const EDGE: u64 = 128;
 
 /// Collective: what came to this rank, and the terms of its share for the mesh's checksum.
 pub(super) fn distribute<W: Word>(
