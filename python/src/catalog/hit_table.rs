@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fieldstone::catalog::AttributeId;
 use fieldstone::catalog::query::{Coded, RowKeywords};
 use fieldstone::catalog::value::{Value, ValueType};
-use fieldstone::catalog::{Hit, HitTable};
+use fieldstone::catalog::HitTable;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -37,10 +37,6 @@ fn texts(coded: &Coded, empty_is_none: bool) -> Column {
     Column::Text { codes, distinct }
 }
 
-fn word(coded: &Coded, row: usize) -> Option<Arc<str>> {
-    coded.words.get(*coded.codes.get(row)? as usize).cloned()
-}
-
 impl PyHitTable {
     /// The distinct variables, and each row's place among them.
     #[allow(clippy::type_complexity, reason = "what variables() gives")]
@@ -51,7 +47,7 @@ impl PyHitTable {
         let places = (0..table.step.len()).map(|row| {
             let codes = (table.project.codes[row], table.run.codes[row], table.variable.codes[row]);
             *known.entry((codes, table.variable_version[row])).or_insert_with(|| {
-                let text = |coded| word(coded, row).map(|word| word.to_string());
+                let text = |coded: &Coded| coded.text(row).map(|word| word.to_string());
                 let (project, run) = (text(&table.project), text(&table.run));
                 let name = text(&table.variable);
                 let version = table.variable_version[row];
@@ -67,29 +63,6 @@ impl PyHitTable {
     fn names(&self) -> BTreeMap<u32, String> {
         let users: BTreeSet<u32> = self.table.user.iter().copied().collect();
         users.into_iter().map(|user| (user, self.users.name(user).to_string())).collect()
-    }
-
-    fn row(&self, row: usize) -> Hit {
-        let table = &*self.table;
-        let ends = table.offsets[row] as usize..table.offsets[row + 1] as usize;
-        let region = || (table.start[ends.clone()].to_vec(), table.count[ends.clone()].to_vec());
-        Hit {
-            project: word(&table.project, row).unwrap_or_default(),
-            run: word(&table.run, row).unwrap_or_default(),
-            step: table.step[row],
-            time: table.time[row],
-            variable: word(&table.variable, row),
-            variable_version: table.variable_version[row],
-            tag: word(&table.tag, row).unwrap_or_default(),
-            tag_version: table.tag_version[row],
-            unit: word(&table.unit, row).unwrap_or_default(),
-            value: table.value[row].clone(),
-            region: (!ends.is_empty()).then(region),
-            cells: table.cells_of(row).cloned(),
-            keywords: table.keywords_of(row).cloned(),
-            user: table.user[row],
-            id: table.id[row],
-        }
     }
 }
 
@@ -108,12 +81,12 @@ impl PyHitTable {
     /// The hit of a row.
     fn hit(slf: &Bound<'_, Self>, store: Py<Store>, txn: Option<String>, row: usize) -> PyResult<PyHit> {
         let own = slf.get();
-        match row < own.table.step.len() {
-            true => {
+        match own.table.hit(row) {
+            Some(hit) => {
                 let users = own.users.clone();
-                Ok(PyHit { hit: own.row(row), source: Arc::new(Source { store, txn, users }) })
+                Ok(PyHit { hit, source: Arc::new(Source { store, txn, users }) })
             }
-            false => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
+            None => Err(PyIndexError::new_err(format!("there are {} hits", own.table.step.len()))),
         }
     }
 
@@ -381,7 +354,7 @@ fn columns(table: &HitTable, users: &Users) -> Vec<(String, Column)> {
         codes: table.user.iter().map(place).collect(),
         distinct: known.iter().map(|user| Some(users.name(*user))).collect(),
     };
-    let has_variable = |row: &usize| word(&table.variable, *row).is_some();
+    let has_variable = |row: &usize| table.variable.text(*row).is_some();
     let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));
     let boxes = |ends: &Vec<i64>| Column::Ints { offsets: table.offsets.clone(), values: ends.clone() };
     let columns = vec![

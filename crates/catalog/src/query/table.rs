@@ -102,7 +102,7 @@ impl Coder {
 
 impl Coded {
     /// The text of a row.
-    fn text(&self, row: usize) -> Option<Arc<str>> {
+    pub fn text(&self, row: usize) -> Option<Arc<str>> {
         self.words.get(*self.codes.get(row)? as usize).cloned()
     }
 }
