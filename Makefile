@@ -38,7 +38,7 @@ test-long:
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
-	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults::
+	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod array_faults;
+mod array_job;
+mod array_ranks;
 mod arrays;
 mod arrays_rewrite;
 mod axes;

@@ -1,0 +1,112 @@
+//! Ranks of a job that fail: each rank at each of its collectives, before it, in it, or for good. All ranks have an error that
+//! names the rank, or none has; each step is whole or away, in store and files; and the run goes on.
+//!
+//! Ranks take turns as a seed says. `FIELDSTONE_CRASH=full` tries 200 seeds at each collective, dealt over ranks, kinds of
+//! failure, layouts and levels; otherwise some collectives are tried, each with one of them.
+
+use fieldstone::Result;
+use fieldstone::env::comm::threads::Faults;
+use fieldstone::env::sim::SimWorld;
+use fieldstone_testkit::require::full;
+
+use crate::array_job::{Ranks, SCENES, STEPS, Scene, SharedTold, Told, check, job, told};
+
+const RANKS: usize = 3;
+
+/// How a rank fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Step,
+    Call,
+    Death,
+}
+
+/// A failure of one rank, and where the arrays lie.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    kind: Kind,
+    rank: usize,
+    scene: Scene,
+}
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for kind in [Kind::Step, Kind::Call, Kind::Death] {
+        for scene in SCENES {
+            all.extend((0..RANKS).map(|rank| Case { kind, rank, scene }));
+        }
+    }
+    all
+}
+
+/// The first error of each rank; one that has none says nothing.
+fn first_errors(told: &Told, outcomes: &[Result<()>]) -> Vec<String> {
+    let of = |rank: usize| {
+        let noted = told.errors.iter().find(|(of, ..)| *of == rank).map(|(.., error)| error.clone());
+        noted.or(outcomes[rank].as_ref().err().map(ToString::to_string))
+    };
+    (0..RANKS).filter_map(of).collect()
+}
+
+/// One job in which a rank fails at its n-th collective; whether it came to that.
+fn fails(case: Case, nth: u64, seed: u64) -> bool {
+    let Case { kind, rank, scene } = case;
+    let faults = match kind {
+        Kind::Step => Faults::step(rank, nth),
+        Kind::Call => Faults::call(rank, nth),
+        Kind::Death => Faults::death(rank, nth),
+    };
+    let (world, all) = (SimWorld::new(seed), SharedTold::default());
+    world.set_tracing(false);
+    let ranks = Ranks { count: RANKS, seed: Some(seed), faults: faults.clone() };
+    let outcomes = job(&world.process("a"), &ranks, scene, 0..STEPS, &all);
+    let place = format!("{case:?} at {nth}, seed {seed}");
+    let all = told(&all);
+    let errors = first_errors(&all, &outcomes);
+    assert!(
+        errors.is_empty() || errors.len() == RANKS,
+        "{place}: an error of one is not one of all: {errors:?}"
+    );
+    let names = |error: &String| error.contains(&format!("rank {rank}"));
+    assert!(errors.iter().all(names), "{place}: {errors:?}");
+    let began = outcomes.iter().all(Result::is_ok);
+    if kind == Kind::Step && began {
+        // A failure costs one step at most, and the ranks go on together.
+        let lost = STEPS as usize - all.flushed.len();
+        assert_eq!(
+            lost,
+            usize::from(!errors.is_empty()),
+            "{place}: {:?} were flushed, {errors:?}",
+            all.flushed
+        );
+    }
+    check(&world, scene, &all.flushed, &place);
+    faults.struck()
+}
+
+#[test]
+fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_whole_or_away() {
+    let (seeds, stride) = if full() { (200, 1) } else { (1, 5) };
+    let cases = cases();
+    let (mut runs, mut struck, mut turn) = (0, 0, 0);
+    let mut last = std::collections::BTreeMap::new();
+    for nth in (1u64..).step_by(stride) {
+        let before = struck;
+        for _ in 0..seeds {
+            let case = cases[turn % cases.len()];
+            // In the short form each collective has another case: a step by a number that shares no divisor with theirs.
+            turn += if full() { 1 } else { 7 };
+            runs += 1;
+            if fails(case, nth, runs) {
+                struck += 1;
+                last.insert(format!("{:?}", case.kind), nth);
+            }
+        }
+        // No job has so many.
+        if struck == before && nth > 200 {
+            break;
+        }
+    }
+    println!("{runs} jobs, {struck} of them with a failure; the last collectives that failed: {last:?}");
+    assert!(last.values().all(|last| *last > 100) && last.len() == 3, "{last:?} of {runs} jobs");
+}
