@@ -433,18 +433,15 @@ class ArrayJob:
         total = nodes if nodes is not None else mesh.counts["node"] if mesh else None
         wants_metis = how[0] == "metis"
         if self.size > 1:
-            # All ranks take part in this, also one that has failed.
-            said: Any = None
-            if wrong is None:
-                said = (len(how[1]), zlib.crc32(how[1])) if how[0] == "replicated" else how[0]
-            all_said = self._comm.allgather(said)
+            said = f"{len(how[1])} {zlib.crc32(how[1])}" if how[0] == "replicated" else how[0]
+            # Agreed upon: who has failed, or is in another call, is not waited for.
+            all_said = self._native.say_of_partition(said, wrong)
             if wants_metis and any(one != "metis" for one in all_said):
-                wrong = wrong or Conflict(
-                    'vector="metis" on some ranks', "say the same on all", "collective-mismatch"
-                )
+                wrong = Conflict('vector="metis" on some ranks', "say the same on all", "collective-mismatch")
                 wants_metis = False
             elif _are_shares(all_said, total):
                 how = ("shares", how[1], None)
+                wrong = _unclear(all_said, total)
         if wants_metis and wrong is None:
             ends = self._ends_of(edges, mesh, base)
             share, wrong = _metis.shares(self._comm, self.size, self.rank, ends, total)
@@ -544,13 +541,36 @@ def open_job(
     return ArrayJob(store, native, comm, txn)
 
 
-def _are_shares(said: list[Any], nodes: int | None) -> bool:
+def _are_shares(said: list[str], nodes: int | None) -> bool:
     """Whether ranks have given shares of a vector, and not all of it: by lengths and checksums."""
-    if not all(isinstance(one, tuple) for one in said):
+    lengths = [one.partition(" ")[0] for one in said]
+    if not all(length.isdigit() for length in lengths):
         return False
     if nodes is not None:
-        return not all(one[0] == nodes for one in said)
+        return any(int(length) != nodes for length in lengths)
     return any(one != said[0] for one in said)
+
+
+def _unclear(said: list[str], nodes: int | None) -> Exception | None:
+    """Why the shares of a vector are none; the same on all ranks."""
+    lengths = [int(one.partition(" ")[0]) for one in said]
+    all = sum(lengths)
+    if nodes is not None and all != nodes:
+        rank = next(rank for rank, length in enumerate(lengths) if length != nodes)
+        return Invalid(
+            f"the vector of rank {rank} has {lengths[rank]} entries, those of all ranks {all}, and there are "
+            f"{nodes} nodes",
+            "give all ranks a rank for each node, or each its share of them",
+            "shape-mismatch",
+        )
+    if nodes is None and len(set(lengths)) == 1:
+        rank = next(rank for rank, one in enumerate(said) if one != said[0])
+        return Conflict(
+            f"ranks 0 and {rank} give vectors of {lengths[0]} entries that differ",
+            f"give nodes={lengths[0]} where they are to be one, nodes={all} where they are shares",
+            "collective-mismatch",
+        )
+    return None
 
 
 def _step(step: Any) -> int:

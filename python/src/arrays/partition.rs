@@ -38,6 +38,20 @@ pub struct PyPartition {
 
 #[pymethods]
 impl PyArrayJob {
+    /// What each rank says of the partition that it is about to make, on all ranks; `wrong` is raised on all.
+    fn say_of_partition(
+        &self,
+        py: Python<'_>,
+        said: String,
+        wrong: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<String>> {
+        let said = match wrong {
+            Some(wrong) => Err(told(py, &PyErr::from_value(wrong.clone())).0),
+            None => Ok(said),
+        };
+        py.waiting(|| self.job().tell_all("partition", said)).or_raise()
+    }
+
     /// This rank's part of a mesh.
     #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
     fn partition(

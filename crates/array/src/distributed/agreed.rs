@@ -23,7 +23,7 @@ pub(crate) fn alike(
 }
 
 /// Collective: the error of ranks that found out that their texts are not alike: `Conflict` that shows the first two that
-/// differ, with the ranks; `verb` stands between a rank and its text.
+/// differ, with the ranks, and of several lines the first that differs; `verb` stands between a rank and its text.
 pub(crate) fn differing(
     team: &Team,
     step: &'static str,
@@ -32,11 +32,20 @@ pub(crate) fn differing(
     hint: &str,
 ) -> Result<Error> {
     let all = team.allgather(step, Ok(text.as_bytes().to_vec()))?;
-    let said = |rank: usize| {
-        all.get(rank).map_or_else(String::new, |text| String::from_utf8_lossy(text).into_owned())
-    };
+    let text_of =
+        |rank: usize| all.get(rank).map_or_else(Default::default, |text| String::from_utf8_lossy(text));
     let other = all.iter().position(|text| Some(text) != all.first()).unwrap_or(0);
-    Ok(Code::CollectiveMismatch
-        .error(format!("rank 0 {verb}{}; rank {other} {verb}{}", said(0), said(other)))
-        .with_hint(hint))
+    let (first, second) = (text_of(0), text_of(other));
+    let (mut lines, mut others) = (first.lines(), second.lines());
+    let (own, its) = loop {
+        match (lines.next(), others.next()) {
+            (Some(own), Some(its)) if own == its => {}
+            (own, its) => break (own, its),
+        }
+    };
+    let said = |rank: usize, line: Option<&str>| match line {
+        Some(line) => format!("rank {rank} {verb}{line}"),
+        None => format!("rank {rank} says nothing more"),
+    };
+    Ok(Code::CollectiveMismatch.error(format!("{}; {}", said(0, own), said(other, its))).with_hint(hint))
 }

@@ -120,6 +120,12 @@ impl ArrayJob {
         self.inner.refuse(call, error)
     }
 
+    /// Collective: what each rank says before a call, on all ranks. A rank that failed before passes its error.
+    pub fn tell_all(&self, call: &'static str, said: Result<String>) -> Result<Vec<String>> {
+        let all = self.inner.team.allgather(call, said.map(String::into_bytes))?;
+        Ok(all.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect())
+    }
+
     /// Collective: makes all writes since the last flush durable and visible, or none of them: one commit by rank 0.
     ///
     /// Where it fails, nothing of them is left; the job goes on.

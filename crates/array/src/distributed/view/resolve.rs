@@ -167,9 +167,9 @@ fn outside(dim: usize, start: u64, count: u64, step: u64, len: u64) -> Error {
 }
 
 fn owned_of(owned: Option<u64>, len: usize) -> Result<usize> {
-    let owned = owned.map_or(Some(len), |owned| usize::try_from(owned).ok().filter(|owned| *owned <= len));
-    owned.ok_or_else(|| {
-        Code::Option.error(format!("more entries are owned than the map has, which are {len}"))
+    let Some(owned) = owned else { return Ok(len) };
+    usize::try_from(owned).ok().filter(|owned| *owned <= len).ok_or_else(|| {
+        Code::Option.error(format!("{owned} entries are owned, more than the map has, which are {len}"))
     })
 }
 
