@@ -34,7 +34,7 @@ impl JobInner {
             self.team.agree("flush", flushed).map(|()| durable)
         });
         let made = prepared.and_then(|durable| {
-            let histories = self.timed(state, Phase::Sync, |_| self.finish_histories())?;
+            let histories = self.timed(state, Phase::Sync, |_| self.finish_histories());
             match self.writable {
                 true => self.timed(state, Phase::Commit, |state| self.make_known(state, &durable, histories)),
                 false => Ok(Ok(())),

@@ -91,7 +91,14 @@ impl HistoryWriter {
             0 => create(disk, temporary, header.length),
             _ => Ok(()),
         };
-        team.agree(STEP, made)?;
+        let is_made = team.rank() == 0 && made.is_ok();
+        if let Err(error) = team.agree(STEP, made) {
+            if is_made {
+                // It would be in the way of the next one.
+                let _ = disk.unlink(temporary);
+            }
+            return Err(error);
+        }
         Ok(HistoryWriter {
             part: part.clone(),
             rank: team.rank(),
@@ -134,7 +141,7 @@ impl HistoryWriter {
     /// [`write`](HistoryWriter::write) returned.
     ///
     /// Errors: what failed on a rank, on all.
-    pub fn finish(self, team: &Team, disk: &dyn Disk, written: Result<u64>) -> Result<()> {
+    pub fn finish(&self, team: &Team, disk: &dyn Disk, written: Result<u64>) -> Result<()> {
         let name = || -> std::io::Result<()> {
             disk.rename(&self.temporary, &self.path)?;
             self.path.parent().map_or(Ok(()), |folder| disk.sync_dir(folder))
@@ -223,11 +230,15 @@ fn part_entry(part: &Partition, offset: u64, sum: u32) -> PartEntry {
 
 /// A new file of that length. One that an earlier attempt left under the name is in the way, and is named.
 fn create(disk: &dyn Disk, temporary: &Path, length: u64) -> Result<()> {
-    let made = disk.create_alike(temporary).and_then(|file| {
-        file.set_len(length)?;
-        temporary.parent().map_or(Ok(()), |folder| disk.sync_dir(folder))
-    });
-    made.map_err(|cause| Error::io("make", temporary, cause))
+    let failed = |cause| Error::io("make", temporary, cause);
+    let file = disk.create_alike(temporary).map_err(failed)?;
+    let sized = file.set_len(length);
+    let made = sized.and_then(|()| temporary.parent().map_or(Ok(()), |folder| disk.sync_dir(folder)));
+    if made.is_err() {
+        // It would be in the way of the next one.
+        let _ = disk.unlink(temporary);
+    }
+    made.map_err(failed)
 }
 
 /// How many edges each own node has; an edge from a node to itself counts once.
