@@ -18,53 +18,11 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_testkit::random::seeds;
 use fieldstone_testkit::seeded;
 
+use crate::distributed_memory::{Strided, value};
 use crate::distributed_model::{Elements, Spec, exclusive, irregular, reading};
 
 const METHODS: [Method; 4] = [Method::Direct, Method::Exchange, Method::View, Method::Auto];
 const PATH: &str = "/array.bin";
-
-/// A buffer of some strides: its bytes, the strides, where it begins.
-pub struct Strided {
-    pub bytes: Vec<u8>,
-    pub strides: Vec<isize>,
-    pub origin: usize,
-}
-
-impl Strided {
-    /// Dense in C or Fortran order, with room between elements, or with reversed axes.
-    pub fn new(random: &mut Random, shape: &[u64], size: usize) -> Strided {
-        let mut order: Vec<usize> = (0..shape.len()).rev().collect();
-        if random.below(3) == 0 {
-            order.reverse();
-        }
-        let (mut strides, mut origin) = (vec![0; shape.len()], 0);
-        let mut apart = size + if random.below(4) == 0 { 3 } else { 0 };
-        for dim in order {
-            strides[dim] = apart as isize;
-            if random.below(4) == 0 && shape[dim] > 0 {
-                origin += apart * (shape[dim] as usize - 1);
-                strides[dim] = -strides[dim];
-            }
-            apart *= shape[dim] as usize;
-        }
-        Strided { bytes: vec![0xee; apart + size], strides, origin }
-    }
-
-    /// Where each element begins, in C order.
-    pub fn offsets(&self, shape: &[u64]) -> Vec<usize> {
-        let mut offsets = vec![self.origin as isize];
-        for (len, stride) in shape.iter().zip(&self.strides) {
-            offsets =
-                offsets.iter().flat_map(|at| (0..*len).map(move |n| at + n as isize * stride)).collect();
-        }
-        offsets.into_iter().map(|offset| offset as usize).collect()
-    }
-}
-
-/// The bytes of element `at` in memory.
-pub fn value(at: u64, size: usize) -> Vec<u8> {
-    (0..size).map(|n| (at as usize * 31 + n * 7 + at as usize / 256 + 1) as u8).collect()
-}
 
 fn turned(mut bytes: Vec<u8>, swap: usize) -> Vec<u8> {
     bytes.chunks_mut(swap).for_each(<[u8]>::reverse);

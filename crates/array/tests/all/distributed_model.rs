@@ -1,5 +1,7 @@
 //! What views mean, written a second time: element by element, with nothing of the library.
 
+use std::collections::BTreeSet;
+
 use fieldstone_array::distributed::view::{Halo, View};
 use fieldstone_core::env::sim::Random;
 
@@ -241,4 +243,49 @@ pub fn reading(random: &mut Random, shape: &[u64], ranks: usize) -> Vec<Spec> {
         Spec::Block { start: spec.0, count: spec.1, halo: spec.2, stride: spec.3 }
     };
     (0..ranks).map(&mut block).collect()
+}
+
+/// Where element `at` (in C order of the caller's shape) stands in the file, counted in elements.
+pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
+    if matches!(spec, Spec::Irregular { dim: None, .. }) {
+        return at;
+    }
+    let (mut left, mut index) = (at, vec![0; shape.len()]);
+    for i in (0..shape.len()).rev() {
+        index[i] = left % shape[i];
+        left /= shape[i];
+    }
+    // The first index runs fastest.
+    let (mut place, mut apart) = (0, 1);
+    for (i, len) in shape.iter().enumerate() {
+        place += index[i] * apart;
+        apart *= len;
+    }
+    place
+}
+
+/// Equal elements, dealt out otherwise: by number, to so many ranks.
+pub fn dealt_anew(random: &mut Random, elements: BTreeSet<u64>, ranks: usize) -> Vec<Spec> {
+    let mut maps = vec![Vec::new(); ranks];
+    elements.into_iter().for_each(|at| maps[random.index(ranks)].push(at as i64));
+    let shuffled = random.coin();
+    let mut spec = |map| {
+        let map = if shuffled { random.shuffled(map) } else { map };
+        Spec::Irregular { map, owned: None, dim: None }
+    };
+    maps.into_iter().map(&mut spec).collect()
+}
+
+/// Parts of so many indices, one after another.
+pub fn joined(random: &mut Random, extent: u64, ranks: usize) -> Vec<Spec> {
+    let mut cuts: Vec<u64> = (1..ranks).map(|_| random.below(extent + 1)).collect();
+    cuts.extend([0, extent]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|cut| Spec::Joined { count: cut[1] - cut[0], before: cut[0] }).collect()
+}
+
+/// 1 to 64, mostly few.
+pub fn number_of_ranks(random: &mut Random) -> usize {
+    let most = if random.one_in(12) { 64 } else { 6 };
+    1 + random.index(most)
 }

@@ -7,30 +7,12 @@ use fieldstone_core::env::sim::Random;
 use fieldstone_testkit::random::seeds;
 use fieldstone_testkit::seeded;
 
-use crate::distributed::{Strided, contents, disk_with, on_ranks, value};
-use crate::distributed_model::{Spec, exclusive, reading};
+use crate::distributed::{contents, disk_with, on_ranks};
+use crate::distributed_memory::{Strided, value};
+use crate::distributed_model::{exclusive, reading, stored};
 
 const SIZE: usize = 4;
 const BEGIN: u64 = 12;
-
-/// Where element `at` (in C order of the caller's shape) stands in the file, counted in elements.
-pub fn stored(spec: &Spec, shape: &[u64], at: u64) -> u64 {
-    if matches!(spec, Spec::Irregular { dim: None, .. }) {
-        return at;
-    }
-    let (mut left, mut index) = (at, vec![0; shape.len()]);
-    for i in (0..shape.len()).rev() {
-        index[i] = left % shape[i];
-        left /= shape[i];
-    }
-    // The first index runs fastest.
-    let (mut place, mut apart) = (0, 1);
-    for (i, len) in shape.iter().enumerate() {
-        place += index[i] * apart;
-        apart *= len;
-    }
-    place
-}
 
 #[test]
 fn views_of_arrays_in_fortran_order_are_what_loops_over_indices_say() {

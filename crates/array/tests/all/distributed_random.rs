@@ -11,7 +11,7 @@ use fieldstone_array::distributed::files::deferred::DeferredWriter;
 use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_array::distributed::files::sets::SetDecl;
 use fieldstone_array::distributed::group::{
-    ArraySource, DurableArray, Group, GroupSettings, GroupSpec, Memory, MemoryMut,
+    ArraySource, DurableArray, Group, GroupSettings, GroupSpec, MemoryMut,
 };
 use fieldstone_array::distributed::plan::{FileArray, Method, PastFileEnd};
 use fieldstone_core::Result;
@@ -25,10 +25,11 @@ use fieldstone_format::netcdf::Attrs;
 use fieldstone_testkit::random::seeds;
 use fieldstone_testkit::{require, seeded};
 
-use crate::distributed::{Strided, value};
 use crate::distributed_files::{FOLDER, METHODS, names, read_file, shown_by};
-use crate::distributed_model::{Spec, exclusive, irregular, reading};
-use crate::distributed_order::stored;
+use crate::distributed_memory::{OwnMemory, Strided, turn, value};
+use crate::distributed_model::{
+    Spec, dealt_anew, exclusive, irregular, joined, number_of_ranks, reading, stored,
+};
 
 /// All that a variable of CDF-5 holds.
 const TYPES: [&str; 17] = [
@@ -194,33 +195,6 @@ impl Case {
     }
 }
 
-/// Bytes of one type as those of another byte order.
-fn turn(from: DType, to: DType, bytes: &mut [u8]) {
-    if from != to {
-        from.swap_bytes(bytes);
-    }
-}
-
-/// Equal elements, dealt out otherwise: by number, to so many ranks.
-fn dealt_anew(random: &mut Random, elements: BTreeSet<u64>, ranks: usize) -> Vec<Spec> {
-    let mut maps = vec![Vec::new(); ranks];
-    elements.into_iter().for_each(|at| maps[random.index(ranks)].push(at as i64));
-    let shuffled = random.coin();
-    let mut spec = |map| {
-        let map = if shuffled { random.shuffled(map) } else { map };
-        Spec::Irregular { map, owned: None, dim: None }
-    };
-    maps.into_iter().map(&mut spec).collect()
-}
-
-/// Parts of so many indices, one after another.
-fn joined(random: &mut Random, extent: u64, ranks: usize) -> Vec<Spec> {
-    let mut cuts: Vec<u64> = (1..ranks).map(|_| random.below(extent + 1)).collect();
-    cuts.extend([0, extent]);
-    cuts.sort_unstable();
-    cuts.windows(2).map(|cut| Spec::Joined { count: cut[1] - cut[0], before: cut[0] }).collect()
-}
-
 impl Job {
     /// `like`: the views that another job writes by, whose elements this one is to write, too.
     fn random(random: &mut Random, case: &Case, ranks: usize, method: Method, like: Option<&Job>) -> Job {
@@ -286,7 +260,7 @@ impl Job {
                 group.set_view(&spec.view(), &[set]);
             }
             let (local, elements) = spec.model(&shape, rank);
-            let mut memory = OwnMemory::new(case, set, &local, self.seed + nth as u64);
+            let mut memory = OwnMemory::new(case.sets[set].dtype, &local, self.seed + nth as u64);
             for (offset, element) in memory.strided.offsets(&local).into_iter().zip(&elements) {
                 if let Some((at, true)) = element {
                     let bytes = case.element(set, salt, case.stored(spec, &shape, *at));
@@ -307,32 +281,6 @@ impl Job {
     }
 }
 
-/// Memory of one rank, in either byte order and any strides.
-struct OwnMemory {
-    strided: Strided,
-    dtype: DType,
-}
-
-impl OwnMemory {
-    fn new(case: &Case, set: usize, local: &[u64], seed: u64) -> OwnMemory {
-        let mut random = Random::new(seed);
-        let order = if random.one_in(3) { ByteOrder::Big } else { ByteOrder::Little };
-        let dtype = case.sets[set].dtype.with_order(order);
-        OwnMemory { strided: Strided::new(&mut random, local, dtype.size()), dtype }
-    }
-
-    /// Puts an element as it is in files.
-    fn put(&mut self, offset: usize, mut element: Vec<u8>) {
-        turn(self.dtype.with_order(ByteOrder::Big), self.dtype, &mut element);
-        self.strided.bytes[offset..offset + element.len()].copy_from_slice(&element);
-    }
-
-    fn shared<'a>(&'a self, local: &'a [u64]) -> Memory<'a> {
-        let Strided { bytes, strides, origin } = &self.strided;
-        Memory { bytes, dtype: self.dtype, shape: local, strides, origin: *origin }
-    }
-}
-
 /// Reads an array by a view of its own, and compares all memory, also what is not the view's.
 fn read(
     case: &Case,
@@ -350,8 +298,8 @@ fn read(
     let resolved = group.begin_read(set, &source.shape, Some(&view), joined)?;
     let (local, elements) = spec.model(&shape, rank);
     assert_eq!(group.shown(&resolved), local);
-    let mut expected = OwnMemory::new(case, set, &local, seed ^ rank as u64);
-    let mut memory = OwnMemory::new(case, set, &local, seed ^ rank as u64);
+    let mut expected = OwnMemory::new(case.sets[set].dtype, &local, seed ^ rank as u64);
+    let mut memory = OwnMemory::new(case.sets[set].dtype, &local, seed ^ rank as u64);
     let size = case.sets[set].dtype.size();
     for (offset, element) in expected.strided.offsets(&local).into_iter().zip(&elements) {
         if let Some((at, _)) = element {
@@ -400,12 +348,6 @@ fn read_back(random: &mut Random, case: &Case, env: &Env, durable: &Durable) {
         Ok(())
     });
     outcomes.into_iter().for_each(|outcome| outcome.unwrap());
-}
-
-/// 1 to 64, mostly few.
-fn number_of_ranks(random: &mut Random) -> usize {
-    let most = if random.one_in(12) { 64 } else { 6 };
-    1 + random.index(most)
 }
 
 fn one_case(seed: u64) -> usize {

@@ -36,6 +36,7 @@ mod distributed_decomposition;
 mod distributed_deferred;
 mod distributed_files;
 mod distributed_import;
+mod distributed_memory;
 mod distributed_mesh;
 mod distributed_mesh_faults;
 mod distributed_model;
