@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{FORTRAN_MODULES, capi, library, open, printed, succeed};
+use common::{FORTRAN_MODULES, capi, check_digests, library, open, printed, succeed};
 use fieldstone::catalog::value::Value;
 use fieldstone::{DType, Request};
 use fieldstone_testkit::require::{self, require};
@@ -394,5 +394,17 @@ fn the_program_of_the_guide_writes_what_the_page_shows() {
     let ncdump = Command::new("ncdump").arg("hits.nc").current_dir(folder.path()).output();
     if require("ncdump", ncdump.is_ok(), "ncdump is not installed (Debian: netcdf-bin)") {
         assert_eq!(String::from_utf8(ncdump.unwrap().stdout).unwrap(), block("```text\n"));
+    }
+}
+
+#[test]
+fn groups_have_the_files_of_rust_and_python() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/array_digest.c", folder.path()) else { return };
+    for ranks in [1, 4] {
+        let stores = folder.path().join(ranks.to_string());
+        std::fs::create_dir(&stores).unwrap();
+        succeed(&mut mpiexec(ranks, &built, &stores));
+        check_digests(&stores);
     }
 }

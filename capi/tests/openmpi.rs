@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{capi, library, open, printed, succeed};
+use common::{capi, check_digests, library, open, printed, succeed};
 use fieldstone::Request;
 use fieldstone_testkit::require::require;
 
@@ -73,4 +73,16 @@ fn groups_of_views_and_containers_are_written() {
     let built = compile("examples/container_mpi.c", folder.path()).unwrap();
     let told = printed(&mut mpiexec(2, &built, &folder.path().join("events.nc")));
     assert_eq!(told.trim(), "7 variables, 2 records");
+}
+
+#[test]
+fn groups_have_the_files_of_rust_and_python() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(built) = compile("tests/c/array_digest.c", folder.path()) else { return };
+    for ranks in [1, 4] {
+        let stores = folder.path().join(ranks.to_string());
+        std::fs::create_dir(&stores).unwrap();
+        succeed(&mut mpiexec(ranks, &built, &stores));
+        check_digests(&stores);
+    }
 }

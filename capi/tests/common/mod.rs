@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use fieldstone_testkit::digest;
+
 /// The Fortran modules that need no MPI, in the order in which they are compiled.
 pub const FORTRAN_MODULES: [&str; 9] = [
     "fortran/fieldstone.f90",
@@ -148,4 +150,14 @@ pub fn check_heat(folder: &Path, run: &str) {
         assert_eq!(far, None, "step {step} differs");
     }
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
+}
+
+/// What `array_digest.c` left in a folder: files of one sum at each level, which Rust's and Python's have, too.
+pub fn check_digests(folder: &Path) {
+    for level in 1..=3 {
+        for method in ["auto", "direct", "exchange", "view"] {
+            let found = digest::of_folder(&folder.join(format!("{level}-{method}")));
+            assert_eq!(found, digest::of_level(level), "level {level}, {method}");
+        }
+    }
 }
