@@ -5,6 +5,8 @@
 //! failure, layouts and levels; otherwise each is tried once with a failure that ranks agree upon, and every fifth with another.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone::Result;
 use fieldstone::env::comm::threads::Faults;
@@ -101,27 +103,46 @@ fn tried(all: &[Case], nth: u64) -> Vec<Case> {
     std::iter::once(pick(0..of_kind)).chain(other).collect()
 }
 
+/// What came of the jobs so far.
+#[derive(Debug, Default)]
+struct Tally {
+    runs: u64,
+    struck: u64,
+    /// Of each kind of failure the last collective in which one struck.
+    last: BTreeMap<String, u64>,
+}
+
 #[test]
 fn a_rank_that_fails_or_dies_in_any_collective_fails_all_and_leaves_each_step_whole_or_away() {
-    let cases = cases();
-    let (mut runs, mut struck, mut last) = (0, 0, BTreeMap::new());
-    for nth in 1u64.. {
-        let before = struck;
-        for case in tried(&cases, nth) {
-            runs += 1;
-            if fails(case, nth, runs) {
-                struck += 1;
-                last.insert(format!("{:?}", case.kind), nth);
+    let (cases, next, tally) = (cases(), AtomicU64::new(1), Mutex::new(Tally::default()));
+    let work = || {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let tried = tried(&cases, nth);
+            let struck: Vec<Case> = (1..)
+                .zip(&tried)
+                .filter(|(n, case)| fails(**case, nth, nth * 1_000 + n))
+                .map(|(_, case)| *case)
+                .collect();
+            let mut tally = tally.lock().unwrap();
+            tally.runs += tried.len() as u64;
+            tally.struck += struck.len() as u64;
+            for case in &struck {
+                let last = tally.last.entry(format!("{:?}", case.kind)).or_default();
+                *last = nth.max(*last);
+            }
+            if full() && nth.is_multiple_of(10) {
+                println!("collective {nth}: {} jobs, {} with a failure", tally.runs, tally.struck);
+            }
+            // No job has so many.
+            if struck.is_empty() && nth > 100 {
+                break;
             }
         }
-        if full() && nth.is_multiple_of(10) {
-            println!("{nth} collectives: {runs} jobs, {struck} with a failure");
-        }
-        // No job has so many.
-        if struck == before && nth > 100 {
-            break;
-        }
-    }
-    println!("{runs} jobs, {struck} of them with a failure; the last collectives that failed: {last:?}");
-    assert!(last.len() == 3 && last.values().all(|last| *last > 100), "{last:?} of {runs} jobs");
+    };
+    let workers = if full() { std::thread::available_parallelism().map_or(1, usize::from) } else { 1 };
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    let tally = tally.into_inner().unwrap();
+    println!("{tally:?}");
+    assert!(tally.last.len() == 3 && tally.last.values().all(|last| *last > 100), "{tally:?}");
 }

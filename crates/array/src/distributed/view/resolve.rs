@@ -169,7 +169,7 @@ fn outside(dim: usize, start: u64, count: u64, step: u64, len: u64) -> Error {
 fn owned_of(owned: Option<u64>, len: usize) -> Result<usize> {
     let Some(owned) = owned else { return Ok(len) };
     usize::try_from(owned).ok().filter(|owned| *owned <= len).ok_or_else(|| {
-        Code::Option.error(format!("{owned} entries are owned, more than the map has, which are {len}"))
+        Code::Option.error(format!("more entries are owned than the map has, which are {len}: {owned}"))
     })
 }
 
