@@ -197,7 +197,8 @@ impl ArrayGroup {
                 let count = |group: &Group| group.files().map_or(0, |files| files.names().count());
                 let files = count(&open.group);
                 let moved = open.group.write(set, step, memory, (writer.as_ref(), hints));
-                state.report.opened += (count(&open.group) - files) as u64;
+                // One that fails may take back a file that an earlier one made.
+                state.report.opened += count(&open.group).saturating_sub(files) as u64;
                 moved
             }
         };

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone::arrays::{
-    ArrayGroup, ArrayJob, GroupOptions, JobOptions, MemoryMut, SetOptions, View, WriteOptions,
+    ArrayGroup, ArrayJob, GroupOptions, JobOptions, LevelChoice, MemoryMut, SetOptions, View, WriteOptions,
 };
 use fieldstone::catalog::{ArrayLayout, StorageOrder};
 use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::env::sim::SimWorld;
 use fieldstone::env::{Disk, Env};
-use fieldstone::{ByteOrder, DType, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Store};
+use fieldstone::{
+    ByteOrder, DType, ErrorKind, ListOptions, Mode, OpenOptions, ReadOptions, Request, Result, Store,
+};
 use fieldstone_testkit::random::seeds;
 use fieldstone_testkit::{Random, require, seeded};
 
@@ -220,5 +222,29 @@ fn a_box_goes_to_the_logs_in_pieces_of_which_the_last_is_smaller() {
     };
     for outcome in threads::run(2, None, env.disk.clone(), Faults::none(), each) {
         assert_eq!(outcome.unwrap(), (0..18).collect::<Vec<u8>>());
+    }
+}
+
+#[test]
+fn a_write_that_fails_takes_its_file_back_and_the_job_goes_on() {
+    let env = SimWorld::memory();
+    let each = |comm: Arc<dyn Comm>| -> Result<(u64, Vec<u8>)> {
+        let store = open(&env, Mode::Append)?;
+        let job = ArrayJob::open(&store, Some(comm), Some("r"), &JobOptions::default())?;
+        let level = LevelChoice::number(1)?;
+        let sets = [SetOptions::new("p", DType::U1, &[4])];
+        let group = job.group("g", &GroupOptions { level, ..GroupOptions::new(sets) })?;
+        group.view(&View::block(&[0], &[4]), None)?;
+        group.write_dense("p", 0, &[1; 4])?;
+        // Both ranks write all of it, and each its own.
+        let error = group.write_dense("p", 0, &[job.rank() as u8; 4]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let opened = job.report().opened;
+        group.write_dense("p", 0, &[2; 4])?;
+        job.flush()?;
+        Ok((opened, group.read_dense("p", 0, None)?))
+    };
+    for outcome in threads::run(2, None, env.disk.clone(), Faults::none(), each) {
+        assert_eq!(outcome.unwrap(), (1, vec![2; 4]));
     }
 }
