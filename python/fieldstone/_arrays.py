@@ -398,8 +398,9 @@ class ArrayJob:
         two variables of an import, or two arrays, of which each rank gives its contiguous share. `vector`
         says which rank a node belongs to: an array of all nodes, equal on all ranks, or each rank's
         contiguous share of it; a METIS file; "block"; for a mesh "hilbert"; or "metis", which rank 0 computes
-        of all edges by pymetis (extra ``fieldstone[mesh]``), so that few edges are between ranks. `base` is
-        the number of the first node in the edges.
+        of all edges by pymetis (extra ``fieldstone[mesh]``), so that few edges are between ranks. Arrays of
+        one length that differ are shares where `nodes`, the number of all nodes, says so, and else a
+        Conflict. `base` is the number of the first node in the edges.
 
         With `history` a partition that an earlier run kept is used, before edges are read, and one that is
         computed is kept: written by a thread, and declared by the next flush. ``part.source`` says which it
