@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone::catalog::AttributeId;
+use fieldstone::catalog::HitTable;
 use fieldstone::catalog::query::{Coded, RowKeywords};
 use fieldstone::catalog::value::{Value, ValueType};
-use fieldstone::catalog::HitTable;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
