@@ -104,7 +104,7 @@ fn each_rank_dies_at_each_call_and_nobody_waits_for_it() {
                     nth += 1;
                 }
                 // Ranks other than rank 0 join the same calls: one for agreement, one or two besides.
-                assert!(nth > 30, "only {nth} calls of rank {rank} were tried");
+                assert!(nth > 25, "only {nth} calls of rank {rank} were tried");
             }
         }
     }
@@ -253,9 +253,9 @@ fn a_file_that_cannot_be_opened_or_written_fails_on_all() {
 
 #[test]
 fn counters_are_those_computed_by_hand() {
-    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 24 bytes a round, the first of a team 32.
-    let agreed = Counters { collectives: 1, messages: 2, sent: 48, received: 48 };
-    let first = Counters { collectives: 2, messages: 4, sent: 64, received: 64 };
+    // Three ranks: a tree has 2 rounds, pairs are 2. An agreement is 56 bytes a round, the first of a team 64.
+    let agreed = Counters { collectives: 1, messages: 2, sent: 112, received: 112 };
+    let first = Counters { collectives: 2, messages: 4, sent: 128, received: 128 };
     let results = threads::run(3, Some(5), memory(), Faults::none(), |comm: Arc<dyn Comm>| {
         let rank = comm.rank() as u64;
         let count = |act: &dyn Fn(&Team) -> Result<()>| {
@@ -278,9 +278,13 @@ fn counters_are_those_computed_by_hand() {
         assert_eq!(count(&|t| t.allgather("s", own(rank + 1)).map(drop)), of(1, 2, 2 * (rank + 1), 5 - rank));
         let gathered = [of(1, 1, 1, 0), of(1, 0, 0, 4), of(1, 1, 3, 0)][rank as usize];
         assert_eq!(count(&|t| t.gather("s", 1, own(rank + 1)).map(drop)), gathered);
-        assert_eq!(count(&|t| t.broadcast("s", 0, own(10)).map(drop)), of(1, 2, 20, 20));
+        // What is short goes with the agreement.
+        assert_eq!(count(&|t| t.broadcast("s", 0, own(24)).map(drop)), of(0, 0, 0, 0));
+        assert_eq!(count(&|t| t.broadcast("s", 0, own(25)).map(drop)), of(1, 2, 50, 50));
         assert_eq!(count(&|t| t.sums("s", Ok(vec![1, 2])).map(drop)), of(2, 4, 64, 64));
-        assert_eq!(count(&|t| t.max("s", Ok(vec![1, 2, 3])).map(drop)), of(1, 2, 48, 48));
+        assert_eq!(count(&|t| t.total("s", Ok(vec![1, 2])).map(drop)), of(1, 2, 32, 32));
+        assert_eq!(count(&|t| t.max("s", Ok(vec![1; 4])).map(drop)), of(0, 0, 0, 0));
+        assert_eq!(count(&|t| t.max("s", Ok(vec![1; 5])).map(drop)), of(1, 2, 80, 80));
         // Rank r gives 10 * to bytes to each rank: 30 - 10 r to others; it gets 10 r from each of two.
         let parts = || Ok((0..3).map(|to| vec![0; 10 * to]).collect());
         assert_eq!(count(&|t| t.alltoallv("s", parts()).map(drop)), of(1, 2, 30 - 10 * rank, 20 * rank));
