@@ -9,7 +9,7 @@
 //! let (first, later) = (case.first_write(), case.later_write());
 //! // Each rank has 1 Mi elements of 8 bytes, and sends each index in 4 bytes, once.
 //! assert_eq!(later.sent >> 20, 7);
-//! assert_eq!((first.sent - later.sent) >> 20, 3);
+//! assert_eq!((first.sent - later.sent) >> 20, 4);
 //! assert_eq!(later.rounds, 1);
 //! ```
 
