@@ -5,10 +5,11 @@
 //! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
 //! What fails on one rank reaches all within [`UNAGREED`] bytes of windows.
 
-use fieldstone_core::env::comm::{Parts, PartsMut, Team, TeamFile};
+use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
+use super::round_parts::{RoundParts, fit};
 use super::routes::{Numbers, Routes};
 use super::{MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut};
@@ -124,69 +125,6 @@ pub(super) fn read(
     }
     team.agree(step, outcome)?;
     Ok(owner.read)
-}
-
-/// What goes to each rank in a round, or comes from it; what this rank has for itself is apart from it.
-struct RoundParts {
-    rank: usize,
-    /// One after another in the order of ranks, without this rank's own.
-    bytes: Vec<u8>,
-    lens: Vec<usize>,
-    own: Vec<u8>,
-}
-
-impl RoundParts {
-    fn new(team: &Team) -> RoundParts {
-        RoundParts { rank: team.rank(), bytes: Vec::new(), lens: vec![0; team.size()], own: Vec::new() }
-    }
-
-    /// Makes room for parts of these lengths; what is in them then is not said.
-    fn make_room(&mut self, len_of: impl Fn(usize) -> usize) {
-        for (other, len) in self.lens.iter_mut().enumerate() {
-            *len = if other == self.rank { 0 } else { len_of(other) };
-        }
-        fit(&mut self.bytes, self.lens.iter().sum());
-    }
-
-    /// Makes room for what this rank has for itself, too.
-    fn make_all_room(&mut self, len_of: impl Fn(usize) -> usize) {
-        self.make_room(&len_of);
-        fit(&mut self.own, len_of(self.rank));
-    }
-
-    /// The part of each rank, this one's own among them.
-    fn each(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = &self.bytes[..];
-        self.lens.iter().enumerate().map(move |(other, len)| match other == self.rank {
-            true => &self.own[..],
-            false => rest.split_off(..*len).unwrap_or_default(),
-        })
-    }
-
-    fn each_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let (mut rest, mut own) = (&mut self.bytes[..], Some(&mut self.own[..]));
-        let rank = self.rank;
-        self.lens.iter().enumerate().map(move |(other, len)| match other == rank {
-            true => own.take().unwrap_or_default(),
-            false => rest.split_off_mut(..*len).unwrap_or_default(),
-        })
-    }
-
-    /// Collective: sends these, and takes those that come.
-    fn exchange(&self, taken: &mut RoundParts, team: &Team, longest: usize) -> Result<()> {
-        let sent = Parts { bytes: &self.bytes, lens: &self.lens };
-        team.exchange(sent, PartsMut { bytes: &mut taken.bytes, lens: &taken.lens }, longest)
-    }
-}
-
-/// Makes a buffer this long. What is in it is not said; pages that nobody has touched stay so.
-fn fit(buffer: &mut Vec<u8>, len: usize) {
-    if len > buffer.capacity() {
-        // The old one goes first: both would be more than a share.
-        *buffer = Vec::new();
-        *buffer = vec![0; len];
-    }
-    buffer.resize(len, 0);
 }
 
 /// What goes in a round.

@@ -19,6 +19,7 @@
 //! | `ranges` | the ranges of the file that owners have |
 //! | `routes` | which elements go to which owner, and where they belong there |
 //! | `exchange` | the rounds in which they go |
+//! | `round_parts` | what goes and comes in a round |
 //! | `spans` | runs as few long spans of the file, in bounded rounds |
 //! | `direct` | each rank on its own, or by the communicator's collective call |
 //! | [`pieces`] | boxes of an array for whoever keeps it by boxes, and not in a file |
@@ -46,6 +47,7 @@ pub mod model;
 mod overlap;
 pub mod pieces;
 mod ranges;
+mod round_parts;
 mod routes;
 mod spans;
 
