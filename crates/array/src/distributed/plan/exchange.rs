@@ -50,8 +50,9 @@ pub(super) fn write(
         file.visibility_barrier(step, Ok(()))?;
     }
     let (array, fill) = (write.array, write.fill);
-    let cursors = vec![0; team.size()];
-    let mut owner = WindowWriter { routes, file, array, fill, gap, cursors, bytes: Vec::new(), written: 0 };
+    let unit_bytes = routes.unit as usize * array.size as usize;
+    let mut cursors = vec![0; team.size()];
+    let mut owner = WindowWriter { routes, file, array, fill, gap, bytes: Vec::new(), written: 0 };
     let own = routes.ranges.owner(team.rank());
     let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
@@ -61,16 +62,17 @@ pub(super) fn write(
             outcome = Ok(());
         }
         pack(routes, write.from, (round, window.blocks), &mut sent);
-        let blocks = own.map(|own| (routes.ranges.window(own, round, window.blocks), own));
-        taken.make_room(|source| match &blocks {
-            Some((blocks, own)) => owner.arriving(source, blocks, *own).len() * owner.unit_bytes(),
-            None => 0,
+        // Which units come is known, and so is what came before, also to a rank that has failed.
+        let arriving = own.map(|own| {
+            let blocks = routes.ranges.window(own, round, window.blocks);
+            (routes.units_of(&mut cursors, &blocks, own), blocks, own)
         });
+        taken.make_room(|source| arriving.as_ref().map_or(0, |(units, ..)| units[source].len() * unit_bytes));
         sent.exchange(&mut taken, team, window.longest)?;
-        if let Some((blocks, own)) = blocks {
+        if let Some((units, blocks, own)) = arriving {
             // A rank that failed takes part in further rounds, and writes nothing.
             taken.own = std::mem::take(&mut sent.own);
-            outcome = outcome.and_then(|()| owner.round(blocks, own, &taken));
+            outcome = outcome.and_then(|()| owner.round(blocks, own, (&units, &taken)));
             sent.own = std::mem::take(&mut taken.own);
         }
     }
@@ -91,14 +93,8 @@ pub(super) fn read(
     let window = window(plan, routes, team, step, (read.array.size, read.settings.buffer))?;
     let own = routes.ranges.owner(team.rank());
     let unit_bytes = routes.unit as usize * read.array.size as usize;
-    let mut owner = WindowReader {
-        routes,
-        file,
-        array: read.array,
-        cursors: vec![0; team.size()],
-        bytes: Vec::new(),
-        read: 0,
-    };
+    let mut owner = WindowReader { routes, file, array: read.array, bytes: Vec::new(), read: 0 };
+    let mut cursors = vec![0; team.size()];
     let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
     for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
@@ -109,7 +105,9 @@ pub(super) fn read(
         sent.make_room(|_| 0);
         if let Some(own) = own {
             let blocks = routes.ranges.window(own, round, window.blocks);
-            outcome = outcome.and(owner.round(blocks, own, read.past_end, &mut sent));
+            let wanted = routes.units_of(&mut cursors, &blocks, own);
+            sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
+            outcome = outcome.and_then(|()| owner.round(blocks, own, read.past_end, (&wanted, &mut sent)));
         }
         taken.make_room(|source| match routes.ranges.owner(source) {
             Some(owner) => {
@@ -229,8 +227,6 @@ struct WindowWriter<'a> {
     fill: Option<&'a [u8]>,
     /// Bytes of a gap that is read and written back, at most.
     gap: u64,
-    /// How many units of each source have come.
-    cursors: Vec<usize>,
     bytes: Vec<u8>,
     written: u64,
 }
@@ -240,16 +236,13 @@ impl WindowWriter<'_> {
         self.routes.unit as usize * self.array.size as usize
     }
 
-    /// Which units of a source, of those that it has of this rank's range, are in a window of it.
-    fn arriving(&self, source: usize, blocks: &std::ops::Range<u64>, owner: usize) -> std::ops::Range<usize> {
-        let ranges = &self.routes.ranges;
-        let end = ranges.unit(blocks.end) - ranges.unit(ranges.of_owner(owner).start);
-        let begin = self.cursors[source];
-        begin..first_from(&self.routes.kept[source], begin, end)
-    }
-
-    /// Takes in one window and writes it.
-    fn round(&mut self, blocks: std::ops::Range<u64>, owner: usize, parts: &RoundParts) -> Result<()> {
+    /// Takes in one window and writes it: of each source some units, and their bytes.
+    fn round(
+        &mut self,
+        blocks: std::ops::Range<u64>,
+        owner: usize,
+        (units, parts): (&[std::ops::Range<usize>], &RoundParts),
+    ) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
         let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
@@ -283,7 +276,7 @@ impl WindowWriter<'_> {
                 stretches
             }
         };
-        self.take(parts, at, origin)?;
+        self.take((units, parts), at, origin)?;
         for (from, to) in stretches {
             let bytes = &self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
             let (first, last) = ((origin + from) * routes.unit, (origin + to) * routes.unit);
@@ -316,15 +309,19 @@ impl WindowWriter<'_> {
     }
 
     /// Puts what came to its places in the window, which begins at unit `at` of the range.
-    fn take(&mut self, parts: &RoundParts, at: u64, origin: u64) -> Result<()> {
+    fn take(
+        &mut self,
+        (units, parts): (&[std::ops::Range<usize>], &RoundParts),
+        at: u64,
+        origin: u64,
+    ) -> Result<()> {
         let unit_bytes = self.unit_bytes();
         let mut seen = match self.routes.repeated() {
             0 => Vec::new(),
             _ => vec![0u64; (self.bytes.len() / unit_bytes).div_ceil(64)],
         };
         for (source, part) in parts.each().enumerate() {
-            let (cursor, count) = (self.cursors[source], part.len() / unit_bytes);
-            self.cursors[source] += count;
+            let units = units[source].clone();
             let kept = &self.routes.kept[source];
             if seen.is_empty() {
                 match kept {
@@ -332,23 +329,18 @@ impl WindowWriter<'_> {
                         put(
                             &mut self.bytes,
                             part,
-                            kept[cursor..cursor + count].iter().map(|n| u64::from(*n) - at),
+                            kept[units].iter().map(|n| u64::from(*n) - at),
                             unit_bytes,
                         );
                     }
                     Numbers::Wide(kept) => {
-                        put(
-                            &mut self.bytes,
-                            part,
-                            kept[cursor..cursor + count].iter().map(|n| n - at),
-                            unit_bytes,
-                        );
+                        put(&mut self.bytes, part, kept[units].iter().map(|n| n - at), unit_bytes);
                     }
                 }
                 continue;
             }
             for (n, element) in part.chunks_exact(unit_bytes).enumerate() {
-                let place = (kept.get(cursor + n) - at) as usize;
+                let place = (kept.get(units.start + n) - at) as usize;
                 let into = &mut self.bytes[place * unit_bytes..(place + 1) * unit_bytes];
                 let (word, bit) = (&mut seen[place / 64], 1u64 << (place % 64));
                 if *word & bit != 0 && into != element {
@@ -407,35 +399,23 @@ struct WindowReader<'a> {
     routes: &'a Routes,
     file: &'a TeamFile,
     array: FileArray,
-    /// How many units of each rank were given.
-    cursors: Vec<usize>,
     bytes: Vec<u8>,
     read: u64,
 }
 
 impl WindowReader<'_> {
-    /// Reads a window and makes of it what each rank asked for. Where that fails there is room for it.
+    /// Reads a window and makes of it what each rank asked for: some units, in the room of its part.
     fn round(
         &mut self,
         blocks: std::ops::Range<u64>,
         owner: usize,
         past_end: PastFileEnd,
-        sent: &mut RoundParts,
+        (wanted, sent): (&[std::ops::Range<usize>], &mut RoundParts),
     ) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
         let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
         let (size, unit_bytes) = (self.array.size as usize, routes.unit as usize * self.array.size as usize);
-        let wanted: Vec<std::ops::Range<usize>> = routes
-            .kept
-            .iter()
-            .zip(&mut self.cursors)
-            .map(|(kept, cursor)| {
-                let begin = std::mem::replace(cursor, first_from(kept, *cursor, end));
-                begin..*cursor
-            })
-            .collect();
-        sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
         fit(&mut self.bytes, (end - at) as usize * unit_bytes);
         for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {
             let bytes = &mut self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
@@ -450,7 +430,7 @@ impl WindowReader<'_> {
                 },
             )?;
         }
-        for ((kept, part), wanted) in routes.kept.iter().zip(sent.each_mut()).zip(wanted) {
+        for ((kept, part), wanted) in routes.kept.iter().zip(sent.each_mut()).zip(wanted.iter().cloned()) {
             match kept {
                 Numbers::Narrow(kept) => {
                     take(&self.bytes, part, kept[wanted].iter().map(|n| u64::from(*n) - at), unit_bytes);
@@ -462,19 +442,6 @@ impl WindowReader<'_> {
         }
         Ok(())
     }
-}
-
-/// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.
-fn first_from(kept: &Numbers, begin: usize, end: u64) -> usize {
-    let (mut low, mut high) = (begin, kept.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match kept.get(middle) < end {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 /// Copies elements of `unit` bytes from their places.

@@ -215,10 +215,39 @@ impl Routes {
         stretches
     }
 
+    /// Of each rank the units, of those that it has of this owner's range, in the next blocks of it; `cursors` say of each how
+    /// many were in those before.
+    pub fn units_of(
+        &self,
+        cursors: &mut [usize],
+        blocks: &std::ops::Range<u64>,
+        owner: usize,
+    ) -> Vec<std::ops::Range<usize>> {
+        let end = self.ranges.unit(blocks.end) - self.ranges.unit(self.ranges.of_owner(owner).start);
+        let next = |(kept, cursor): (&Numbers, &mut usize)| {
+            let begin = std::mem::replace(cursor, first_from(kept, *cursor, end));
+            begin..*cursor
+        };
+        self.kept.iter().zip(cursors).map(next).collect()
+    }
+
     /// Slots of `sent` for some blocks.
     pub fn slots(&self, blocks: &std::ops::Range<u64>) -> std::ops::Range<usize> {
         self.starts[blocks.start as usize] as usize..self.starts[blocks.end as usize] as usize
     }
+}
+
+/// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.
+fn first_from(kept: &Numbers, begin: usize, end: u64) -> usize {
+    let (mut low, mut high) = (begin, kept.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match kept.get(middle) < end {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
 }
 
 /// Collective: how many elements always move together, on all ranks.
