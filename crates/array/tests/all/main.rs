@@ -42,6 +42,7 @@ mod distributed_mesh_faults;
 mod distributed_model;
 mod distributed_order;
 mod distributed_random;
+mod distributed_rounds;
 mod partition;
 mod partition_history;
 mod partition_model;
