@@ -152,12 +152,17 @@ pub fn check_heat(folder: &Path, run: &str) {
     assert!(store.verify(&fieldstone::Request::new()).unwrap().ok());
 }
 
-/// What `array_digest.c` left in a folder: files of one sum at each level, which Rust's and Python's have, too.
-pub fn check_digests(folder: &Path) {
-    for level in 1..=3 {
-        for method in ["auto", "direct", "exchange", "view"] {
-            let found = digest::of_folder(&folder.join(format!("{level}-{method}")));
-            assert_eq!(found, digest::of_level(level), "level {level}, {method}");
+/// Runs `array_digest.c`, built as `program`, on one rank and on four: it leaves files of one sum at each level, which Rust's
+/// and Python's have, too.
+pub fn check_digests(program: &Path, mpiexec: impl Fn(usize, &Path, &Path) -> Command) {
+    for ranks in [1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        succeed(&mut mpiexec(ranks, program, folder.path()));
+        for level in 1..=3 {
+            for method in ["auto", "direct", "exchange", "view"] {
+                let found = digest::of_folder(&folder.path().join(format!("{level}-{method}")));
+                assert_eq!(found, digest::of_level(level), "{ranks} ranks, level {level}, {method}");
+            }
         }
     }
 }
