@@ -13,13 +13,16 @@ pub(crate) fn alike(
     local: Result<String>,
     hint: &'static str,
 ) -> Result<String> {
-    let hash = local.as_ref().map_or(0, |text| xxh3_64(text.as_bytes()));
-    let text = team.agree(step, local)?;
-    let most = team.max(step, Ok(vec![hash, !hash]))?;
-    if most.first().copied() == most.get(1).map(|word| !word) {
-        return Ok(text);
+    let words = local.as_ref().map_err(Error::replicate).map(|text| {
+        let hash = xxh3_64(text.as_bytes());
+        vec![hash, !hash]
+    });
+    let most = team.max(step, words)?;
+    let text = local?;
+    match most[0] == !most[1] {
+        true => Ok(text),
+        false => Err(differing(team, step, &text, "gives ", hint)?),
     }
-    Err(differing(team, step, &text, "gives ", hint)?)
 }
 
 /// Collective: the error of ranks that found out that their texts are not alike: `Conflict` that shows the first two that

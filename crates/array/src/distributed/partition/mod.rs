@@ -43,7 +43,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Result};
 
 pub mod checksum;
 mod direct;
@@ -67,7 +67,7 @@ use self::shares::Starts;
 use self::source::{EdgeSource, Numbering};
 use self::update::UpdatePlan;
 use self::vector::NodeRanks;
-use super::agreed::differing;
+use super::agreed::alike;
 use super::view::View;
 use fieldstone_format::partition::words::{Word, narrow};
 
@@ -262,7 +262,7 @@ pub fn partition(
         0 | 1 => Ok(format!("base {base}, method {}, buffer {buffer}", method.word())),
         _ => Err(Code::Option.error(format!("edges count nodes from {base}")).with_hint("give base 0 or 1")),
     };
-    agree_text(team, checked, "the settings of a partition are equal on all ranks")?;
+    alike(team, STEP, checked, "the settings of a partition are equal on all ranks")?;
     let starts = Starts::new(team, edges.count())?;
     let owned = vector.owned(team, buffer)?;
     let numbering = Numbering { start: starts.of(team.rank()).start, nodes: vector.nodes, base };
@@ -310,19 +310,6 @@ fn with_file<T>(team: &Team, path: &Path, read: impl FnOnce(&TeamFile) -> Result
             Err(error.context(path.display()))
         }
     }
-}
-
-/// Collective: a text that has to be equal on all ranks.
-fn agree_text(team: &Team, text: Result<String>, hint: &str) -> Result<()> {
-    let heads = text.as_ref().map_err(Error::replicate).map(|text| {
-        let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
-        vec![hash, !hash]
-    });
-    let agreed = team.max(STEP, heads)?;
-    if agreed[0] == !agreed[1] {
-        return Ok(());
-    }
-    Err(differing(team, STEP, &text?, "says ", hint)?)
 }
 
 /// Collective: the checksum of a mesh by itself, in one pass over each rank's share.

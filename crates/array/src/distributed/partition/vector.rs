@@ -17,7 +17,8 @@ use super::hilbert::{self, Coordinates};
 use super::number_set::{NumberCollector, NumberSet};
 use super::shares::{Starts, block_range, no_rank};
 use super::source::CallerNumber;
-use super::{FEWEST, STEP, agree_text, checksum, metis};
+use super::{FEWEST, STEP, checksum, metis};
+use crate::distributed::agreed::alike;
 use fieldstone_format::partition::words::{narrow, put_words, words};
 
 /// What a caller gives as partitioning vector.
@@ -366,7 +367,7 @@ fn agree_kind(team: &Team, vector: &Vector<'_>, nodes: Option<u64>) -> Result<()
         }
         _ => Ok(format!("{}, nodes {nodes_text}", vector.word())),
     };
-    agree_text(team, checked, "the kind of vector and the number of nodes are equal on all ranks")
+    alike(team, STEP, checked, "the kind of vector and the number of nodes are equal on all ranks").map(drop)
 }
 
 fn wrong_count(what: &str, given: u64, nodes: u64) -> Error {

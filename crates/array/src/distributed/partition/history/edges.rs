@@ -17,8 +17,9 @@ use fieldstone_format::partition::{BlockEntry, ContentSum, ENTRY, HistoryHeader,
 use super::super::number_set::{NumberCollector, NumberSet};
 use super::super::picked::{LocalMesh, LocalNumbers, zeros};
 use super::super::vector::NodeRanks;
-use super::super::{Partition, PartitionKey, PartitionSource, agree_text, with_file};
+use super::super::{Partition, PartitionKey, PartitionSource, with_file};
 use super::{KeptFile, PIECE, STEP, of_another};
+use crate::distributed::agreed::alike;
 
 mod scattered;
 
@@ -40,7 +41,7 @@ pub fn read_edges(
     buffer: u64,
 ) -> Result<Partition> {
     let text = format!("a mesh {mesh}, buffer {buffer}");
-    agree_text(team, Ok(text), "mesh and buffer are equal on all ranks")?;
+    alike(team, STEP, Ok(text), "mesh and buffer are equal on all ranks")?;
     let owned = vector.owned(team, buffer)?;
     let (local, edges, read) = with_file(team, path, |file| {
         let mut file = KeptFile { file, read: 0 };
