@@ -33,3 +33,6 @@ mod read;
 mod status;
 mod store;
 mod views;
+
+#[global_allocator]
+static ALLOCATOR: fieldstone::env::real::HugePages = fieldstone::env::real::HugePages;

@@ -45,6 +45,9 @@ mod transfer;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: fieldstone::env::real::HugePages = fieldstone::env::real::HugePages;
+
 /// HTML of an object for notebooks, by the function `name` of `fieldstone._html`.
 fn html<'py, T>(py: Python<'py>, name: &str, object: &Bound<'py, T>) -> PyResult<Bound<'py, PyAny>> {
     py.import("fieldstone._html")?.getattr(name)?.call1((object.as_any(),))

@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: fieldstone::env::real::HugePages = fieldstone::env::real::HugePages;
+
 fn main() -> ExitCode {
     fieldstone_cli::main()
 }

@@ -8,8 +8,11 @@
 //!   it never acts under its parent's name.
 
 mod direct;
+mod huge_pages;
 mod process;
 pub mod trusted_folder;
+
+pub use huge_pages::HugePages;
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
