@@ -190,7 +190,8 @@ impl Case {
         let (name, level, sets) = ("g".to_owned(), Some(self.level), self.sets.clone());
         let spec = GroupSpec { name, level, sets, attrs: Attrs::default(), reversed: self.reversed };
         let Job { method, buffer, writers, .. } = *job;
-        let settings = GroupSettings { method, buffer, writers, readers: writers, hints: Hints::default() };
+        let settings =
+            GroupSettings { method, buffer, writers, readers: writers, ..GroupSettings::default() };
         Group::new(team.clone(), disk.clone(), Path::new(FOLDER), spec, settings)
     }
 }

@@ -18,7 +18,7 @@ impl JobInner {
     pub fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
         let JobOptions { writers, readers, buffer, .. } = self.options;
         let method = Method::parse(&record.method)?;
-        Ok(GroupSettings { method, buffer, writers, readers, hints })
+        Ok(GroupSettings { method, buffer, writers, readers, hints, memory: self.memory.clone() })
     }
 
     pub fn open_group(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_array::distributed::files::deferred::DeferredWriter;
 use fieldstone_array::distributed::group::Group;
-use fieldstone_array::distributed::plan::Settings;
+use fieldstone_array::distributed::plan::{RoundMemory, Settings};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::env::comm::hints::Hints;
@@ -96,6 +96,8 @@ pub struct JobInner {
     pub folder: Option<(PathBuf, String)>,
     pub writable: bool,
     pub state: Mutex<JobState>,
+    /// Of exchanges of all groups.
+    pub memory: RoundMemory,
     /// Partitions that threads write.
     pub pending: Mutex<Vec<PendingHistory>>,
 }

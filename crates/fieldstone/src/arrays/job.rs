@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use fieldstone_array::distributed::group::agreement;
+use fieldstone_array::distributed::plan::RoundMemory;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::hints::HintedComm;
 use fieldstone_core::env::comm::single::SingleComm;
@@ -69,6 +70,7 @@ impl ArrayJob {
             folder,
             writable,
             state: Mutex::default(),
+            memory: RoundMemory::default(),
         };
         if inner.team.rank() == 0 {
             inner.state().report.connections = 1;
@@ -150,6 +152,7 @@ impl ArrayJob {
             return Ok(());
         }
         let flushed = self.inner.flush(&mut state);
+        self.inner.memory.release();
         flushed.and(state.close())
     }
 

@@ -24,7 +24,7 @@ use super::files::group_files::{DurableSet, GroupFiles};
 use super::files::organisation::Level;
 use super::files::sets::SetDecl;
 use super::plan::pieces::PieceSink;
-use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, Settings, Write};
+use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, RoundMemory, Settings, Write};
 use super::view::{LocalView, View};
 
 pub mod agreement;
@@ -51,8 +51,8 @@ pub struct GroupSpec {
     pub reversed: bool,
 }
 
-/// How elements go; equal on all ranks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How elements go; equal on all ranks, but for the memory.
+#[derive(Debug, Clone)]
 pub struct GroupSettings {
     /// The method.
     pub method: Method,
@@ -64,12 +64,14 @@ pub struct GroupSettings {
     pub readers: Option<usize>,
     /// What its files are opened with, beside the communicator's hints.
     pub hints: Hints,
+    /// Memory of exchanges, which the groups of a job share.
+    pub memory: RoundMemory,
 }
 
 impl Default for GroupSettings {
     fn default() -> GroupSettings {
-        let (writers, readers, hints) = (None, None, Hints::default());
-        GroupSettings { method: Method::Auto, buffer: Settings::BUFFER, writers, readers, hints }
+        let (writers, readers, hints, memory) = (None, None, Hints::default(), RoundMemory::default());
+        GroupSettings { method: Method::Auto, buffer: Settings::BUFFER, writers, readers, hints, memory }
     }
 }
 
@@ -153,7 +155,8 @@ impl Group {
             None => None,
         };
         let sets = sets.into_iter().map(|decl| GroupSet { decl, view: None, resolved: None }).collect();
-        Ok(Group { team, files, planner: Planner::new(), settings, sets, reversed, holes: BTreeMap::new() })
+        let planner = Planner::in_memory(settings.memory.clone());
+        Ok(Group { team, files, planner, settings, sets, reversed, holes: BTreeMap::new() })
     }
 
     /// The files, where it has some.

@@ -9,7 +9,7 @@ use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
-use super::round_parts::{RoundParts, fit};
+use super::round_parts::{RoundBuffers, RoundParts, fit};
 use super::routes::{Numbers, Routes};
 use super::{MovePlan, Read, Write};
 use crate::distributed::buffer::{Buffer, BufferMut};
@@ -42,6 +42,7 @@ pub(super) fn write(
     file: &TeamFile,
     step: &'static str,
     (write, gap, holes): (&Write<'_>, u64, u64),
+    memory: &mut RoundBuffers,
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
@@ -52,9 +53,10 @@ pub(super) fn write(
     let (array, fill) = (write.array, write.fill);
     let unit_bytes = routes.unit as usize * array.size as usize;
     let mut cursors = vec![0; team.size()];
-    let mut owner = WindowWriter { routes, file, array, fill, gap, bytes: Vec::new(), written: 0 };
+    let RoundBuffers { sent, own, taken, window: bytes } = std::mem::take(memory);
+    let mut owner = WindowWriter { routes, file, array, fill, gap, bytes, written: 0 };
+    let (mut sent, mut taken) = (RoundParts::new(team, sent, own), RoundParts::new(team, taken, Vec::new()));
     let own = routes.ranges.owner(team.rank());
-    let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
     let mut outcome = Ok(());
     for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
         if window.is_agreed_before(round) {
@@ -77,6 +79,7 @@ pub(super) fn write(
         }
     }
     team.agree(step, outcome)?;
+    *memory = kept(sent, taken, owner.bytes);
     Ok(owner.written)
 }
 
@@ -88,14 +91,17 @@ pub(super) fn read(
     file: &TeamFile,
     step: &'static str,
     read: &mut Read<'_, '_>,
+    memory: &mut RoundBuffers,
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (read.array.size, read.settings.buffer))?;
     let own = routes.ranges.owner(team.rank());
     let unit_bytes = routes.unit as usize * read.array.size as usize;
-    let mut owner = WindowReader { routes, file, array: read.array, bytes: Vec::new(), read: 0 };
+    let RoundBuffers { sent, own: own_part, taken, window: bytes } = std::mem::take(memory);
+    let mut owner = WindowReader { routes, file, array: read.array, bytes, read: 0 };
     let mut cursors = vec![0; team.size()];
-    let (mut sent, mut taken) = (RoundParts::new(team), RoundParts::new(team));
+    let mut sent = RoundParts::new(team, sent, own_part);
+    let mut taken = RoundParts::new(team, taken, Vec::new());
     let mut outcome = Ok(());
     for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
         if window.is_agreed_before(round) {
@@ -122,7 +128,14 @@ pub(super) fn read(
         sent.own = std::mem::take(&mut taken.own);
     }
     team.agree(step, outcome)?;
+    *memory = kept(sent, taken, owner.bytes);
     Ok(owner.read)
+}
+
+/// The memory of a call, for the next one.
+fn kept(sent: RoundParts, taken: RoundParts, window: Vec<u8>) -> RoundBuffers {
+    let ((sent, own), (taken, _)) = (sent.into_memory(), taken.into_memory());
+    RoundBuffers { sent, own, taken, window }
 }
 
 /// What goes in a round.

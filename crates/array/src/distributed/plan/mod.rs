@@ -52,6 +52,7 @@ mod routes;
 mod spans;
 
 pub use file_array::{FileArray, PastFileEnd};
+pub use round_parts::RoundMemory;
 use routes::Routes;
 
 /// How elements go to the file and come from it.
@@ -171,6 +172,7 @@ pub struct Read<'a, 'b> {
 #[derive(Debug, Default)]
 pub struct Planner {
     plans: Mutex<Plans>,
+    memory: RoundMemory,
 }
 
 /// What has to be equal where ranks are in one call: the hint where it is not.
@@ -247,6 +249,11 @@ impl Planner {
         Planner::default()
     }
 
+    /// No plan yet; the memory of exchanges is shared with others.
+    pub fn in_memory(memory: RoundMemory) -> Planner {
+        Planner { memory, ..Planner::default() }
+    }
+
     fn plans(&self) -> MutexGuard<'_, Plans> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -264,7 +271,8 @@ impl Planner {
         report.written = match report.method {
             Method::Exchange => {
                 let routes = plan.routes(team, step)?;
-                exchange::write(&plan, routes, file, step, (&write, exchange::GAP, report.holes))?
+                let how = (&write, exchange::GAP, report.holes);
+                self.memory.lend(|buffers| exchange::write(&plan, routes, file, step, how, buffers))?
             }
             method => {
                 let filled = match (write.fill, report.holes) {
@@ -338,7 +346,7 @@ impl Planner {
         report.read = match report.method {
             Method::Exchange => {
                 let routes = plan.routes(team, step)?;
-                exchange::read(&plan, routes, file, step, &mut read)?
+                self.memory.lend(|buffers| exchange::read(&plan, routes, file, step, &mut read, buffers))?
             }
             method => direct::read(&plan, file, step, &mut read, method)?,
         };

@@ -60,7 +60,8 @@ impl Planner {
                 let ranges = RangePieces { shape: shape.to_vec(), size, sink: sink.clone() };
                 let file = team.pseudo_file(Arc::new(ranges));
                 let routes = plan.routes(team, step)?;
-                exchange::write(&plan, routes, &file, step, (&write, 0, report.holes))?
+                let how = (&write, 0, report.holes);
+                self.memory.lend(|buffers| exchange::write(&plan, routes, &file, step, how, buffers))?
             }
         };
         report.exchanged = team.counters().sent - before;
