@@ -116,7 +116,7 @@ class JobMesh:
 
 
 class Partition:
-    """One rank's part of an unstructured mesh: made by ``job.partition``."""
+    """One rank's part of an unstructured mesh: made by ``job.partition``. Its arrays cannot be written to."""
 
     def __init__(self, native: _Partition) -> None:
         self._native = native
@@ -126,7 +126,8 @@ class Partition:
         """Global numbers of all edges with an own end: those whose first end is own, ascending, then the
         others, ascending. int64."""
         self.ends: np.ndarray[Any, Any] = native.ends()
-        """Both ends of each edge, as places in ``nodes``: shape (edges, 2), int64."""
+        """Both ends of each edge, as places in ``nodes``: shape (edges, 2), int32 (uint32 from
+        2**31 nodes on)."""
 
     @property
     def owned(self) -> int:

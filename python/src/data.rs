@@ -5,7 +5,11 @@
 //! object is kept alive for the whole call, and the caller does not write to it meanwhile. Memory that
 //! we allocate ourselves has no other owner yet.
 
+use std::any::Any;
+use std::borrow::Cow;
+use std::ffi::{c_int, c_void};
 use std::slice;
+use std::sync::Arc;
 
 use fieldstone::{DType, IndexBox, Result};
 use pyo3::buffer::PyUntypedBuffer;
@@ -103,7 +107,8 @@ pub fn parse_dtype(argument: &Bound<'_, PyAny>) -> PyResult<DType> {
     DType::parse(dtype.getattr("str")?.cast::<PyString>()?.to_str()?).or_raise()
 }
 
-/// Memory of a Python object: an address and a length that stay valid while the owner lives.
+/// Memory of an object: an address and a length that stay valid while the owner lives.
+#[derive(Clone, Copy)]
 struct Memory {
     address: usize,
     len: usize,
@@ -345,6 +350,24 @@ impl<'py> Strided<'py> {
         unsafe { self.memory.slice() }
     }
 
+    /// The numbers of a row of int64: where they lie, if one follows the other there. `None` for other arrays.
+    pub fn int64s(&self) -> Option<Cow<'_, [i64]>> {
+        let (DType::I8, [count], [stride]) = (self.dtype, &self.shape[..], &self.strides[..]) else {
+            return None;
+        };
+        let bytes = self.bytes();
+        if *stride == 8 {
+            // SAFETY: every pattern of bits is an i64; what does not fit between aligned ones is left out.
+            let (before, numbers, behind) = unsafe { bytes.align_to::<i64>() };
+            if before.is_empty() && behind.is_empty() {
+                return Some(Cow::Borrowed(numbers));
+            }
+        }
+        let place = |n: u64| self.origin.saturating_add_signed((n as isize).saturating_mul(*stride));
+        let number = |n: u64| bytes.get(place(n)..)?.first_chunk().map(|word| i64::from_ne_bytes(*word));
+        Some((0..*count).map(|n| number(n).unwrap_or_default()).collect())
+    }
+
     /// The same, to be written to.
     pub fn bytes_mut(&mut self) -> PyResult<&mut [u8]> {
         if self.read_only {
@@ -383,6 +406,50 @@ pub fn new_bytes<'py>(
     let out = unsafe { memory.slice_mut() };
     py.detach(|| fill(out)).or_raise()?;
     Ok(object.cast_into::<PyBytes>()?)
+}
+
+/// Memory of a value of ours that arrays of numpy look at. They are read-only.
+#[pyclass(frozen, name = "_Lent", module = "fieldstone._native")]
+pub struct PyLent {
+    memory: Memory,
+    /// Keeps the memory alive.
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+/// Elements of lists that numpy may look at: 8 bytes each, none of them padding.
+pub trait LentElement {}
+impl LentElement for i64 {}
+impl LentElement for [u32; 2] {}
+
+#[pymethods]
+impl PyLent {
+    /// Python's buffer protocol.
+    ///
+    /// SAFETY: to be called by Python, with a `view` that it owns.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let Memory { address, len } = slf.get().memory;
+        let (py, read_only) = (slf.py(), 1);
+        // SAFETY: `view` is the caller's to be filled in. The memory has `len` bytes, lives as long as `slf`, of which
+        // the view takes a reference, and is never written to: it is said to be read-only.
+        let done = unsafe {
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address as *mut c_void, len as isize, read_only, flags)
+        };
+        if done == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
+    }
+}
+
+/// An array of numpy's that looks at a list of an object, and keeps the object. It cannot be written to.
+pub fn lent_array<'py, O: Send + Sync + 'static, T: LentElement>(
+    py: Python<'py>,
+    owner: &Arc<O>,
+    list: impl for<'a> Fn(&'a O) -> &'a [T],
+    (dtype, shape): (DType, &[u64]),
+) -> PyResult<Bound<'py, PyAny>> {
+    // The list is borrowed from what the Arc keeps in its place, and that cannot be changed while an Arc is held.
+    let list = list(owner);
+    let memory = Memory { address: list.as_ptr() as usize, len: size_of_val(list) };
+    let lent = Bound::new(py, PyLent { memory, _owner: owner.clone() })?;
+    numpy(py)?.ndarray.bind(py).call1((PyTuple::new(py, shape)?, dtype.to_string(), lent))
 }
 
 /// A new array in C order that nobody else knows yet, to be written.

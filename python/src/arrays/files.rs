@@ -102,6 +102,9 @@ pub struct OwnedMesh {
 /// The elements of a dense array of 8 bytes each.
 pub fn words<T>(array: &Strided<'_>, word: impl Fn([u8; 8]) -> T) -> Vec<T> {
     let (bytes, strides, shape) = (array.bytes(), &array.strides, &array.shape);
+    if strides[..] == fieldstone::arrays::dense_strides(array.dtype, shape) {
+        return bytes.as_chunks::<8>().0.iter().map(|bytes| word(*bytes)).collect();
+    }
     let total: u64 = shape.iter().product();
     let place = |mut n: u64| {
         let mut at = array.origin as isize;

@@ -1,15 +1,17 @@
 //! A rank's part of an unstructured mesh.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fieldstone::arrays::{JobPartition, MemoryMut, MeshEdges, MeshVector, PartitionMethod, PartitionOptions};
 use fieldstone::{DType, Error, Result};
 use pyo3::prelude::*;
 
-use super::files::{PyJobImport, PyJobMesh, words};
+use super::files::{PyJobImport, PyJobMesh};
 use super::{PyArrayJob, local};
 use crate::container::{PyView, told};
-use crate::data::{Strided, new_array};
+use crate::data::{Strided, lent_array};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
 
@@ -22,18 +24,23 @@ type EdgesGiven<'py> = (
 /// "replicated", "shares" with an array; "block", "hilbert"; "file" with a path.
 type VectorGiven<'py> = (String, Option<Bound<'py, PyAny>>, Option<PathBuf>);
 
-fn integers(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<i64>> {
-    let array = Strided::new(array)?;
-    match array.shape.len() == 1 && array.dtype == DType::I8 {
-        true => Ok(words(&array, i64::from_ne_bytes)),
-        false => Err(invalid(format!("{what} is no row of int64"), "give whole numbers")),
-    }
+/// The numbers of an array that was given, if one was.
+fn integers<'a>(
+    py: Python<'_>,
+    array: &'a PyResult<Option<Strided<'_>>>,
+    what: &str,
+) -> PyResult<Option<Cow<'a, [i64]>>> {
+    let numbers = |array: &'a Strided<'_>| {
+        array.int64s().ok_or_else(|| invalid(format!("{what} is no row of int64"), "give whole numbers"))
+    };
+    let array = array.as_ref().map_err(|raised| raised.clone_ref(py))?;
+    array.as_ref().map(numbers).transpose()
 }
 
 /// One rank's part.
 #[pyclass(frozen, name = "_Partition", module = "fieldstone._native")]
 pub struct PyPartition {
-    part: JobPartition,
+    part: Arc<JobPartition>,
 }
 
 #[pymethods]
@@ -67,16 +74,18 @@ impl PyArrayJob {
     ) -> PyResult<PyPartition> {
         let (arrays, import, mesh) = edges;
         let (word, ranks, path) = vector;
+        let (first, second) = arrays.map_or((None, None), |(first, second)| (Some(first), Some(second)));
+        let given = [first, second, ranks];
+        // They hold what the numbers are lent from to the end of the call.
+        let given = given.map(|array| array.as_ref().map(Strided::new).transpose());
         let read = || -> PyResult<_> {
             if let Some(wrong) = wrong {
                 return Err(PyErr::from_value(wrong.clone()));
             }
-            let arrays = match &arrays {
-                Some((first, second)) => Some((integers(first, "edges")?, integers(second, "edges")?)),
-                None => None,
-            };
-            let ranks = ranks.as_ref().map(|ranks| integers(ranks, "the vector")).transpose()?;
-            Ok((arrays, ranks.unwrap_or_default(), PartitionMethod::parse(method).or_raise()?))
+            let [first, second, ranks] = &given;
+            let arrays = integers(py, first, "edges")?.zip(integers(py, second, "edges")?);
+            let ranks = integers(py, ranks, "the vector")?.unwrap_or_default();
+            Ok((arrays, ranks, PartitionMethod::parse(method).or_raise()?))
         };
         let given = read().map_err(|raised| told(py, &raised).0);
         let method = given.as_ref().map_or(PartitionMethod::Direct, |(_, _, method)| *method);
@@ -106,43 +115,31 @@ impl PyArrayJob {
             (Ok((Some((first, second)), ..)), ..) => begin(Ok(MeshEdges::Arrays(first, second))),
             _ => begin(Err(Error::invalid("a partition without edges"))),
         });
-        Ok(PyPartition { part: part.or_raise()? })
+        Ok(PyPartition { part: Arc::new(part.or_raise()?) })
     }
-}
-
-/// A new array of the words of a list.
-fn array_of<'py, T: Copy + Send + Sync>(
-    py: Python<'py>,
-    dtype: DType,
-    shape: &[u64],
-    list: &[T],
-    bytes: impl Fn(T) -> [u8; 8] + Send + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
-    new_array(py, dtype, shape, |out| {
-        out.as_chunks_mut().0.iter_mut().zip(list).for_each(|(out, item)| *out = bytes(*item));
-        Ok(())
-    })
 }
 
 #[pymethods]
 impl PyPartition {
     /// Global numbers of nodes: own ones, then ghosts.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let nodes = self.part.nodes();
-        array_of(py, DType::I8, &[nodes.len() as u64], nodes, i64::to_ne_bytes)
+        let shape = [self.part.nodes().len() as u64];
+        lent_array(py, &self.part, |part| part.nodes(), (DType::I8, &shape))
     }
 
     /// Global numbers of edges.
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let edges = self.part.edges();
-        array_of(py, DType::I8, &[edges.len() as u64], edges, i64::to_ne_bytes)
+        let shape = [self.part.edges().len() as u64];
+        lent_array(py, &self.part, |part| part.edges(), (DType::I8, &shape))
     }
 
     /// Both ends of each edge, as places among the nodes.
     fn ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ends = self.part.ends().as_flattened();
-        let shape = [ends.len() as u64 / 2, 2];
-        array_of(py, DType::I8, &shape, ends, |end| i64::from(end).to_ne_bytes())
+        let shape = [self.part.ends().len() as u64, 2];
+        // Places below 2^31 are the same numbers with a sign, which are safer to reckon with.
+        let signed = self.part.nodes().len() <= i32::MAX as usize;
+        let dtype = DType::parse(if signed { "i4" } else { "u4" }).or_raise()?;
+        lent_array(py, &self.part, |part| part.ends(), (dtype, &shape))
     }
 
     /// How many nodes are own.
