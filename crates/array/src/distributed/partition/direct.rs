@@ -3,18 +3,20 @@
 //! In a round each rank reads a piece of its share, finds out the ranks of its ends, and sends every edge to the one
 //! or two of them. Rounds are as many as the largest share needs.
 
+use std::marker::PhantomData;
+
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Error, Result};
 
 use super::number_set::NumberCollector;
-use super::picked::{Picked, sort_out};
+use super::picked::{PartLists, Picked};
 use super::source::EdgePiece;
 use super::vector::{LocalRanks, NodeRanks};
 use super::{FEWEST, STEP, Shares};
 use fieldstone_format::partition::words::Word;
 
-/// Bytes of the buffer for an edge. On its way it takes 64: as read, its ranks, and twice as sent; with half of them pieces stay
-/// in memory that is at hand.
+/// Bytes of the buffer for an edge. On its way it takes 64: as read, sorted out, sent and as it came; with half of them pieces
+/// stay in memory that is at hand.
 const EDGE: u64 = 128;
 
 /// Collective: what came to this rank, and the terms of its share for the mesh's checksum.
@@ -28,12 +30,12 @@ pub(super) fn distribute<W: Word>(
     let own = starts.of(team.rank()).count() as u64;
     let each = (buffer / EDGE).clamp(FEWEST, 1 << 31);
     let (mut picked, mut sum, mut outcome) = (Picked::new(team.size()), 0u128, Ok(()));
-    let mut memory = EdgePiece::default();
+    let (mut memory, mut lists) = (EdgePiece::default(), PartLists::new(vector.ranks));
     for round in 0..starts.largest().div_ceil(each) {
         let at = round.saturating_mul(each).min(own);
         let count = each.min(own - at) as usize;
         let piece = outcome.and_then(|()| std::mem::take(&mut memory).read(source, at, count, numbering));
-        let parts = parts::<W>(team, vector, piece.as_ref())?;
+        let parts = parts::<W>(team, vector, piece.as_ref(), &mut lists)?;
         let came = team.alltoallv(STEP, parts)?;
         let piece = piece?;
         sum = sum.wrapping_add(piece.sum());
@@ -51,11 +53,12 @@ fn parts<W: Word>(
     team: &Team,
     vector: &NodeRanks<'_>,
     piece: std::result::Result<&EdgePiece, &Error>,
+    lists: &mut PartLists,
 ) -> Result<Result<Vec<Vec<u8>>>> {
     if vector.is_local() {
-        return Ok(piece
-            .map_err(Error::replicate)
-            .map(|piece| vector.with_local(SortOut::<W>::new(piece, vector.ranks)).unwrap_or_default()));
+        return Ok(piece.map_err(Error::replicate).map(|piece| {
+            vector.with_local(SortOut::<W> { piece, lists, word: PhantomData }).unwrap_or_default()
+        }));
     }
     let set = piece.map_err(Error::replicate).map(|piece| {
         let mut ends = NumberCollector::new(vector.nodes, 2 * piece.first.len() as u64);
@@ -69,24 +72,18 @@ fn parts<W: Word>(
     let (set, piece) = (set?, piece.map_err(Error::replicate)?);
     // Every end is in the set.
     let rank_of = |node: u64| set.index(node).and_then(|at| ranks.get(at)).copied().unwrap_or(0);
-    Ok(Ok(sort_out::<W>(piece, vector.ranks, |a, b| (rank_of(a), rank_of(b)))))
+    Ok(Ok(lists.sort_out::<W>(piece, rank_of)))
 }
 
-/// [`sort_out`] by ranks that are known here.
+/// [`PartLists::sort_out`] by ranks that are known here.
 struct SortOut<'a, W> {
     piece: &'a EdgePiece,
-    ranks: usize,
-    word: std::marker::PhantomData<W>,
-}
-
-impl<'a, W> SortOut<'a, W> {
-    fn new(piece: &'a EdgePiece, ranks: usize) -> SortOut<'a, W> {
-        SortOut { piece, ranks, word: std::marker::PhantomData }
-    }
+    lists: &'a mut PartLists,
+    word: PhantomData<W>,
 }
 
 impl<W: Word> LocalRanks<Vec<Vec<u8>>> for SortOut<'_, W> {
     fn call(self, rank_of: impl Fn(u64) -> u32) -> Vec<Vec<u8>> {
-        sort_out::<W>(self.piece, self.ranks, |a, b| (rank_of(a), rank_of(b)))
+        self.lists.sort_out::<W>(self.piece, rank_of)
     }
 }

@@ -5,8 +5,8 @@
 //! ends: 12 bytes, where nodes are below 2^32.
 //!
 //! ```text
-//! part = numbers, first ends, second ends of those with the second end only; the same of those with the first end;
-//!        begin: u64  how many have the first end: u32
+//! part = edges with the first end; edges with the second end only; begin: u64; how many have the first end: u32
+//! edge = number: u32, first end, second end
 //! ```
 //!
 //! Invariants: within a part numbers ascend, in both lists; parts of one source come in the order of its pieces.
@@ -22,105 +22,87 @@ use fieldstone_format::partition::words::{Word, words};
 /// Bytes behind the lists.
 const TAIL: usize = 12;
 
-/// Edges of one list of a part.
-#[derive(Debug, Clone, Copy)]
-struct SentColumns<'a> {
-    begin: u64,
-    numbers: &'a [u8],
-    first: &'a [u8],
-    second: &'a [u8],
+/// Bytes of an edge.
+const fn width<W: Word>() -> usize {
+    4 + 2 * W::WIDTH
 }
 
-impl<'a> SentColumns<'a> {
-    fn ends<W: Word>(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
-        words::<W>(self.first).zip(words::<W>(self.second))
-    }
-
-    fn edges<W: Word>(&self) -> impl Iterator<Item = (u64, u64, u64)> + 'a {
-        let begin = self.begin;
-        words::<u32>(self.numbers).zip(self.ends::<W>()).map(move |(n, (a, b))| (begin.wrapping_add(n), a, b))
-    }
+/// The edges of one list of a part: numbers within the piece, and ends.
+#[inline]
+fn sent_edges<W: Word>(bytes: &[u8]) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+    bytes.chunks_exact(width::<W>()).map(|edge| {
+        let (number, ends) = edge.split_at(4);
+        let (first, second) = ends.split_at(W::WIDTH);
+        (u32::of(number), W::of(first), W::of(second))
+    })
 }
 
-/// What is sent to each rank of a piece, given the ranks of an edge's ends.
-pub(super) fn sort_out<W: Word>(
-    piece: &EdgePiece,
-    ranks: usize,
-    mut ranks_of: impl FnMut(u64, u64) -> (u32, u32),
-) -> Vec<Vec<u8>> {
-    let mut counts = vec![[0usize; 2]; ranks];
-    let mut ends = Vec::with_capacity(piece.first.len());
-    for (first, second) in piece.ends() {
-        let (a, b) = ranks_of(first, second);
-        counts[a as usize][0] += 1;
-        counts[b as usize][1] += usize::from(a != b);
-        ends.push((a, b));
+#[inline]
+fn put_edge<W: Word>(out: &mut Vec<u8>, number: usize, first: u64, second: u64) {
+    let mut edge = [0; 20];
+    let edge = &mut edge[..width::<W>()];
+    u32::put(number as u64, &mut edge[..4]);
+    W::put(first, &mut edge[4..4 + W::WIDTH]);
+    W::put(second, &mut edge[4 + W::WIDTH..]);
+    out.extend_from_slice(edge);
+}
+
+/// Puts the edges of pieces in order of the ranks they go to. The lists stay from piece to piece: they are touched once.
+#[derive(Debug)]
+pub(super) struct PartLists {
+    /// Of each rank: edges with the first end, and with the second end only.
+    lists: Vec<[Vec<u8>; 2]>,
+}
+
+impl PartLists {
+    pub fn new(ranks: usize) -> PartLists {
+        PartLists { lists: (0..ranks).map(|_| Default::default()).collect() }
     }
-    let mut parts: Vec<PartWriter> = counts.iter().map(|[a, b]| PartWriter::new::<W>(*a, *b)).collect();
-    for ((number, (first, second)), (a, b)) in piece.ends().enumerate().zip(ends) {
-        parts[a as usize].put::<W>(0, number, first, second);
-        if a != b {
-            parts[b as usize].put::<W>(1, number, first, second);
+
+    /// What is sent to each rank of a piece, given the ranks of its ends.
+    pub fn sort_out<W: Word>(&mut self, piece: &EdgePiece, rank_of: impl Fn(u64) -> u32) -> Vec<Vec<u8>> {
+        for (number, (first, second)) in piece.ends().enumerate() {
+            let (a, b) = (rank_of(first), rank_of(second));
+            put_edge::<W>(&mut self.lists[a as usize][0], number, first, second);
+            if a != b {
+                put_edge::<W>(&mut self.lists[b as usize][1], number, first, second);
+            }
         }
+        let finish = |[first, second]: &mut [Vec<u8>; 2]| {
+            let part = part::<W>(piece.begin, first, second);
+            first.clear();
+            second.clear();
+            part
+        };
+        self.lists.iter_mut().map(finish).collect()
     }
-    parts.into_iter().zip(counts).map(|(part, [a, _])| part.finish(piece.begin, a)).collect()
 }
 
 /// The edges of a piece that have an end in a set, as a part.
 pub(super) fn pick<W: Word>(begin: u64, first: &[u8], second: &[u8], owned: &NumberSet) -> Vec<u8> {
-    let which = |(a, b): (u64, u64)| match (owned.contains(a), owned.contains(b)) {
-        (true, _) => Some(0),
-        (false, true) => Some(1),
-        _ => None,
-    };
-    let ends = words::<W>(first).zip(words::<W>(second));
-    let mut counts = [0; 2];
-    ends.clone().filter_map(which).for_each(|list| counts[list] += 1);
-    let mut part = PartWriter::new::<W>(counts[0], counts[1]);
-    for (number, ends) in ends.enumerate() {
-        if let Some(list) = which(ends) {
-            part.put::<W>(list, number, ends.0, ends.1);
+    let [mut with_first, mut with_second] = [Vec::new(), Vec::new()];
+    for (number, (a, b)) in words::<W>(first).zip(words::<W>(second)).enumerate() {
+        match (owned.contains(a), owned.contains(b)) {
+            (true, _) => put_edge::<W>(&mut with_first, number, a, b),
+            (false, true) => put_edge::<W>(&mut with_second, number, a, b),
+            _ => (),
         }
     }
-    part.finish(begin, counts[0])
+    part::<W>(begin, &with_first, &with_second)
 }
 
-/// A part whose lists are filled side by side.
-struct PartWriter {
-    bytes: Vec<u8>,
-    /// Of each list: where its columns begin, and how many edges are in it.
-    columns: [[usize; 3]; 2],
-    filled: [usize; 2],
-}
-
-impl PartWriter {
-    fn new<W: Word>(with_first: usize, with_second: usize) -> PartWriter {
-        let columns = |at: usize, count: usize| [at, at + 4 * count, at + (4 + W::WIDTH) * count];
-        let behind = (4 + 2 * W::WIDTH) * with_second;
-        let length = behind + (4 + 2 * W::WIDTH) * with_first;
-        let mut bytes = Vec::with_capacity(if length == 0 { 0 } else { length + TAIL });
-        bytes.resize(length, 0);
-        PartWriter { bytes, columns: [columns(behind, with_first), columns(0, with_second)], filled: [0; 2] }
+/// A part of two lists; without edges it is nothing.
+fn part<W: Word>(begin: u64, first: &[u8], second: &[u8]) -> Vec<u8> {
+    let length = first.len() + second.len();
+    if length == 0 {
+        return Vec::new();
     }
-
-    #[inline]
-    fn put<W: Word>(&mut self, list: usize, number: usize, first: u64, second: u64) {
-        let n = self.filled[list];
-        self.filled[list] += 1;
-        let [numbers, firsts, seconds] = self.columns[list];
-        u32::put(number as u64, &mut self.bytes[numbers + 4 * n..][..4]);
-        W::put(first, &mut self.bytes[firsts + W::WIDTH * n..][..W::WIDTH]);
-        W::put(second, &mut self.bytes[seconds + W::WIDTH * n..][..W::WIDTH]);
-    }
-
-    /// A part without edges is nothing.
-    fn finish(mut self, begin: u64, with_first: usize) -> Vec<u8> {
-        if !self.bytes.is_empty() {
-            self.bytes.extend_from_slice(&begin.to_le_bytes());
-            self.bytes.extend_from_slice(&(with_first as u32).to_le_bytes());
-        }
-        self.bytes
-    }
+    let mut bytes = Vec::with_capacity(length + TAIL);
+    bytes.extend_from_slice(first);
+    bytes.extend_from_slice(second);
+    bytes.extend_from_slice(&begin.to_le_bytes());
+    bytes.extend_from_slice(&((first.len() / width::<W>()) as u32).to_le_bytes());
+    bytes
 }
 
 /// One part that came.
@@ -137,26 +119,22 @@ impl SentPart {
         let wrong = || Error::internal("edges that came from another rank are not well formed");
         let (lists, tail) = bytes.split_last_chunk::<TAIL>().ok_or_else(wrong)?;
         let (begin, with_first) = (u64::of(tail), u32::of(&tail[8..]) as usize);
-        let each = 4 + 2 * W::WIDTH;
-        let (count, length) = (lists.len() / each, lists.len());
-        let with_second = count.checked_sub(with_first).filter(|_| length % each == 0).ok_or_else(wrong)?;
+        let (count, length) = (lists.len() / width::<W>(), lists.len());
+        let is_whole = length.is_multiple_of(width::<W>());
+        let with_second = count.checked_sub(with_first).filter(|_| is_whole).ok_or_else(wrong)?;
         bytes.truncate(length);
         Ok(SentPart { begin, counts: [with_first, with_second], bytes })
     }
 
-    fn columns<W: Word>(&self, list: usize) -> SentColumns<'_> {
-        let each = 4 + 2 * W::WIDTH;
-        let behind = each * self.counts[1];
-        let bytes = if list == 0 { &self.bytes[behind..] } else { &self.bytes[..behind] };
-        let (numbers, ends) = bytes.split_at(4 * self.counts[list]);
-        let (first, second) = ends.split_at(W::WIDTH * self.counts[list]);
-        SentColumns { begin: self.begin, numbers, first, second }
+    /// The bytes of one list.
+    fn list<W: Word>(&self, list: usize) -> &[u8] {
+        let (first, second) = self.bytes.split_at(self.bytes.len() - width::<W>() * self.counts[1]);
+        [first, second][list]
     }
 
     /// Gives back the memory of the edges with the first end here.
-    fn drop_first(&mut self, each: usize) {
-        self.bytes.truncate(each * self.counts[1]);
-        self.bytes.shrink_to_fit();
+    fn drop_first<W: Word>(&mut self) {
+        self.bytes = self.list::<W>(1).to_vec();
     }
 }
 
@@ -191,6 +169,10 @@ pub(super) struct LocalNumbers<'a> {
     pub ghosts: &'a NumberSet,
 }
 
+fn stray(first: u64, second: u64) -> Error {
+    Error::internal(format!("an edge of nodes {first} and {second} is on a rank of neither"))
+}
+
 impl LocalNumbers<'_> {
     #[inline]
     fn of(&self, node: u64) -> Option<u32> {
@@ -206,9 +188,7 @@ impl LocalNumbers<'_> {
     pub fn ends(&self, first: u64, second: u64) -> Result<[u32; 2]> {
         match (self.of(first), self.of(second)) {
             (Some(first), Some(second)) => Ok([first, second]),
-            _ => {
-                Err(Error::internal(format!("an edge of nodes {first} and {second} is on a rank of neither")))
-            }
+            _ => Err(stray(first, second)),
         }
     }
 
@@ -257,12 +237,12 @@ impl Picked {
     pub fn assemble<W: Word>(mut self, owned: NumberSet, nodes: u64) -> Result<LocalMesh> {
         let mut ghosts = NumberCollector::new(nodes, (self.counts[0] + self.counts[1]) as u64);
         for part in self.parts() {
-            for (_, second) in part.columns::<W>(0).ends::<W>() {
+            for (_, _, second) in sent_edges::<W>(part.list::<W>(0)) {
                 if !owned.contains(second) {
                     ghosts.insert(second);
                 }
             }
-            part.columns::<W>(1).ends::<W>().for_each(|(first, _)| ghosts.insert(first));
+            sent_edges::<W>(part.list::<W>(1)).for_each(|(_, first, _)| ghosts.insert(first));
         }
         let ghosts = ghosts.finish();
         let local = LocalNumbers { owned: &owned, ghosts: &ghosts };
@@ -272,13 +252,24 @@ impl Picked {
         let numbers = Arc::get_mut(&mut edges).unwrap_or_default();
         let mut ends = Vec::with_capacity(count);
         for list in [0, 1] {
+            // Edges of a node often stand together.
+            let mut last = None;
             for part in self.sources.iter_mut().flatten() {
-                for (number, first, second) in part.columns::<W>(list).edges::<W>() {
-                    numbers[ends.len()] = number as i64;
-                    ends.push(local.ends(first, second)?);
+                let numbers = &mut numbers[ends.len()..][..part.counts[list]];
+                for (into, (number, first, second)) in
+                    numbers.iter_mut().zip(sent_edges::<W>(part.list::<W>(list)))
+                {
+                    let place = match last {
+                        Some((node, place)) if node == first => Some(place),
+                        _ => local.of(first),
+                    };
+                    let pair = place.zip(local.of(second)).ok_or_else(|| stray(first, second))?;
+                    *into = part.begin.wrapping_add(number) as i64;
+                    ends.push([pair.0, pair.1]);
+                    last = Some((first, pair.0));
                 }
                 match list {
-                    0 => part.drop_first(4 + 2 * W::WIDTH),
+                    0 => part.drop_first::<W>(),
                     _ => part.bytes = Vec::new(),
                 }
             }
