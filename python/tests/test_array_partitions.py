@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import fieldstone as fst
@@ -120,6 +121,38 @@ with store.arrays("r", comm=comm) as job:
     check(part, vector)
 """
     mpirun(3, SCRIPT + damaged_run, tmp_path / "store")
+
+
+def test_arrays_of_a_partition_look_at_its_memory_and_outlive_it(tmp_path: Path) -> None:
+    first, second = np.array([0, 1, 2, 3, 4]), np.array([1, 2, 3, 4, 0])
+    with fst.open(tmp_path / "store") as store, store.arrays("r") as job:
+        part = job.partition((first, second), np.zeros(5, int))
+        nodes, edges, ends = part.nodes, part.edges, part.ends
+        assert (nodes.dtype, edges.dtype, ends.dtype, ends.shape) == ("i8", "i8", "i4", (5, 2))
+        for array in (nodes, edges, ends):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+        again = part.node_view
+        del part
+        gc.collect()
+    gc.collect()
+    assert (nodes == edges).all() and nodes.tolist() == [0, 1, 2, 3, 4]
+    assert ends.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]] and "5 nodes" in repr(again)
+    alone = fst.open(tmp_path / "other").arrays("r").partition((first[:0], first[:0]), np.zeros(0, int))
+    assert (alone.nodes.shape, alone.edges.shape, alone.ends.shape) == ((0,), (0,), (0, 2))
+
+
+def test_edges_and_vectors_of_any_strides_and_types_are_taken(tmp_path: Path) -> None:
+    table = np.array([[0, 1, 9], [1, 2, 9], [2, 0, 9]])
+    with fst.open(tmp_path / "store") as store, store.arrays("r") as job:
+        for first, second, vector in (
+            (table[:, 0], table[:, 1], np.zeros(6, int)[::2]),
+            (table[::-1, 1][::-1], table[:, 1], np.zeros((3, 1), int)[:, 0][::-1]),
+            (table[:, 0].astype(">i4"), table[:, 1].astype("u2"), np.zeros(3, "u1")),
+            (np.frombuffer(b"\0" + table[:, 0].tobytes(), "i8", offset=1), table[:, 1], [0, 0, 0]),
+        ):
+            part = job.partition((first, second), vector, history=False)
+            assert part.nodes[part.ends].tolist() == np.stack([first, second], -1).tolist()
 
 
 def test_one_process_and_a_mesh(tmp_path: Path) -> None:

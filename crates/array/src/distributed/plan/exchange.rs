@@ -18,7 +18,7 @@ use crate::distributed::buffer::{Buffer, BufferMut};
 pub(super) const GAP: u64 = 1 << 12;
 
 /// Bytes of a window where there is room for more: pages that stay in the cache are touched once and used in every round.
-const WINDOW: u64 = 4 << 20;
+const WINDOW: u64 = 1 << 20;
 /// Bytes that a rank sends to another in a round, on average, for which a window grows beyond that.
 const MESSAGE: u64 = 64 << 10;
 /// Bytes of windows between two agreements that nobody has failed.
