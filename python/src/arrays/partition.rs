@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use fieldstone::arrays::{JobPartition, MemoryMut, MeshEdges, MeshVector, PartitionMethod, PartitionOptions};
 use fieldstone::{DType, Error, Result};
@@ -40,7 +39,7 @@ fn integers<'a>(
 /// One rank's part.
 #[pyclass(frozen, name = "_Partition", module = "fieldstone._native")]
 pub struct PyPartition {
-    part: Arc<JobPartition>,
+    part: JobPartition,
 }
 
 #[pymethods]
@@ -115,7 +114,7 @@ impl PyArrayJob {
             (Ok((Some((first, second)), ..)), ..) => begin(Ok(MeshEdges::Arrays(first, second))),
             _ => begin(Err(Error::invalid("a partition without edges"))),
         });
-        Ok(PyPartition { part: Arc::new(part.or_raise()?) })
+        Ok(PyPartition { part: part.or_raise()? })
     }
 }
 
@@ -124,13 +123,13 @@ impl PyPartition {
     /// Global numbers of nodes: own ones, then ghosts.
     fn nodes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = [self.part.nodes().len() as u64];
-        lent_array(py, &self.part, |part| part.nodes(), (DType::I8, &shape))
+        lent_array(py, self.part.part(), |part| part.nodes(), (DType::I8, &shape))
     }
 
     /// Global numbers of edges.
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = [self.part.edges().len() as u64];
-        lent_array(py, &self.part, |part| part.edges(), (DType::I8, &shape))
+        lent_array(py, self.part.part(), |part| part.edges(), (DType::I8, &shape))
     }
 
     /// Both ends of each edge, as places among the nodes.
@@ -139,7 +138,7 @@ impl PyPartition {
         // Places below 2^31 are the same numbers with a sign, which are safer to reckon with.
         let signed = self.part.nodes().len() <= i32::MAX as usize;
         let dtype = DType::parse(if signed { "i4" } else { "u4" }).or_raise()?;
-        lent_array(py, &self.part, |part| part.ends(), (dtype, &shape))
+        lent_array(py, self.part.part(), |part| part.ends(), (dtype, &shape))
     }
 
     /// How many nodes are own.

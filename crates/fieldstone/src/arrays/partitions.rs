@@ -108,6 +108,11 @@ impl Deref for JobPartition {
 }
 
 impl JobPartition {
+    /// The part by itself, without the job.
+    pub fn part(&self) -> &Arc<Partition> {
+        &self.part
+    }
+
     /// What was kept and not used: files with the reason.
     pub fn ignored(&self) -> &[String] {
         &self.ignored
