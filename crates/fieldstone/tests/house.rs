@@ -71,6 +71,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/catalog/src/engine/vfs.rs", "the table of C functions itself, which SQLite calls"),
     ("crates/catalog/tests/fork.rs", "it forks, and waits for its children"),
     ("crates/core/src/env/real.rs", "sync_file_range, for which rustix has no binding"),
+    ("crates/core/src/env/real/huge_pages.rs", "an allocator, and advice on its memory"),
     ("crates/core/src/env/real/process.rs", "a page of memory that the kernel empties in a forked child"),
     ("crates/fieldstone/src/execution/child.rs", "handlers of signals, for which rustix has no binding"),
     ("crates/journal/src/fork.rs", "a list that needs no lock, which a fork could leave locked"),

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Invariants: what is allocated is the [`System`] allocator's, so memory may be given back through either; a kernel that
-//! has no huge pages or is told not to give them (`/sys/kernel/mm/transparent_hugepage/enabled`) changes nothing.
+//! has no huge pages, or is set to give none (`/sys/kernel/mm/transparent_hugepage/enabled`) changes nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
