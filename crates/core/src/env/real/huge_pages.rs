@@ -78,6 +78,8 @@ fn advise(_: *mut u8, _: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use fieldstone_testkit::require::require;
+
     use super::*;
 
     /// Whether the kernel was asked for huge pages in the middle of some memory; `None` if it does not say.
@@ -102,7 +104,8 @@ mod tests {
 
     #[test]
     fn large_memory_is_of_huge_pages_however_it_was_got_and_small_memory_is_not() {
-        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        let has_some = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        if !require("huge-pages", has_some, "this kernel has no transparent huge pages") {
             return;
         }
         let large = Layout::from_size_align(LARGE + 12_345, 8).unwrap();
