@@ -29,6 +29,7 @@ struct Numpy {
     generic: Py<PyType>,
     dtype: Py<PyType>,
     empty: Py<PyAny>,
+    zeros: Py<PyAny>,
     asarray: Py<PyAny>,
     ascontiguousarray: Py<PyAny>,
 }
@@ -47,6 +48,7 @@ fn numpy(py: Python<'_>) -> PyResult<&Numpy> {
             generic: class("generic")?,
             dtype: class("dtype")?,
             empty: function("empty")?,
+            zeros: function("zeros")?,
             asarray: function("asarray")?,
             ascontiguousarray: function("ascontiguousarray")?,
         })
@@ -461,8 +463,17 @@ pub struct NewArray<'py> {
 impl<'py> NewArray<'py> {
     /// One whose elements are not set.
     pub fn new(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
+        NewArray::made_by(&numpy(py)?.empty, py, dtype, shape)
+    }
+
+    /// One of zeros.
+    pub fn zeros(py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
+        NewArray::made_by(&numpy(py)?.zeros, py, dtype, shape)
+    }
+
+    fn made_by(make: &Py<PyAny>, py: Python<'py>, dtype: DType, shape: &[u64]) -> PyResult<NewArray<'py>> {
         let shape = PyTuple::new(py, shape)?;
-        let array = numpy(py)?.empty.bind(py).call1((shape, dtype.to_string())).inspect_err(|error| {
+        let array = make.bind(py).call1((shape, dtype.to_string())).inspect_err(|error| {
             if error.is_instance_of::<PyMemoryError>(py) {
                 let hint = "hint: read a part of it with start= and count=";
                 let _ = error.value(py).call_method1("add_note", (hint,));

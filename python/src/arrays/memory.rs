@@ -37,7 +37,8 @@ pub fn read_into<'py>(
         return Ok(array);
     }
     let dtype = dtype.to_native();
-    let mut made = match local(py, NewArray::new(py, dtype, shape)) {
+    // A halo beyond the array, and entries that name no element, are not read.
+    let mut made = match local(py, NewArray::zeros(py, dtype, shape)) {
         Ok(made) => made,
         Err(error) => {
             py.waiting(|| read(Err(error))).or_raise()?;
@@ -46,8 +47,6 @@ pub fn read_into<'py>(
     };
     let strides = dense_strides(dtype, shape);
     let bytes = made.bytes();
-    // A halo beyond the array, and entries that name no element, are not read.
-    bytes.fill(0);
     py.waiting(|| read(Ok(MemoryMut { bytes, dtype, shape, strides: &strides, origin: 0 }))).or_raise()?;
     Ok(made.done())
 }

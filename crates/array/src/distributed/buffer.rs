@@ -21,6 +21,30 @@
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::{Code, Result};
 
+/// Calls a function with the number of bytes as its constant, where it is one that fields have: of numbers, vectors and small
+/// matrices. A copy of so many bytes is a few instructions, and one of any number of bytes a call.
+macro_rules! by_size {
+    ($bytes:expr, $call:ident($($argument:expr),*), $other:expr) => {
+        match $bytes {
+            1 => $call::<1>($($argument),*),
+            2 => $call::<2>($($argument),*),
+            4 => $call::<4>($($argument),*),
+            8 => $call::<8>($($argument),*),
+            12 => $call::<12>($($argument),*),
+            16 => $call::<16>($($argument),*),
+            20 => $call::<20>($($argument),*),
+            24 => $call::<24>($($argument),*),
+            32 => $call::<32>($($argument),*),
+            40 => $call::<40>($($argument),*),
+            48 => $call::<48>($($argument),*),
+            64 => $call::<64>($($argument),*),
+            72 => $call::<72>($($argument),*),
+            _ => $other,
+        }
+    };
+}
+pub(crate) use by_size;
+
 /// Bytes of an element, and how they are turned on their way to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
@@ -270,27 +294,34 @@ impl<'a> Buffer<'a> {
     /// Fills `out` with `unit` elements from each of `positions` on, as they are in the file.
     pub fn gather<P: Position>(&self, positions: &[P], unit: usize, out: &mut [u8]) {
         let size = self.layout.element.size;
+        let dense = self.layout.is_dense().then(|| self.bytes.get(self.layout.origin..).unwrap_or_default());
         for (positions, out) in positions.chunks(CHUNK).zip(out.chunks_mut(CHUNK * unit * size)) {
-            match (size, unit == 1 && self.layout.is_dense()) {
-                (1, true) => self.gather_dense::<P, 1>(positions, out),
-                (2, true) => self.gather_dense::<P, 2>(positions, out),
-                (4, true) => self.gather_dense::<P, 4>(positions, out),
-                (8, true) => self.gather_dense::<P, 8>(positions, out),
-                (16, true) => self.gather_dense::<P, 16>(positions, out),
-                _ => {
-                    let units = out.chunks_exact_mut(unit * size);
-                    units.zip(positions).for_each(|(out, at)| self.copy_raw(at.get(), out));
-                }
+            let one_by_one = |out: &mut [u8]| {
+                let units = out.chunks_exact_mut(unit * size);
+                units.zip(positions).for_each(|(out, at)| self.copy_raw(at.get(), out));
+            };
+            match dense {
+                Some(from) => by_size!(unit * size, gather(from, size, positions, out), one_by_one(out)),
+                None => one_by_one(out),
             }
             self.layout.element.turn(out);
         }
     }
+}
 
-    fn gather_dense<P: Position, const N: usize>(&self, positions: &[P], out: &mut [u8]) {
-        let from = self.bytes[self.layout.origin..].as_chunks::<N>().0;
-        for (out, at) in out.as_chunks_mut::<N>().0.iter_mut().zip(positions) {
-            *out = from[at.get()];
-        }
+/// Fills `out` with `N` bytes from each of `positions` on, which count elements of `size` bytes.
+fn gather<const N: usize>(bytes: &[u8], size: usize, positions: &[impl Position], out: &mut [u8]) {
+    for (out, at) in out.as_chunks_mut::<N>().0.iter_mut().zip(positions) {
+        let begin = at.get() * size;
+        out.copy_from_slice(&bytes[begin..begin + N]);
+    }
+}
+
+/// The inverse of [`gather`].
+fn scatter<const N: usize>(bytes: &mut [u8], size: usize, positions: &[impl Position], from: &[u8]) {
+    for (from, at) in from.as_chunks::<N>().0.iter().zip(positions) {
+        let begin = at.get() * size;
+        bytes[begin..begin + N].copy_from_slice(from);
     }
 }
 
@@ -381,24 +412,17 @@ impl<'a> BufferMut<'a> {
         let size = self.layout.element.size;
         for (positions, from) in positions.chunks(CHUNK).zip(from.chunks_mut(CHUNK * unit * size)) {
             self.layout.element.turn(from);
-            match (size, unit == 1 && self.layout.is_dense()) {
-                (1, true) => self.scatter_dense::<P, 1>(positions, from),
-                (2, true) => self.scatter_dense::<P, 2>(positions, from),
-                (4, true) => self.scatter_dense::<P, 4>(positions, from),
-                (8, true) => self.scatter_dense::<P, 8>(positions, from),
-                (16, true) => self.scatter_dense::<P, 16>(positions, from),
-                _ => {
-                    let units = from.chunks_exact(unit * size);
-                    units.zip(positions).for_each(|(from, at)| self.place_raw(at.get(), from));
-                }
+            if self.layout.is_dense() {
+                let into = &mut self.bytes[self.layout.origin..];
+                by_size!(unit * size, scatter(into, size, positions, from), {
+                    for (from, at) in from.chunks_exact(unit * size).zip(positions) {
+                        into[at.get() * size..][..from.len()].copy_from_slice(from);
+                    }
+                });
+            } else {
+                let units = from.chunks_exact(unit * size);
+                units.zip(positions).for_each(|(from, at)| self.place_raw(at.get(), from));
             }
-        }
-    }
-
-    fn scatter_dense<P: Position, const N: usize>(&mut self, positions: &[P], from: &[u8]) {
-        let into = self.bytes[self.layout.origin..].as_chunks_mut::<N>().0;
-        for (from, at) in from.as_chunks::<N>().0.iter().zip(positions) {
-            into[at.get()] = *from;
         }
     }
 }

@@ -10,9 +10,9 @@ use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
 use super::round_parts::{RoundBuffers, RoundParts, fit};
-use super::routes::{Numbers, Routes};
+use super::routes::{Numbers, Routes, SentNumbers};
 use super::{MovePlan, Read, Write};
-use crate::distributed::buffer::{Buffer, BufferMut};
+use crate::distributed::buffer::{Buffer, BufferMut, by_size};
 
 /// Gaps of up to this many bytes are read and written back: cheaper than another call of the system.
 pub(super) const GAP: u64 = 1 << 12;
@@ -108,7 +108,6 @@ pub(super) fn read(
             team.agree(step, outcome)?;
             outcome = Ok(());
         }
-        sent.make_room(|_| 0);
         if let Some(own) = own {
             let blocks = routes.ranges.window(own, round, window.blocks);
             let wanted = routes.units_of(&mut cursors, &blocks, own);
@@ -335,19 +334,16 @@ impl WindowWriter<'_> {
         };
         for (source, part) in parts.each().enumerate() {
             let units = units[source].clone();
-            let kept = &self.routes.kept[source];
+            let kept = self.routes.kept(source);
             if seen.is_empty() {
                 match kept {
-                    Numbers::Narrow(kept) => {
-                        put(
-                            &mut self.bytes,
-                            part,
-                            kept[units].iter().map(|n| u64::from(*n) - at),
-                            unit_bytes,
-                        );
+                    SentNumbers::Narrow(kept) => {
+                        let places = kept[units].iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
+                        put(&mut self.bytes, part, places, unit_bytes);
                     }
-                    Numbers::Wide(kept) => {
-                        put(&mut self.bytes, part, kept[units].iter().map(|n| n - at), unit_bytes);
+                    SentNumbers::Wide(kept) => {
+                        let places = kept[units].iter().map(|n| u64::from_le_bytes(*n) - at);
+                        put(&mut self.bytes, part, places, unit_bytes);
                     }
                 }
                 continue;
@@ -373,7 +369,7 @@ impl WindowWriter<'_> {
     /// Two ranks have given one element different values; `unit` is its unit in the range, `source` the later rank.
     fn conflict(&self, element: u64, unit: u64, source: usize) -> Error {
         let names = |rank: &usize| {
-            let kept = &self.routes.kept[*rank];
+            let kept = self.routes.kept(*rank);
             (0..kept.len()).any(|place| kept.get(place) == unit)
         };
         let first = (0..=source).find(names).unwrap_or(source);
@@ -397,14 +393,11 @@ fn put(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>, unit: u
             bytes[place as usize] = *element;
         }
     }
-    match unit {
-        4 => each::<4>(bytes, part, places),
-        8 => each::<8>(bytes, part, places),
-        16 => each::<16>(bytes, part, places),
-        _ => part.chunks_exact(unit).zip(places).for_each(|(element, place)| {
+    by_size!(unit, each(bytes, part, places), {
+        part.chunks_exact(unit).zip(places).for_each(|(element, place)| {
             bytes[place as usize * unit..(place as usize + 1) * unit].copy_from_slice(element);
-        }),
-    }
+        });
+    });
 }
 
 /// An owner that reads window by window.
@@ -443,13 +436,15 @@ impl WindowReader<'_> {
                 },
             )?;
         }
-        for ((kept, part), wanted) in routes.kept.iter().zip(sent.each_mut()).zip(wanted.iter().cloned()) {
-            match kept {
-                Numbers::Narrow(kept) => {
-                    take(&self.bytes, part, kept[wanted].iter().map(|n| u64::from(*n) - at), unit_bytes);
+        for ((source, part), wanted) in sent.each_mut().enumerate().zip(wanted.iter().cloned()) {
+            match routes.kept(source) {
+                SentNumbers::Narrow(kept) => {
+                    let places = kept[wanted].iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
+                    take(&self.bytes, part, places, unit_bytes);
                 }
-                Numbers::Wide(kept) => {
-                    take(&self.bytes, part, kept[wanted].iter().map(|n| n - at), unit_bytes);
+                SentNumbers::Wide(kept) => {
+                    let places = kept[wanted].iter().map(|n| u64::from_le_bytes(*n) - at);
+                    take(&self.bytes, part, places, unit_bytes);
                 }
             }
         }
@@ -465,12 +460,9 @@ fn take(bytes: &[u8], part: &mut [u8], places: impl Iterator<Item = u64>, unit: 
             *element = bytes[place as usize];
         }
     }
-    match unit {
-        4 => each::<4>(bytes, part, places),
-        8 => each::<8>(bytes, part, places),
-        16 => each::<16>(bytes, part, places),
-        _ => part.chunks_exact_mut(unit).zip(places).for_each(|(element, place)| {
+    by_size!(unit, each(bytes, part, places), {
+        part.chunks_exact_mut(unit).zip(places).for_each(|(element, place)| {
             element.copy_from_slice(&bytes[place as usize * unit..(place as usize + 1) * unit]);
-        }),
-    }
+        });
+    });
 }

@@ -48,11 +48,6 @@ impl Ranges {
         cut(owner)..cut(owner + 1)
     }
 
-    /// The rank of an owner.
-    pub fn rank(&self, owner: usize) -> usize {
-        self.ranks[owner] as usize
-    }
-
     /// The owner that a rank is.
     pub fn owner(&self, rank: usize) -> Option<usize> {
         self.ranks.binary_search_by(|owner| (*owner as usize).cmp(&rank)).ok()
@@ -155,7 +150,7 @@ mod tests {
                         let count = blocks.end - blocks.start;
                         assert!(count.abs_diff(ranges.blocks / owners as u64) <= 1);
                         assert!(count <= ranges.most_blocks());
-                        assert_eq!(ranges.owner(ranges.rank(owner)), Some(owner));
+                        assert_eq!(ranges.owner(ranges.ranks[owner] as usize), Some(owner));
                         at = blocks.end;
                     }
                     assert_eq!((at, ranges.unit(at)), (ranges.blocks, total / unit));

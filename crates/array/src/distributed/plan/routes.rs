@@ -6,12 +6,48 @@
 //! Invariants: [`sent`](Routes::sent) names the units of memory in the order of blocks, as the owner of each has
 //! them in [`kept`](Routes::kept), source by source.
 
-use fieldstone_core::env::comm::Team;
+use std::ops::Range;
+
+use fieldstone_core::env::comm::{Parts, Team};
 use fieldstone_core::{Error, Result};
 
 use super::ranges::Ranges;
 use crate::distributed::view::Footprint;
 use crate::distributed::view::footprint::gcd;
+
+/// Whether numbers below `limit` take four bytes, else eight.
+fn is_narrow(limit: u64) -> bool {
+    u32::try_from(limit).is_ok()
+}
+
+/// A number as it is kept, which was found to be wide enough; bytes stand as they are sent, least byte first.
+trait StoredNumber: Copy {
+    fn of(number: u64) -> Self;
+}
+
+impl StoredNumber for u32 {
+    fn of(number: u64) -> Self {
+        number as u32
+    }
+}
+
+impl StoredNumber for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+}
+
+impl StoredNumber for [u8; 4] {
+    fn of(number: u64) -> Self {
+        (number as u32).to_le_bytes()
+    }
+}
+
+impl StoredNumber for [u8; 8] {
+    fn of(number: u64) -> Self {
+        number.to_le_bytes()
+    }
+}
 
 /// A list of numbers, narrow where all fit.
 #[derive(Debug)]
@@ -20,56 +56,53 @@ pub(super) enum Numbers {
     Wide(Vec<u64>),
 }
 
-impl Numbers {
-    /// Places numbers below `limit`.
-    fn zeros(len: usize, limit: u64) -> Numbers {
-        match u32::try_from(limit) {
-            Ok(_) => Numbers::Narrow(vec![0; len]),
-            Err(_) => Numbers::Wide(vec![0; len]),
-        }
-    }
+/// Numbers as they are sent, least byte first; narrow where all fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SentNumbers<'a> {
+    Narrow(&'a [[u8; 4]]),
+    Wide(&'a [[u8; 8]]),
+}
 
-    fn set(&mut self, place: usize, number: u64) {
-        match self {
-            Numbers::Narrow(list) => list[place] = number as u32,
-            Numbers::Wide(list) => list[place] = number,
-        }
-    }
-
-    fn bytes(&self, range: std::ops::Range<usize>) -> Vec<u8> {
-        match self {
-            Numbers::Narrow(list) => {
-                list[range].iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>().into_flattened()
-            }
-            Numbers::Wide(list) => {
-                list[range].iter().map(|n| n.to_le_bytes()).collect::<Vec<_>>().into_flattened()
-            }
-        }
-    }
-
-    fn of_bytes(bytes: &[u8], limit: u64) -> Numbers {
-        match u32::try_from(limit) {
-            Ok(_) => {
-                Numbers::Narrow(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
-            }
-            Err(_) => {
-                Numbers::Wide(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
-            }
-        }
-    }
-
+impl SentNumbers<'_> {
     pub fn len(&self) -> usize {
         match self {
-            Numbers::Narrow(list) => list.len(),
-            Numbers::Wide(list) => list.len(),
+            SentNumbers::Narrow(list) => list.len(),
+            SentNumbers::Wide(list) => list.len(),
         }
     }
 
     /// The number at a place.
     pub fn get(&self, place: usize) -> u64 {
         match self {
-            Numbers::Narrow(list) => u64::from(list[place]),
-            Numbers::Wide(list) => list[place],
+            SentNumbers::Narrow(list) => u64::from(u32::from_le_bytes(list[place])),
+            SentNumbers::Wide(list) => u64::from_le_bytes(list[place]),
+        }
+    }
+}
+
+/// For each source: the units that it has of this rank's range, counted from the range's beginning, by block. They stay in
+/// the memory that they came in.
+#[derive(Debug)]
+struct KeptUnits {
+    rank: usize,
+    is_narrow: bool,
+    /// Of the other ranks, one after another, and where each begins and ends.
+    others: Vec<u8>,
+    bytes: Vec<Range<usize>>,
+    own: Vec<u8>,
+}
+
+impl KeptUnits {
+    fn of(&self, source: usize) -> SentNumbers<'_> {
+        let bytes = match source == self.rank {
+            true => &self.own[..],
+            false => {
+                self.bytes.get(source).and_then(|range| self.others.get(range.clone())).unwrap_or_default()
+            }
+        };
+        match self.is_narrow {
+            true => SentNumbers::Narrow(bytes.as_chunks().0),
+            false => SentNumbers::Wide(bytes.as_chunks().0),
         }
     }
 }
@@ -84,8 +117,7 @@ pub(super) struct Routes {
     pub sent: Numbers,
     /// Where the units of each block begin in `sent`, and their end.
     pub starts: Vec<u64>,
-    /// For each source: the units that it has of this rank's range, counted from the range's beginning, by block.
-    pub kept: Vec<Numbers>,
+    kept: KeptUnits,
     /// How many units of each block of this rank's range there are, repeated ones among them.
     pub counts: Vec<u64>,
     /// Which units of this rank's range there are.
@@ -108,46 +140,58 @@ impl Routes {
             starts[block + 1] += starts[block];
         }
         let units = starts[blocks] as usize;
-        // Where the range that a block is in begins.
         let mut origins = vec![0u64; blocks];
         for owner in 0..owners {
             let range = ranges.of_owner(owner);
             origins[range.start as usize..range.end as usize].fill(ranges.unit(range.start));
         }
-        let longest = ranges.most_blocks() << ranges.shift;
-        let mut sent = Numbers::zeros(units, footprint.memory());
-        let mut offsets = Numbers::zeros(units, longest);
-        let mut next = starts.clone();
-        footprint.for_each_unit(unit, |at, memory| {
-            let block = (at >> ranges.shift) as usize;
-            let place = next[block] as usize;
-            next[block] += 1;
-            sent.set(place, memory);
-            offsets.set(place, at - origins[block]);
-        });
-        let mut parts = vec![Vec::new(); team.size()];
-        for owner in 0..owners {
-            let range = ranges.of_owner(owner);
-            let slots = starts[range.start as usize] as usize..starts[range.end as usize] as usize;
-            parts[ranges.rank(owner)] = offsets.bytes(slots);
-        }
-        drop((offsets, next, origins));
-        let parts = team.alltoallv(step, Ok(parts))?;
-        let kept = parts.into_iter().map(|part| Numbers::of_bytes(&part, longest)).collect();
-        let mut routes = Routes {
-            unit,
-            ranges,
-            sent,
-            starts,
-            kept,
-            counts: Vec::new(),
-            present: Vec::new(),
-            covered: 0,
-            repeated: 0,
+        let mut sent = match is_narrow(footprint.memory()) {
+            true => Numbers::Narrow(vec![0; units]),
+            false => Numbers::Wide(vec![0; units]),
         };
-        let looked = routes.look(team.rank());
+        let is_narrow = is_narrow(ranges.most_blocks() << ranges.shift);
+        let width = if is_narrow { 4 } else { 8 };
+        let mut offsets = vec![0; units * width];
+        let from = BlockOrder { footprint, unit, ranges: &ranges, starts: &starts, origins: &origins };
+        match (&mut sent, is_narrow) {
+            (Numbers::Narrow(sent), true) => from.place(sent, offsets.as_chunks_mut::<4>().0),
+            (Numbers::Narrow(sent), false) => from.place(sent, offsets.as_chunks_mut::<8>().0),
+            (Numbers::Wide(sent), true) => from.place(sent, offsets.as_chunks_mut::<4>().0),
+            (Numbers::Wide(sent), false) => from.place(sent, offsets.as_chunks_mut::<8>().0),
+        }
+        drop(origins);
+        let bytes_of = |rank: usize| match ranges.owner(rank) {
+            Some(owner) => {
+                let range = ranges.of_owner(owner);
+                starts[range.start as usize] as usize * width..starts[range.end as usize] as usize * width
+            }
+            None => 0..0,
+        };
+        let mut lens: Vec<usize> = (0..team.size()).map(|rank| bytes_of(rank).len()).collect();
+        // What is this rank's own is not sent.
+        let own_bytes = bytes_of(team.rank());
+        let own = offsets[own_bytes.clone()].to_vec();
+        offsets.drain(own_bytes);
+        lens[team.rank()] = 0;
+        let (others, lens) = team.alltoallv_parts(step, Ok(Parts { bytes: &offsets, lens: &lens }))?;
+        drop(offsets);
+        let ends = lens.iter().scan(0, |end, len| {
+            *end += len;
+            Some(*end)
+        });
+        let bytes = ends.zip(&lens).map(|(end, len)| end - len..end).collect();
+        let kept = KeptUnits { rank: team.rank(), is_narrow, others, bytes, own };
+        let (counts, present) = (Vec::new(), Vec::new());
+        let mut routes =
+            Routes { unit, ranges, sent, starts, kept, counts, present, covered: 0, repeated: 0 };
+        let looked = routes.look(team);
         team.agree(step, looked)?;
         Ok(routes)
+    }
+
+    /// The units that a source has of this rank's range, counted from the range's beginning, by block.
+    pub fn kept(&self, source: usize) -> SentNumbers<'_> {
+        self.kept.of(source)
     }
 
     /// Units of the owner's range.
@@ -157,28 +201,33 @@ impl Routes {
     }
 
     /// Finds out what there is of this rank's range.
-    fn look(&mut self, rank: usize) -> Result<()> {
-        let owner = self.ranges.owner(rank);
+    fn look(&mut self, team: &Team) -> Result<()> {
+        let owner = self.ranges.owner(team.rank());
         let units = owner.map_or(0, |owner| self.range_units(owner));
-        self.counts = vec![0; owner.map_or(0, |owner| self.ranges.of_owner(owner).count())];
-        self.present = vec![0; units.div_ceil(64) as usize];
         let shift = self.ranges.shift;
-        for (source, numbers) in self.kept.iter().enumerate() {
-            for place in 0..numbers.len() {
-                let at = numbers.get(place);
-                if at >= units {
-                    return Err(Error::internal(format!(
-                        "rank {source} sent index {at} of a range of {units}"
-                    )));
+        let mut counts = vec![0; owner.map_or(0, |owner| self.ranges.of_owner(owner).count())];
+        let mut present = vec![0; units.div_ceil(64) as usize];
+        let mut named = 0;
+        for source in 0..team.size() {
+            let kept = self.kept(source);
+            let outside = match kept {
+                SentNumbers::Narrow(kept) => {
+                    let kept = kept.iter().map(|at| u64::from(u32::from_le_bytes(*at)));
+                    mark(kept, (units, shift), &mut counts, &mut present)
                 }
-                self.counts[(at >> shift) as usize] += 1;
-                let (word, bit) = (&mut self.present[(at / 64) as usize], 1u64 << (at % 64));
-                let is_new = *word & bit == 0;
-                *word |= bit;
-                self.covered += u64::from(is_new);
-                self.repeated += u64::from(!is_new);
+                SentNumbers::Wide(kept) => {
+                    let kept = kept.iter().map(|at| u64::from_le_bytes(*at));
+                    mark(kept, (units, shift), &mut counts, &mut present)
+                }
+            };
+            if let Some(at) = outside {
+                return Err(Error::internal(format!("rank {source} sent index {at} of a range of {units}")));
             }
+            named += kept.len() as u64;
         }
+        self.covered = present.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
+        self.repeated = named - self.covered;
+        (self.counts, self.present) = (counts, present);
         Ok(())
     }
 
@@ -217,28 +266,64 @@ impl Routes {
 
     /// Of each rank the units, of those that it has of this owner's range, in the next blocks of it; `cursors` say of each how
     /// many were in those before.
-    pub fn units_of(
-        &self,
-        cursors: &mut [usize],
-        blocks: &std::ops::Range<u64>,
-        owner: usize,
-    ) -> Vec<std::ops::Range<usize>> {
+    pub fn units_of(&self, cursors: &mut [usize], blocks: &Range<u64>, owner: usize) -> Vec<Range<usize>> {
         let end = self.ranges.unit(blocks.end) - self.ranges.unit(self.ranges.of_owner(owner).start);
-        let next = |(kept, cursor): (&Numbers, &mut usize)| {
-            let begin = std::mem::replace(cursor, first_from(kept, *cursor, end));
+        let next = |(source, cursor): (usize, &mut usize)| {
+            let begin = std::mem::replace(cursor, first_from(self.kept(source), *cursor, end));
             begin..*cursor
         };
-        self.kept.iter().zip(cursors).map(next).collect()
+        cursors.iter_mut().enumerate().map(next).collect()
     }
 
     /// Slots of `sent` for some blocks.
-    pub fn slots(&self, blocks: &std::ops::Range<u64>) -> std::ops::Range<usize> {
+    pub fn slots(&self, blocks: &Range<u64>) -> Range<usize> {
         self.starts[blocks.start as usize] as usize..self.starts[blocks.end as usize] as usize
     }
 }
 
+/// The units of a rank, in the order of its memory, and where those of each block go.
+struct BlockOrder<'a> {
+    footprint: &'a Footprint,
+    unit: u64,
+    ranges: &'a Ranges,
+    starts: &'a [u64],
+    /// Where the range that a block is in begins.
+    origins: &'a [u64],
+}
+
+impl BlockOrder<'_> {
+    /// Places the number in memory of each unit, and its number in the owner's range, by block.
+    fn place<M: StoredNumber, A: StoredNumber>(&self, memory: &mut [M], offsets: &mut [A]) {
+        let mut next = self.starts.to_vec();
+        self.footprint.for_each_unit(self.unit, |at, number| {
+            let block = (at >> self.ranges.shift) as usize;
+            let place = next[block] as usize;
+            next[block] += 1;
+            memory[place] = M::of(number);
+            offsets[place] = A::of(at - self.origins[block]);
+        });
+    }
+}
+
+/// Counts units by block and marks them as present; the first that is beyond the range ends it.
+fn mark(
+    kept: impl Iterator<Item = u64>,
+    (units, shift): (u64, u32),
+    counts: &mut [u64],
+    present: &mut [u64],
+) -> Option<u64> {
+    for at in kept {
+        if at >= units {
+            return Some(at);
+        }
+        counts[(at >> shift) as usize] += 1;
+        present[(at / 64) as usize] |= 1 << (at % 64);
+    }
+    None
+}
+
 /// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.
-fn first_from(kept: &Numbers, begin: usize, end: u64) -> usize {
+fn first_from(kept: SentNumbers<'_>, begin: usize, end: u64) -> usize {
     let (mut low, mut high) = (begin, kept.len());
     while low < high {
         let middle = low + (high - low) / 2;
