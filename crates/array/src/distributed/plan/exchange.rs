@@ -5,6 +5,8 @@
 //! at most a third of the buffer, or one block; an element that comes twice is compared, never merely overwritten.
 //! What fails on one rank reaches all within [`UNAGREED`] bytes of windows.
 
+use std::ops::Range;
+
 use fieldstone_core::env::comm::{Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
@@ -18,7 +20,7 @@ use crate::distributed::buffer::{Buffer, BufferMut, by_size};
 pub(super) const GAP: u64 = 1 << 12;
 
 /// Bytes of a window where there is room for more: pages that stay in the cache are touched once and used in every round.
-const WINDOW: u64 = 1 << 20;
+const WINDOW: u64 = 2 << 20;
 /// Bytes that a rank sends to another in a round, on average, for which a window grows beyond that.
 const MESSAGE: u64 = 64 << 10;
 /// Bytes of windows between two agreements that nobody has failed.
@@ -27,6 +29,12 @@ const UNAGREED: u64 = 16 << 20;
 /// Bytes that a rank sends in a round, takes in, or has as its window, at most.
 pub(super) fn share(buffer: usize, ranks: usize) -> u64 {
     (buffer as u64 / 3).clamp(1, WINDOW.max(MESSAGE.saturating_mul(ranks as u64)))
+}
+
+/// Bytes of a bucket of elements of eight bytes at most, where a rank may use so many: a window, and less where elements of 16
+/// bytes in two of them would be more than a share of the buffer.
+pub(super) fn bucket(buffer: usize) -> u64 {
+    (buffer as u64 / 12).min(WINDOW)
 }
 
 /// Rounds of windows of so many bytes between two agreements.
@@ -58,23 +66,23 @@ pub(super) fn write(
     let (mut sent, mut taken) = (RoundParts::new(team, sent, own), RoundParts::new(team, taken, Vec::new()));
     let own = routes.ranges.owner(team.rank());
     let mut outcome = Ok(());
-    for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
+    for round in 0..routes.ranges.buckets().div_ceil(window.buckets) {
         if window.is_agreed_before(round) {
             team.agree(step, outcome)?;
             outcome = Ok(());
         }
-        pack(routes, write.from, (round, window.blocks), &mut sent);
+        pack(routes, write.from, (round, window.buckets), &mut sent);
         // Which units come is known, and so is what came before, also to a rank that has failed.
         let arriving = own.map(|own| {
-            let blocks = routes.ranges.window(own, round, window.blocks);
-            (routes.units_of(&mut cursors, &blocks, own), blocks, own)
+            let buckets = routes.ranges.window(round, window.buckets);
+            (routes.units_of(&mut cursors, &buckets, own), buckets, own)
         });
         taken.make_room(|source| arriving.as_ref().map_or(0, |(units, ..)| units[source].len() * unit_bytes));
         sent.exchange(&mut taken, team, window.longest)?;
-        if let Some((units, blocks, own)) = arriving {
+        if let Some((units, buckets, own)) = arriving {
             // A rank that failed takes part in further rounds, and writes nothing.
             taken.own = std::mem::take(&mut sent.own);
-            outcome = outcome.and_then(|()| owner.round(blocks, own, (&units, &taken)));
+            outcome = outcome.and_then(|()| owner.round(&buckets, own, (&units, &taken)));
             sent.own = std::mem::take(&mut taken.own);
         }
     }
@@ -103,27 +111,27 @@ pub(super) fn read(
     let mut sent = RoundParts::new(team, sent, own_part);
     let mut taken = RoundParts::new(team, taken, Vec::new());
     let mut outcome = Ok(());
-    for round in 0..routes.ranges.most_blocks().div_ceil(window.blocks) {
+    for round in 0..routes.ranges.buckets().div_ceil(window.buckets) {
         if window.is_agreed_before(round) {
             team.agree(step, outcome)?;
             outcome = Ok(());
         }
         if let Some(own) = own {
-            let blocks = routes.ranges.window(own, round, window.blocks);
-            let wanted = routes.units_of(&mut cursors, &blocks, own);
+            let buckets = routes.ranges.window(round, window.buckets);
+            let wanted = routes.units_of(&mut cursors, &buckets, own);
             sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
-            outcome = outcome.and_then(|()| owner.round(blocks, own, read.past_end, (&wanted, &mut sent)));
+            outcome = outcome.and_then(|()| owner.round(&buckets, own, read.past_end, (&wanted, &mut sent)));
         }
         taken.make_room(|source| match routes.ranges.owner(source) {
             Some(owner) => {
-                routes.slots(&routes.ranges.window(owner, round, window.blocks)).len() * unit_bytes
+                routes.slots(owner, &routes.ranges.window(round, window.buckets)).len() * unit_bytes
             }
             None => 0,
         });
         // A rank that failed takes part nevertheless: the others wait for what is to come.
         sent.exchange(&mut taken, team, window.longest)?;
         taken.own = std::mem::take(&mut sent.own);
-        unpack(routes, read.into, (round, window.blocks), &mut taken);
+        unpack(routes, read.into, (round, window.buckets), &mut taken);
         sent.own = std::mem::take(&mut taken.own);
     }
     team.agree(step, outcome)?;
@@ -140,8 +148,8 @@ fn kept(sent: RoundParts, taken: RoundParts, window: Vec<u8>) -> RoundBuffers {
 /// What goes in a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Blocks of each owner.
-    blocks: u64,
+    /// Buckets of each owner.
+    buckets: u64,
     /// Bytes that one rank sends to another, at most.
     longest: usize,
     /// Rounds between two agreements.
@@ -154,7 +162,7 @@ impl Window {
     }
 }
 
-/// Collective in its first call for a size of elements: how many blocks a window has.
+/// Collective in its first call for a size of elements: how many buckets a window has.
 fn window(
     plan: &MovePlan,
     routes: &Routes,
@@ -168,9 +176,9 @@ fn window(
     }
     let share = share(buffer, team.size());
     let unit = routes.unit * size;
-    let block = (unit << routes.ranges.shift).max(1);
-    let most = (share / block).clamp(1, routes.ranges.most_blocks().max(1));
-    // Where elements are many in few blocks, or one rank has them, less has to go in a round.
+    let bucket = (unit << routes.ranges.bucket_shift()).max(1);
+    let most = (share / bucket).clamp(1, routes.ranges.buckets().max(1));
+    // Where elements are many in few buckets, or one rank has them, less has to go in a round.
     let mut own = most;
     while own > 1 && busiest(routes, own, team.rank()).saturating_mul(unit) > share {
         own /= 2;
@@ -178,23 +186,22 @@ fn window(
     // Windows that are smaller than this rank's own have less in them.
     let longest = busiest(routes, own, team.rank()).saturating_mul(unit);
     let agreed = team.max(step, Ok(vec![!own, longest]))?;
-    let [blocks, longest] = [!agreed[0], agreed[1]];
-    let blocks = blocks.max(1);
+    let [buckets, longest] = [!agreed[0], agreed[1]];
+    let buckets = buckets.max(1);
     let (longest, unagreed) =
-        (usize::try_from(longest).unwrap_or(usize::MAX), rounds_between(blocks.saturating_mul(block)));
-    let window = Window { blocks, longest, unagreed };
+        (usize::try_from(longest).unwrap_or(usize::MAX), rounds_between(buckets.saturating_mul(bucket)));
+    let window = Window { buckets, longest, unagreed };
     plan.windows().insert(key, window);
     Ok(window)
 }
 
-/// The most units that this rank sends or takes in, in a round of windows of `window` blocks.
+/// The most units that this rank sends or takes in, in a round of windows of `window` buckets.
 fn busiest(routes: &Routes, window: u64, rank: usize) -> u64 {
     let ranges = &routes.ranges;
-    let rounds = ranges.most_blocks().div_ceil(window);
+    let rounds = ranges.buckets().div_ceil(window);
     let sent = (0..rounds).map(|round| {
-        let slots =
-            (0..ranges.owners()).map(|owner| routes.slots(&ranges.window(owner, round, window)).len() as u64);
-        slots.sum()
+        let buckets = ranges.window(round, window);
+        (0..ranges.owners()).map(|owner| routes.slots(owner, &buckets).len() as u64).sum()
     });
     let own = ranges.owner(rank).is_some();
     let taken = routes.counts.chunks(window as usize).map(|counts| counts.iter().sum()).filter(|_| own);
@@ -206,7 +213,7 @@ fn pack(routes: &Routes, from: &Buffer<'_>, (round, window): (u64, u64), sent: &
     let unit = routes.unit as usize;
     let ranges = &routes.ranges;
     let slots = |rank: usize| match ranges.owner(rank) {
-        Some(owner) => routes.slots(&ranges.window(owner, round, window)),
+        Some(owner) => routes.slots(owner, &ranges.window(round, window)),
         None => 0..0,
     };
     sent.make_all_room(|rank| slots(rank).len() * unit * from.element().size());
@@ -223,7 +230,7 @@ fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64)
     let unit = routes.unit as usize;
     for (rank, part) in taken.each_mut().enumerate() {
         let Some(owner) = routes.ranges.owner(rank) else { continue };
-        let slots = routes.slots(&routes.ranges.window(owner, round, window));
+        let slots = routes.slots(owner, &routes.ranges.window(round, window));
         match &routes.sent {
             Numbers::Narrow(sent) => into.scatter(&sent[slots], unit, part),
             Numbers::Wide(sent) => into.scatter(&sent[slots], unit, part),
@@ -251,21 +258,20 @@ impl WindowWriter<'_> {
     /// Takes in one window and writes it: of each source some units, and their bytes.
     fn round(
         &mut self,
-        blocks: std::ops::Range<u64>,
+        buckets: &Range<u64>,
         owner: usize,
-        (units, parts): (&[std::ops::Range<usize>], &RoundParts),
+        (units, parts): (&[Range<usize>], &RoundParts),
     ) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
-        let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
+        let Range { start: at, end } = routes.ranges.units_in(owner, buckets);
         if at == end {
             return Ok(());
         }
         let unit_bytes = self.unit_bytes();
         let taken: usize = parts.each().map(<[u8]>::len).sum();
         fit(&mut self.bytes, (end - at) as usize * unit_bytes);
-        let counts = &routes.counts[(at >> routes.ranges.shift) as usize..];
-        let expected: u64 = counts.iter().take((blocks.end - blocks.start) as usize).sum();
+        let expected: u64 = routes.counts[buckets.start as usize..buckets.end as usize].iter().sum();
         if taken as u64 != expected * unit_bytes as u64 {
             return Err(Error::internal(format!(
                 "{taken} bytes came for {expected} units of {unit_bytes} bytes"
@@ -321,12 +327,7 @@ impl WindowWriter<'_> {
     }
 
     /// Puts what came to its places in the window, which begins at unit `at` of the range.
-    fn take(
-        &mut self,
-        (units, parts): (&[std::ops::Range<usize>], &RoundParts),
-        at: u64,
-        origin: u64,
-    ) -> Result<()> {
+    fn take(&mut self, (units, parts): (&[Range<usize>], &RoundParts), at: u64, origin: u64) -> Result<()> {
         let unit_bytes = self.unit_bytes();
         let mut seen = match self.routes.repeated() {
             0 => Vec::new(),
@@ -413,14 +414,14 @@ impl WindowReader<'_> {
     /// Reads a window and makes of it what each rank asked for: some units, in the room of its part.
     fn round(
         &mut self,
-        blocks: std::ops::Range<u64>,
+        buckets: &Range<u64>,
         owner: usize,
         past_end: PastFileEnd,
-        (wanted, sent): (&[std::ops::Range<usize>], &mut RoundParts),
+        (wanted, sent): (&[Range<usize>], &mut RoundParts),
     ) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
-        let (at, end) = (routes.ranges.unit(blocks.start) - origin, routes.ranges.unit(blocks.end) - origin);
+        let Range { start: at, end } = routes.ranges.units_in(owner, buckets);
         let (size, unit_bytes) = (self.array.size as usize, routes.unit as usize * self.array.size as usize);
         fit(&mut self.bytes, (end - at) as usize * unit_bytes);
         for (from, to) in routes.stretches(at, end, GAP.max(unit_bytes as u64) / unit_bytes.max(1) as u64) {

@@ -197,6 +197,8 @@ struct MovePlan {
     footprint: Footprint,
     deal: u64,
     owners: usize,
+    /// Bytes of a bucket at most.
+    bucket: u64,
     /// Elements, runs and units of all ranks, and of the rank that has most.
     sum: Amounts,
     most: Amounts,
@@ -364,9 +366,13 @@ impl Planner {
     ) -> Result<(Arc<MovePlan>, bool)> {
         let asked = form.and_then(|form| form.settings.owners).or_else(|| team.hints().owners());
         let owners = asked.unwrap_or(team.size()).clamp(1, team.size());
+        let bucket = exchange::bucket(form.map_or(Settings::BUFFER, |form| form.settings.buffer));
         let slots: Vec<_> = self.plans().slots.clone();
         let serves = |plan: &MovePlan, footprint: &Footprint, deal: u64| {
-            plan.owners == owners && (deal == 0 || plan.deal == deal) && plan.footprint == *footprint
+            plan.owners == owners
+                && plan.bucket == bucket
+                && (deal == 0 || plan.deal == deal)
+                && plan.footprint == *footprint
         };
         let heads = footprint.as_ref().map_err(Error::replicate).map(|(footprint, deal)| {
             let text = form.map(|form| form.text(footprint.total())).unwrap_or_default();
@@ -398,7 +404,7 @@ impl Planner {
             self.plans().touch(slot);
             return Ok((slots[slot].clone(), false));
         }
-        let plan = Arc::new(MovePlan::new(team, step, (footprint, deal), owners)?);
+        let plan = Arc::new(MovePlan::new(team, step, (footprint, deal), (owners, bucket))?);
         self.plans().keep(plan.clone());
         Ok((plan, true))
     }
@@ -472,7 +478,7 @@ impl MovePlan {
         team: &Team,
         step: &'static str,
         (footprint, deal): (&Footprint, u64),
-        owners: usize,
+        (owners, bucket): (usize, u64),
     ) -> Result<MovePlan> {
         let runs = footprint.run_count();
         let own = vec![footprint.elements(), runs, choose::blocks(footprint, runs)];
@@ -482,6 +488,7 @@ impl MovePlan {
             footprint: footprint.clone(),
             deal,
             owners,
+            bucket,
             sum: amounts(&sum),
             most: amounts(&most),
             coverage: OnceLock::new(),
@@ -512,7 +519,7 @@ impl MovePlan {
         if let Some(routes) = self.routes.get() {
             return Ok(routes);
         }
-        let routes = Routes::new(team, step, &self.footprint, self.owners)?;
+        let routes = Routes::new(team, step, &self.footprint, (self.owners, self.bucket))?;
         Ok(self.routes.get_or_init(|| routes))
     }
 

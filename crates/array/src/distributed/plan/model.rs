@@ -49,9 +49,9 @@ pub struct ExchangeCost {
     pub memory: u64,
 }
 
-/// Bytes of a list's place in a list of lists, and of the narrow or wide one of indices.
+/// Bytes of a list's place in a list of lists, and of where a part of a list begins and ends.
 const LIST: u64 = 24;
-const NUMBERS: u64 = 32;
+const PART: u64 = 16;
 
 /// Messages and bytes so far.
 struct Account {
@@ -78,8 +78,14 @@ impl Account {
         self.tree(8 * numbers);
     }
 
+    /// What each rank has for each, agreed upon.
     fn all_to_all(&mut self, bytes: u64) {
-        self.tree(AGREE);
+        self.agree();
+        self.exchange(bytes);
+    }
+
+    /// Parts whose lengths are known.
+    fn exchange(&mut self, bytes: u64) {
         self.cost.messages += self.pairs;
         self.cost.sent += bytes;
     }
@@ -87,7 +93,8 @@ impl Account {
 
 impl ExchangeCase {
     fn ranges(&self) -> Ranges {
-        Ranges::new(self.elements, 1, self.owners.clamp(1, self.ranks), &vec![0; self.ranks])
+        let ranges = Ranges::new(self.elements, 1, self.owners.clamp(1, self.ranks), &vec![0; self.ranks]);
+        ranges.with_buckets(exchange::bucket(self.buffer) / 8)
     }
 
     fn account(&self) -> Account {
@@ -118,7 +125,10 @@ impl ExchangeCase {
             // Names of hosts.
             account.all_to_all(0);
         }
-        account.all_to_all(self.sent_elements() * self.widths().1);
+        // How many come of each bucket; whether these are too many; which.
+        account.all_to_all(8 * self.ranges().buckets() * (self.owners as u64 - 1));
+        account.agree();
+        account.exchange(self.sent_elements() * self.widths().1);
         account.agree();
         // Whether an element comes twice.
         account.total(2);
@@ -146,24 +156,29 @@ impl ExchangeCase {
         self.elements.div_ceil(self.owners.clamp(1, self.ranks) as u64)
     }
 
-    /// What a plan takes while it is made: places, indices, and these once more as they are sent; then those that come.
-    fn planning(&self) -> u64 {
-        let (place, index) = self.widths();
-        let (own, range, blocks, ranks) = (self.own(), self.range(), self.ranges().blocks, self.ranks as u64);
-        let sorting = own * (place + 2 * index) + 3 * 8 * blocks + LIST * ranks;
-        // What a rank has for itself is not sent; what came is given back list by list.
-        let each = range * index / ranks;
-        let sending = own * (place + index) + range * index - each + 8 * blocks + 2 * LIST * ranks;
-        let keeping = own * place + range * index + each + 8 * blocks + (LIST + NUMBERS) * ranks;
-        sorting.max(sending).max(keeping)
+    /// Buckets of all owners.
+    fn buckets(&self) -> u64 {
+        self.ranges().buckets() * self.owners.clamp(1, self.ranks) as u64
     }
 
-    /// What a plan keeps: places, indices of the range, how many there are of each block, and which.
+    /// What a plan takes while it is made: places and indices of its own, and indices that come.
+    fn planning(&self) -> u64 {
+        let (place, index) = self.widths();
+        let ranges = self.ranges();
+        let (own, range, ranks) = (self.own(), self.range(), self.ranks as u64);
+        // Units and buckets of blocks; where buckets begin, twice; how many come of each.
+        let tables = 12 * ranges.blocks + 16 * self.buckets() + (LIST + 8 * ranges.buckets()) * ranks;
+        let sending = own * (place + index) + range * index + tables + PART * ranks;
+        let keeping = own * place + range * index + range / 8 + tables;
+        sending.max(keeping)
+    }
+
+    /// What a plan keeps: places, indices of the range, how many there are of each bucket, and which.
     fn kept(&self) -> u64 {
         let (place, index) = self.widths();
-        let (range, blocks) = (self.range(), self.ranges().blocks);
-        let of_owner = range * index + range / 8 + 8 * blocks / self.owners.max(1) as u64;
-        self.own() * place + of_owner + 8 * blocks + NUMBERS * self.ranks as u64
+        let range = self.range();
+        let of_owner = range * index + range / 8 + 8 * self.ranges().buckets();
+        self.own() * place + of_owner + 8 * self.buckets() + PART * self.ranks as u64
     }
 
     /// A write of the same view once more.
@@ -179,19 +194,19 @@ impl ExchangeCase {
     fn write(&self, mut account: Account, is_first: bool) -> ExchangeCost {
         let ranges = self.ranges();
         let share = exchange::share(self.buffer, self.ranks);
-        let most = ranges.most_blocks().max(1);
-        let mut window = (share / (self.size << ranges.shift)).clamp(1, most);
+        let most = ranges.buckets().max(1);
+        let mut window = (share / (self.size << ranges.bucket_shift())).clamp(1, most);
         // A rank sends to all owners in a round.
         let in_round = |window: u64| {
-            let of_owners = (window << ranges.shift) * ranges.owners() as u64;
+            let of_owners = (window << ranges.bucket_shift()).min(self.range()) * ranges.owners() as u64;
             of_owners.min(self.elements).div_ceil(self.ranks as u64) * self.size
         };
         while window > 1 && in_round(window) > share {
             window /= 2;
         }
-        let rounds = ranges.most_blocks().div_ceil(window);
+        let rounds = ranges.buckets().div_ceil(window);
         // What it sends, what comes, and the window that this is put into.
-        let taken = (window << ranges.shift).min(self.range()) * self.size;
+        let taken = (window << ranges.bucket_shift()).min(self.range()) * self.size;
         let lists = LIST * self.ranks as u64;
         // What a rank has for itself is not sent. All of it stays from round to round.
         let (sent, came) = (in_round(window), taken - taken / self.ranks as u64);
@@ -203,7 +218,7 @@ impl ExchangeCase {
             }
             account.cost.messages += rounds * account.pairs;
             // Between rounds, and at the end.
-            let between = exchange::rounds_between(window * (self.size << ranges.shift));
+            let between = exchange::rounds_between(window * (self.size << ranges.bucket_shift()));
             for _ in 0..rounds.div_ceil(between) {
                 account.agree();
             }

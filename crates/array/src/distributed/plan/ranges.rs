@@ -2,10 +2,13 @@
 //!
 //! An array is cut into blocks, and the blocks into as many ranges as there are owners: contiguous, aligned to
 //! blocks, of equal numbers of blocks but for one. Owners are spread evenly over the hosts, and over the ranks of each.
+//! Each range is cut into buckets, from its beginning on: the units of a bucket are moved in one round.
 //!
-//! Invariants: ranges ascend with the owners' ranks and cover the array; there are at most [`MOST_BLOCKS`] blocks.
+//! Invariants: ranges ascend with the owners' ranks and cover the array; there are at most [`MOST_BLOCKS`] blocks; all buckets
+//! have the same number of blocks, a power of two, but for the last ones of ranges, which have fewer or none.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Elements of a block at least: a page of eight-byte elements.
@@ -22,6 +25,8 @@ pub(super) struct Ranges {
     pub shift: u32,
     /// How many blocks there are.
     pub blocks: u64,
+    /// Blocks of a bucket are 2 to the power of this.
+    bucket: u32,
     /// The ranks that own a range, ascending.
     ranks: Arc<[u32]>,
 }
@@ -34,7 +39,14 @@ impl Ranges {
         while units >> shift >= MOST_BLOCKS {
             shift += 1;
         }
-        Ranges { units, shift, blocks: units.div_ceil(1 << shift), ranks: spread(owners, hosts).into() }
+        let (blocks, ranks) = (units.div_ceil(1 << shift), spread(owners, hosts).into());
+        Ranges { units, shift, blocks, bucket: 0, ranks }
+    }
+
+    /// The same with buckets of up to so many units; of one block where that is more.
+    pub fn with_buckets(self, units: u64) -> Ranges {
+        let most = self.most_blocks().next_power_of_two().ilog2();
+        Ranges { bucket: (units >> self.shift).max(1).ilog2().min(most), ..self }
     }
 
     /// How many ranks own a range.
@@ -43,7 +55,7 @@ impl Ranges {
     }
 
     /// Blocks of one owner.
-    pub fn of_owner(&self, owner: usize) -> std::ops::Range<u64> {
+    pub fn of_owner(&self, owner: usize) -> Range<u64> {
         let cut = |owner: usize| (u128::from(self.blocks) * owner as u128 / self.ranks.len() as u128) as u64;
         cut(owner)..cut(owner + 1)
     }
@@ -63,11 +75,37 @@ impl Ranges {
         self.blocks.div_ceil(self.ranks.len() as u64)
     }
 
-    /// Blocks of the owner in round `round`, of rounds of `window` blocks.
-    pub fn window(&self, owner: usize, round: u64, window: u64) -> std::ops::Range<u64> {
-        let blocks = self.of_owner(owner);
-        let begin = blocks.start.saturating_add(round.saturating_mul(window)).min(blocks.end);
-        begin..begin.saturating_add(window).min(blocks.end)
+    /// Units of the owner's range.
+    pub fn range_units(&self, owner: usize) -> u64 {
+        let range = self.of_owner(owner);
+        self.unit(range.end) - self.unit(range.start)
+    }
+
+    /// How many buckets a range has, the longest one.
+    pub fn buckets(&self) -> u64 {
+        self.most_blocks().div_ceil(1 << self.bucket)
+    }
+
+    /// The bucket of a block, both counted from the beginning of a range.
+    pub fn bucket_of(&self, block: u64) -> u64 {
+        block >> self.bucket
+    }
+
+    /// Units of a bucket are 2 to the power of this.
+    pub fn bucket_shift(&self) -> u32 {
+        self.shift + self.bucket
+    }
+
+    /// The buckets of each range in round `round`, of rounds of `window` buckets.
+    pub fn window(&self, round: u64, window: u64) -> Range<u64> {
+        let begin = round.saturating_mul(window).min(self.buckets());
+        begin..begin.saturating_add(window).min(self.buckets())
+    }
+
+    /// Units of some buckets of the owner's range, counted from its beginning.
+    pub fn units_in(&self, owner: usize, buckets: &Range<u64>) -> Range<u64> {
+        let end = self.range_units(owner);
+        (buckets.start << self.bucket_shift()).min(end)..(buckets.end << self.bucket_shift()).min(end)
     }
 }
 
@@ -143,6 +181,7 @@ mod tests {
                 for owners in 1..=ranks {
                     let ranges = Ranges::new(total, unit, owners, &vec![0; ranks]);
                     assert!(ranges.blocks <= MOST_BLOCKS);
+                    let ranges = ranges.with_buckets(1 << (total % 13));
                     let mut at = 0;
                     for owner in 0..owners {
                         let blocks = ranges.of_owner(owner);
@@ -152,6 +191,13 @@ mod tests {
                         assert!(count <= ranges.most_blocks());
                         assert_eq!(ranges.owner(ranges.ranks[owner] as usize), Some(owner));
                         at = blocks.end;
+                        let mut unit = 0;
+                        for bucket in 0..ranges.buckets() {
+                            let units = ranges.units_in(owner, &(bucket..bucket + 1));
+                            assert!(units.start == unit && units.end - unit <= 1 << ranges.bucket_shift());
+                            unit = units.end;
+                        }
+                        assert_eq!(unit, ranges.range_units(owner));
                     }
                     assert_eq!((at, ranges.unit(at)), (ranges.blocks, total / unit));
                     let owning = (0..ranks).filter(|rank| ranges.owner(*rank).is_some());

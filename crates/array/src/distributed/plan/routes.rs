@@ -1,17 +1,20 @@
 //! Which elements of this rank go to which owner, and where what comes here belongs.
 //!
-//! Both sides sort by block and no further: a counting pass and a placing pass, no comparison. The indices are sent
-//! once, narrow where the ranges allow; owners keep them.
+//! Both sides sort by bucket and no further: a counting pass and a placing pass, no comparison. Within a bucket units stay
+//! in the order of memory, so that a round goes through the memory of each rank from its beginning to its end, and jumps
+//! within a window only. The indices are sent once, narrow where the ranges allow; owners keep them.
 //!
-//! Invariants: [`sent`](Routes::sent) names the units of memory in the order of blocks, as the owner of each has
-//! them in [`kept`](Routes::kept), source by source.
+//! Invariants: [`sent`](Routes::sent) names the units of memory in the order of owners and their buckets, as the owner of each
+//! has them in [`kept`](Routes::kept), source by source; what a rank sends or takes in of a bucket of each range is at most a
+//! third of the buffer, or what one block of each has.
 
 use std::ops::Range;
 
-use fieldstone_core::env::comm::{Parts, Team};
+use fieldstone_core::env::comm::{Parts, PartsMut, Team};
 use fieldstone_core::{Error, Result};
 
 use super::ranges::Ranges;
+use crate::distributed::buffer::Element;
 use crate::distributed::view::Footprint;
 use crate::distributed::view::footprint::gcd;
 
@@ -20,14 +23,21 @@ fn is_narrow(limit: u64) -> bool {
     u32::try_from(limit).is_ok()
 }
 
-/// A number as it is kept, which was found to be wide enough; bytes stand as they are sent, least byte first.
+/// A number as it is kept, modulo its width; bytes stand as they are sent, least byte first.
 trait StoredNumber: Copy {
     fn of(number: u64) -> Self;
+
+    /// The difference, which is right where it fits, even if the numbers did not.
+    fn minus(self, other: Self) -> Self;
 }
 
 impl StoredNumber for u32 {
     fn of(number: u64) -> Self {
         number as u32
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
     }
 }
 
@@ -35,17 +45,29 @@ impl StoredNumber for u64 {
     fn of(number: u64) -> Self {
         number
     }
+
+    fn minus(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
 }
 
 impl StoredNumber for [u8; 4] {
     fn of(number: u64) -> Self {
         (number as u32).to_le_bytes()
     }
+
+    fn minus(self, other: Self) -> Self {
+        u32::from_le_bytes(self).wrapping_sub(u32::from_le_bytes(other)).to_le_bytes()
+    }
 }
 
 impl StoredNumber for [u8; 8] {
     fn of(number: u64) -> Self {
         number.to_le_bytes()
+    }
+
+    fn minus(self, other: Self) -> Self {
+        u64::from_le_bytes(self).wrapping_sub(u64::from_le_bytes(other)).to_le_bytes()
     }
 }
 
@@ -80,7 +102,7 @@ impl SentNumbers<'_> {
     }
 }
 
-/// For each source: the units that it has of this rank's range, counted from the range's beginning, by block. They stay in
+/// For each source: the units that it has of this rank's range, counted from the range's beginning, by bucket. They stay in
 /// the memory that they came in.
 #[derive(Debug)]
 struct KeptUnits {
@@ -113,12 +135,12 @@ pub(super) struct Routes {
     /// Elements that always move together.
     pub unit: u64,
     pub ranges: Ranges,
-    /// Memory number of the first element of each unit of this rank, by block.
+    /// Memory number of the first element of each unit of this rank, by owner and bucket.
     pub sent: Numbers,
-    /// Where the units of each block begin in `sent`, and their end.
-    pub starts: Vec<u64>,
+    /// Where the units of each owner's buckets begin in `sent`, and their end.
+    starts: Vec<u64>,
     kept: KeptUnits,
-    /// How many units of each block of this rank's range there are, repeated ones among them.
+    /// How many units of each bucket of this rank's range there are, repeated ones among them.
     pub counts: Vec<u64>,
     /// Which units of this rank's range there are.
     present: Vec<u64>,
@@ -127,85 +149,42 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Collective: sends the indices to the owners.
-    pub fn new(team: &Team, step: &'static str, footprint: &Footprint, owners: usize) -> Result<Routes> {
+    /// Collective: sends the indices to the owners. A bucket has up to `bucket` bytes of elements of eight bytes.
+    pub fn new(
+        team: &Team,
+        step: &'static str,
+        footprint: &Footprint,
+        (owners, bucket): (usize, u64),
+    ) -> Result<Routes> {
         let unit = common_unit(team, step, footprint)?;
         // Where all ranks are owners it does not matter where they run.
         let hosts = if owners < team.size() { team.hosts(step)? } else { vec![0; team.size()].into() };
-        let ranges = Ranges::new(footprint.total(), unit, owners, &hosts);
-        let blocks = ranges.blocks as usize;
-        let mut starts = vec![0u64; blocks + 1];
-        footprint.for_each_unit(unit, |at, _| starts[(at >> ranges.shift) as usize + 1] += 1);
-        for block in 0..blocks {
-            starts[block + 1] += starts[block];
+        let blocks = Ranges::new(footprint.total(), unit, owners, &hosts);
+        let mut order = BucketOrder::new(footprint, unit, blocks).with_buckets(bucket / 8 / unit);
+        let mut arriving = order.exchange_counts(team, step)?;
+        // What two buckets of elements of 16 bytes have, the largest: a third of the buffer at most.
+        let most = order.busiest(&arriving).saturating_mul(unit * Element::LARGEST as u64);
+        let is_too_much = most > 4 * bucket && order.ranges.bucket_shift() > order.ranges.shift;
+        let agreed = team.max(step, Ok(vec![u64::from(is_too_much), order.longest(team.rank())]))?;
+        if agreed[0] > 0 {
+            // Few ranks have many elements, or many have the same ones.
+            order = order.with_buckets(1);
+            arriving = order.exchange_counts(team, step)?;
         }
-        let units = starts[blocks] as usize;
-        let mut origins = vec![0u64; blocks];
-        for owner in 0..owners {
-            let range = ranges.of_owner(owner);
-            origins[range.start as usize..range.end as usize].fill(ranges.unit(range.start));
-        }
-        let mut sent = match is_narrow(footprint.memory()) {
-            true => Numbers::Narrow(vec![0; units]),
-            false => Numbers::Wide(vec![0; units]),
-        };
-        let is_narrow = is_narrow(ranges.most_blocks() << ranges.shift);
-        let width = if is_narrow { 4 } else { 8 };
-        let mut offsets = vec![0; units * width];
-        let from = BlockOrder { footprint, unit, ranges: &ranges, starts: &starts, origins: &origins };
-        match (&mut sent, is_narrow) {
-            (Numbers::Narrow(sent), true) => from.place(sent, offsets.as_chunks_mut::<4>().0),
-            (Numbers::Narrow(sent), false) => from.place(sent, offsets.as_chunks_mut::<8>().0),
-            (Numbers::Wide(sent), true) => from.place(sent, offsets.as_chunks_mut::<4>().0),
-            (Numbers::Wide(sent), false) => from.place(sent, offsets.as_chunks_mut::<8>().0),
-        }
-        drop(origins);
-        let bytes_of = |rank: usize| match ranges.owner(rank) {
-            Some(owner) => {
-                let range = ranges.of_owner(owner);
-                starts[range.start as usize] as usize * width..starts[range.end as usize] as usize * width
-            }
-            None => 0..0,
-        };
-        let mut lens: Vec<usize> = (0..team.size()).map(|rank| bytes_of(rank).len()).collect();
-        // What is this rank's own is not sent.
-        let own_bytes = bytes_of(team.rank());
-        let own = offsets[own_bytes.clone()].to_vec();
-        offsets.drain(own_bytes);
-        lens[team.rank()] = 0;
-        let (others, lens) = team.alltoallv_parts(step, Ok(Parts { bytes: &offsets, lens: &lens }))?;
-        drop(offsets);
-        let ends = lens.iter().scan(0, |end, len| {
-            *end += len;
-            Some(*end)
-        });
-        let bytes = ends.zip(&lens).map(|(end, len)| end - len..end).collect();
-        let kept = KeptUnits { rank: team.rank(), is_narrow, others, bytes, own };
-        let (counts, present) = (Vec::new(), Vec::new());
-        let mut routes =
-            Routes { unit, ranges, sent, starts, kept, counts, present, covered: 0, repeated: 0 };
-        let looked = routes.look(team);
-        team.agree(step, looked)?;
-        Ok(routes)
+        order.send(team, step, (&arriving, agreed[1]))
     }
 
-    /// The units that a source has of this rank's range, counted from the range's beginning, by block.
+    /// The units that a source has of this rank's range, counted from the range's beginning, by bucket.
     pub fn kept(&self, source: usize) -> SentNumbers<'_> {
         self.kept.of(source)
-    }
-
-    /// Units of the owner's range.
-    fn range_units(&self, owner: usize) -> u64 {
-        let range = self.ranges.of_owner(owner);
-        self.ranges.unit(range.end) - self.ranges.unit(range.start)
     }
 
     /// Finds out what there is of this rank's range.
     fn look(&mut self, team: &Team) -> Result<()> {
         let owner = self.ranges.owner(team.rank());
-        let units = owner.map_or(0, |owner| self.range_units(owner));
-        let shift = self.ranges.shift;
-        let mut counts = vec![0; owner.map_or(0, |owner| self.ranges.of_owner(owner).count())];
+        let units = owner.map_or(0, |owner| self.ranges.range_units(owner));
+        let shift = self.ranges.bucket_shift();
+        let mut counts = vec![0; owner.map_or(0, |_| self.ranges.buckets() as usize)];
         let mut present = vec![0; units.div_ceil(64) as usize];
         let mut named = 0;
         for source in 0..team.size() {
@@ -264,10 +243,10 @@ impl Routes {
         stretches
     }
 
-    /// Of each rank the units, of those that it has of this owner's range, in the next blocks of it; `cursors` say of each how
+    /// Of each rank the units, of those that it has of this owner's range, in the next buckets of it; `cursors` say of each how
     /// many were in those before.
-    pub fn units_of(&self, cursors: &mut [usize], blocks: &Range<u64>, owner: usize) -> Vec<Range<usize>> {
-        let end = self.ranges.unit(blocks.end) - self.ranges.unit(self.ranges.of_owner(owner).start);
+    pub fn units_of(&self, cursors: &mut [usize], buckets: &Range<u64>, owner: usize) -> Vec<Range<usize>> {
+        let end = self.ranges.units_in(owner, buckets).end;
         let next = |(source, cursor): (usize, &mut usize)| {
             let begin = std::mem::replace(cursor, first_from(self.kept(source), *cursor, end));
             begin..*cursor
@@ -275,37 +254,166 @@ impl Routes {
         cursors.iter_mut().enumerate().map(next).collect()
     }
 
-    /// Slots of `sent` for some blocks.
-    pub fn slots(&self, blocks: &Range<u64>) -> Range<usize> {
-        self.starts[blocks.start as usize] as usize..self.starts[blocks.end as usize] as usize
+    /// Slots of `sent` for some buckets of an owner.
+    pub fn slots(&self, owner: usize, buckets: &Range<u64>) -> Range<usize> {
+        slots(&self.starts, &self.ranges, owner, buckets)
     }
 }
 
-/// The units of a rank, in the order of its memory, and where those of each block go.
-struct BlockOrder<'a> {
+/// Where units of an owner's buckets are, if these are the places where those of each bucket begin.
+fn slots(starts: &[u64], ranges: &Ranges, owner: usize, buckets: &Range<u64>) -> Range<usize> {
+    let first = owner * ranges.buckets() as usize;
+    starts[first + buckets.start as usize] as usize..starts[first + buckets.end as usize] as usize
+}
+
+/// The units of a rank, in the order of its memory, and where those of each bucket go.
+struct BucketOrder<'a> {
     footprint: &'a Footprint,
     unit: u64,
-    ranges: &'a Ranges,
-    starts: &'a [u64],
-    /// Where the range that a block is in begins.
-    origins: &'a [u64],
+    ranges: Ranges,
+    /// How many units of each block there are.
+    of_block: Vec<u64>,
+    /// The bucket that each block is in, counted over all owners.
+    bucket_of: Vec<u32>,
+    /// Where the units of each owner's buckets begin, and their end.
+    starts: Vec<u64>,
 }
 
-impl BlockOrder<'_> {
-    /// Places the number in memory of each unit, and its number in the owner's range, by block.
-    fn place<M: StoredNumber, A: StoredNumber>(&self, memory: &mut [M], offsets: &mut [A]) {
-        let mut next = self.starts.to_vec();
-        self.footprint.for_each_unit(self.unit, |at, number| {
-            let block = (at >> self.ranges.shift) as usize;
-            let place = next[block] as usize;
-            next[block] += 1;
-            memory[place] = M::of(number);
-            offsets[place] = A::of(at - self.origins[block]);
+/// Units that come of each bucket of this rank's range, by rank.
+type Arriving = Vec<Vec<u64>>;
+
+impl<'a> BucketOrder<'a> {
+    /// In buckets of one block.
+    fn new(footprint: &'a Footprint, unit: u64, ranges: Ranges) -> BucketOrder<'a> {
+        let mut of_block = vec![0; ranges.blocks as usize];
+        footprint.for_each_unit(unit, |at, _| of_block[(at >> ranges.shift) as usize] += 1);
+        let (bucket_of, starts) = (vec![0; of_block.len()], Vec::new());
+        BucketOrder { footprint, unit, ranges, of_block, bucket_of, starts }.with_buckets(1)
+    }
+
+    /// The same in buckets of up to so many units.
+    fn with_buckets(mut self, units: u64) -> BucketOrder<'a> {
+        self.ranges = self.ranges.with_buckets(units);
+        let buckets = self.ranges.buckets() as usize;
+        let mut starts = vec![0; self.ranges.owners() * buckets + 1];
+        for owner in 0..self.ranges.owners() {
+            let blocks = self.ranges.of_owner(owner);
+            for block in blocks.clone() {
+                let bucket = owner * buckets + self.ranges.bucket_of(block - blocks.start) as usize;
+                self.bucket_of[block as usize] = bucket as u32;
+                starts[bucket + 1] += self.of_block[block as usize];
+            }
+        }
+        for bucket in 1..starts.len() {
+            starts[bucket] += starts[bucket - 1];
+        }
+        BucketOrder { starts, ..self }
+    }
+
+    /// Collective: how many units come.
+    fn exchange_counts(&self, team: &Team, step: &'static str) -> Result<Arriving> {
+        let of_rank = |rank: usize| match self.ranges.owner(rank) {
+            Some(owner) => (0..self.ranges.buckets())
+                .flat_map(|bucket| (self.slots(owner, bucket..bucket + 1).len() as u64).to_le_bytes())
+                .collect(),
+            None => Vec::new(),
+        };
+        let parts = team.alltoallv(step, Ok((0..team.size()).map(of_rank).collect()))?;
+        let counts =
+            |part: Vec<u8>| part.as_chunks().0.iter().map(|count| u64::from_le_bytes(*count)).collect();
+        Ok(parts.into_iter().map(counts).collect())
+    }
+
+    fn slots(&self, owner: usize, buckets: Range<u64>) -> Range<usize> {
+        slots(&self.starts, &self.ranges, owner, &buckets)
+    }
+
+    /// The most units that this rank sends or takes in, of one bucket of each range.
+    fn busiest(&self, arriving: &Arriving) -> u64 {
+        let of_bucket = |bucket: u64| {
+            let sent =
+                (0..self.ranges.owners()).map(|owner| self.slots(owner, bucket..bucket + 1).len() as u64);
+            let taken = arriving.iter().filter_map(|counts| counts.get(bucket as usize).copied());
+            sent.sum::<u64>().max(taken.fold(0, u64::saturating_add))
+        };
+        (0..self.ranges.buckets()).map(of_bucket).max().unwrap_or(0)
+    }
+
+    /// The most units that this rank, `rank`, sends to another one.
+    fn longest(&self, rank: usize) -> u64 {
+        let others = (0..self.ranges.owners()).filter(|owner| self.ranges.owner(rank) != Some(*owner));
+        others.map(|owner| self.slots(owner, 0..self.ranges.buckets()).len() as u64).max().unwrap_or(0)
+    }
+
+    /// Collective: sends the indices, up to `longest` to a rank.
+    fn send(self, team: &Team, step: &'static str, (arriving, longest): (&Arriving, u64)) -> Result<Routes> {
+        let units = self.starts.last().map_or(0, |units| *units as usize);
+        let mut sent = match is_narrow(self.footprint.memory()) {
+            true => Numbers::Narrow(vec![0; units]),
+            false => Numbers::Wide(vec![0; units]),
+        };
+        let is_narrow = is_narrow(self.ranges.most_blocks() << self.ranges.shift);
+        let width = if is_narrow { 4 } else { 8 };
+        let mut offsets = vec![0; units * width];
+        match (&mut sent, is_narrow) {
+            (Numbers::Narrow(sent), true) => self.place(sent, offsets.as_chunks_mut::<4>().0),
+            (Numbers::Narrow(sent), false) => self.place(sent, offsets.as_chunks_mut::<8>().0),
+            (Numbers::Wide(sent), true) => self.place(sent, offsets.as_chunks_mut::<4>().0),
+            (Numbers::Wide(sent), false) => self.place(sent, offsets.as_chunks_mut::<8>().0),
+        }
+        let (rank, all) = (team.rank(), 0..self.ranges.buckets());
+        let bytes_of = |rank: usize| match self.ranges.owner(rank) {
+            Some(owner) => {
+                let slots = self.slots(owner, all.clone());
+                slots.start * width..slots.end * width
+            }
+            None => 0..0,
+        };
+        let mut lens: Vec<usize> = (0..team.size()).map(|rank| bytes_of(rank).len()).collect();
+        let mut came: Vec<usize> =
+            arriving.iter().map(|counts| counts.iter().sum::<u64>() as usize * width).collect();
+        // What is this rank's own is not sent.
+        let own = offsets[bytes_of(rank)].to_vec();
+        offsets.drain(bytes_of(rank));
+        (lens[rank], came[rank]) = (0, 0);
+        let longest = usize::try_from(longest.saturating_mul(width as u64)).unwrap_or(usize::MAX);
+        let mut others = vec![0; came.iter().sum()];
+        let taken = PartsMut { bytes: &mut others, lens: &came };
+        team.exchange(Parts { bytes: &offsets, lens: &lens }, taken, longest)?;
+        drop(offsets);
+        let ends = came.iter().scan(0, |end, len| {
+            *end += len;
+            Some(*end)
         });
+        let bytes = ends.zip(&came).map(|(end, len)| end - len..end).collect();
+        let kept = KeptUnits { rank, is_narrow, others, bytes, own };
+        let BucketOrder { unit, ranges, starts, .. } = self;
+        let (counts, present) = (Vec::new(), Vec::new());
+        let mut routes =
+            Routes { unit, ranges, sent, starts, kept, counts, present, covered: 0, repeated: 0 };
+        let looked = routes.look(team);
+        team.agree(step, looked)?;
+        Ok(routes)
+    }
+
+    /// Places the number in memory of each unit, and its number in the owner's range, by bucket.
+    fn place<M: StoredNumber, A: StoredNumber>(&self, memory: &mut [M], offsets: &mut [A]) {
+        let (shift, mut next) = (self.ranges.shift, self.starts.clone());
+        self.footprint.for_each_unit(self.unit, |at, number| {
+            let next = &mut next[self.bucket_of[(at >> shift) as usize] as usize];
+            memory[*next as usize] = M::of(number);
+            offsets[*next as usize] = A::of(at);
+            *next += 1;
+        });
+        for owner in 0..self.ranges.owners() {
+            let origin = A::of(self.ranges.unit(self.ranges.of_owner(owner).start));
+            let slots = self.slots(owner, 0..self.ranges.buckets());
+            offsets[slots].iter_mut().for_each(|at| *at = at.minus(origin));
+        }
     }
 }
 
-/// Counts units by block and marks them as present; the first that is beyond the range ends it.
+/// Counts units by bucket and marks them as present; the first that is beyond the range ends it.
 fn mark(
     kept: impl Iterator<Item = u64>,
     (units, shift): (u64, u32),
@@ -322,7 +430,7 @@ fn mark(
     None
 }
 
-/// The first place from `begin` on of a number of `end`, the beginning of a block, or more: numbers stand by block.
+/// The first place from `begin` on of a number of `end`, the beginning of a bucket, or more: numbers stand by bucket.
 fn first_from(kept: SentNumbers<'_>, begin: usize, end: u64) -> usize {
     let (mut low, mut high) = (begin, kept.len());
     while low < high {

@@ -192,9 +192,11 @@ impl Footprint {
         let each = self.inner / unit;
         let mut outer = self.runs();
         while let Some((base, memory_base)) = outer.base() {
+            // Divided here: in the loop it would be divided anew for each entry.
+            let base = base / unit;
             for (place, index) in map[..*count].iter().enumerate() {
                 if let Ok(index) = u64::try_from(*index) {
-                    let (at, memory) = (base / unit + index * each, memory_base + place as u64 * self.inner);
+                    let (at, memory) = (base + index * each, memory_base + place as u64 * self.inner);
                     for n in 0..each {
                         act(at + n, memory + n * unit);
                     }

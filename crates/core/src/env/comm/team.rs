@@ -464,30 +464,6 @@ impl Team {
         Ok(parts)
     }
 
-    /// As [`alltoallv`](Team::alltoallv), of parts that stand one after another: returns those that came, in the order of ranks,
-    /// and how long each is. What a rank has for itself is no part of it.
-    pub fn alltoallv_parts(
-        &self,
-        step: &'static str,
-        local: Result<Parts<'_>>,
-    ) -> Result<(Vec<u8>, Vec<usize>)> {
-        let mut words = [0; CARRIED];
-        words[0] = local.as_ref().map_or(0, |sent| sent.lens.iter().max().map_or(0, |len| *len as u64));
-        let (sent, words) = self.decide(step, local, words, false)?;
-        if self.size() == 1 {
-            return Ok((Vec::new(), vec![0]));
-        }
-        let lens = sent.lens.iter().map(|len| (*len as u64).to_le_bytes().to_vec()).collect();
-        let lens = self.comm.alltoallv(lens, size_of::<u64>())?;
-        let len =
-            |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes) as usize);
-        let lens: Vec<usize> = lens.iter().map(len).collect();
-        let mut bytes = vec![0; lens.iter().sum()];
-        let longest = usize::try_from(words[0]).unwrap_or(usize::MAX);
-        self.exchange(sent, PartsMut { bytes: &mut bytes, lens: &lens }, longest)?;
-        Ok((bytes, lens))
-    }
-
     /// Sends and takes parts whose lengths both ends know, at once and where they are: all ranks have agreed that they are
     /// about to. See [`Comm::exchange`]; what a rank has for itself is no part of it.
     pub fn exchange(&self, sent: Parts<'_>, taken: PartsMut<'_>, longest: usize) -> Result<()> {
