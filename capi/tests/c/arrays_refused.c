@@ -4,6 +4,8 @@
  */
 #include "check.h"
 
+#include <inttypes.h>
+
 #include "fieldstone_mpi.h"
 
 enum { LENGTH = 8, WRONG_WRITES = 6, WRONG_READS = 5 };
@@ -75,6 +77,41 @@ static void calls(void) {
   }
 }
 
+/* A map with an index that there is not: rank, place and value are named, and the rank's right map serves again. */
+static void maps(void) {
+  const int64_t beyond[] = {size, -2, INT64_MAX, INT64_MIN};
+  const int64_t right[2] = {rank, -1};
+  double rows[2][LENGTH], back[2][LENGTH];
+  int bad, n, i;
+  for (i = 0; i < LENGTH; i++) rows[0][i] = rank + i / 8.0, rows[1][i] = -1;
+  OK(fs_group_view_irregular(group, 0, NULL, 2, right, -1, 0));
+  OK(fs_group_write(group, "x", 50, "f8", 0, NULL, NULL, rows, 1));
+  for (bad = 0; bad < size; bad++) {
+    for (n = 0; n < (int)(sizeof beyond / sizeof *beyond); n++) {
+      const int64_t wrong[2] = {rank, beyond[n]};
+      char named[64];
+      snprintf(named, sizeof named, "map[1] is %" PRId64 ",", beyond[n]);
+      OK(fs_group_view_irregular(group, 0, NULL, 2, rank == bad ? wrong : right, -1, 0));
+      failed(fs_group_write(group, "x", 51, "f8", 0, NULL, NULL, rows, 1), FS_INVALID, bad);
+      CHECK(strstr(fs_error_message(), named));
+      failed(fs_group_read(group, "x", 50, "f8", 0, NULL, NULL, back), FS_INVALID, bad);
+      CHECK(strstr(fs_error_message(), named));
+    }
+    /* More entries are owned than there are, and a dimension that there is not. */
+    OK(fs_group_view_irregular(group, 0, NULL, 2, right, rank == bad ? 3 : -1, 0));
+    failed(fs_group_write(group, "x", 51, "f8", 0, NULL, NULL, rows, 1), FS_INVALID, bad);
+    OK(fs_group_view_irregular(group, 0, NULL, 2, right, -1, rank == bad ? 2 : 0));
+    failed(fs_group_write(group, "x", 51, "f8", 0, NULL, NULL, rows, 1), FS_INVALID, bad);
+  }
+  OK(fs_group_view_irregular(group, 0, NULL, 2, right, -1, 0));
+  memset(back, 0, sizeof back);
+  back[1][0] = 7;
+  OK(fs_group_read(group, "x", 50, "f8", 0, NULL, NULL, back));
+  /* An entry of no element is not read. */
+  CHECK(memcmp(back[0], rows[0], sizeof rows[0]) == 0 && back[1][0] == 7);
+  OK(fs_arrays_flush(job));
+}
+
 static void declare(void) {
   const uint64_t shape[2] = {(uint64_t)size, LENGTH}, grid[2] = {(uint64_t)size, 1};
   const fs_set right = {"x", "f8", 2, shape, NULL, NULL, 0, NULL}, wrong = {"x", "q9", 2, shape, NULL, NULL, 0, NULL};
@@ -96,6 +133,7 @@ int main(int argc, char **argv) {
   OK(fs_arrays_open(store, "r", &comm, NULL, &job));
   declare();
   calls();
+  maps();
   if (rank == 0) {
     OK(fs_arrays_abandon(job, "no more"));
   } else {

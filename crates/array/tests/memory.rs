@@ -277,6 +277,46 @@ fn an_exchange_takes_two_buffers_and_24_bytes_an_element_at_most_and_what_the_mo
     }
 }
 
+/// Of the rank that takes most: a write by a plan that there is, of elements that `map` gives to each rank.
+fn later_write(ranks: usize, elements: u64, buffer: usize, map: impl Fn(usize) -> Vec<i64> + Sync) -> u64 {
+    let peaks = on_ranks(ranks, |team| {
+        let file = team.open("create", Path::new("/f"), FileMode::CreateNew)?;
+        let map = map(team.rank());
+        let bytes: Vec<u8> = map.iter().flat_map(|at| at.to_be_bytes()).collect();
+        let view = View::irregular(map, None, None).resolve(&[elements], team.rank(), ranks)?;
+        let from = Buffer::new(&bytes, Element::new(SIZE as usize, 1)?, view.local_shape())?;
+        let settings = Settings { method: Method::Exchange, buffer, owners: None };
+        let memory = RoundMemory::default();
+        let planner = Planner::in_memory(memory.clone());
+        let write = || {
+            let array = FileArray::dense(0, SIZE);
+            planner.write(&file, "put", Ok(Write { view: &view, array, from: &from, fill: None, settings }))
+        };
+        write()?;
+        memory.release();
+        let (later, took) = peak(team.rank(), write);
+        later.map(|_| took)
+    });
+    peaks.into_iter().max().unwrap()
+}
+
+#[test]
+fn a_rank_that_has_all_elements_or_gets_them_many_times_stays_within_two_buffers() {
+    let _turn = TURN.lock().unwrap();
+    let (ranks, buffer) = (64, 4 << 20);
+    let elements = 1 << 21;
+    // Every index once, none beside the next.
+    let all = |rank: usize| match rank {
+        0 => (0..elements).map(|n| (n * 7919 % elements) as i64).collect(),
+        _ => Vec::new(),
+    };
+    let took = later_write(ranks, elements, buffer, all);
+    assert!(took <= 2 * buffer as u64, "one rank has all: {took}");
+    let same = |_: usize| (0..elements as i64 / ranks as i64).collect();
+    let took = later_write(ranks, elements, buffer, same);
+    assert!(took <= 2 * buffer as u64, "all ranks have the same: {took}");
+}
+
 /// What the rank that takes most takes for a mesh, whose vector is given in shares.
 fn partitioned(ranks: usize, nodes: u64) -> u64 {
     let edges = 8 * nodes;
