@@ -22,52 +22,46 @@ from mpi4py import MPI
 
 
 def mesh(a: Arguments) -> dict[str, Any]:
-    """Jobs one after another over one file of edges: `computed` without history, `first` with it and another
-    vector, then `edges` and `parts`, from what was kept. Each imports the file anew and reads a set at edges.
+    """A job that imports a file of edges, partitions it, with or without a history, and reads a set at edges.
+
+    `source` is where its parts must come from.
     """
     import fieldstone
 
     edges, nodes = a["edges"], a["nodes"]
-    vectors = [np.fromfile(path, "u1").astype("i8") for path in a["vectors"]]
+    vector = np.fromfile(a["vector"], "u1").astype("i8")
     variables = {"a": ("<i4", 0, edges), "b": ("<i4", 4 * edges, edges), "x": ("<f8", 8 * edges, edges)}
-    found: dict[str, Any] = {}
-    with fieldstone.open(Path(a["folder"]) / "run.store") as store:
-        for name, vector, history in (
-            ("computed", 0, False),
-            ("first", 1, True),
-            ("edges", 0, True),
-            ("parts", 0, True),
-        ):
-            times: dict[str, list[float]] = {}
-            used = Processor()
-            with store.arrays("flow", comm=COMM) as job, counted(name):
-                with timed(times, "import"):
-                    imported = job.import_file(a["file"], variables, format="raw")
-                with timed(times, "distribution"):
-                    part = job.partition(
-                        (imported["a"], imported["b"]), vectors[vector], nodes=nodes, history=history
-                    )
-                exchanged = COMM.allreduce(job.report().exchanged)
-                with timed(times, "data"):
-                    values = imported["x"].read(part.edge_view)
-                with timed(times, "flush"):
-                    job.flush()
-                cpu = used.seconds()
-            wanted = name if name != "first" else "computed"
-            if part.source != wanted or part.ignored:
-                raise SystemExit(f"{name}: source {part.source}, ignored {part.ignored}")
-            found |= {f"{name} {what}": seconds[0] for what, seconds in times.items()}
-            found |= {f"{name} exchanged": exchanged, f"{name} cpu": cpu}
-            if vector == 0:
-                sums = [
-                    len(part.edges),
-                    len(part.nodes) - part.owned,
-                    int(part.nodes[part.ends].sum()),
-                    float(values.sum()),
-                ]
-                found[f"{name} check"] = [COMM.allreduce(number) for number in sums]
-            del part, values, imported
-    return found
+    times: dict[str, list[float]] = {}
+    with (
+        fieldstone.open(Path(a["folder"]) / "run.store") as store,
+        store.arrays("flow", comm=COMM) as job,
+        counted("mesh"),
+    ):
+        used = Processor()
+        with timed(times, "import"):
+            imported = job.import_file(a["file"], variables, format="raw")
+        with timed(times, "distribution"):
+            part = job.partition((imported["a"], imported["b"]), vector, nodes=nodes, history=a["history"])
+        exchanged = COMM.allreduce(job.report().exchanged)
+        with timed(times, "data"):
+            values = imported["x"].read(part.edge_view)
+        with timed(times, "flush"):
+            job.flush()
+        cpu = used.seconds()
+    if part.source != a["source"] or part.ignored:
+        raise SystemExit(f"source {part.source} in place of {a['source']}, ignored {part.ignored}")
+    sums = [
+        len(part.edges),
+        len(part.nodes) - part.owned,
+        int(part.nodes[part.ends].sum()),
+        float(values.sum()),
+    ]
+    found: dict[str, Any] = {what: seconds[0] for what, seconds in times.items()}
+    return found | {
+        "exchanged": exchanged,
+        "cpu": cpu,
+        "check": [COMM.allreduce(number) for number in sums],
+    }
 
 
 # ---- groups at a level

@@ -93,7 +93,7 @@ PAPER = (
         "FUN3D's mesh, 18 M edges and 2 M nodes, imported and partitioned",
         "A lattice of 126 x 126 x 126 nodes with nine edges each, in a raw file of two ends (4 bytes) and a "
         "set at edges (8 bytes); the vector is a cut in 2 x 2. By hand, in C: rank 0 reads and broadcasts "
-        "all, each rank passes over all edges twice. Sums over all parts must be equal. Jobs of one process, "
+        "all, each rank passes over all edges twice. Sums over all parts must be equal. Runs of the program, "
         "one after another: without history; with it and another vector, which keeps edges; the vector of "
         "the first from these; the same again, from finished parts.",
         (OURS, BROADCAST),

@@ -60,7 +60,6 @@ pub(super) fn write(
     }
     let (array, fill) = (write.array, write.fill);
     let unit_bytes = routes.unit as usize * array.size as usize;
-    let mut cursors = vec![0; team.size()];
     let RoundBuffers { sent, own, taken, window: bytes } = std::mem::take(memory);
     let mut owner = WindowWriter { routes, file, array, fill, gap, bytes, written: 0 };
     let (mut sent, mut taken) = (RoundParts::new(team, sent, own), RoundParts::new(team, taken, Vec::new()));
@@ -72,10 +71,10 @@ pub(super) fn write(
             outcome = Ok(());
         }
         pack(routes, write.from, (round, window.buckets), &mut sent);
-        // Which units come is known, and so is what came before, also to a rank that has failed.
+        // Which units come is known, also to a rank that has failed.
         let arriving = own.map(|own| {
             let buckets = routes.ranges.window(round, window.buckets);
-            (routes.units_of(&mut cursors, &buckets, own), buckets, own)
+            (routes.units_of(&buckets), buckets, own)
         });
         taken.make_room(|source| arriving.as_ref().map_or(0, |(units, ..)| units[source].len() * unit_bytes));
         sent.exchange(&mut taken, team, window.longest)?;
@@ -107,7 +106,6 @@ pub(super) fn read(
     let unit_bytes = routes.unit as usize * read.array.size as usize;
     let RoundBuffers { sent, own: own_part, taken, window: bytes } = std::mem::take(memory);
     let mut owner = WindowReader { routes, file, array: read.array, bytes, read: 0 };
-    let mut cursors = vec![0; team.size()];
     let mut sent = RoundParts::new(team, sent, own_part);
     let mut taken = RoundParts::new(team, taken, Vec::new());
     let mut outcome = Ok(());
@@ -118,7 +116,7 @@ pub(super) fn read(
         }
         if let Some(own) = own {
             let buckets = routes.ranges.window(round, window.buckets);
-            let wanted = routes.units_of(&mut cursors, &buckets, own);
+            let wanted = routes.units_of(&buckets);
             sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
             outcome = outcome.and_then(|()| owner.round(&buckets, own, read.past_end, (&wanted, &mut sent)));
         }

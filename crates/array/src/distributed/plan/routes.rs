@@ -112,6 +112,8 @@ struct KeptUnits {
     others: Vec<u8>,
     bytes: Vec<Range<usize>>,
     own: Vec<u8>,
+    /// Of each source, where its units of each bucket begin, and their end.
+    starts: Vec<Vec<u64>>,
 }
 
 impl KeptUnits {
@@ -126,6 +128,12 @@ impl KeptUnits {
             true => SentNumbers::Narrow(bytes.as_chunks().0),
             false => SentNumbers::Wide(bytes.as_chunks().0),
         }
+    }
+
+    /// Where a source's units of some buckets are among those of it.
+    fn units(&self, source: usize, buckets: &Range<u64>) -> Range<usize> {
+        let at = |bucket: u64| self.starts[source].get(bucket as usize).copied().unwrap_or(0) as usize;
+        at(buckets.start)..at(buckets.end)
     }
 }
 
@@ -171,7 +179,7 @@ impl Routes {
             order = order.with_buckets(1);
             arriving = order.exchange_counts(team, step)?;
         }
-        order.send(team, step, (&arriving, agreed[1]))
+        order.send(team, step, (arriving, agreed[1]))
     }
 
     /// The units that a source has of this rank's range, counted from the range's beginning, by bucket.
@@ -179,34 +187,36 @@ impl Routes {
         self.kept.of(source)
     }
 
-    /// Finds out what there is of this rank's range.
+    /// Finds out which units there are of this rank's range.
     fn look(&mut self, team: &Team) -> Result<()> {
-        let owner = self.ranges.owner(team.rank());
-        let units = owner.map_or(0, |owner| self.ranges.range_units(owner));
-        let shift = self.ranges.bucket_shift();
-        let mut counts = vec![0; owner.map_or(0, |_| self.ranges.buckets() as usize)];
-        let mut present = vec![0; units.div_ceil(64) as usize];
-        let mut named = 0;
-        for source in 0..team.size() {
-            let kept = self.kept(source);
-            let outside = match kept {
-                SentNumbers::Narrow(kept) => {
-                    let kept = kept.iter().map(|at| u64::from(u32::from_le_bytes(*at)));
-                    mark(kept, (units, shift), &mut counts, &mut present)
+        let Some(owner) = self.ranges.owner(team.rank()) else { return Ok(()) };
+        let mut present = vec![0; self.ranges.range_units(owner).div_ceil(64) as usize];
+        for bucket in 0..self.ranges.buckets() {
+            let buckets = bucket..bucket + 1;
+            let allowed = self.ranges.units_in(owner, &buckets);
+            for source in 0..team.size() {
+                let units = self.kept.units(source, &buckets);
+                self.counts[bucket as usize] += units.len() as u64;
+                let outside = match self.kept(source) {
+                    SentNumbers::Narrow(kept) => {
+                        let kept = kept[units].iter().map(|at| u64::from(u32::from_le_bytes(*at)));
+                        mark(kept, &allowed, &mut present)
+                    }
+                    SentNumbers::Wide(kept) => {
+                        let kept = kept[units].iter().map(|at| u64::from_le_bytes(*at));
+                        mark(kept, &allowed, &mut present)
+                    }
+                };
+                if let Some(at) = outside {
+                    return Err(Error::internal(format!(
+                        "rank {source} sent index {at} among those of {allowed:?}"
+                    )));
                 }
-                SentNumbers::Wide(kept) => {
-                    let kept = kept.iter().map(|at| u64::from_le_bytes(*at));
-                    mark(kept, (units, shift), &mut counts, &mut present)
-                }
-            };
-            if let Some(at) = outside {
-                return Err(Error::internal(format!("rank {source} sent index {at} of a range of {units}")));
             }
-            named += kept.len() as u64;
         }
         self.covered = present.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
-        self.repeated = named - self.covered;
-        (self.counts, self.present) = (counts, present);
+        self.repeated = self.counts.iter().sum::<u64>() - self.covered;
+        self.present = present;
         Ok(())
     }
 
@@ -243,15 +253,9 @@ impl Routes {
         stretches
     }
 
-    /// Of each rank the units, of those that it has of this owner's range, in the next buckets of it; `cursors` say of each how
-    /// many were in those before.
-    pub fn units_of(&self, cursors: &mut [usize], buckets: &Range<u64>, owner: usize) -> Vec<Range<usize>> {
-        let end = self.ranges.units_in(owner, buckets).end;
-        let next = |(source, cursor): (usize, &mut usize)| {
-            let begin = std::mem::replace(cursor, first_from(self.kept(source), *cursor, end));
-            begin..*cursor
-        };
-        cursors.iter_mut().enumerate().map(next).collect()
+    /// Where each rank's units of some buckets of this rank's range are, among those that it has of the range.
+    pub fn units_of(&self, buckets: &Range<u64>) -> Vec<Range<usize>> {
+        (0..self.kept.starts.len()).map(|source| self.kept.units(source, buckets)).collect()
     }
 
     /// Slots of `sent` for some buckets of an owner.
@@ -279,7 +283,7 @@ struct BucketOrder<'a> {
     starts: Vec<u64>,
 }
 
-/// Units that come of each bucket of this rank's range, by rank.
+/// Where the units that come of each bucket of this rank's range begin, and their end, of each rank; nothing where it owns none.
 type Arriving = Vec<Vec<u64>>;
 
 impl<'a> BucketOrder<'a> {
@@ -319,9 +323,15 @@ impl<'a> BucketOrder<'a> {
             None => Vec::new(),
         };
         let parts = team.alltoallv(step, Ok((0..team.size()).map(of_rank).collect()))?;
-        let counts =
-            |part: Vec<u8>| part.as_chunks().0.iter().map(|count| u64::from_le_bytes(*count)).collect();
-        Ok(parts.into_iter().map(counts).collect())
+        let starts = |part: Vec<u8>| {
+            let counts = part.as_chunks().0.iter().map(|count| u64::from_le_bytes(*count));
+            let ends = counts.scan(0u64, |end, count| {
+                *end = end.saturating_add(count);
+                Some(*end)
+            });
+            std::iter::once(0).chain(ends).collect()
+        };
+        Ok(parts.into_iter().map(starts).collect())
     }
 
     fn slots(&self, owner: usize, buckets: Range<u64>) -> Range<usize> {
@@ -333,7 +343,10 @@ impl<'a> BucketOrder<'a> {
         let of_bucket = |bucket: u64| {
             let sent =
                 (0..self.ranges.owners()).map(|owner| self.slots(owner, bucket..bucket + 1).len() as u64);
-            let taken = arriving.iter().filter_map(|counts| counts.get(bucket as usize).copied());
+            let taken = arriving.iter().filter_map(|starts| {
+                let [begin, end] = starts.get(bucket as usize..)?.first_chunk()?;
+                Some(end - begin)
+            });
             sent.sum::<u64>().max(taken.fold(0, u64::saturating_add))
         };
         (0..self.ranges.buckets()).map(of_bucket).max().unwrap_or(0)
@@ -346,7 +359,7 @@ impl<'a> BucketOrder<'a> {
     }
 
     /// Collective: sends the indices, up to `longest` to a rank.
-    fn send(self, team: &Team, step: &'static str, (arriving, longest): (&Arriving, u64)) -> Result<Routes> {
+    fn send(self, team: &Team, step: &'static str, (arriving, longest): (Arriving, u64)) -> Result<Routes> {
         let units = self.starts.last().map_or(0, |units| *units as usize);
         let mut sent = match is_narrow(self.footprint.memory()) {
             true => Numbers::Narrow(vec![0; units]),
@@ -370,8 +383,8 @@ impl<'a> BucketOrder<'a> {
             None => 0..0,
         };
         let mut lens: Vec<usize> = (0..team.size()).map(|rank| bytes_of(rank).len()).collect();
-        let mut came: Vec<usize> =
-            arriving.iter().map(|counts| counts.iter().sum::<u64>() as usize * width).collect();
+        let units = |starts: &Vec<u64>| starts.last().map_or(0, |units| *units as usize);
+        let mut came: Vec<usize> = arriving.iter().map(|starts| units(starts) * width).collect();
         // What is this rank's own is not sent.
         let own = offsets[bytes_of(rank)].to_vec();
         offsets.drain(bytes_of(rank));
@@ -386,9 +399,9 @@ impl<'a> BucketOrder<'a> {
             Some(*end)
         });
         let bytes = ends.zip(&came).map(|(end, len)| end - len..end).collect();
-        let kept = KeptUnits { rank, is_narrow, others, bytes, own };
+        let kept = KeptUnits { rank, is_narrow, others, bytes, own, starts: arriving };
         let BucketOrder { unit, ranges, starts, .. } = self;
-        let (counts, present) = (Vec::new(), Vec::new());
+        let (counts, present) = (vec![0; ranges.buckets() as usize], Vec::new());
         let mut routes =
             Routes { unit, ranges, sent, starts, kept, counts, present, covered: 0, repeated: 0 };
         let looked = routes.look(team);
@@ -413,34 +426,15 @@ impl<'a> BucketOrder<'a> {
     }
 }
 
-/// Counts units by bucket and marks them as present; the first that is beyond the range ends it.
-fn mark(
-    kept: impl Iterator<Item = u64>,
-    (units, shift): (u64, u32),
-    counts: &mut [u64],
-    present: &mut [u64],
-) -> Option<u64> {
+/// Marks units as present; one that is not allowed there ends it.
+fn mark(kept: impl Iterator<Item = u64>, allowed: &Range<u64>, present: &mut [u64]) -> Option<u64> {
     for at in kept {
-        if at >= units {
+        if !allowed.contains(&at) {
             return Some(at);
         }
-        counts[(at >> shift) as usize] += 1;
         present[(at / 64) as usize] |= 1 << (at % 64);
     }
     None
-}
-
-/// The first place from `begin` on of a number of `end`, the beginning of a bucket, or more: numbers stand by bucket.
-fn first_from(kept: SentNumbers<'_>, begin: usize, end: u64) -> usize {
-    let (mut low, mut high) = (begin, kept.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match kept.get(middle) < end {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 /// Collective: how many elements always move together, on all ranks.
