@@ -72,16 +72,13 @@ pub(super) fn write(
         }
         pack(routes, write.from, (round, window.buckets), &mut sent);
         // Which units come is known, also to a rank that has failed.
-        let arriving = own.map(|own| {
-            let buckets = routes.ranges.window(round, window.buckets);
-            (routes.units_of(&buckets), buckets, own)
-        });
-        taken.make_room(|source| arriving.as_ref().map_or(0, |(units, ..)| units[source].len() * unit_bytes));
+        let buckets = routes.ranges.window(round, window.buckets);
+        taken.make_room(|source| routes.kept(source, &buckets).len() * unit_bytes);
         sent.exchange(&mut taken, team, window.longest)?;
-        if let Some((units, buckets, own)) = arriving {
+        if let Some(own) = own {
             // A rank that failed takes part in further rounds, and writes nothing.
             taken.own = std::mem::take(&mut sent.own);
-            outcome = outcome.and_then(|()| owner.round(&buckets, own, (&units, &taken)));
+            outcome = outcome.and_then(|()| owner.round(&buckets, own, &taken));
             sent.own = std::mem::take(&mut taken.own);
         }
     }
@@ -116,9 +113,8 @@ pub(super) fn read(
         }
         if let Some(own) = own {
             let buckets = routes.ranges.window(round, window.buckets);
-            let wanted = routes.units_of(&buckets);
-            sent.make_all_room(|rank| wanted[rank].len() * unit_bytes);
-            outcome = outcome.and_then(|()| owner.round(&buckets, own, read.past_end, (&wanted, &mut sent)));
+            sent.make_all_room(|rank| routes.kept(rank, &buckets).len() * unit_bytes);
+            outcome = outcome.and_then(|()| owner.round(&buckets, own, read.past_end, &mut sent));
         }
         taken.make_room(|source| match routes.ranges.owner(source) {
             Some(owner) => {
@@ -254,12 +250,7 @@ impl WindowWriter<'_> {
     }
 
     /// Takes in one window and writes it: of each source some units, and their bytes.
-    fn round(
-        &mut self,
-        buckets: &Range<u64>,
-        owner: usize,
-        (units, parts): (&[Range<usize>], &RoundParts),
-    ) -> Result<()> {
+    fn round(&mut self, buckets: &Range<u64>, owner: usize, parts: &RoundParts) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
         let Range { start: at, end } = routes.ranges.units_in(owner, buckets);
@@ -292,7 +283,7 @@ impl WindowWriter<'_> {
                 stretches
             }
         };
-        self.take((units, parts), at, origin)?;
+        self.take(buckets, parts, (at, origin))?;
         for (from, to) in stretches {
             let bytes = &self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
             let (first, last) = ((origin + from) * routes.unit, (origin + to) * routes.unit);
@@ -325,30 +316,29 @@ impl WindowWriter<'_> {
     }
 
     /// Puts what came to its places in the window, which begins at unit `at` of the range.
-    fn take(&mut self, (units, parts): (&[Range<usize>], &RoundParts), at: u64, origin: u64) -> Result<()> {
+    fn take(&mut self, buckets: &Range<u64>, parts: &RoundParts, (at, origin): (u64, u64)) -> Result<()> {
         let unit_bytes = self.unit_bytes();
         let mut seen = match self.routes.repeated() {
             0 => Vec::new(),
             _ => vec![0u64; (self.bytes.len() / unit_bytes).div_ceil(64)],
         };
         for (source, part) in parts.each().enumerate() {
-            let units = units[source].clone();
-            let kept = self.routes.kept(source);
+            let kept = self.routes.kept(source, buckets);
             if seen.is_empty() {
                 match kept {
                     SentNumbers::Narrow(kept) => {
-                        let places = kept[units].iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
+                        let places = kept.iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
                         put(&mut self.bytes, part, places, unit_bytes);
                     }
                     SentNumbers::Wide(kept) => {
-                        let places = kept[units].iter().map(|n| u64::from_le_bytes(*n) - at);
+                        let places = kept.iter().map(|n| u64::from_le_bytes(*n) - at);
                         put(&mut self.bytes, part, places, unit_bytes);
                     }
                 }
                 continue;
             }
             for (n, element) in part.chunks_exact(unit_bytes).enumerate() {
-                let place = (kept.get(units.start + n) - at) as usize;
+                let place = (kept.get(n) - at) as usize;
                 let into = &mut self.bytes[place * unit_bytes..(place + 1) * unit_bytes];
                 let (word, bit) = (&mut seen[place / 64], 1u64 << (place % 64));
                 if *word & bit != 0 && into != element {
@@ -368,7 +358,7 @@ impl WindowWriter<'_> {
     /// Two ranks have given one element different values; `unit` is its unit in the range, `source` the later rank.
     fn conflict(&self, element: u64, unit: u64, source: usize) -> Error {
         let names = |rank: &usize| {
-            let kept = self.routes.kept(*rank);
+            let kept = self.routes.kept(*rank, &(0..self.routes.ranges.buckets()));
             (0..kept.len()).any(|place| kept.get(place) == unit)
         };
         let first = (0..=source).find(names).unwrap_or(source);
@@ -415,7 +405,7 @@ impl WindowReader<'_> {
         buckets: &Range<u64>,
         owner: usize,
         past_end: PastFileEnd,
-        (wanted, sent): (&[Range<usize>], &mut RoundParts),
+        sent: &mut RoundParts,
     ) -> Result<()> {
         let routes = self.routes;
         let origin = routes.ranges.unit(routes.ranges.of_owner(owner).start);
@@ -435,14 +425,14 @@ impl WindowReader<'_> {
                 },
             )?;
         }
-        for ((source, part), wanted) in sent.each_mut().enumerate().zip(wanted.iter().cloned()) {
-            match routes.kept(source) {
+        for (source, part) in sent.each_mut().enumerate() {
+            match routes.kept(source, buckets) {
                 SentNumbers::Narrow(kept) => {
-                    let places = kept[wanted].iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
+                    let places = kept.iter().map(|n| u64::from(u32::from_le_bytes(*n)) - at);
                     take(&self.bytes, part, places, unit_bytes);
                 }
                 SentNumbers::Wide(kept) => {
-                    let places = kept[wanted].iter().map(|n| u64::from_le_bytes(*n) - at);
+                    let places = kept.iter().map(|n| u64::from_le_bytes(*n) - at);
                     take(&self.bytes, part, places, unit_bytes);
                 }
             }

@@ -106,34 +106,52 @@ impl SentNumbers<'_> {
 /// the memory that they came in.
 #[derive(Debug)]
 struct KeptUnits {
-    rank: usize,
     is_narrow: bool,
-    /// Of the other ranks, one after another, and where each begins and ends.
-    others: Vec<u8>,
-    bytes: Vec<Range<usize>>,
-    own: Vec<u8>,
-    /// Of each source, where its units of each bucket begin, and their end.
-    starts: Vec<Vec<u64>>,
+    /// Of the other ranks, one after another, then this rank's own.
+    bytes: Vec<u8>,
+    /// Where the units of each bucket begin, and the end of the last one: so many places for each source. Without a range of
+    /// this rank there are none.
+    starts: Vec<u64>,
+    places: usize,
 }
 
 impl KeptUnits {
-    fn of(&self, source: usize) -> SentNumbers<'_> {
-        let bytes = match source == self.rank {
-            true => &self.own[..],
-            false => {
-                self.bytes.get(source).and_then(|range| self.others.get(range.clone())).unwrap_or_default()
+    /// For what comes, with `bytes` as they come.
+    fn new(
+        arriving: &Arriving,
+        (rank, buckets): (usize, usize),
+        is_narrow: bool,
+        bytes: Vec<u8>,
+    ) -> KeptUnits {
+        let places = buckets + 1;
+        let mut starts = Vec::with_capacity(arriving.len() / buckets.max(1) * places);
+        let of_rank = |source: usize| arriving.iter().skip(source * buckets).take(buckets);
+        let (all, own): (u64, u64) = (arriving.iter().sum(), of_rank(rank).sum());
+        let mut end = 0;
+        for (source, counts) in arriving.chunks(buckets.max(1)).enumerate() {
+            let mut at = if source == rank { all - own } else { end };
+            for count in counts {
+                starts.push(at);
+                at += count;
             }
-        };
-        match self.is_narrow {
-            true => SentNumbers::Narrow(bytes.as_chunks().0),
-            false => SentNumbers::Wide(bytes.as_chunks().0),
+            starts.push(at);
+            if source != rank {
+                end = at;
+            }
         }
+        KeptUnits { is_narrow, bytes, starts, places }
     }
 
-    /// Where a source's units of some buckets are among those of it.
-    fn units(&self, source: usize, buckets: &Range<u64>) -> Range<usize> {
-        let at = |bucket: u64| self.starts[source].get(bucket as usize).copied().unwrap_or(0) as usize;
-        at(buckets.start)..at(buckets.end)
+    /// Of a source those of some buckets.
+    fn units(&self, source: usize, buckets: &Range<u64>) -> SentNumbers<'_> {
+        let start = |bucket: u64| {
+            self.starts.get(source * self.places + bucket as usize).map_or(0, |at| *at as usize)
+        };
+        let units = start(buckets.start)..start(buckets.end);
+        match self.is_narrow {
+            true => SentNumbers::Narrow(&self.bytes.as_chunks().0[units]),
+            false => SentNumbers::Wide(&self.bytes.as_chunks().0[units]),
+        }
     }
 }
 
@@ -182,31 +200,33 @@ impl Routes {
         order.send(team, step, (arriving, agreed[1]))
     }
 
-    /// The units that a source has of this rank's range, counted from the range's beginning, by bucket.
-    pub fn kept(&self, source: usize) -> SentNumbers<'_> {
-        self.kept.of(source)
+    /// The units that a source has of some buckets of this rank's range, counted from the range's beginning; none where
+    /// this rank has no range.
+    pub fn kept(&self, source: usize, buckets: &Range<u64>) -> SentNumbers<'_> {
+        self.kept.units(source, buckets)
     }
 
     /// Finds out which units there are of this rank's range.
     fn look(&mut self, team: &Team) -> Result<()> {
         let Some(owner) = self.ranges.owner(team.rank()) else { return Ok(()) };
         let mut present = vec![0; self.ranges.range_units(owner).div_ceil(64) as usize];
+        let mut counts = vec![0; self.ranges.buckets() as usize];
         for bucket in 0..self.ranges.buckets() {
             let buckets = bucket..bucket + 1;
             let allowed = self.ranges.units_in(owner, &buckets);
             for source in 0..team.size() {
-                let units = self.kept.units(source, &buckets);
-                self.counts[bucket as usize] += units.len() as u64;
-                let outside = match self.kept(source) {
+                let kept = self.kept(source, &buckets);
+                let outside = match kept {
                     SentNumbers::Narrow(kept) => {
-                        let kept = kept[units].iter().map(|at| u64::from(u32::from_le_bytes(*at)));
+                        let kept = kept.iter().map(|at| u64::from(u32::from_le_bytes(*at)));
                         mark(kept, &allowed, &mut present)
                     }
                     SentNumbers::Wide(kept) => {
-                        let kept = kept[units].iter().map(|at| u64::from_le_bytes(*at));
+                        let kept = kept.iter().map(|at| u64::from_le_bytes(*at));
                         mark(kept, &allowed, &mut present)
                     }
                 };
+                counts[bucket as usize] += kept.len() as u64;
                 if let Some(at) = outside {
                     return Err(Error::internal(format!(
                         "rank {source} sent index {at} among those of {allowed:?}"
@@ -215,8 +235,8 @@ impl Routes {
             }
         }
         self.covered = present.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
-        self.repeated = self.counts.iter().sum::<u64>() - self.covered;
-        self.present = present;
+        self.repeated = counts.iter().sum::<u64>() - self.covered;
+        (self.counts, self.present) = (counts, present);
         Ok(())
     }
 
@@ -253,11 +273,6 @@ impl Routes {
         stretches
     }
 
-    /// Where each rank's units of some buckets of this rank's range are, among those that it has of the range.
-    pub fn units_of(&self, buckets: &Range<u64>) -> Vec<Range<usize>> {
-        (0..self.kept.starts.len()).map(|source| self.kept.units(source, buckets)).collect()
-    }
-
     /// Slots of `sent` for some buckets of an owner.
     pub fn slots(&self, owner: usize, buckets: &Range<u64>) -> Range<usize> {
         slots(&self.starts, &self.ranges, owner, buckets)
@@ -283,8 +298,8 @@ struct BucketOrder<'a> {
     starts: Vec<u64>,
 }
 
-/// Where the units that come of each bucket of this rank's range begin, and their end, of each rank; nothing where it owns none.
-type Arriving = Vec<Vec<u64>>;
+/// How many units come of each bucket of this rank's range, source by source; nothing where it has none.
+type Arriving = Vec<u64>;
 
 impl<'a> BucketOrder<'a> {
     /// In buckets of one block.
@@ -323,15 +338,8 @@ impl<'a> BucketOrder<'a> {
             None => Vec::new(),
         };
         let parts = team.alltoallv(step, Ok((0..team.size()).map(of_rank).collect()))?;
-        let starts = |part: Vec<u8>| {
-            let counts = part.as_chunks().0.iter().map(|count| u64::from_le_bytes(*count));
-            let ends = counts.scan(0u64, |end, count| {
-                *end = end.saturating_add(count);
-                Some(*end)
-            });
-            std::iter::once(0).chain(ends).collect()
-        };
-        Ok(parts.into_iter().map(starts).collect())
+        let counts = parts.iter().flat_map(|part| part.as_chunks().0);
+        Ok(counts.map(|count| u64::from_le_bytes(*count)).collect())
     }
 
     fn slots(&self, owner: usize, buckets: Range<u64>) -> Range<usize> {
@@ -343,11 +351,8 @@ impl<'a> BucketOrder<'a> {
         let of_bucket = |bucket: u64| {
             let sent =
                 (0..self.ranges.owners()).map(|owner| self.slots(owner, bucket..bucket + 1).len() as u64);
-            let taken = arriving.iter().filter_map(|starts| {
-                let [begin, end] = starts.get(bucket as usize..)?.first_chunk()?;
-                Some(end - begin)
-            });
-            sent.sum::<u64>().max(taken.fold(0, u64::saturating_add))
+            let taken = arriving.iter().skip(bucket as usize).step_by(self.ranges.buckets() as usize);
+            sent.sum::<u64>().max(taken.fold(0u64, |sum, count| sum.saturating_add(*count)))
         };
         (0..self.ranges.buckets()).map(of_bucket).max().unwrap_or(0)
     }
@@ -383,25 +388,25 @@ impl<'a> BucketOrder<'a> {
             None => 0..0,
         };
         let mut lens: Vec<usize> = (0..team.size()).map(|rank| bytes_of(rank).len()).collect();
-        let units = |starts: &Vec<u64>| starts.last().map_or(0, |units| *units as usize);
-        let mut came: Vec<usize> = arriving.iter().map(|starts| units(starts) * width).collect();
+        let buckets = self.ranges.buckets() as usize;
+        let mut came = vec![0; team.size()];
+        for (len, counts) in came.iter_mut().zip(arriving.chunks(buckets.max(1))) {
+            *len = counts.iter().sum::<u64>() as usize * width;
+        }
         // What is this rank's own is not sent.
-        let own = offsets[bytes_of(rank)].to_vec();
-        offsets.drain(bytes_of(rank));
+        let own = bytes_of(rank);
         (lens[rank], came[rank]) = (0, 0);
+        let others = came.iter().sum();
+        let mut bytes = vec![0; others + own.len()];
+        bytes[others..].copy_from_slice(&offsets[own.clone()]);
+        offsets.drain(own);
         let longest = usize::try_from(longest.saturating_mul(width as u64)).unwrap_or(usize::MAX);
-        let mut others = vec![0; came.iter().sum()];
-        let taken = PartsMut { bytes: &mut others, lens: &came };
+        let taken = PartsMut { bytes: &mut bytes[..others], lens: &came };
         team.exchange(Parts { bytes: &offsets, lens: &lens }, taken, longest)?;
         drop(offsets);
-        let ends = came.iter().scan(0, |end, len| {
-            *end += len;
-            Some(*end)
-        });
-        let bytes = ends.zip(&came).map(|(end, len)| end - len..end).collect();
-        let kept = KeptUnits { rank, is_narrow, others, bytes, own, starts: arriving };
+        let kept = KeptUnits::new(&arriving, (rank, buckets), is_narrow, bytes);
         let BucketOrder { unit, ranges, starts, .. } = self;
-        let (counts, present) = (vec![0; ranges.buckets() as usize], Vec::new());
+        let (counts, present) = (Vec::new(), Vec::new());
         let mut routes =
             Routes { unit, ranges, sent, starts, kept, counts, present, covered: 0, repeated: 0 };
         let looked = routes.look(team);

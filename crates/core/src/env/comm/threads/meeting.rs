@@ -5,10 +5,13 @@
 //! * a collective under way is named by its first caller; who calls another one breaks the meeting, and
 //!   every call from then on fails with the same error;
 //! * a rank that has gone fails the collective under way and every later one;
-//! * under a schedule exactly one rank runs: `running`. The others wait at a call, ready or not.
+//! * under a schedule exactly one rank runs: `running`. The others wait at a call, ready or not;
+//! * a rank is woken when the lock has been given back: woken before, it would wait once more, for the lock.
 
+use std::ops::{Deref, DerefMut};
 use std::panic;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 
 use super::Contribution;
 use super::faults::{FaultKind, Faults};
@@ -70,13 +73,51 @@ struct MeetingState {
     steps: Vec<u64>,
     schedule: Option<Schedule>,
     files: u64,
+    /// The threads of ranks that wait.
+    waiting: Vec<Option<Thread>>,
+}
+
+/// The state under its lock. Its end gives the lock back, and then wakes whom it says: fields end in their order.
+struct Locked<'a> {
+    state: MutexGuard<'a, MeetingState>,
+    woken: Woken,
+}
+
+/// Threads that are woken at its end.
+#[derive(Default)]
+struct Woken(Vec<Thread>);
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Thread::unpark);
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = MeetingState;
+
+    fn deref(&self) -> &MeetingState {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut MeetingState {
+        &mut self.state
+    }
+}
+
+impl Locked<'_> {
+    fn wake(&mut self, rank: usize) {
+        self.woken.0.extend(self.state.waiting[rank].take());
+    }
 }
 
 /// The ranks of one run.
 #[derive(Debug)]
 pub(super) struct Meeting {
+    size: usize,
     state: Mutex<MeetingState>,
-    wake: Vec<Condvar>,
     faults: Faults,
 }
 
@@ -101,36 +142,42 @@ impl Meeting {
             steps: vec![0; size],
             schedule,
             files: 0,
+            waiting: vec![None; size],
         };
-        Meeting { state: Mutex::new(state), wake: (0..size).map(|_| Condvar::new()).collect(), faults }
+        Meeting { size, state: Mutex::new(state), faults }
     }
 
     pub(super) fn size(&self) -> usize {
-        self.wake.len()
+        self.size
     }
 
-    fn lock(&self) -> MutexGuard<'_, MeetingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Locked<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { state, woken: Woken::default() }
+    }
+
+    /// Gives the lock back until somebody wakes this rank, or for no reason.
+    fn wait<'a>(&'a self, rank: usize, mut state: Locked<'a>) -> Locked<'a> {
+        state.waiting[rank] = Some(thread::current());
+        drop(state);
+        thread::park();
+        self.lock()
     }
 
     /// Waits until it is this rank's turn.
-    fn turn<'a>(
-        &'a self,
-        rank: usize,
-        mut state: MutexGuard<'a, MeetingState>,
-    ) -> MutexGuard<'a, MeetingState> {
+    fn turn<'a>(&'a self, rank: usize, mut state: Locked<'a>) -> Locked<'a> {
         while state.schedule.as_ref().is_some_and(|s| s.running != Some(rank)) {
-            state = self.wake[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(rank, state);
         }
         state
     }
 
     /// Draws who goes on, and wakes it.
-    fn pass(&self, state: &mut MeetingState) {
+    fn pass(&self, state: &mut Locked<'_>) {
         let Some(schedule) = &mut state.schedule else { return };
         schedule.draw();
         if let Some(next) = schedule.running {
-            self.wake[next].notify_all();
+            state.wake(next);
         }
     }
 
@@ -231,26 +278,27 @@ impl Meeting {
             {
                 return outcome;
             }
-            state = self.wake[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(rank, state);
         }
     }
 
     /// Ends the collective under way: who waits in it has an outcome now.
-    fn disperse(&self, state: &mut MeetingState) {
+    fn disperse(&self, state: &mut Locked<'_>) {
         state.call = None;
         state.arrived = 0;
-        match &mut state.schedule {
+        let MeetingState { schedule, outcomes, .. } = &mut *state.state;
+        match schedule {
             Some(schedule) => {
-                for (rank, outcome) in state.outcomes.iter().enumerate() {
-                    schedule.ready[rank] |= outcome.is_some();
+                for (ready, outcome) in schedule.ready.iter_mut().zip(outcomes) {
+                    *ready |= outcome.is_some();
                 }
             }
-            None => self.wake.iter().for_each(Condvar::notify_all),
+            None => (0..self.size).for_each(|rank| state.wake(rank)),
         }
     }
 
     /// Fails the collective under way with `error`.
-    fn fail(&self, state: &mut MeetingState, error: &Error) {
+    fn fail(&self, state: &mut Locked<'_>, error: &Error) {
         for rank in 0..self.size() {
             if state.parts[rank].take().is_some() {
                 state.outcomes[rank] = Some(Err(error.replicate()));
@@ -259,7 +307,7 @@ impl Meeting {
         self.disperse(state);
     }
 
-    fn break_up(&self, state: &mut MeetingState, error: &Error) {
+    fn break_up(&self, state: &mut Locked<'_>, error: &Error) {
         self.fail(state, error);
         state.broken.get_or_insert_with(|| error.replicate());
     }

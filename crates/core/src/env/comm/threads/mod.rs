@@ -3,7 +3,8 @@
 //!
 //! Without a seed the threads run freely. With one, exactly one rank runs at a time; at every call of the
 //! communicator or of one of its files the seed draws who goes on, so that a run, also on a simulated
-//! disk, is the same each time.
+//! disk, is the same each time. They share one processor then: to wake a thread on another one that is idle takes
+//! several times as long as most calls.
 //!
 //! Invariants:
 //! * what one rank gives another is moved or copied: ranks share nothing through the communicator;
@@ -60,12 +61,14 @@ where
     F: Fn(Arc<dyn Comm>) -> Result<T> + Sync,
 {
     let meeting = Arc::new(Meeting::new(size.clamp(1, MOST_RANKS), seed, faults));
+    let processor = seed.and_then(|_| Processor::of_this_thread());
     thread::scope(|scope| {
         let start = |rank| {
             let comm =
                 ThreadComm { meeting: meeting.clone(), rank, disk: disk.clone(), teams: Arc::default() };
             let (meeting, body) = (meeting.clone(), &body);
             scope.spawn(move || {
+                processor.iter().for_each(Processor::stay);
                 meeting.begin(rank);
                 let result = catch_unwind(AssertUnwindSafe(|| body(Arc::new(comm))));
                 let result = result.unwrap_or_else(|payload| {
@@ -81,6 +84,36 @@ where
         let lost = |_| Err(Error::internal("a thread was lost"));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
     })
+}
+
+/// A processor of this machine.
+#[derive(Debug, Clone, Copy)]
+struct Processor(#[cfg(target_os = "linux")] rustix::thread::CpuSet);
+
+#[cfg(target_os = "linux")]
+impl Processor {
+    /// The one that the caller is on, if it can be named.
+    fn of_this_thread() -> Option<Processor> {
+        let (number, mut one) = (rustix::thread::sched_getcpu(), rustix::thread::CpuSet::new());
+        (number < rustix::thread::CpuSet::MAX_CPU).then(|| {
+            one.set(number);
+            Processor(one)
+        })
+    }
+
+    /// Keeps this thread on it; where the system allows none, it runs anywhere.
+    fn stay(&self) {
+        let _ = rustix::thread::sched_setaffinity(None, &self.0);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Processor {
+    fn of_this_thread() -> Option<Processor> {
+        None
+    }
+
+    fn stay(&self) {}
 }
 
 /// Why a thread unwound.
