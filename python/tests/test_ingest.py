@@ -167,6 +167,32 @@ def test_a_python_that_cannot_read_is_unavailable_with_a_next_step(tmp_path, mon
     assert "pip install" in caught.value.hint
 
 
+def test_calls_ask_the_helper_of_the_call_before_and_a_new_one_where_it_is_gone_or_set_up_otherwise(
+    tmp_path, monkeypatch
+):
+    python, started = tmp_path / "python", tmp_path / "started"
+    python.write_text(f'#!/bin/sh\necho $$ >> "{started}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("FIELDSTONE_PYTHON", str(python))
+    store = fst.open(tmp_path / "store")
+
+    def helpers_after(name):
+        assert take(store, make(tmp_path / name)).taken[0].fields == 12
+        return started.read_text().split()
+
+    (first,) = helpers_after("a.nc")
+    assert helpers_after("b.nc") == [first]
+    os.kill(int(first), signal.SIGKILL)
+    _, second = helpers_after("c.nc")
+    monkeypatch.setenv("ECCODES_DEFINITION_PATH", "elsewhere")
+    *_, third = helpers_after("d.nc")
+    assert len({first, second, third}) == 3
+    # One that may be in the middle of an answer serves nobody else.
+    with pytest.raises(ZeroDivisionError):
+        fst.ingest(store, make(tmp_path / "e.nc"), progress=lambda done, of: 1 / 0)
+    assert len(helpers_after("f.nc")) == 4
+
+
 def test_a_missing_library_is_told_with_the_command_that_brings_it(tmp_path, monkeypatch):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "netCDF4.py").write_text("raise ImportError('hidden')")

@@ -92,7 +92,7 @@ pub struct Helper {
     words: Arc<Mutex<Vec<u8>>>,
     /// Says when it wrote all that it will to stderr.
     all_said: Receiver<()>,
-    patience: Duration,
+    pub(crate) patience: Duration,
     /// Whether it ever answered: one that never did could not start.
     answered: bool,
 }
@@ -142,6 +142,11 @@ impl Helper {
         thread("frames").spawn(reader).map_err(failed)?;
         let patience = options.patience;
         Ok(Helper { python, child, to: Some(to), frames, words, all_said, patience, answered: false })
+    }
+
+    /// Whether its process has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.to.is_some() && matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Sends a request. A helper that is gone is reported by [`Helper::next`], not here.

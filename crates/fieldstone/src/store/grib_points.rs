@@ -33,7 +33,7 @@ pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Res
 
 fn decoded(message: &[u8]) -> Result<Option<[Vec<f64>; 2]>> {
     let options = HelperOptions::default();
-    let (facts, payload) = Reader::shared(&options).get()?.decode(message)?;
+    let (facts, payload) = Reader::new(&options).get()?.decode(message)?;
     let mut rest = &payload[..];
     let mut take = |dtype: DType, shape: &[u64]| -> Result<Option<Vec<f64>>> {
         let length = byte_count(shape, dtype.size())?;

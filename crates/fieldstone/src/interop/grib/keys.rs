@@ -9,6 +9,7 @@
 //! as a whole beyond that; a header that crashes the helper costs that header.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,50 +59,60 @@ impl Cache {
 
 /// Of this process, for all stores.
 static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
-/// A helper that waits for the next question, and the process that started it.
-static IDLE: Mutex<Option<(u32, Option<PathBuf>, Helper)>> = Mutex::new(None);
+/// A helper that waits for the next question.
+static IDLE: Mutex<Option<IdleHelper>> = Mutex::new(None);
+
+struct IdleHelper {
+    helper: Helper,
+    /// The process that started it.
+    process: u32,
+    origin: Origin,
+}
+
+/// What a helper was started with: one that was started with anything else may answer otherwise.
+#[derive(Clone, PartialEq, Eq)]
+struct Origin {
+    python: Option<PathBuf>,
+    environment: Vec<(OsString, OsString)>,
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A helper that is started when it is first needed, and again after it died.
+/// A helper that is started when it is first needed, and again after it died. In the end it waits for the next reader.
 pub struct Reader<'a> {
     options: &'a HelperOptions,
     pub helper: Option<Helper>,
     /// Whether a helper has ever answered: where none can start, no file can be read.
     pub answered: bool,
-    /// Whether the helper waits for the next reader in the end.
-    shared: bool,
+    /// Of the helper.
+    origin: Option<Origin>,
     /// Whether the helper is another reader's and has not answered this one: it may have ended meanwhile.
     reused: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// With a helper of its own.
+    /// With the helper that another one left, so that a call for one message or file does not start Python.
     pub fn new(options: &'a HelperOptions) -> Reader<'a> {
-        Reader { options, helper: None, answered: false, shared: false, reused: false }
-    }
-
-    /// With the helper that another one left, so that a call for one message does not start Python.
-    pub fn shared(options: &'a HelperOptions) -> Reader<'a> {
-        Reader { options, helper: None, answered: false, shared: true, reused: false }
+        Reader { options, helper: None, answered: false, origin: None, reused: false }
     }
 
     /// The helper, running.
     pub fn get(&mut self) -> Result<&mut Helper> {
-        if self.helper.is_none() && self.shared {
+        if self.helper.is_none() {
+            let python = self.options.python.clone();
+            self.origin = Some(Origin { python, environment: std::env::vars_os().collect() });
             let idle = locked(&IDLE).take();
-            match idle {
-                Some((process, _, helper)) if process != std::process::id() => {
+            if let Some(mut idle) = idle {
+                if idle.process != std::process::id() {
                     // A forked child: the helper is its parent's, who alone may talk to it and end it.
-                    std::mem::forget(helper);
-                }
-                Some((_, python, helper)) if python == self.options.python => {
-                    self.helper = Some(helper);
+                    std::mem::forget(idle.helper);
+                } else if Some(&idle.origin) == self.origin.as_ref() && idle.helper.is_running() {
+                    idle.helper.patience = self.options.patience;
+                    self.helper = Some(idle.helper);
                     self.reused = true;
                 }
-                _ => {}
             }
         }
         match &mut self.helper {
@@ -291,8 +302,8 @@ impl<'a> Reader<'a> {
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        if let (true, Some(helper)) = (self.shared, self.helper.take()) {
-            *locked(&IDLE) = Some((std::process::id(), self.options.python.clone(), helper));
+        if let (Some(origin), Some(helper)) = (self.origin.take(), self.helper.take()) {
+            *locked(&IDLE) = Some(IdleHelper { helper, process: std::process::id(), origin });
         }
     }
 }
