@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::env::{Disk, DiskFile, write_all_at, write_all_streaming};
+use fieldstone_core::env::{Disk, DiskFile, write_all_at};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::partition::words::put_words;
 use fieldstone_format::partition::{
@@ -360,7 +360,9 @@ impl<'a> RangeWriter<'a> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.add_sum();
-        write_all_streaming(self.file, &self.out, self.at)?;
+        // Through the page cache: the next run reads it, often at once.
+        write_all_at(self.file, &self.out, self.at)?;
+        self.file.start_writeback(self.at, self.out.len() as u64);
         self.at += self.out.len() as u64;
         self.written += self.out.len() as u64;
         self.out.clear();
