@@ -26,3 +26,4 @@ pub mod helper;
 pub(crate) mod ingest;
 pub mod lineage;
 pub mod outside;
+pub(crate) mod shared_helper;

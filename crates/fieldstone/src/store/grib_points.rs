@@ -8,8 +8,8 @@ use fieldstone_core::request::Request;
 use fieldstone_store::api::{FieldAccess, RetrieveOptions};
 
 use crate::interop::grib::grid_name;
-use crate::interop::grib::keys::Reader;
 use crate::interop::helper::HelperOptions;
+use crate::interop::shared_helper::SharedHelper;
 
 /// Latitudes and longitudes of a grid, by the digest that its variables are declared with: from the first message that a
 /// request names and that stands on it. `None` where there is none; none of either where eccodes does not know where the
@@ -33,7 +33,7 @@ pub fn points_of(fields: &dyn FieldAccess, request: &Request, grid: &str) -> Res
 
 fn decoded(message: &[u8]) -> Result<Option<[Vec<f64>; 2]>> {
     let options = HelperOptions::default();
-    let (facts, payload) = Reader::new(&options).get()?.decode(message)?;
+    let (facts, payload) = SharedHelper::new(&options).get()?.decode(message)?;
     let mut rest = &payload[..];
     let mut take = |dtype: DType, shape: &[u64]| -> Result<Option<Vec<f64>>> {
         let length = byte_count(shape, dtype.size())?;

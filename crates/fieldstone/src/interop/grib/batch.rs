@@ -13,8 +13,8 @@ use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::messages::{Messages, Source, Stretch};
 
-use super::keys::Reader;
 use crate::interop::helper::Texts;
+use crate::interop::shared_helper::SharedHelper;
 
 const MANY: usize = 512;
 const LARGE: usize = 16 << 20;
@@ -121,7 +121,7 @@ impl<'a, S: Keep + ?Sized> Batches<'a, S> {
     }
 
     /// The next fields with their keys; none at the end.
-    pub fn next(&mut self, reader: &mut Reader<'_>) -> Result<Option<Vec<Part<'a>>>> {
+    pub fn next(&mut self, reader: &mut SharedHelper<'_>) -> Result<Option<Vec<Part<'a>>>> {
         let (mut parts, mut bytes) = (Vec::new(), 0usize);
         while !self.end && parts.len() < MANY && bytes < LARGE {
             bytes = bytes.saturating_add(self.message(&mut parts)?);

@@ -9,7 +9,6 @@
 //! as a whole beyond that; a header that crashes the helper costs that header.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +17,8 @@ use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::template::Template;
 use fieldstone_format::helper::{GribKey, Request};
 
-use crate::interop::helper::{Helper, HelperEvent, HelperOptions, Reply, Texts, failure};
+use crate::interop::helper::{HelperEvent, Reply, Texts, failure};
+use crate::interop::shared_helper::SharedHelper;
 
 /// Bytes of headers and keys that are kept.
 const MAX_KNOWN: usize = 64 << 20;
@@ -59,68 +59,12 @@ impl Cache {
 
 /// Of this process, for all stores.
 static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
-/// A helper that waits for the next question.
-static IDLE: Mutex<Option<IdleHelper>> = Mutex::new(None);
-
-struct IdleHelper {
-    helper: Helper,
-    /// The process that started it.
-    process: u32,
-    origin: Origin,
-}
-
-/// What a helper was started with: one that was started with anything else may answer otherwise.
-#[derive(Clone, PartialEq, Eq)]
-struct Origin {
-    python: Option<PathBuf>,
-    environment: Vec<(OsString, OsString)>,
-}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A helper that is started when it is first needed, and again after it died. In the end it waits for the next reader.
-pub struct Reader<'a> {
-    options: &'a HelperOptions,
-    pub helper: Option<Helper>,
-    /// Whether a helper has ever answered: where none can start, no file can be read.
-    pub answered: bool,
-    /// Of the helper.
-    origin: Option<Origin>,
-    /// Whether the helper is another reader's and has not answered this one: it may have ended meanwhile.
-    reused: bool,
-}
-
-impl<'a> Reader<'a> {
-    /// With the helper that another one left, so that a call for one message or file does not start Python.
-    pub fn new(options: &'a HelperOptions) -> Reader<'a> {
-        Reader { options, helper: None, answered: false, origin: None, reused: false }
-    }
-
-    /// The helper, running.
-    pub fn get(&mut self) -> Result<&mut Helper> {
-        if self.helper.is_none() {
-            let python = self.options.python.clone();
-            self.origin = Some(Origin { python, environment: std::env::vars_os().collect() });
-            let idle = locked(&IDLE).take();
-            if let Some(mut idle) = idle {
-                if idle.process != std::process::id() {
-                    // A forked child: the helper is its parent's, who alone may talk to it and end it.
-                    std::mem::forget(idle.helper);
-                } else if Some(&idle.origin) == self.origin.as_ref() && idle.helper.is_running() {
-                    idle.helper.patience = self.options.patience;
-                    self.helper = Some(idle.helper);
-                    self.reused = true;
-                }
-            }
-        }
-        match &mut self.helper {
-            Some(helper) => Ok(helper),
-            none => Ok(none.insert(Helper::start(self.options)?)),
-        }
-    }
-
+impl SharedHelper<'_> {
     /// The key of each header, or why it has none. Unavailable where eccodes is needed and not there.
     pub fn keys(&mut self, headers: &[&Header]) -> Result<Vec<std::result::Result<Texts, String>>> {
         let mut found: Vec<Option<std::result::Result<Texts, String>>> = vec![None; headers.len()];
@@ -296,14 +240,6 @@ impl<'a> Reader<'a> {
                     return Err(Error::internal("the helper answered another question"));
                 }
             }
-        }
-    }
-}
-
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        if let (Some(origin), Some(helper)) = (self.origin.take(), self.helper.take()) {
-            *locked(&IDLE) = Some(IdleHelper { helper, process: std::process::id(), origin });
         }
     }
 }

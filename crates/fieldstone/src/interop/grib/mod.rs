@@ -34,8 +34,8 @@ use fieldstone_store::api::{ArchiveOptions, FieldStore, Pairs, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::interop::helper::{HelperOptions, Texts};
+use crate::interop::shared_helper::SharedHelper;
 use batch::{Batches, FileSource, Keep, Part};
-use keys::Reader;
 
 /// The attribute by which a declared variable says which grid its messages have: [`grid_name`].
 pub(crate) const GRID: &str = "GRIB_grid";
@@ -87,7 +87,7 @@ pub fn archive_grib(
 
 /// The keys of the fields in bytes, in their order, or why there is none.
 pub fn grib_keys(bytes: &[u8], helper: &HelperOptions) -> Result<Vec<std::result::Result<Texts, String>>> {
-    let mut reader = Reader::new(helper);
+    let mut reader = SharedHelper::new(helper);
     let mut batches = Batches::new(bytes);
     let mut keys = Vec::new();
     while let Some(parts) = batches.next(&mut reader)? {
@@ -104,7 +104,7 @@ struct Archiving<'a> {
 
 impl Archiving<'_> {
     fn all<S: Keep + ?Sized>(&self, source: &S) -> Result<u64> {
-        let mut reader = Reader::new(&self.options.helper);
+        let mut reader = SharedHelper::new(&self.options.helper);
         let mut batches = Batches::new(source);
         let Some(first) = batches.next(&mut reader)? else {
             return Err(Code::FileFormat

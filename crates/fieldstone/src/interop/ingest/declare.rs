@@ -20,9 +20,9 @@ use super::netcdf::HEADER;
 use crate::catalog::Catalog;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
 use crate::catalog::value::{Value, parse_moment};
-use crate::interop::grib::keys::Reader;
 use crate::interop::grib::{GRID, borrowed, grid_name};
 use crate::interop::helper::Texts;
+use crate::interop::shared_helper::SharedHelper;
 
 /// Most variables, or steps, of one record.
 const MANY: usize = 4096;
@@ -109,7 +109,7 @@ impl GribDeclared {
 
     /// Asks the helper about the messages, where there are enough of them or `all` is set. What it cannot say is not
     /// declared: the messages are fields all the same.
-    pub(super) fn ask(&mut self, reader: &mut Reader<'_>, all: bool) {
+    pub(super) fn ask(&mut self, reader: &mut SharedHelper<'_>, all: bool) {
         if self.messages.is_empty() || !(all || self.messages.len() >= ASKED || self.bytes >= ASKED_BYTES) {
             return;
         }
@@ -145,7 +145,7 @@ impl GribDeclared {
 /// Declares what the messages of a GRIB file are: each parameter with its name, unit and grid, and the times of steps.
 pub(super) fn grib(
     catalog: &Catalog,
-    reader: &mut Reader<'_>,
+    reader: &mut SharedHelper<'_>,
     mut declared: GribDeclared,
     transaction: Option<Id>,
 ) -> Result<()> {

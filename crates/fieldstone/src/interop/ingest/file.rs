@@ -18,9 +18,9 @@ use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_hea
 use crate::Store;
 use crate::catalog::Catalog;
 use crate::interop::grib::batch::FileSource;
-use crate::interop::grib::keys::Reader;
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts, failure};
+use crate::interop::shared_helper::SharedHelper;
 
 /// What a report calls what an exported file has beside its values.
 const METADATA: &str = "the metadata";
@@ -33,7 +33,7 @@ pub struct State<'a> {
     pub(super) store: &'a dyn FieldStore,
     pub(super) catalog: &'a Catalog,
     pub(super) options: &'a IngestOptions<'a>,
-    pub(super) helper: Reader<'a>,
+    pub(super) helper: SharedHelper<'a>,
     pub(super) messages: Messages<'a>,
 }
 
@@ -95,7 +95,7 @@ impl Harvest<'_> {
 
 impl<'a> State<'a> {
     pub fn new(store: &'a Store, options: &'a IngestOptions<'a>) -> Result<State<'a>> {
-        let helper = Reader::new(&options.helper);
+        let helper = SharedHelper::new(&options.helper);
         let (catalog, messages) = (store.catalog(), Messages::new(&**store, !options.external)?);
         Ok(State { whole: store, store: &**store, catalog, options, helper, messages })
     }
@@ -192,8 +192,18 @@ impl<'a> State<'a> {
                 Err(error) => return self.cannot_start(error),
             };
             self.helper.answered = true;
+            let was_left = std::mem::take(&mut self.helper.reused);
             let (reply, payload) = match event {
                 HelperEvent::Reply(reply, payload) => (reply, payload),
+                HelperEvent::Died(_) if was_left => {
+                    // It ended while it waited, and not of this file; if it did, the next one shows it.
+                    self.helper.helper = None;
+                    let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
+                    match started {
+                        Ok(()) => continue,
+                        Err(error) => return self.cannot_start(error),
+                    }
+                }
                 HelperEvent::Died(how) => {
                     let what = Error::corrupt(format!("reader {how}"));
                     return Ok(End::Refused(what.with_hint("nothing of this file was taken")));
