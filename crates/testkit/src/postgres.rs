@@ -63,7 +63,9 @@ impl Server {
     fn attach(folder: PathBuf) -> Option<Server> {
         let bin = installed()?;
         let database = format!("test_{}", std::process::id());
-        let mut psql = Command::new(bin.join("psql"));
+        // Only some of the programs may be linked to from elsewhere.
+        let programs = bin.join("initdb").canonicalize().unwrap();
+        let mut psql = Command::new(programs.with_file_name("psql"));
         psql.args(["-qX", "-U", "postgres", "-h"]).arg(&folder);
         psql.args(["-c", &format!("DROP DATABASE IF EXISTS {database}")]);
         psql.args(["-c", &format!("CREATE DATABASE {database}")]).stdin(Stdio::null()).stderr(Stdio::null());
