@@ -54,19 +54,28 @@ impl Journal {
         let key = value.key.bytes.clone();
         let author = author::current();
         let mut writer = lock(&state.writer);
-        // What waits of another author is a commit of its own (G-31).
-        while !writer.may_take(transaction, &author) {
-            drop(writer);
-            self.commit_session(transaction)?;
-            writer = lock(&state.writer);
+        loop {
+            // What waits of another author is a commit of its own (G-31).
+            if !writer.may_take(transaction, &author) {
+                drop(writer);
+                self.commit_session(transaction)?;
+                writer = lock(&state.writer);
+            } else if writer.needs_data_log(transaction, &value) && !writer.is_ready() {
+                // Before anything is noted: others may commit meanwhile what waits here.
+                writer = match self.make_ready(state, writer) {
+                    Ok(writer) => writer,
+                    Err(e) => {
+                        return Err(
+                            idle(state, lock(&state.writer)).fail(Failed::Value(transaction, &key), e)
+                        );
+                    }
+                };
+            } else {
+                break;
+            }
         }
         writer.check_piece(transaction, &value)?;
         let Some(value) = writer.take(transaction, value, author) else { return Ok(()) };
-        // The data log is one of a store that is there.
-        let mut writer = match self.make_ready(state, writer) {
-            Ok(writer) => writer,
-            Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Value(transaction, &key), e)),
-        };
         match writer.spill(transaction, value) {
             Ok(()) => Ok(()),
             Err(e) => Err(idle(state, writer).fail(Failed::Value(transaction, &key), e)),
@@ -89,25 +98,38 @@ impl Journal {
     }
 
     /// Commits what a session took; the session's last commit then, by whomever. `None` where there was nothing
-    /// to commit.
+    /// to commit. After an error of a commit that somebody else made, what is left of it is committed all the same, unless
+    /// something of this thread's was lost.
     pub(super) fn commit_session(&self, session: Option<Id>) -> Result<Option<Flushed>> {
         let state = self.state();
         let mut writer = lock(&state.writer);
         writer.check(session)?;
-        let Some(target) = writer.waits_for(session) else { return Ok(None) };
+        let Some((ticket, target)) = writer.enter(session) else { return Ok(None) };
+        drop(writer);
+        let outcome = self.commit_up_to(session, target);
+        // J-11: it answers for all that it waited for, also where this thread had put nothing in.
+        let lost = lock(&state.writer).leave(session, ticket);
+        outcome.and_then(|flushed| lost.map(|()| flushed))
+    }
+
+    /// Returns when a session's batches up to a number are durable, or when this thread has lost something.
+    fn commit_up_to(&self, session: Option<Id>, target: u64) -> Result<Option<Flushed>> {
+        let state = self.state();
+        let mut writer = lock(&state.writer);
         if session.is_none() {
             lock(&state.gathering).arrive();
         }
         let mut yields = 0;
         loop {
+            // Whenever the lock was given away, a commit may have failed. It is reported before anything else is done, for a
+            // batch that is lost waits for nothing either.
+            writer.check(session)?;
             // J-3: another thread has committed what this one waits for, with its own.
             if writer.is_through(session, target) {
                 return Ok(writer.flushed(session));
             }
             if writer.is_busy() {
                 writer = wait(state, writer);
-                // What the commit that is over lost of this thread's is reported before anything else is done.
-                writer.check(session)?;
             } else if writer.is_ready() {
                 let now = self.env.clock.monotonic();
                 if session.is_some() || yields == YIELDS || !lock(&state.gathering).is_worth_waiting(now) {
@@ -117,7 +139,6 @@ impl Journal {
                 std::thread::yield_now();
                 yields += 1;
                 writer = lock(&state.writer);
-                writer.check(session)?;
             } else {
                 drop(writer);
                 // Where the store's place cannot even be looked at, what was archived is kept.
@@ -272,12 +293,6 @@ impl Journal {
         flight.report();
         Ok(flushed)
     }
-
-    /// Says that this handle writes no more, when no commit is under way.
-    pub(super) fn close_writer(&self) {
-        let state = self.state();
-        idle(state, lock(&state.writer)).close();
-    }
 }
 
 fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
@@ -285,7 +300,7 @@ fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Wri
 }
 
 /// Waits until no commit is under way.
-fn idle<'a>(state: &State, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
+pub(super) fn idle<'a>(state: &State, mut writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
     while writer.is_busy() {
         writer = wait(state, writer);
     }

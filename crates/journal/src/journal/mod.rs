@@ -33,6 +33,7 @@ use fieldstone_format::{FIRST_VERSION, FORMAT_VERSION, Id};
 use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
+use self::commit::idle;
 use self::gathering::Gathering;
 use self::schema::SchemaState;
 use crate::feed::Feed;
@@ -50,6 +51,9 @@ use crate::writer::{Horizon, PendingArray, PendingCursor, PendingSide, Writer};
 /// How long a wait for news sleeps between its looks, nanoseconds: first, and at last.
 const LOOK_FIRST: u64 = 2_000_000;
 const LOOK_LAST: u64 = 200_000_000;
+
+/// How often a close flushes what is left where commits of this handle fail.
+const CLOSING: usize = 8;
 
 /// Longest schema: every log's header repeats it.
 const SCHEMA_MAX: usize = 1 << 20;
@@ -525,16 +529,32 @@ impl Journal {
         Ok(report)
     }
 
-    /// Flushes and says that this handle writes no more.
+    /// Flushes and says that this handle writes no more. Raises what any thread lost outside of transactions and has not
+    /// heard of: there may be no later call.
     pub fn close(&self) -> Result<()> {
-        // What was lost before does not keep the rest from being flushed: there is no later call.
-        let lost = self.check_lost(None);
-        let flushed = if self.options.writable { self.flush(None) } else { Ok(()) };
-        self.close_writer();
-        match (lost, flushed) {
-            (Err(lost), Err(e)) => Err(e.context(lost.message())),
-            (lost, flushed) => lost.and(flushed),
+        // What was lost before does not keep the rest from being flushed.
+        let mut heard: Option<Error> = None;
+        let mut hear = |outcome: Result<()>| match (outcome, heard.take()) {
+            (Err(e), Some(before)) => heard = Some(e.context(before.message())),
+            (outcome, before) => heard = outcome.err().or(before),
+        };
+        let mut losses = self.losses(None);
+        hear(self.check_lost(None));
+        for _ in 0..CLOSING {
+            if self.options.writable {
+                hear(self.flush(None));
+            }
+            // A commit that failed has taken its batch along; what came behind it is still to be flushed.
+            let now = self.losses(None);
+            if now == losses || !self.has_pending(None) {
+                break;
+            }
+            losses = now;
         }
+        let mut writer = idle(self.state(), lock(&self.state().writer));
+        hear(writer.report_untold());
+        writer.close();
+        heard.map_or(Ok(()), Err)
     }
 
     /// Where and what the store is.

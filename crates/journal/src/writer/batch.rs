@@ -318,14 +318,16 @@ impl Batch {
         self.items.push(Some(item));
     }
 
-    /// Takes all of a later batch behind its own. `data`: the data log, where one of them has used it.
-    pub fn append(&mut self, mut later: Batch, data: Option<&mut dyn DataWriter>) -> Result<()> {
+    /// Takes all of a later batch behind its own. `data`: the data log, where one of them has used it. After an error
+    /// each of the two has what it had.
+    pub fn append(&mut self, later: &mut Batch, data: Option<&mut dyn DataWriter>) -> Result<()> {
         if let Some(data) = data
             && (self.spilled || later.spilled)
         {
             self.move_to(data)?;
             later.move_to(data)?;
         }
+        let mut later = std::mem::take(later);
         let base = self.payload.len() as u64;
         self.payload.append(&mut later.payload);
         for mut item in later.items.into_iter().flatten() {

@@ -37,6 +37,7 @@ use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::{FIRST_VERSION, Id};
 
+use batch::Batch;
 pub use commit::{Commit, Flight, Horizon};
 pub use encoded::Encoded;
 use log::Log;
@@ -171,6 +172,27 @@ impl Writer {
         self.sessions.get(&session)?.waits_for()
     }
 
+    /// Notes a flush that waits for what a session holds now: its ticket, and the number of the last batch. `None` where
+    /// there is nothing to wait for.
+    pub fn enter(&mut self, session: Option<Id>) -> Option<(u64, u64)> {
+        let own = self.sessions.get_mut(&session)?;
+        let target = own.waits_for()?;
+        Some((own.enter(target), target))
+    }
+
+    /// The flush waits no more: what was lost of that which it waited for, whoever lost it.
+    pub fn leave(&mut self, session: Option<Id>, ticket: u64) -> Result<()> {
+        let lost = self.sessions.get_mut(&session).and_then(|own| own.leave(ticket));
+        self.tidy(session);
+        lost.map_or(Ok(()), |lost| Err(lost.error()))
+    }
+
+    /// What threads lost outside of transactions and have not heard of, for whoever closes; once.
+    pub fn report_untold(&mut self) -> Result<()> {
+        let lost = self.sessions.get_mut(&None).and_then(Session::report_untold);
+        lost.map_or(Ok(()), |lost| Err(lost.error()))
+    }
+
     /// Whether a session's batches up to a number are durable, or lost.
     pub fn is_through(&self, session: Option<Id>, number: u64) -> bool {
         self.sessions.get(&session).is_none_or(|session| session.is_through(number))
@@ -208,9 +230,12 @@ impl Writer {
         self.tidy(session);
     }
 
-    /// Forgets a session, which has ended.
+    /// Forgets a session, which has ended. What another thread took for it behind the end stays, until its flush
+    /// refuses it.
     pub fn end(&mut self, session: Id) {
-        self.sessions.remove(&Some(session));
+        if !self.sessions.get(&Some(session)).is_some_and(Session::holds_anything) {
+            self.sessions.remove(&Some(session));
+        }
         self.flushed.remove(&Some(session));
         if let Some(log) = &mut self.log {
             log.forget_transaction(session);
@@ -242,9 +267,7 @@ impl Writer {
     /// Counts attributes of this thread that the caller keeps for a session, for now; how often the session
     /// has lost something so far.
     pub fn keep(&mut self, session: Option<Id>, attributes: u64) -> u64 {
-        let own = self.session(session);
-        own.note();
-        own.kept += attributes;
+        self.session(session).keep(attributes);
         self.losses_of(session)
     }
 
@@ -260,9 +283,7 @@ impl Writer {
         if self.losses_of(session) != losses {
             return false;
         }
-        let own = self.session(session);
-        own.kept = own.kept.saturating_sub(attributes);
-        own.batch.side.extend(records);
+        self.session(session).take_kept(attributes, records);
         true
     }
 
@@ -321,6 +342,15 @@ impl Writer {
         self.sessions.get(&session).is_none_or(|own| own.batch.may_take(author))
     }
 
+    /// Whether a value needs the data log, which is one of a store that is there.
+    pub fn needs_data_log(&self, session: Option<Id>, value: &Encoded<'_>) -> bool {
+        let shares = value.digest.is_some_and(|digest| self.shared.find(digest).is_some());
+        let batch = self.sessions.get(&session).map(|own| &own.batch);
+        let spilled = batch.is_some_and(Batch::spilled);
+        let waiting = batch.map_or(0, Batch::inline_len);
+        !shares && (spilled || waiting + value.stored_len() > INLINE_MAX)
+    }
+
     /// Takes an encoded value of an author, where it can be kept in memory; else it is given back.
     pub fn take<'a>(
         &mut self,
@@ -329,23 +359,20 @@ impl Writer {
         author: Author,
     ) -> Option<Encoded<'a>> {
         let place = value.digest.and_then(|digest| self.shared.find(digest));
+        let spills = self.needs_data_log(session, &value);
         let own = self.session(session);
         own.note();
-        let batch = &mut own.batch;
-        batch.note_author(author);
-        if let Some(place) = place {
-            batch.add_shared(value, place);
-            return None;
+        own.batch.note_author(author);
+        match place {
+            Some(place) => own.batch.add_shared(value, place),
+            None if spills => return Some(value),
+            None => own.batch.add_inline(value),
         }
-        if !batch.spilled() && batch.inline_len() + value.stored_len() <= INLINE_MAX {
-            batch.add_inline(value);
-            return None;
-        }
-        Some(value)
+        None
     }
 
-    /// Takes a value into the data log, with all that waited in memory. After an error the caller calls
-    /// [`fail`](Self::fail), when no commit is under way.
+    /// Takes a value into the data log, with all that waited in memory: what [`take`](Self::take) gave back, under the same
+    /// lock. After an error the caller calls [`fail`](Self::fail), when no commit is under way.
     pub fn spill(&mut self, session: Option<Id>, value: Encoded<'_>) -> Result<()> {
         let writer = self.log()?;
         if self.data.is_none() {

@@ -7,6 +7,8 @@
 //! * what is in flight counts as unflushed until it is committed;
 //! * what a failure drops is reported (J-11) by the call that failed, or else by the next flush of each thread that
 //!   had put something in, once; before that nothing of the session is flushed by that thread;
+//! * a flush that waits for batches fails where one of them was lost, whoever committed it and whoever filled it;
+//! * attributes that others keep for the session have their owners noted until they are in a batch that notes them;
 //! * a transaction that lost something behind the back of those who use it is never committed by this
 //!   handle: it would be without a part of it.
 
@@ -17,6 +19,7 @@ use std::thread::{self, ThreadId};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::log::SideRecord;
 
 use super::batch::Batch;
 use super::loss::{Keys, Loss};
@@ -27,6 +30,22 @@ use crate::medium::DataWriter;
 struct Waiting {
     batch: Arc<Batch>,
     threads: HashSet<ThreadId>,
+}
+
+/// What a thread lost and has not heard of.
+#[derive(Debug)]
+struct Untold {
+    loss: Loss,
+    /// Whether a close has reported it, to whoever closed.
+    closed: bool,
+}
+
+/// A flush that waits until all batches up to one are durable.
+#[derive(Debug)]
+struct Waiter {
+    target: u64,
+    /// What was lost of these batches since it waits.
+    lost: Option<Loss>,
 }
 
 /// Numbers of epochs in this process; 0 is none.
@@ -44,17 +63,22 @@ pub struct Session {
     pub epoch: u64,
     /// What waits for the next flush.
     pub batch: Batch,
-    /// Attributes that others keep for it, for now.
-    pub kept: u64,
+    /// Attributes that others keep for it, for now, and the threads whose they are; the one that came last.
+    kept: u64,
+    keepers: HashSet<ThreadId>,
+    last_keeper: Option<ThreadId>,
     /// Threads that put something into the batch, and which of them did last.
     threads: HashSet<ThreadId>,
     last: Option<ThreadId>,
     /// What a commit under way holds.
     flight: Option<Waiting>,
     /// Outside of transactions: what each of these threads lost and has not heard of.
-    untold: HashMap<ThreadId, Loss>,
+    untold: HashMap<ThreadId, Untold>,
     /// What a transaction lost behind the back of those who use it.
     robbed: Option<Loss>,
+    /// Flushes that wait, by their tickets.
+    waiters: HashMap<u64, Waiter>,
+    tickets: u64,
 }
 
 impl Session {
@@ -64,11 +88,15 @@ impl Session {
             epoch: next_epoch(),
             batch: Batch::new(number),
             kept: 0,
+            keepers: HashSet::new(),
+            last_keeper: None,
             threads: HashSet::new(),
             last: None,
             flight: None,
             untold: HashMap::new(),
             robbed: None,
+            waiters: HashMap::new(),
+            tickets: 0,
         }
     }
 
@@ -81,6 +109,18 @@ impl Session {
     pub fn waits_for(&self) -> Option<u64> {
         let own = Some(self.batch.number).filter(|_| !self.batch.is_empty());
         own.or(self.flight.as_ref().map(|flight| flight.batch.number))
+    }
+
+    /// Notes a flush that waits for all batches up to a number; returns its ticket.
+    pub fn enter(&mut self, target: u64) -> u64 {
+        self.tickets += 1;
+        self.waiters.insert(self.tickets, Waiter { target, lost: None });
+        self.tickets
+    }
+
+    /// The flush waits no more. What was lost of the batches that it waited for.
+    pub fn leave(&mut self, ticket: u64) -> Option<Loss> {
+        self.waiters.remove(&ticket)?.lost
     }
 
     /// Whether all batches up to a number are durable, or lost.
@@ -102,14 +142,24 @@ impl Session {
         self.flight = None;
     }
 
-    /// Puts what is in flight back, before what has been collected since.
+    /// Puts what is in flight back, before what has been collected since. After an error both are as they were, in
+    /// flight and collected, for [`lose`](Self::lose) to name.
     pub fn turn_back(&mut self, data: Option<&mut dyn DataWriter>) -> Result<()> {
-        let Some(flight) = self.flight.take() else { return Ok(()) };
-        self.threads.extend(flight.threads);
-        let batch = Arc::into_inner(flight.batch)
-            .ok_or_else(|| Error::internal("a batch is put back while a commit has it"))?;
-        let later = std::mem::replace(&mut self.batch, batch);
-        self.batch.append(later, data)
+        let Some(Waiting { batch, threads }) = self.flight.take() else { return Ok(()) };
+        let mut batch = match Arc::try_unwrap(batch) {
+            Ok(batch) => batch,
+            Err(batch) => {
+                self.flight = Some(Waiting { batch, threads });
+                return Err(Error::internal("a batch is put back while a commit has it"));
+            }
+        };
+        if let Err(e) = batch.append(&mut self.batch, data) {
+            self.flight = Some(Waiting { batch: Arc::new(batch), threads });
+            return Err(e);
+        }
+        self.batch = batch;
+        self.threads.extend(threads);
+        Ok(())
     }
 
     /// Notes that this thread puts something in.
@@ -121,9 +171,41 @@ impl Session {
         }
     }
 
+    /// Counts attributes of this thread that others keep for it.
+    pub fn keep(&mut self, attributes: u64) {
+        let me = thread::current().id();
+        if self.last_keeper != Some(me) {
+            self.keepers.insert(me);
+            self.last_keeper = Some(me);
+        }
+        self.kept += attributes;
+    }
+
+    /// So many attributes that were kept come into the batch. Whose they are is known of all that are kept together:
+    /// each of their owners hears of a failure.
+    pub fn take_kept(&mut self, attributes: u64, records: Vec<SideRecord>) {
+        self.threads.extend(self.keepers.iter().copied());
+        self.kept = self.kept.saturating_sub(attributes);
+        if self.kept == 0 {
+            self.forget_kept();
+        }
+        self.batch.side.extend(records);
+    }
+
+    fn forget_kept(&mut self) {
+        self.kept = 0;
+        self.keepers.clear();
+        self.last_keeper = None;
+    }
+
+    /// Whether anything waits for a flush, or for the end of one.
+    pub fn holds_anything(&self) -> bool {
+        self.kept > 0 || self.waits_for().is_some()
+    }
+
     /// Whether there is nothing to remember of it.
     pub fn is_idle(&self) -> bool {
-        let waiting = !self.batch.is_empty() || !self.threads.is_empty() || self.kept > 0;
+        let waiting = self.holds_anything() || !self.threads.is_empty() || !self.waiters.is_empty();
         !waiting && self.flight.is_none() && self.untold.is_empty() && self.robbed.is_none()
     }
 
@@ -131,7 +213,7 @@ impl Session {
     fn empty(&mut self) {
         self.epoch = next_epoch();
         self.batch = Batch::new(self.batch.number);
-        self.kept = 0;
+        self.forget_kept();
         self.threads.clear();
         self.last = None;
     }
@@ -151,9 +233,20 @@ impl Session {
                 .with_hint("abort it, and begin a new one"));
         }
         match self.untold.remove(&thread::current().id()) {
-            Some(loss) => Err(loss.error()),
+            Some(untold) => Err(untold.loss.error()),
             None => Ok(()),
         }
+    }
+
+    /// What threads lost that have not heard of it, for whoever closes; once. They hear of it by a later flush all
+    /// the same.
+    pub fn report_untold(&mut self) -> Option<Loss> {
+        let mut all = None;
+        for untold in self.untold.values_mut().filter(|untold| !untold.closed) {
+            untold.closed = true;
+            join(&mut all, untold.loss.clone());
+        }
+        all
     }
 
     /// A transaction loses what was flushed into it: the file that held it is gone.
@@ -182,10 +275,11 @@ impl Session {
             lost.push(Waiting { batch, threads: std::mem::take(&mut self.threads) });
             self.last = None;
         }
-        let (mut threads, mut by_thread) = (HashSet::new(), HashMap::<ThreadId, Keys>::new());
+        let mut threads = std::mem::take(&mut self.keepers);
+        let mut by_thread = HashMap::<ThreadId, Keys>::new();
         let (mut others, mut records) = (Keys::default(), Vec::new());
         for waiting in &lost {
-            threads.extend(waiting.threads.iter().filter(|&&id| !reported || id != me).copied());
+            threads.extend(waiting.threads.iter().copied());
             for (thread, keys) in waiting.batch.keys_by_thread() {
                 by_thread.entry(thread).or_default().join(keys);
             }
@@ -197,22 +291,35 @@ impl Session {
         }
         let mut keys = by_thread.get(&me).cloned().unwrap_or_default();
         keys.join(others);
-        let loss = Loss::by(why).of(keys, &records).and_attributes(std::mem::take(&mut self.kept));
-        if loss.is_empty() || threads.is_empty() {
+        if reported {
+            threads.remove(&me);
+        }
+        let loss = Loss::by(why).of(keys, &records).and_attributes(self.kept);
+        self.forget_kept();
+        if loss.is_empty() {
             return loss;
         }
-        if id.is_some() {
-            join(&mut self.robbed, loss.clone());
-            return loss;
+        if let Some(first) = lost.iter().map(|waiting| waiting.batch.number).min() {
+            let waiters = self.waiters.values_mut().filter(|waiter| waiter.target >= first);
+            waiters.for_each(|waiter| join(&mut waiter.lost, loss.clone()));
         }
-        for id in threads {
-            // Of one whose fields others replaced, or who has only records here, all is reported.
-            let own = by_thread.remove(&id).map_or_else(|| loss.clone(), |keys| loss.with_keys(keys));
-            let mut untold = self.untold.remove(&id);
-            join(&mut untold, own);
-            self.untold.extend(untold.map(|loss| (id, loss)));
+        match id {
+            _ if threads.is_empty() => {}
+            Some(_) => join(&mut self.robbed, loss.clone()),
+            None => self.leave_word(threads, by_thread, &loss),
         }
         loss
+    }
+
+    /// Leaves word of a loss for threads, for each of its own keys.
+    fn leave_word(&mut self, threads: HashSet<ThreadId>, mut keys: HashMap<ThreadId, Keys>, loss: &Loss) {
+        for id in threads {
+            // Of one whose fields others replaced, or who has only records here, all is reported.
+            let own = keys.remove(&id).map_or_else(|| loss.clone(), |keys| loss.with_keys(keys));
+            let mut untold = self.untold.remove(&id).map(|known| known.loss);
+            join(&mut untold, own);
+            self.untold.extend(untold.map(|loss| (id, Untold { loss, closed: false })));
+        }
     }
 }
 

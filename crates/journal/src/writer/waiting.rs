@@ -15,7 +15,7 @@ pub type PendingArray = (Vec<u8>, Option<(DType, Vec<u64>)>);
 impl Writer {
     /// Whether anything waits for a flush, of any session.
     pub fn holds_anything(&self) -> bool {
-        self.sessions.values().any(|session| session.kept > 0 || session.waits_for().is_some())
+        self.sessions.values().any(Session::holds_anything)
     }
 
     /// Refuses a piece that is not of the array whose pieces wait under its key: no reader could put them together.

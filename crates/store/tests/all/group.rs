@@ -174,7 +174,10 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     );
     let waited = error(waited, ErrorKind::Unavailable);
     assert!(waited.message().contains("variable=yours") && !waited.message().contains("variable=mine"));
-    kept.unwrap();
+    // It waited for the commit that failed as well; its own is durable all the same.
+    let kept = error(kept, ErrorKind::Unavailable);
+    assert!(kept.message().contains("variable=mine") && !kept.message().contains("variable=later"), "{kept}");
+    assert!(field(&open(&world, "b"), &key("later"), None).is_ok());
     // This thread archived `mine`, and another one flushed it.
     let mine = error(store.flush(None), ErrorKind::Unavailable);
     assert!(mine.message().contains("variable=mine"), "{mine}");
@@ -182,6 +185,78 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     let reader = open(&world, "b");
     assert!(field(&reader, &key("later"), None).is_ok());
     assert!(field(&reader, &key("mine"), None).is_err() && field(&reader, &key("yours"), None).is_err());
+}
+
+/// The log is not begun: before the first commit, and behind a failure. A flush looks at the store then, without the lock,
+/// and another thread loses its batch meanwhile.
+#[test]
+fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
+    for failures in 0..3 {
+        let world = SimWorld::new(1);
+        let store = open(&world, "a");
+        for _ in 0..failures {
+            put(&store, &key("old"), b"old").unwrap();
+            world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            error(store.flush(None), ErrorKind::Unavailable);
+        }
+        // Whose the dataset is, and the schema, are looked at before.
+        put(&store, &key("mine"), b"mine").unwrap();
+        store.discard(None).unwrap();
+        let journal = store.journal();
+        let (looks, held) = (journal.looks(), journal.refresher().lock().unwrap());
+        thread::scope(|scope| {
+            let store = &store;
+            let flush = scope.spawn(move || {
+                put(store, &key("yours"), b"yours").unwrap();
+                store.flush(None)
+            });
+            // It has seen that its value waits, and waits itself for the lock of snapshots.
+            while store.journal().looks() == looks {
+                thread::yield_now();
+            }
+            world.fail_nth(OpKind::Create, 1, Fault::NoSpace);
+            let failure = error(put(store, &key("mine"), &pattern(LARGE, 2)), ErrorKind::Unavailable);
+            assert!(failure.message().contains("variable=yours"), "{failure}");
+            drop(held);
+            let failure = error(flush.join().unwrap(), ErrorKind::Unavailable);
+            assert!(failure.message().contains("variable=yours"), "after {failures} failures: {failure}");
+        });
+        store.flush(None).unwrap();
+    }
+}
+
+/// A thread that archived nothing flushes what others did: as a timer does, or the one that started them.
+#[test]
+fn who_flushes_for_others_hears_of_the_commit_that_failed() {
+    for transaction in [false, true] {
+        let world = SimWorld::new(1);
+        let store = open(&world, "a");
+        flush_one(&store, &key("old"), b"old");
+        let session = transaction.then(|| store.begin().unwrap());
+        let options = ArchiveOptions { transaction: session, ..ArchiveOptions::default() };
+        let hold = world.hold(OpKind::SyncData, "logs");
+        thread::scope(|scope| {
+            let store = &store;
+            let timer = scope.spawn(move || {
+                archive(store, &key("yours"), Value::Bytes(b"yours"), &options).unwrap();
+                store.flush(session)
+            });
+            hold.wait_for(1);
+            let (begun, begins) = std::sync::mpsc::channel();
+            let other = scope.spawn(move || {
+                begun.send(()).unwrap();
+                store.flush(session)
+            });
+            begins.recv().unwrap();
+            thread::sleep(std::time::Duration::from_millis(200));
+            world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            drop(hold);
+            error(timer.join().unwrap(), ErrorKind::Unavailable);
+            let failure = error(other.join().unwrap(), ErrorKind::Unavailable);
+            assert!(failure.message().contains("variable=yours"), "{failure}");
+        });
+        store.close().unwrap();
+    }
 }
 
 #[test]

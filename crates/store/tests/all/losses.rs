@@ -152,6 +152,74 @@ fn a_close_tells_and_flushes_the_rest() {
     store.close().unwrap();
 }
 
+/// Threads that have ended, or that never come again, have nobody else to hear of it for them.
+#[test]
+fn a_close_tells_what_other_threads_lost() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let (two, three) = (Worker::new(), Worker::new());
+    two.put(&store, "run=a,variable=yours", 100, None);
+    three.put(&store, "run=a,variable=theirs", 100, None);
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    failed(&world, &store, None);
+    put(&store, "run=a,variable=kept", b"y").unwrap();
+    let failure = error(store.close(), ErrorKind::Unavailable);
+    assert!(names(&failure, &["yours", "theirs"]), "{failure}");
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
+    store.close().unwrap();
+    // Who goes on hears of it as well.
+    let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
+    assert!(names(&failure, &["yours"]), "{failure}");
+}
+
+/// A close flushes what is left, also where its own flush waits for one that fails.
+#[test]
+fn a_close_flushes_what_came_behind_a_failure() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let two = Worker::new();
+    flush_one(&store, "run=a,variable=before", b"1");
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    let hold = world.hold(OpKind::SyncData, "/logs/");
+    let failure = std::thread::scope(|scope| {
+        let flush = scope.spawn(|| store.flush(None));
+        hold.wait_for(1);
+        two.put(&store, "run=a,variable=kept", 100, None);
+        world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+        // Not before the close waits for the flush.
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(hold);
+        });
+        let closed = error(store.close(), ErrorKind::Unavailable);
+        error(flush.join().unwrap(), ErrorKind::Unavailable);
+        closed
+    });
+    assert!(names(&failure, &["mine"]), "{failure}");
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=before}{}", "{run=a}{variable=kept}{}"]);
+    two.flush(&store, None).unwrap();
+}
+
+/// What another thread archives into a transaction while it is decided is left out: its flush says so.
+#[test]
+fn what_comes_behind_a_decision_is_refused() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let id = store.begin().unwrap();
+    put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
+    store.flush(Some(id)).unwrap();
+    let hold = world.hold(OpKind::SyncData, "/logs/");
+    std::thread::scope(|scope| {
+        let decided = scope.spawn(|| store.decide(id, true));
+        hold.wait_for(1);
+        put_into(&store, "run=a,variable=yours", 100, Some(id)).unwrap();
+        drop(hold);
+        decided.join().unwrap().unwrap();
+    });
+    error(store.flush(Some(id)), ErrorKind::Conflict);
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=mine}{}"]);
+}
+
 #[test]
 fn what_was_lost_can_be_asked_for_and_given_up() {
     let world = SimWorld::new(1);
@@ -309,6 +377,39 @@ fn what_was_kept_is_lost_with_the_fields() {
     failed(&world, &store, None);
     let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
     assert!(failure.message().contains("{run=a}{variable=mine}{}, and 1 attribute:"), "{failure}");
+}
+
+/// Attributes that a thread gives while a commit is under way are in no batch yet: it hears all the same that they are
+/// lost with that commit, or with the one that another thread puts them into.
+#[test]
+fn who_keeps_something_during_a_commit_hears_of_its_loss() {
+    for fails_at_once in [true, false] {
+        let world = SimWorld::new(1);
+        let store = open(&world, "a");
+        let journal = store.journal().clone();
+        let two = Worker::new();
+        flush_one(&store, "run=a,variable=before", b"1");
+        put(&store, "run=a,variable=mine", b"x").unwrap();
+        let hold = world.hold(OpKind::SyncData, "/logs/");
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| store.flush(None));
+            hold.wait_for(1);
+            let other = journal.clone();
+            assert_eq!(two.run(move || other.keep(1, None)), 0);
+            if fails_at_once {
+                world.fail_nth(OpKind::SyncData, 1, Fault::Io);
+            }
+            drop(hold);
+            assert_eq!(flush.join().unwrap().is_err(), fails_at_once);
+        });
+        let record = SideRecord { kind: 9, bytes: vec![2].into() };
+        assert_eq!(journal.take_kept(vec![record], 1, 0, None), !fails_at_once);
+        if !fails_at_once {
+            failed(&world, &store, None);
+        }
+        error(two.flush(&store, None), ErrorKind::Unavailable);
+        two.flush(&store, None).unwrap();
+    }
 }
 
 /// Who has read what waits for a flush reads on from there, until something of it does not wait any more.
