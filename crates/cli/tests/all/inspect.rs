@@ -71,6 +71,33 @@ fn verify_passes_a_sound_store_and_names_what_is_damaged() {
     assert_eq!(t.run(["get", "store", "run=b"]).ok().out(), "run=b variable=t");
 }
 
+/// Once a damaged value is overwritten or deleted only older versions need it.
+#[test]
+fn verify_forgets_damage_that_newer_versions_hide() {
+    let t = TestStore::with(&[KEY, "run=b variable=t", "run=c variable=t"]);
+    t.damage(KEY.as_bytes());
+    t.damage(b"run=b variable=t");
+    t.archive(KEY, b"again");
+    t.run(["verify", "store"]).code(5);
+    let report = t.run(["verify", "store", "run=a", "--json"]).ok().json();
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("an older version of {run=a}{variable=t}{step=6}"), "{notes}");
+    assert_eq!((&report["ok"], &report["damaged"]), (&json!(true), &json!([])));
+    let url = t.file("store").to_string_lossy().into_owned();
+    let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
+    store.remove(&fieldstone::Request::parse("run=b").unwrap(), &Default::default()).unwrap();
+    store.close().unwrap();
+    let report = t.run(["verify", "store", "--json"]).ok().json();
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("{run=a}{variable=t}{step=6}") && notes.contains("{run=b}{variable=t}"),
+        "{notes}"
+    );
+    // What is visible and damaged fails it, whatever else is hidden.
+    t.damage(b"run=c variable=t");
+    t.run(["verify", "store"]).code(5).says(&["damaged"]);
+}
+
 #[test]
 fn dump_shows_the_structures() {
     let t = TestStore::with(&[KEY]);

@@ -1,11 +1,16 @@
 //! Reading everything and comparing it with its checksums. Damage is collected, never thrown: the rest
 //! of the store is looked at whatever is found.
+//!
+//! Damage is what a visible field, or one of a transaction that is not decided, stands on. A version that newer ones hide,
+//! or that was removed, is read too, and named in a note where it is damaged: only older versions of the store need it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::Id;
 use fieldstone_format::entry::Location;
+use fieldstone_format::log::FrameInfo;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::{BlockCursor, SegmentMeta};
 use fieldstone_journal::medium::Inspect;
@@ -24,7 +29,8 @@ pub fn verify(
     selection: Selection,
     refresher: &Mutex<Refresher>,
 ) -> Result<VerifyReport> {
-    let mut check = Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new() };
+    let mut check =
+        Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new(), in_logs: Vec::new() };
     let whole = selection.is_unconstrained();
     let mut matcher = Matcher::new(selection);
     for (index, segment) in snapshot.segments.iter().enumerate() {
@@ -56,6 +62,8 @@ struct Check<'a> {
     report: VerifyReport,
     /// The key whose pieces were compared last: those of one segment follow one another.
     compared: Vec<u8>,
+    /// Damaged values that stand in logs: whose log, where, and whether only older versions of the store need them.
+    in_logs: Vec<(Id, u64, bool)>,
 }
 
 impl<'a> Check<'a> {
@@ -143,16 +151,38 @@ impl<'a> Check<'a> {
         }
         match Source::new(self.files, &part, key).verify() {
             Ok(bytes) => self.report.bytes += bytes,
-            // Of a file that is not the store's, whatever keeps it from being read is worth a line. A source
-            // that was taken again, or whose values were copied since, has done its duty.
-            Err(e) if matches!(file, PlaceFile::Outside(_)) && self.is_hidden(&part, key) => {
-                let name = name().unwrap_or_default();
-                self.report.notes.push(format!("{file}: an older version of {name}: {}", e.message()));
+            // Of a file that is not the store's, whatever keeps it from being read is worth a line.
+            Err(e) if e.kind() != ErrorKind::Corrupt && !matches!(file, PlaceFile::Outside(_)) => {
+                return Err(e);
             }
-            Err(e) if matches!(file, PlaceFile::Outside(_)) => self.damage(name(), file.to_string(), &e),
-            Err(e) => self.note(name(), || file.to_string(), Err(e))?,
+            Err(e) => {
+                let hidden = self.is_hidden(&part, key);
+                if let Location::Blocks { file: 0, offset, .. } = &part.entry.location {
+                    self.in_logs.push((part.writer, *offset, hidden));
+                }
+                match hidden {
+                    true => self.older(name().unwrap_or_default(), &file, &e),
+                    false => self.damage(name(), file.to_string(), &e),
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Damage that no visible field has.
+    fn older(&mut self, name: String, file: &PlaceFile, error: &Error) {
+        let note = format!("{file}: an older version of {name}: {}", error.message());
+        if !self.report.notes.contains(&note) {
+            self.report.notes.push(note);
+        }
+    }
+
+    /// Whether what does not match in a frame of a log is explained by values that only older versions of the store need.
+    fn is_older(damaged: &[(Id, u64, bool)], log: &LogView, ends: &FrameInfo, error: &Error) -> bool {
+        let within = ends.frame..ends.end();
+        let mut here = damaged.iter().filter(|(writer, at, _)| *writer == log.writer && within.contains(at));
+        // Record, side records and segments have checksums of their own.
+        error.code() == Code::Checksum && here.next().is_some_and(|one| one.2) && here.all(|one| one.2)
     }
 
     /// Names pieces that no reader can put together: their bytes are sound, and whoever wrote them is to know.
@@ -173,8 +203,14 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether newer versions hide an entry.
+    /// Whether newer versions hide an entry, or it was removed or aborted.
     fn is_hidden(&self, part: &Part, key: &[u8]) -> bool {
+        if let Some(id) = part.commit.transaction
+            && self.snapshot.order(part.writer, &part.commit, None).is_none()
+        {
+            let log = self.snapshot.log(part.writer);
+            return log.is_some_and(|log| self.snapshot.has_ended(id, log.uid));
+        }
         let found = lookup(self.snapshot, key, None);
         found.is_ok_and(|found| found.is_none_or(|v| !v.live().iter().any(|live| live.id() == part.id())))
     }
@@ -200,16 +236,18 @@ impl<'a> Check<'a> {
         self.report.files += 1;
         let mut failures = Vec::new();
         let confirmed = refresher.announced(log).map_or(0, |(sequence, _)| sequence);
+        let in_logs = std::mem::take(&mut self.in_logs);
         let walked = self.inspect().check(log, &mut |ends, outcome| {
             let Err(e) = outcome else { return };
             let e = e.context(format!("commit {}", ends.sequence));
             if ends.sequence == log.record.sequence && ends.sequence > confirmed {
                 // Before its sync has returned, a power cut may tear what stands in a frame twice.
                 self.report.notes.push(format!("{name}: {}; nothing in it is lost", e.message()));
-            } else {
+            } else if !Check::is_older(&in_logs, log, &ends, &e) {
                 failures.push(e);
             }
         });
+        self.in_logs = in_logs;
         for e in failures.into_iter().chain(walked.err()) {
             self.note(None, || name.clone(), Err(e))?;
         }

@@ -22,6 +22,10 @@ impl ObjectMedium {
             for copy in copies {
                 copy?;
             }
+            let side = part(record.side.offset, record.side.length);
+            if head == ends && crc(side) != record.side.crc {
+                return Err(Error::corrupt("the commit's side records do not match their checksum"));
+            }
             match head == ends && crc(part(body, length)) == ends.body_crc {
                 true => Ok(record),
                 false => Err(Code::Checksum.error("the commit does not match its checksum")),
