@@ -61,7 +61,7 @@ class Run:
 
     @property
     def created(self) -> datetime | None:
-        """When it was created, in UTC; None where only fields name it."""
+        """When it was created, in UTC; where only fields name it, when the first of them was flushed."""
         return self._info["created"]
 
     @property

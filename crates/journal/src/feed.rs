@@ -59,6 +59,8 @@ pub struct EntryChange {
     pub sequence: u64,
     /// Stamp of its commit.
     pub stamp: u64,
+    /// The writer's clock at its commit, nanoseconds since 1970.
+    pub time: i64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
     /// Whether from here on the key has no field.
@@ -470,6 +472,7 @@ impl Entries {
             owner: snapshot.log_of(cursor.index).uid,
             sequence: commit.sequence,
             stamp: commit.stamp,
+            time: commit.time,
             transaction: commit.transaction,
             removal,
             dtype,

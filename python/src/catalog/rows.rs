@@ -57,7 +57,7 @@ pub fn run<'py>(py: Python<'py>, run: &RunInfo) -> PyResult<Bound<'py, PyDict>> 
     dict.set_item("name", &decl.run.name)?;
     dict.set_item("job", &decl.job)?;
     dict.set_item("params", named(py, &decl.params)?)?;
-    let created = run.declared.then(|| time_object(py, decl.created)).transpose()?;
+    let created = (decl.created != 0).then(|| time_object(py, decl.created)).transpose()?;
     dict.set_item("created", created)?;
     dict.set_item("grid", optional(py, &decl.grid)?)?;
     dict.set_item("notes", &decl.notes)?;

@@ -31,6 +31,8 @@ pub(super) struct Dirty {
     /// Of groups, imports, meshes and histories: kind, run, item.
     of_arrays: BTreeSet<(i64, RunId, i64)>,
     pub arrays: super::fields::Arrays,
+    /// When the oldest field of a run was flushed, of those that were applied.
+    written: BTreeMap<RunId, i64>,
 }
 
 impl Dirty {
@@ -60,6 +62,12 @@ impl Dirty {
         if variable != NO_VARIABLE {
             self.variables.entry((run, variable)).or_insert(true);
         }
+    }
+
+    /// A field of a run was flushed then, visible or not.
+    pub fn written(&mut self, run: RunId, time: i64) {
+        let known = self.written.entry(run).or_insert(time);
+        *known = time.min(*known);
     }
 
     /// Something changed on a tag.
@@ -323,6 +331,10 @@ impl Index {
     pub(super) fn recompute_declared(&mut self) -> Result<()> {
         self.flush_fields()?;
         let dirty = std::mem::take(&mut self.dirty);
+        for (run, time) in dirty.written {
+            let sql = "UPDATE run SET written = $2 WHERE run = $1 AND (written IS NULL OR written > $2)";
+            self.db.execute(sql, &[run, time].map(Cell::Int))?;
+        }
         for run in dirty.runs {
             self.recompute_run(run)?;
         }

@@ -39,6 +39,8 @@ pub struct FieldRow {
     pub user: u32,
     /// Number of its commit in the log.
     pub sequence: u64,
+    /// The writer's clock at its commit, nanoseconds since 1970.
+    pub time: i64,
     /// The transaction it is prepared under.
     pub transaction: Option<Id>,
     /// Whether the field is removed.
@@ -109,6 +111,9 @@ impl Index {
                 None => NO_VARIABLE,
             };
             let key = (run, variable, row.step.unwrap_or(NO_STEP));
+            if !row.removal {
+                self.dirty.written(run, row.time);
+            }
             let seen = self.sees(writer, row);
             if row.removal || !seen {
                 self.note_recheck(key, row.removal && seen)?;

@@ -31,7 +31,9 @@ fn run_row(row: &[Cell<'_>]) -> Result<RunRow> {
         Cell::Null => None,
         content => run_decl(content.bytes()?)?,
     };
-    let nameless = || RunDecl::named(run);
+    // When somebody first flushed a field of it is all that is known of one that nobody declares.
+    let written = row[6].int_or_null()?.unwrap_or(0);
+    let nameless = || RunDecl { created: written, ..RunDecl::named(run) };
     let first = stored_first(&row[5])?.and_then(|(_, user)| u32::try_from(user).ok());
     Ok(RunRow { id: row[0].int()?, decl: decl.unwrap_or_else(nameless), declared, first })
 }
@@ -83,7 +85,7 @@ impl Tables for Index {
     }
 
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {
-        const COLUMNS: &str = "SELECT run, project, name, declared, content, first FROM run WHERE ";
+        const COLUMNS: &str = "SELECT run, project, name, declared, content, first, written FROM run WHERE ";
         let mut found = Vec::new();
         let mut take = |row: &[Cell<'_>]| {
             found.push(run_row(row)?);

@@ -34,6 +34,7 @@
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
 //! runs, tags, variables, logs and batches are given in the order of arrival and mean nothing elsewhere.
 //! Stamps are kept as the 64 bits they are; SQL never compares them.
+//! A run's `written` is when the oldest entry of a field of it was flushed, whether it is visible or not.
 //! `uid` is a user's number, -1 where it is not known. A run's `first` is the place of its oldest
 //! declaration, living or not, and whose it is; `annotate` is 1 where its owner alone annotates it, `shut` 1
 //! where attributes of others were left out for that. `owned` is 0 where nobody asked yet who is its `owner`,
@@ -42,7 +43,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "8";
+pub const LAYOUT: &str = "9";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[
@@ -88,7 +89,7 @@ CREATE UNIQUE INDEX batch_source ON batch (log, sequence, record);
 CREATE INDEX batch_txn ON batch (txn) WHERE txn <> 0;
 CREATE TABLE run (run {id}, project {text} NOT NULL, name {text} NOT NULL, declared {int} NOT NULL,
   job {text}, created {int}, notes {text}, grid {text}, params {text}, content {bytes},
-  annotate {int} NOT NULL, shut {int} NOT NULL, owned {int} NOT NULL, owner {int}, first {bytes},
+  annotate {int} NOT NULL, shut {int} NOT NULL, owned {int} NOT NULL, owner {int}, first {bytes}, written {int},
   UNIQUE (name, project));
 CREATE INDEX run_unclaimed ON run (run) WHERE owned = 1;
 CREATE TABLE step (run {int} NOT NULL, step {int} NOT NULL, declared {int} NOT NULL, time {real},

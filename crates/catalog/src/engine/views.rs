@@ -26,7 +26,8 @@ pub const ARRAY_TABLES: [&str; 6] = [
 ];
 
 const COMMON: &str = "
-CREATE VIEW runs AS SELECT project, name AS run, declared, job, created, notes, grid, params FROM run
+CREATE VIEW runs AS SELECT project, name AS run, declared, job, COALESCE(created, written) AS created, notes, grid,
+  params FROM run
   WHERE declared = 1 OR EXISTS (SELECT 1 FROM span WHERE span.run = run.run)
   OR EXISTS (SELECT 1 FROM variable WHERE variable.run = run.run)
   OR EXISTS (SELECT 1 FROM step WHERE step.run = run.run)

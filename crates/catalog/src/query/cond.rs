@@ -427,7 +427,7 @@ impl Leaf {
                 value.is_some_and(|(_, value)| test.1.matches(value))
             }),
             Leaf::Created(test) => {
-                decl.map(|(run, declared)| *declared && test.matches(&Value::DateTime(run.created)))
+                decl.map(|(run, _)| run.created != 0 && test.matches(&Value::DateTime(run.created)))
             }
             Leaf::Step(ranges) => place.map(|place| {
                 place.step.is_some_and(|step| ranges.iter().any(|(from, to)| (*from..=*to).contains(&step)))

@@ -369,7 +369,7 @@ impl Sort {
         match key {
             Key::Run => Sort::Text(Some(hit.run.clone())),
             Key::Created => {
-                let decl = row.partition.run.decl.as_ref().filter(|decl| decl.1);
+                let decl = row.partition.run.decl.as_ref().filter(|decl| decl.0.created != 0);
                 Sort::Int(decl.map(|decl| decl.0.created))
             }
             Key::Step => Sort::Int(hit.step),

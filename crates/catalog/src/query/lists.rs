@@ -346,7 +346,7 @@ pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
         match key {
             Key::Run => rows.sort_by(|a, b| turn(a.decl.run.name.cmp(&b.decl.run.name))),
             Key::Created => {
-                let created = |row: &RunInfo| row.declared.then_some(row.decl.created);
+                let created = |row: &RunInfo| (row.decl.created != 0).then_some(row.decl.created);
                 rows.sort_by(|a, b| turn(created(a).cmp(&created(b))));
             }
             _ => {}

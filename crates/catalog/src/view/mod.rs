@@ -145,6 +145,7 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
                 step: place.step,
                 user: entry.owner,
                 sequence: entry.sequence,
+                time: entry.time,
                 transaction: entry.transaction,
                 removal: entry.removal,
                 dtype: entry.dtype,

@@ -309,6 +309,7 @@ fn field(step: i64, removal: bool, transaction: Option<Id>) -> FieldRow {
         variable: Some(variable()),
         step: Some(step),
         sequence: step as u64 + 1,
+        time: 0,
         transaction,
         removal,
         dtype: None,

@@ -77,6 +77,7 @@ pub fn rows(commit: &Commit) -> impl Iterator<Item = FieldRow> {
             step: key.step,
             user: commit.user,
             sequence: commit.sequence,
+            time: 0,
             transaction: commit.transaction,
             removal: *what == What::Removed,
             dtype,

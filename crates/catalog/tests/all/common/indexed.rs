@@ -21,6 +21,7 @@ pub fn indexed(db: Box<dyn Database>, store: Id, world: &mut World) -> Index {
         variable: Some(held.variable.clone()),
         step: Some(held.step),
         sequence: 2,
+        time: 0,
         transaction: None,
         removal: false,
         dtype: None,
