@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use fieldstone::unpacked::unpacked;
+use fieldstone::unpacked::unpacked_all;
 use fieldstone::{
     DType, DTypeKind, Extremes, FieldLocation, ListEntry, ListOptions, Listing, Request, Scalar, Schema,
 };
@@ -378,9 +378,10 @@ pub fn since_version(
         let mut now = None;
         for request in requests {
             let (stream, version) = handle.list_since(request, since, options)?;
-            streams.push(unpacked(handle, stream));
+            streams.push(stream);
             now.get_or_insert(version);
         }
+        let streams = unpacked_all(handle, requests, streams);
         Ok((streams, now.unwrap_or_else(|| since.to_owned())))
     });
     let (streams, now) = found.or_raise()?;

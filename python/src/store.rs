@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::unpacked::unpacked;
+use fieldstone::unpacked::unpacked_all;
 use fieldstone::{
     ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
     key_request,
@@ -541,10 +541,8 @@ impl Store {
             return Ok(since_version(py, &handle, &requests, since, &options)?.0);
         }
         let streams = py.waiting(|| {
-            requests
-                .iter()
-                .map(|request| Ok(unpacked(&handle, handle.list(request, &options)?)))
-                .collect::<fieldstone::Result<Vec<_>>>()
+            let listed = requests.iter().map(|request| handle.list(request, &options));
+            Ok(unpacked_all(&handle, &requests, listed.collect::<fieldstone::Result<Vec<_>>>()?))
         });
         let text = requests.first().map_or_else(String::new, |request| request.to_string());
         let listing = PyListing::new(streams.or_raise()?, handle.schema(), text.chars().take(200).collect());

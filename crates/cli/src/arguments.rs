@@ -97,42 +97,59 @@ impl Writing {
 /// What a verb is about.
 #[derive(Debug, Args)]
 pub struct Selecting {
-    /// Which fields, such as run=a step=0/to/24/by/6, @FILE for a file with a request, or - for stdin;
+    /// Which fields, such as run=a step=0/to/24/by/6, @FILE for a file with requests, one a line, or - for stdin;
     /// all where it is not given
     #[arg(value_name = "REQUEST")]
     pub request: Vec<String>,
     /// What the words of `request` say, once it is read: stdin can be read but once.
     #[arg(skip)]
-    text: OnceLock<String>,
+    read: OnceLock<Vec<Request>>,
 }
 
 impl Selecting {
-    /// The request; the one that selects everything where none is given.
+    /// The request, where a verb takes one; the one that selects everything where none is given.
     pub fn parse(&self) -> Done<Request> {
-        let text = self.text()?;
-        Ok(Request::parse(text).map_err(how_to_write)?)
-    }
-
-    /// The requests of a MARS request file; one where there is no verb but the first, and the one that
-    /// selects everything where there is none.
-    pub fn parse_many(&self) -> Done<Vec<Request>> {
-        let requests = Request::parse_many(self.text()?).map_err(how_to_write)?;
-        Ok(if requests.is_empty() { vec![Request::new()] } else { requests })
-    }
-
-    /// The request's text.
-    pub fn text(&self) -> Done<&str> {
-        if let Some(text) = self.text.get() {
-            return Ok(text);
+        match self.requests()? {
+            [one] => Ok(one.clone()),
+            many => Err(Code::CommandLine
+                .error(format!("{} requests, and this takes one", many.len()))
+                .with_hint("give one request, or do it for each line")
+                .into()),
         }
-        let words = self.request.iter().map(|word| match word.strip_prefix('@') {
-            Some(file) => read_request(file),
-            None if word == "-" => read_request(word),
-            None => Ok(word.clone()),
-        });
-        let words = words.collect::<Done<Vec<String>>>()?;
-        Ok(self.text.get_or_init(|| join(&words)))
     }
+
+    /// The requests; the one that selects everything where there is none.
+    pub fn requests(&self) -> Done<&[Request]> {
+        if let Some(read) = self.read.get() {
+            return Ok(read);
+        }
+        let read = read_requests(&self.request)?;
+        Ok(self.read.get_or_init(|| read))
+    }
+}
+
+/// The requests of words: those of a file, or of stdin, each with what the other words say.
+pub fn read_requests(words: &[String]) -> Done<Vec<Request>> {
+    let is_file = |word: &String| word == "-" || word.starts_with('@');
+    let mut all = vec![Request::new()];
+    for group in words.chunk_by(|a, b| !is_file(a) && !is_file(b)) {
+        let text = match &group[0] {
+            word if is_file(word) => read_request(word.strip_prefix('@').unwrap_or(word))?,
+            _ => join(group),
+        };
+        let some = Request::parse_many(&text).map_err(how_to_write)?;
+        if some.is_empty() {
+            continue;
+        }
+        let mut both = Vec::with_capacity(all.len() * some.len());
+        for known in &all {
+            for more in &some {
+                both.push(known.with(more)?);
+            }
+        }
+        all = both;
+    }
+    Ok(all)
 }
 
 fn how_to_write(error: Error) -> Error {

@@ -3,17 +3,21 @@
 //!
 //! The index keeps the extremes of what is stored. The attributes that say how it is packed stand in the header of the
 //! file (the field `@header` of the run, `spec/netcdf-header.md`), which is read once for each run that a list passes.
+//!
+//! Invariant: a list looks once which runs have a header, at one moment of the store, when its first array of numbers
+//! comes; a run without one costs nothing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::dtype::{DType, DTypeKind};
 use fieldstone_core::geometry::Scalar;
-use fieldstone_core::key::FieldKey;
+use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::packing::Packing;
+use fieldstone_core::request::{Request, Values};
 use fieldstone_core::value::Value;
-use fieldstone_store::Field;
-use fieldstone_store::api::{Extremes, FieldAccess, ListEntry, Listing, ReadOptions};
+use fieldstone_store::api::{Extremes, FieldAccess, ListEntry, Listing, ReadOptions, RetrieveOptions};
+use fieldstone_store::{Field, Fields};
 use serde_json::Value as Json;
 
 use crate::Store;
@@ -23,15 +27,66 @@ use crate::interop::ingest::HEADER;
 /// Keyword and text.
 type Pairs = Vec<(Arc<str>, String)>;
 
-/// The same entries with extremes of what their elements stand for.
-pub fn unpacked(store: &Store, listing: Listing) -> Listing {
-    let mut headers = Headers { store: store.clone(), run: None, header: None, packings: HashMap::new() };
-    Box::new(listing.map(move |entry| {
-        entry.map(|mut entry| {
-            entry.summary = headers.extremes(&entry);
-            entry
-        })
-    }))
+/// The same entries with extremes of what their elements stand for; `requests` selected them.
+pub fn unpacked(store: &Store, requests: &[Request], listing: Listing) -> Listing {
+    let listings = unpacked_all(store, requests, vec![listing]);
+    listings.into_iter().next().unwrap_or_else(|| Box::new(std::iter::empty()))
+}
+
+/// The same of several lists, which share what they look for.
+pub fn unpacked_all(store: &Store, requests: &[Request], listings: Vec<Listing>) -> Vec<Listing> {
+    let there = Arc::new(HeadersThere { request: headers_beside(requests), found: OnceLock::new() });
+    let unpacked = |listing: Listing| -> Listing {
+        let (store, there) = (store.clone(), there.clone());
+        let mut headers = Headers { store, there, run: None, header: None, packings: HashMap::new() };
+        Box::new(listing.map(move |entry| {
+            entry.map(|mut entry| {
+                entry.summary = headers.extremes(&entry);
+                entry
+            })
+        }))
+    };
+    listings.into_iter().map(unpacked).collect()
+}
+
+/// The request for headers of the runs that requests select.
+fn headers_beside(requests: &[Request]) -> Request {
+    let mut beside = Request::new();
+    let of_run = |name: &str| !["variable", "step"].iter().any(|own| name.eq_ignore_ascii_case(own));
+    if let [one] = requests {
+        for (name, values) in one.iter().filter(|(name, _)| of_run(name)) {
+            beside.set(name, values.clone());
+        }
+    }
+    beside.set("variable", Values::list([HEADER]));
+    beside
+}
+
+/// Which runs have a header, once somebody asked.
+struct HeadersThere {
+    request: Request,
+    found: OnceLock<Option<(Fields, HashMap<Pairs, usize>)>>,
+}
+
+impl HeadersThere {
+    /// The header of a run.
+    fn of(&self, store: &Store, run: &Pairs) -> Option<Field> {
+        let found = self.found.get_or_init(|| {
+            // Not a keyword of the schema, or not to be read: then there is none.
+            let lenient = RetrieveOptions { strict: false, transaction: None };
+            let fields = store.retrieve(&self.request, &lenient).ok()?;
+            let mut places = HashMap::new();
+            for (place, field) in fields.iter().enumerate() {
+                let key = field.ok()?.key().ok()?;
+                if key.get("step").is_none_or(KeyValue::is_absent) {
+                    places.insert(run_of(&key), place);
+                }
+            }
+            Some((fields, places))
+        });
+        let (fields, places) = found.as_ref()?;
+        fields.get(*places.get(run)?).ok()
+    }
 }
 
 /// The extremes that the index has, by what the elements stand for.
@@ -48,6 +103,7 @@ pub fn unpack(packing: &Packing, stored: &Extremes) -> Extremes {
 /// The header of the run that a list passes, and what was read from it.
 struct Headers {
     store: Store,
+    there: Arc<HeadersThere>,
     run: Option<Pairs>,
     header: Option<Json>,
     packings: HashMap<(String, DType), Packing>,
@@ -62,7 +118,7 @@ impl Headers {
         let Some(variable) = entry.key.get("variable") else { return Some(stored) };
         let run = run_of(&entry.key);
         if self.run.as_ref() != Some(&run) {
-            self.header = beside(&*self.store, &entry.key, HEADER).and_then(|field| header_of(&field));
+            self.header = self.there.of(&self.store, &run).and_then(|field| header_of(&field));
             (self.run, self.packings) = (Some(run), HashMap::new());
         }
         let Some(header) = &self.header else { return Some(stored) };

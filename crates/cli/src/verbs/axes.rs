@@ -30,8 +30,8 @@ pub struct Arguments {
 
 /// Prints a line per keyword.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
-    let axes = arguments.store.open()?.axes(&request, &ReadOptions::default())?;
+    let requests = arguments.selecting.requests()?;
+    let axes = arguments.store.open()?.axes_of_all(requests, &ReadOptions::default())?;
     let texts = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
     match out.format() {
         Format::Json => {

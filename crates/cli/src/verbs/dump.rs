@@ -23,8 +23,12 @@ pub struct Arguments {
 
 /// Prints line by line.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
-    let lines = arguments.store.open()?.dump(&request)?;
+    let requests = arguments.selecting.requests()?;
+    let store = arguments.store.open()?;
+    let mut lines = Vec::new();
+    for request in requests {
+        lines.extend(store.dump(request)?);
+    }
     match out.format() {
         Format::Json => out.document(&json!({ "lines": lines })),
         Format::JsonLines => out.items("lines", lines.iter().map(|line| Ok(json!({ "line": line })))),

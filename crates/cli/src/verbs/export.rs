@@ -8,7 +8,7 @@ use fieldstone::Error;
 use fieldstone::export::{ExportOptions, ExportReport, export};
 use serde_json::json;
 
-use crate::arguments::{Reading, join};
+use crate::arguments::{Reading, read_requests};
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -51,14 +51,14 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Some((path, words)) => (PathBuf::from(path), words),
         None => return Err(fieldstone::Code::CommandLine.error("export needs a path").into()),
     };
-    let request = fieldstone::Request::parse(&join(words))?;
+    let requests = read_requests(words)?;
     let store = arguments.store.open()?;
     let options = ExportOptions {
         format: arguments.format.clone(),
         overwrite: arguments.overwrite,
         ..ExportOptions::default()
     };
-    let report = export(&*store, &[request], &path, &options)?;
+    let report = export(&*store, &requests, &path, &options)?;
     let failed = report.skipped.iter().filter(|skipped| skipped.is_whole()).count();
     print(&report, out)?;
     match failed {

@@ -73,11 +73,11 @@ struct Job {
 /// in it.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let region = arguments.region.as_deref().map(Region::parse).transpose()?;
-    let requests = arguments.selecting.parse_many()?;
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let mut jobs: Vec<Job> = Vec::new();
     for request in requests {
-        let (request, named) = without_target(&*store, request)?;
+        let (request, named) = without_target(&*store, request.clone())?;
         let target = arguments.output.clone().or(named).filter(|path| path != Path::new("-"));
         if out.json() && target.is_none() {
             return Err(Code::CommandLine

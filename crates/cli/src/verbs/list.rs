@@ -70,33 +70,34 @@ pub struct Arguments {
 
 /// Lists.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
     if arguments.follow {
-        return follow(arguments, &store, &request, &options, out);
+        return follow(arguments, &store, requests, &options, out);
     }
     if let Some(since) = &arguments.since {
-        let (entries, _) = store.list_since(&request, &version(since)?, &options)?;
-        return arguments.print(&store, entries, out);
+        let (entries, _) = store.list_all_since(requests, &version(since)?, &options)?;
+        return arguments.print(&store, requests, entries, out);
     }
-    let mut entries = store.list(&request, &options)?.peekable();
+    let mut entries = store.list_all(requests, &options)?.peekable();
     if entries.peek().is_none()
+        && let [request] = requests
         && !request.is_empty()
-        && let Some(why) = explain::why(&*store, &request)
+        && let Some(why) = explain::why(&*store, request)
     {
         out.note(format_args!("nothing: {why}"));
     }
-    arguments.print(&store, Box::new(entries), out)
+    arguments.print(&store, requests, Box::new(entries), out)
 }
 
 impl Arguments {
-    fn print(&self, store: &Store, entries: Listing, out: &mut Out) -> Done {
-        let entries = unpacked(store, entries);
+    fn print(&self, store: &Store, requests: &[Request], entries: Listing, out: &mut Out) -> Done {
         if self.compact {
             return compact(entries, out);
         }
         if out.json() {
+            let entries = unpacked(store, requests, entries);
             return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
         }
         let columns = self.columns(out.width().is_some());
@@ -120,7 +121,7 @@ impl Arguments {
 fn follow(
     arguments: &Arguments,
     store: &Store,
-    request: &Request,
+    requests: &[Request],
     options: &ListOptions,
     out: &mut Out,
 ) -> Done {
@@ -142,9 +143,10 @@ fn follow(
     let clock = Env::real().clock;
     let mut last = clock.monotonic();
     while store.wait(&seen, timeout.saturating_sub(Duration::from_nanos(clock.monotonic() - last)))? {
-        let (entries, now) = store.list_since(request, &seen, options)?;
+        let (entries, now) = store.list_all_since(requests, &seen, options)?;
         seen = now;
-        for entry in unpacked(store, entries) {
+        let entries = if out.json() { unpacked(store, requests, entries) } else { entries };
+        for entry in entries {
             let entry = entry?;
             match out.json() {
                 true => out.document(&json::entry(&entry))?,

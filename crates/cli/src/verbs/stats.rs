@@ -23,8 +23,8 @@ pub struct Arguments {
 
 /// Prints a line per count.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
-    let stats = arguments.store.open()?.stats(&request)?;
+    let requests = arguments.selecting.requests()?;
+    let stats = arguments.store.open()?.stats_of_all(requests)?;
     let counts = json!({
         "datasets": stats.datasets,
         "indexes": stats.indexes,

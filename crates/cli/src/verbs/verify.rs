@@ -27,10 +27,10 @@ pub struct Arguments {
 
 /// Verifies; an error of kind Corrupt after the report where something is damaged.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let ticker = Ticker::start(format!("verifying {}", store.url()), out);
-    let report = store.verify(&request)?;
+    let report = store.verify_all(requests)?;
     drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {

@@ -29,9 +29,9 @@ pub struct Arguments {
 
 /// Prints a line per field.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
-    let entries = store.list(&request, &ListOptions::default())?;
+    let entries = store.list_all(requests, &ListOptions::default())?;
     if out.json() {
         let item = |entry: Result<ListEntry>| {
             let entry = entry?;

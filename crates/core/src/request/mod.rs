@@ -93,13 +93,16 @@ impl Request {
         parser::parse(text)
     }
 
-    /// Reads a MARS request file: requests with a verb each. A request has the values of the one of
-    /// its verb before it for what it does not name; `keyword=off` drops one.
+    /// Reads a text of several requests: one a line, or a MARS request file, in which each has a verb. A line goes on
+    /// where it ends or the next one begins with `,`, `/` or `=`. A request with a verb has the values of the one of
+    /// this verb before it for what it does not name; `keyword=off` drops one.
     ///
     /// ```
     /// use fieldstone_core::request::Request;
     /// let all = Request::parse_many("retrieve, param=t, step=0\nretrieve, step=6 # the same, later")?;
     /// assert_eq!(all[1].to_string(), "param=t,step=6");
+    /// let all = Request::parse_many("run=a,variable=t,step=0/to/12\nrun=b,variable=u")?;
+    /// assert_eq!(all[1].to_string(), "run=b,variable=u");
     /// # Ok::<(), fieldstone_core::Error>(())
     /// ```
     pub fn parse_many(text: &str) -> Result<Vec<Request>> {
@@ -125,6 +128,16 @@ impl Request {
             Some((_, old)) => *old = values,
             None => self.pairs.push((keyword, values)),
         }
+    }
+
+    /// A request with the keywords of both; Invalid where both name one.
+    pub fn with(&self, other: &Request) -> Result<Request> {
+        let mut both = self.clone();
+        for (keyword, values) in &other.pairs {
+            both.add(keyword.clone(), values.clone(), false)?;
+        }
+        both.bounds.extend(other.bounds.iter().cloned());
+        Ok(both)
     }
 
     /// Adds a keyword as the parser meets it; a second time is an error or replaces the first.

@@ -1,7 +1,7 @@
 //! Reads the text of a request.
 //!
 //! ```text
-//! text    = request { verb "," request }
+//! text    = request { ( verb "," | line break ) request }
 //! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
 //! pair    = keyword "=" ( "*" | "?*" | item { "/" item } )
 //! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]  |  pattern
@@ -12,6 +12,8 @@
 //! White space may stand between any two of these. Words of one line are one value with a blank
 //! between them (`levtype = pressure levels`); a word ends at any of `, / = { } * " \`. A `#` at the
 //! begin of a word begins a comment, which ends with its line.
+//!
+//! Where several requests are read, a line break ends one, unless a `,`, `/` or `=` stands before or behind it.
 
 use super::{Item, Request, Values, Wanted, is_keyword, is_word, line_and_column};
 use crate::{Code, Error, Result};
@@ -22,7 +24,7 @@ const VERBS: [&str; 16] = [
 ];
 
 pub(super) fn parse(text: &str) -> Result<Request> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, end: 0, many: false };
     let request = parser.request()?.1;
     match parser.peek() {
         None => Ok(request),
@@ -34,13 +36,12 @@ pub(super) fn parse(text: &str) -> Result<Request> {
 
 /// The requests of a text, each with what it inherits from those of its verb before it.
 pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, end: 0, many: true };
     let mut last: Vec<(String, Request)> = Vec::new();
     let mut all = Vec::new();
     while parser.peek().is_some() {
         let (verb, own) = parser.request()?;
-        let verb = verb.unwrap_or_default();
-        let known = last.iter().position(|(v, _)| *v == verb);
+        let known = last.iter().position(|(v, _)| Some(v) == verb.as_ref());
         let mut request = known.map_or_else(Request::new, |i| last[i].1.clone());
         for (keyword, values) in own.pairs {
             let before = request.pairs.len();
@@ -51,9 +52,10 @@ pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
                 request.add(keyword, values, false)?;
             }
         }
-        match known {
-            Some(i) => last[i].1 = request.clone(),
-            None => last.push((verb, request.clone())),
+        match (known, verb) {
+            (Some(i), _) => last[i].1 = request.clone(),
+            (None, Some(verb)) => last.push((verb, request.clone())),
+            (None, None) => {}
         }
         all.push(request);
     }
@@ -83,6 +85,10 @@ impl Value {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    /// Where the last value ended.
+    end: usize,
+    /// Whether a line break ends a request.
+    many: bool,
 }
 
 impl Parser<'_> {
@@ -95,6 +101,10 @@ impl Parser<'_> {
                 // A keyword of several levels keeps its deepest value, the most precise.
                 self.pairs(Some('}'), |keyword, values| request.add(keyword, values, true))?;
                 self.take('}')?;
+                self.end = self.at;
+                if self.at_new_line() {
+                    break;
+                }
             }
             return Ok((None, request));
         }
@@ -130,6 +140,12 @@ impl Parser<'_> {
         found
     }
 
+    /// Whether a request begins here because a line did.
+    fn at_new_line(&mut self) -> bool {
+        let more = self.peek().is_some();
+        more && self.many && self.text.get(self.end..self.at).is_some_and(|between| between.contains('\n'))
+    }
+
     fn pairs(&mut self, end: Option<char>, mut add: impl FnMut(String, Values) -> Result<()>) -> Result<()> {
         while self.peek() != end {
             let place = self.at;
@@ -150,7 +166,7 @@ impl Parser<'_> {
             match self.peek() {
                 found if found == end => break,
                 Some(',') => self.take(',')?,
-                Some(_) if end.is_none() && self.at_verb() => break,
+                Some(_) if end.is_none() && (self.at_verb() || self.at_new_line()) => break,
                 Some('=') => {
                     return Err(self.error("expected `,` or `/`").with_hint(
                         "pairs stand apart by a comma; a value that holds = is written in quotes",
@@ -170,10 +186,12 @@ impl Parser<'_> {
     fn values(&mut self, keyword: &str) -> Result<Values> {
         if self.at_star() {
             self.take('*')?;
+            self.end = self.at;
             return Ok(Values::Any);
         }
         if self.text.get(self.at..).is_some_and(|rest| rest.starts_with("?*")) {
             self.at += "?*".len();
+            self.end = self.at;
             return Ok(Values::Present);
         }
         if matches!(self.peek(), None | Some(',' | '}')) {
@@ -242,7 +260,9 @@ impl Parser<'_> {
     /// A value in quotes, or bare: one word, or with `many` the words up to the end of the line.
     fn one(&mut self, many: bool) -> Result<Value> {
         if let Some(quote @ ('"' | '\'')) = self.peek() {
-            return Ok(Value { text: self.quoted(quote)?, bare: false });
+            let text = self.quoted(quote)?;
+            self.end = self.at;
+            return Ok(Value { text, bare: false });
         }
         let mut text = self.starred(many);
         if text.is_empty() {
@@ -260,6 +280,7 @@ impl Parser<'_> {
                 .error(&format!("the value that begins with `{text}` goes on"))
                 .with_hint("one that holds \\ or \", or a * that is no pattern, is written in quotes"));
         }
+        self.end = self.at;
         Ok(Value { text, bare: true })
     }
 

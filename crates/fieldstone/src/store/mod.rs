@@ -2,7 +2,7 @@
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
 //!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie;
-//!   `origins`: from fields to commits, and back.
+//!   `origins`: from fields to commits, and back; `many`: calls with a list of requests.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -17,6 +17,7 @@ mod composed;
 mod fields;
 mod grib_points;
 mod grids;
+mod many;
 mod mesh_points;
 mod origins;
 mod port;

@@ -49,6 +49,7 @@ mod kill;
 mod lineage;
 mod lineage_audit;
 mod lineage_export;
+mod listing;
 mod outside;
 mod outside_moved;
 mod processes;

@@ -1,0 +1,137 @@
+//! Calls with a list of requests: what each selects, one after another.
+//!
+//! ```
+//! use fieldstone::{ArchiveOptions, FieldStore, ListOptions, OpenOptions, Request, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! for run in ["a", "b"] {
+//!     let key = [("run", run), ("variable", "t"), ("step", "0")];
+//!     store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
+//! }
+//! store.flush(None)?;
+//! let requests = Request::parse_many("run=b\nrun=a")?;
+//! assert_eq!(store.list_all(&requests, &ListOptions::default())?.count(), 2);
+//! assert_eq!(store.stats_of_all(&requests)?.fields, 2);
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::key::{FieldKey, KeyValue};
+use fieldstone_core::request::Request;
+use fieldstone_store::api::{ListOptions, Listing, ReadOptions, Stats, VerifyReport};
+
+use super::Store;
+
+impl Store {
+    /// What exists of what requests select, request by request; each is listed when the one before it has ended.
+    pub fn list_all(&self, requests: &[Request], options: &ListOptions) -> Result<Listing> {
+        if let [one] = requests {
+            return self.list(one, options);
+        }
+        requests.iter().try_for_each(|request| self.select(request).map(drop))?;
+        let (store, options) = (self.clone(), *options);
+        let listed = move |request: Request| -> Listing {
+            store.list(&request, &options).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+        };
+        Ok(Box::new(requests.to_vec().into_iter().flat_map(listed)))
+    }
+
+    /// What requests select of what became visible after a version, and the version at which this was so.
+    pub fn list_all_since(
+        &self,
+        requests: &[Request],
+        since: &str,
+        options: &ListOptions,
+    ) -> Result<(Listing, String)> {
+        let mut lists = Vec::with_capacity(requests.len());
+        let mut now = None;
+        for request in requests {
+            let (list, version) = self.list_since(request, since, options)?;
+            lists.push(list);
+            // What comes between two looks comes again with the next call, and is not passed over.
+            now.get_or_insert(version);
+        }
+        Ok((Box::new(lists.into_iter().flatten()), now.unwrap_or_else(|| since.to_owned())))
+    }
+
+    /// The values present under any of the requests, per keyword and in typed order.
+    pub fn axes_of_all(
+        &self,
+        requests: &[Request],
+        options: &ReadOptions,
+    ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
+        let mut all: Vec<(Arc<str>, Vec<KeyValue>)> = Vec::new();
+        for request in requests {
+            for (name, values) in self.axes(request, options)? {
+                match all.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, known)) => known.extend(values),
+                    None => all.push((name, values)),
+                }
+            }
+        }
+        if requests.len() > 1 {
+            for (_, values) in &mut all {
+                values.sort();
+                values.dedup();
+            }
+        }
+        Ok(all)
+    }
+
+    /// Counts of what requests select; a field that two of them select is counted twice.
+    pub fn stats_of_all(&self, requests: &[Request]) -> Result<Stats> {
+        let mut all = Stats::default();
+        for request in requests {
+            let Stats { datasets, indexes, fields, bytes, stored_bytes, masked, .. } = all;
+            let one = self.stats(request)?;
+            all = Stats {
+                datasets: datasets + one.datasets,
+                indexes: indexes + one.indexes,
+                fields: fields + one.fields,
+                bytes: bytes.saturating_add(one.bytes),
+                stored_bytes: stored_bytes.saturating_add(one.stored_bytes),
+                masked: masked + one.masked,
+                ..one
+            };
+        }
+        if requests.len() > 1 {
+            (all.datasets, all.indexes) = (self.levels(requests, 1)?, self.levels(requests, 2)?);
+        }
+        Ok(all)
+    }
+
+    /// How many datasets or indexes requests select, each counted once.
+    fn levels(&self, requests: &[Request], depth: u8) -> Result<u64> {
+        let mut known = HashSet::new();
+        for entry in self.list_all(requests, &ListOptions { depth, ..ListOptions::default() })? {
+            let FieldKey { levels } = entry?.key;
+            known.insert(levels.into_iter().take(usize::from(depth)).collect::<Vec<_>>());
+        }
+        Ok(known.len() as u64)
+    }
+
+    /// Verifies what requests select.
+    pub fn verify_all(&self, requests: &[Request]) -> Result<VerifyReport> {
+        let mut all = VerifyReport::default();
+        for request in requests {
+            let one = self.verify(request)?;
+            all.fields += one.fields;
+            all.bytes = all.bytes.saturating_add(one.bytes);
+            all.files += one.files;
+            for damage in one.damaged {
+                if !all.damaged.contains(&damage) {
+                    all.damaged.push(damage);
+                }
+            }
+            for note in one.notes {
+                if !all.notes.contains(&note) {
+                    all.notes.push(note);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
