@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -46,8 +47,10 @@ def copy(
 
     Raises NotFound where ``strict=True`` and a listed value or combination has no field, Conflict where
     the target declares a run, step, variable or tag otherwise, Invalid where its schema has no place for
-    a key (all before any byte moves), Corrupt where bytes are damaged. `progress` is called with (fields
-    done, fields in all); an exception from it ends the copy, and nothing of it stays.
+    a key (all before any byte moves); Conflict also where others write one of the keys in the target
+    meanwhile. A field that cannot be read is passed over: ``report.damaged`` names it, and a warning
+    says so. `progress` is called with (fields done, fields in all); an exception from it ends the copy,
+    and nothing of it stays.
     """
     return _between(store, request, to, False, strict, fields, progress)
 
@@ -65,9 +68,11 @@ def move(
 
     Attributes go with their field; those on a step, a whole variable or a run go with it, once nothing
     of it stays. Of hits the attributes themselves go. A newer version of a field that somebody writes
-    meanwhile stays in `store` and is named in the report. After a crash a field is in one store or in
-    both. What was moved stays readable in older versions of `store` (``open(url, at=version)``). Files
-    outside, taken with ``copy=False``, stay where they are.
+    meanwhile stays in `store` and is named in the report, and so is one that cannot be read. After a
+    crash a field is in one store or in both, also where other moves carry it elsewhere at the same time:
+    what is removed was written into `to`, also what was there already. What was moved stays readable in
+    older versions of `store` (``open(url, at=version)``). Files outside, taken with ``copy=False``, stay
+    where they are.
     """
     return _between(store, request, to, True, strict, fields, progress)
 
@@ -90,7 +95,12 @@ def _between(
             store = opened.enter_context(open(store, "a" if moving else "r"))
         if not isinstance(to, Store):
             to = opened.enter_context(_target(to, store))
-        return _transfer(store, request, to, moving, strict, fields, progress)
+        report = _transfer(store, request, to, moving, strict, fields, progress)
+    if report.damaged:
+        count, first = len(report.damaged), report.damaged[0]
+        text = f"{count} of the fields cannot be read and stay where they are: {first.key}: {first.why}"
+        warnings.warn(text, stacklevel=3)
+    return report
 
 
 def _target(url: str | os.PathLike[str], source: Store) -> Store:

@@ -252,12 +252,21 @@ class LeftBehind:
     why: str
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """A field that cannot be read: its key, and why, with the file at fault."""
+
+    key: str
+    why: str
+
+
 @dataclass(frozen=True, repr=False)
 class TransferReport(_Report):
     """What ``copy`` or ``move`` did: fields that the target has now and had not before, their bytes, and
-    how many it had already, equal in every element; attributes that were written there; what
-    stands on the fields and stayed behind. For ``move`` also how many fields the source has no
-    more, and the keys under which it has a newer version, written meanwhile, that stayed."""
+    how many it had already, equal in every element; attributes that it has now and had not before; what
+    stands on the fields and stayed behind; fields that cannot be read (``damaged``): they are not in the
+    target, and in the source still. For ``move`` also how many fields the source has no more, and the
+    keys under which it has a newer version, written meanwhile, that stayed."""
 
     fields: int
     bytes: int
@@ -266,12 +275,13 @@ class TransferReport(_Report):
     removed: int = 0
     kept: tuple[str, ...] = ()
     left: tuple[LeftBehind, ...] = ()
+    damaged: tuple[Unreadable, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
         more = f"attributes={self.attributes}, removed={self.removed}"
         kept, left = _bounded("kept", self.kept), _bounded("left", self.left)
-        return f"TransferReport({counts}, {more}, {kept}, {left})"
+        return f"TransferReport({counts}, {more}, {kept}, {left}, {_bounded('damaged', self.damaged)})"
 
 
 @dataclass(frozen=True, repr=False)

@@ -146,6 +146,9 @@ pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, Py
         report!(py, "LeftBehind", { kind: left.kind, count: left.count, names: names, why: left.why })
     });
     let left = PyTuple::new(py, left.collect::<PyResult<Vec<_>>>()?)?;
+    let damaged = report.damaged.into_iter();
+    let damaged = damaged.map(|field| report!(py, "Unreadable", { key: field.key, why: field.why }));
+    let damaged = PyTuple::new(py, damaged.collect::<PyResult<Vec<_>>>()?)?;
     report!(py, "TransferReport", {
         fields: report.fields,
         bytes: report.bytes,
@@ -154,6 +157,7 @@ pub fn transfer(py: Python<'_>, report: TransferReport) -> PyResult<Bound<'_, Py
         removed: report.removed,
         kept: PyTuple::new(py, report.kept)?,
         left: left,
+        damaged: damaged,
     })
 }
 

@@ -288,3 +288,60 @@ def test_further_keywords_of_attributes_come_along(tmp_path: Path) -> None:
     assert hits[2.0].keywords == {"member": "2"} and hits[2.0].read().tolist() == [2.0] * 4
     assert not hits[9.0].keywords and set(hits) == {1.0, 2.0, 9.0}
     assert fst.copy(store, to=cold).attributes == 0, "each has its place there"
+
+
+def flip(store: Path, value: bytes) -> None:
+    """Changes a bit of a value where a file of the store has it."""
+    for path in sorted((store / "logs").iterdir()) + sorted((store / "data").glob("*")):
+        content = path.read_bytes()
+        if value in content:
+            at = content.index(value)
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+            return
+    raise AssertionError("no file of the store has the value")
+
+
+def test_a_damaged_field_is_named_and_all_else_goes_along(tmp_path: Path) -> None:
+    with fst.open(tmp_path / "hot") as store:
+        for step in range(3):
+            store.archive({"run": "a", "variable": "t", "step": step}, b"value of step %d" % step * 20)
+    flip(tmp_path / "hot", b"value of step 1")
+    with pytest.warns(UserWarning, match="1 of the fields cannot be read.*step=1"):
+        report = fst.copy(tmp_path / "hot", to=tmp_path / "copy")
+    assert (report.fields, report.removed) == (2, 0)
+    assert [damaged.key for damaged in report.damaged] == ["{run=a}{variable=t}{step=1}"]
+    assert "logs/" in report.damaged[0].why and "damaged=(Unreadable(" in repr(report)
+    with pytest.warns(UserWarning):
+        report = fst.move(tmp_path / "hot", to=tmp_path / "cold")
+    assert (report.fields, report.removed, len(report.damaged)) == (2, 2, 1)
+    hot, cold = fst.open(tmp_path / "hot"), fst.open(tmp_path / "cold")
+    assert [e.key["step"] for e in hot.list()] == ["1"] and [e.key["step"] for e in cold.list()] == ["0", "2"]
+    # Overwritten, the old one is named as an older version, and nothing is damaged any more.
+    hot.archive({"run": "a", "variable": "t", "step": 1}, b"again")
+    hot.flush()
+    for request in ("run=a", None):
+        found = hot.verify(request)
+        assert found.ok and any("an older version of {run=a}" in note for note in found.notes)
+    assert fst.move(hot, "run=a", to=cold).damaged == ()
+
+
+def test_hits_of_a_member_take_its_field_alone(tmp_path: Path) -> None:
+    hot = fst.open(tmp_path / "hot")
+    for number in range(5):
+        hot.archive({"run": "a", "variable": "t", "step": 0, "number": number}, np.full(3, number, "f8"))
+    hot.flush()
+    for number in (2, 4):
+        hot.run("a").annotate("storm", number, variable="t", step=0, keywords={"number": number})
+    hot.flush()
+    hits = hot.attributes(tag="storm", keywords={"number": 4})
+    for way, given in enumerate([hits, hits.collect(), hits[0], list(hits)]):
+        report = fst.copy(hot, given, to=tmp_path / f"copy{way}")
+        assert (report.fields, report.attributes) == (1, 1)
+        copied = fst.open(tmp_path / f"copy{way}", mode="r")
+        assert [e.key["number"] for e in copied.list()] == ["4"]
+    report = fst.copy(hot, hits, to=tmp_path / "bare", fields=True)
+    assert (report.fields, report.attributes) == (1, 0)
+    report = fst.copy(hot, "run=a,number=2", to=tmp_path / "two")
+    assert (report.fields, report.attributes) == (1, 1)
+    report = fst.move(hot, hits, to=tmp_path / "cold")
+    assert (report.fields, report.removed, len(list(hot.list())), hot.attributes().count()) == (1, 1, 4, 1)

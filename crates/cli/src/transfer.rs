@@ -4,8 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use fieldstone::catalog::query::text::parse;
-use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, What, open_target};
-use fieldstone::{Error, Result, Store};
+use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, Unreadable, What, open_target};
+use fieldstone::{Error, Request, Result, Store};
 use serde_json::{Value, json};
 
 use crate::arguments::Selecting;
@@ -57,33 +57,49 @@ impl Transfer {
 
     /// A request, or a query that finds attributes.
     fn what(&self) -> Done<What> {
-        let request = self.selecting.parse()?;
+        let requests = self.selecting.requests()?;
         match self.find.as_deref() {
-            None => Ok(What::Requests(vec![request])),
-            Some(query) if request.is_empty() => Ok(What::Query(parse(query)?)),
+            None => Ok(What::Requests(requests.to_vec())),
+            Some(query) if requests.iter().all(Request::is_empty) => Ok(What::Query(parse(query)?)),
             Some(_) => Err(Error::invalid("a request and --find").with_hint("give one of them").into()),
         }
     }
 }
 
-/// Prints a report: a line, with `did` as its verb, or the JSON document that both have, with `more`.
+/// Prints a report: a line, with `did` as its verb, or the JSON document that both have, with `more`. An error of kind
+/// Corrupt after it where fields could not be read.
 pub fn print(report: &TransferReport, did: &str, more: &[(&str, Value)], out: &mut Out) -> Done {
-    if !out.json() {
+    if out.json() {
+        let mut document = json!({
+            "fields": report.fields,
+            "bytes": report.bytes,
+            "unchanged": report.unchanged,
+            "attributes": report.attributes,
+        });
+        for (name, value) in more {
+            document[*name] = value.clone();
+        }
+        document["left"] = left_rows(&report.left).into();
+        let damaged = |field: &Unreadable| json!({"key": field.key, "why": field.why});
+        document["damaged"] = report.damaged.iter().map(damaged).collect();
+        out.document(&document)?;
+    } else {
         writeln!(out, "{did} {}", arrived(report))?;
         note_left(&report.left, out);
-        return Ok(());
+        for Unreadable { key, why } in &report.damaged {
+            out.note(format_args!("damaged, and left where it is: {key}: {why}"));
+        }
     }
-    let mut document = json!({
-        "fields": report.fields,
-        "bytes": report.bytes,
-        "unchanged": report.unchanged,
-        "attributes": report.attributes,
-    });
-    for (name, value) in more {
-        document[*name] = value.clone();
+    match report.damaged.len() {
+        0 => Ok(()),
+        n => {
+            Err(Error::corrupt(format!("{} could not be read; the rest is there", count(n as u64, "field")))
+                .with_hint(
+                    "archive these fields again, or restore the files that verify names, and do it again",
+                )
+                .into())
+        }
     }
-    document["left"] = left_rows(&report.left).into();
-    out.document(&document)
 }
 
 /// What arrived.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use fieldstone_core::Result;
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::catalog::{
-    Annotate, Record, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
+    Annotate, AttributeId, Record, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl, VariableName,
 };
 use fieldstone_format::log::SideRecord;
 
@@ -18,7 +18,7 @@ use super::index::Index;
 use super::names::{Tombstone, one_int};
 use super::order::{EntrySource, OrderKey};
 use super::owners::{User, put_first};
-use super::remove::{MOVED, RUN, STATE, STEP, TAG, VARIABLE, of_run};
+use super::remove::{MOVED, RUN, STATE, STEP, TAG, VARIABLE, goes_alone, of_run};
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
 /// What must be derived again. `true`: something is known to stand on it.
@@ -95,6 +95,31 @@ impl Dirty {
         }
     }
 }
+
+/// Which name of a run is declared: its own, that of a step, or that of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declared {
+    /// The run, its state, or where its data lie.
+    Run,
+    /// A step.
+    Step(i64),
+    /// A variable.
+    Variable(VariableName),
+}
+
+/// Where a declaration was written, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclarationRow {
+    /// What it declares.
+    pub of: Declared,
+    /// Where it was written.
+    pub id: AttributeId,
+    /// The user who did.
+    pub user: u32,
+}
+
+/// A record of declarations (log, sequence, record), and which places of it were deleted one by one, each by whom.
+pub(super) type DeletedAlone = ((i64, u64, i64), Vec<(i64, User)>);
 
 /// A declaration as it is kept.
 pub(super) struct StoredDeclaration {
@@ -260,6 +285,9 @@ impl Index {
         content: &[u8],
     ) -> Result<()> {
         let place = source.place(source.record, i as i64);
+        if i == 0 {
+            self.deleted_alone = None;
+        }
         let tombstones = [(RUN, run, 0), (kind, run, item)];
         let relevant = if of_run(kind) { &tombstones[..] } else { &tombstones[1..] };
         if of_run(kind) {
@@ -272,6 +300,9 @@ impl Index {
                 self.names.not_revertible(&mut *self.db, tombstone.txn)?;
                 return self.names.not_revertible(&mut *self.db, source.txn);
             }
+        }
+        if goes_alone(kind) && self.is_deleted_alone(source, i as i64, run)? {
+            return self.names.not_revertible(&mut *self.db, source.txn);
         }
         let [a, b, c, d, e, f, g, h, j, k, l] = [
             kind,
@@ -292,6 +323,62 @@ impl Index {
         self.db.execute(sql, &[a, b, c, d, e, f, g, h, j, k, l, Cell::Bytes(content)])?;
         self.dirty.declaration(kind, run, item);
         Ok(())
+    }
+
+    /// Whether a declaration was deleted by where it was written, by who may.
+    fn is_deleted_alone(&mut self, source: EntrySource, place: i64, run: RunId) -> Result<bool> {
+        let record = (source.log, source.sequence, source.record);
+        if self.deleted_alone.as_ref().is_none_or(|(known, _)| *known != record) {
+            let mut rows: Vec<(i64, User)> = Vec::new();
+            let cells = [source.log, source.sequence as i64, source.record].map(Cell::Int);
+            let sql = "SELECT row, uid FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
+            self.db.query(sql, &cells, &mut |row| {
+                rows.push((row[0].int()?, row[1].int()?));
+                Ok(Flow::More)
+            })?;
+            self.deleted_alone = Some((record, rows));
+        }
+        let rows = self.deleted_alone.iter().flat_map(|(_, rows)| rows);
+        let users: Vec<User> = rows.filter(|(row, _)| *row == place).map(|(_, user)| *user).collect();
+        for user in users {
+            if self.takes(run, user, source.user)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Where the declarations of a run were written that are there, of itself and of its steps and variables. Within a
+    /// read.
+    pub fn declarations(&mut self, run: &RunName) -> Result<Vec<DeclarationRow>> {
+        let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+        let sql = "SELECT run FROM run WHERE name = $1 AND project = $2";
+        let Some(run) = one_int(&mut *self.db, sql, &cells)? else { return Ok(Vec::new()) };
+        let mut rows = Vec::new();
+        for kind in [RUN, MOVED, STATE, STEP, VARIABLE] {
+            let sql = "SELECT l.writer, d.sequence, d.record, d.place, l.uid, d.item, v.name, v.version \
+                       FROM decl d JOIN log l ON l.log = d.log LEFT JOIN variable_name v ON v.variable = d.item \
+                       WHERE d.kind = $1 AND d.run = $2";
+            self.db.query(sql, &[kind, run].map(Cell::Int), &mut |row| {
+                let id = AttributeId {
+                    writer: super::names::id(row[0].bytes()?)?,
+                    sequence: row[1].int()? as u64,
+                    record: row[2].int()? as u32,
+                    row: row[3].int()? as u32,
+                };
+                let of = match kind {
+                    STEP => Declared::Step(row[5].int()?),
+                    VARIABLE => Declared::Variable(VariableName {
+                        name: row[6].text()?.to_owned(),
+                        version: row[7].int()?,
+                    }),
+                    _ => Declared::Run,
+                };
+                rows.push(DeclarationRow { of, id, user: u32::try_from(row[4].int()?).unwrap_or(u32::MAX) });
+                Ok(Flow::More)
+            })?;
+        }
+        Ok(rows)
     }
 
     /// Declarations of one name, oldest first: those that count, and those of users who do not own the run.

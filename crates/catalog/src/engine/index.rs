@@ -56,6 +56,8 @@ pub struct Index {
     pub(super) sums: Sums,
     pub(super) decisions: HashMap<Id, TransactionState>,
     pub(super) dirty: super::declare::Dirty,
+    /// Of the record of declarations that is applied.
+    pub(super) deleted_alone: Option<super::declare::DeletedAlone>,
     pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,
     pub(super) points: Option<Arc<dyn PointSource>>,
@@ -79,6 +81,7 @@ impl Index {
             sums: Sums::default(),
             decisions: HashMap::new(),
             dirty: Default::default(),
+            deleted_alone: None,
             owners: Default::default(),
             problems: Vec::new(),
             points: None,

@@ -50,6 +50,7 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 /// [patience](Database::set_patience); then it is an error of which [`is_busy`] says so.
 pub use fieldstone_journal::view::Wait;
 
+pub use declare::{DeclarationRow, Declared};
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
 pub use order::Decided;

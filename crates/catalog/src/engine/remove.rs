@@ -1,6 +1,6 @@
 //! Deletions. A run, step, variable or tag takes with it all that stands below it and is older, of what the
 //! user who deletes it wrote, and where he owns the run of what others wrote there, too; a tombstone stays for what arrives later and is older. Attributes that are deleted one by one are named by where
-//! they were written; what they had replaced stays hidden.
+//! they were written; what they had replaced stays hidden. Declarations can be deleted so, too: nothing else goes with them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -26,6 +26,11 @@ pub(super) const HISTORY: i64 = 8;
 pub(super) const MOVED: i64 = 9;
 /// How a run goes.
 pub(super) const STATE: i64 = 10;
+
+/// Whether a declaration of a kind can be deleted alone, by where it was written.
+pub(super) fn goes_alone(kind: i64) -> bool {
+    [RUN, STEP, VARIABLE, MOVED, STATE].contains(&kind)
+}
 
 /// Whether declarations of a kind belong to a run; others are the store's.
 pub(super) fn of_run(kind: i64) -> bool {
@@ -231,9 +236,41 @@ impl Index {
         Ok(())
     }
 
-    /// Deletes attributes one by one.
+    /// Deletes declarations of one record.
+    fn remove_declarations(
+        &mut self,
+        source: EntrySource,
+        (log, sequence, record): (i64, i64, i64),
+        rows: &HashSet<i64>,
+    ) -> Result<()> {
+        let mut found: Vec<[i64; 5]> = Vec::new();
+        let sql =
+            "SELECT kind, run, item, place, txn FROM decl WHERE log = $1 AND sequence = $2 AND record = $3";
+        self.db.query(sql, &[log, sequence, record].map(Cell::Int), &mut |row| {
+            let place = row[3].int()?;
+            if goes_alone(row[0].int()?) && rows.contains(&place) {
+                found.push([row[0].int()?, row[1].int()?, row[2].int()?, place, row[4].int()?]);
+            }
+            Ok(Flow::More)
+        })?;
+        let writer = self.names.user(log);
+        for [kind, run, item, place, txn] in found {
+            if !self.takes(run, source.user, writer)? {
+                continue;
+            }
+            self.names.not_revertible(&mut *self.db, txn)?;
+            let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
+                       AND sequence = $5 AND record = $6 AND place = $7";
+            self.db.execute(sql, &[kind, run, item, log, sequence, record, place].map(Cell::Int))?;
+            self.dirty.declaration(kind, run, item);
+        }
+        Ok(())
+    }
+
+    /// Deletes attributes and declarations one by one.
     fn remove_ids(&mut self, source: EntrySource, ids: &[AttributeId]) -> Result<()> {
         let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
+        self.deleted_alone = None;
         for id in ids {
             // Without a log: an attribute of the commit that deletes it.
             let (log, sequence) = match id.writer {
@@ -259,7 +296,10 @@ impl Index {
                 found = Some([0, 1, 2, 3, 4, 5].map(|i| row[i].int()));
                 Ok(Flow::Stop)
             })?;
-            let Some([batch, run, tag, first, last, txn]) = found else { continue };
+            let Some([batch, run, tag, first, last, txn]) = found else {
+                self.remove_declarations(source, (log, sequence, record), &rows)?;
+                continue;
+            };
             let (run, writer) = (run?, self.names.user(log));
             if !self.takes(run, source.user, writer)? {
                 continue;

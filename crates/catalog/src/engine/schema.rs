@@ -25,7 +25,7 @@
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
 //! | span | tag, run | rows, least and greatest number, first and last step |
 //! | tombstone | | what was deleted as a whole, for what arrives later with an older order |
-//! | tombstone_row | log, sequence, record, row, uid | attributes that were deleted one by one, and by whom |
+//! | tombstone_row | log, sequence, record, row, uid | attributes and declarations that were deleted one by one, and by whom |
 //! | tombstone_cell | run, tag, step, variable, curve, batch, row | where deleted attributes stood: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
@@ -129,6 +129,7 @@ CREATE TABLE decl (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL,
   decider {int} NOT NULL, own {int} NOT NULL, txn {int} NOT NULL, content {bytes},
   PRIMARY KEY (kind, run, item, log, sequence, record, place)) {clustered};
 CREATE INDEX decl_txn ON decl (txn) WHERE txn <> 0;
+CREATE INDEX decl_source ON decl (log, sequence, record);
 CREATE TABLE conflict (kind {int} NOT NULL, run {int} NOT NULL, item {int} NOT NULL, place {int} NOT NULL,
   message {text} NOT NULL, PRIMARY KEY (kind, run, item, place)) {clustered};
 CREATE TABLE series (run {int} NOT NULL, tag {int} NOT NULL, step {int} NOT NULL, variable {int} NOT NULL,

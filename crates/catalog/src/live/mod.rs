@@ -35,7 +35,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
-    AttributeBatch, AttributeId, Removal, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
+    AttributeBatch, AttributeId, Record, RunDecl, RunName, RunState, StepDecl, TagDecl, VariableDecl,
     VariableName,
 };
 use fieldstone_format::log::kinds;
@@ -45,6 +45,7 @@ use fieldstone_journal::Journal;
 pub use port::FieldPort;
 
 use crate::engine::Interrupt;
+pub use crate::engine::{DeclarationRow, Declared};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
@@ -311,9 +312,27 @@ impl Catalog {
         self.inner.fields.changed(transaction)
     }
 
-    /// Removes declarations of a run, with all that stands below and is older. Denied where the run is another's.
-    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, transaction: Option<Id>) -> Result<()> {
-        self.inner.remove_rows(run, rows, transaction)?;
+    /// Where the declarations of a run, its steps and its variables were written.
+    pub fn declarations(&self, run: &RunName) -> Result<Vec<DeclarationRow>> {
+        self.inner.look(Visibility::All(None), &mut |index| index.declarations(run))
+    }
+
+    /// Removes these declarations of a run; what was declared meanwhile, and all that stands below, stays. Denied where
+    /// the run is another's.
+    pub fn remove_declarations(
+        &self,
+        run: &RunName,
+        rows: &[DeclarationRow],
+        transaction: Option<Id>,
+    ) -> Result<()> {
+        self.inner.remove_declarations(run, rows, transaction)?;
+        self.inner.fields.changed(transaction)
+    }
+
+    /// Declares again what is declared alike, so that it stays when the older declarations are removed. Denied where the
+    /// run is another's.
+    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, transaction: Option<Id>) -> Result<()> {
+        self.inner.declare_again(run, records, transaction)?;
         self.inner.fields.changed(transaction)
     }
 
@@ -449,6 +468,11 @@ impl Catalog {
     /// Why a query finds nothing: a name in it that nothing has.
     pub fn missing_name(&self, query: &Query) -> Result<Option<MissingName>> {
         self.inner.ask(query, |tables| queries::missing_name(tables, query))
+    }
+
+    /// The user who calls, as a hit has its number.
+    pub fn user(&self) -> u32 {
+        self.inner.user()
     }
 
     /// The name of a user, as a hit has its number.

@@ -1,8 +1,8 @@
 //! Attributes that come from another store, and what goes from a store that gave them away.
 //!
 //! What another store took was checked there: a variable need not be there, as long as nothing here contradicts it.
-//! Invariant: what is removed is named by its id, so that nothing goes that was written meanwhile; rows of runs,
-//! steps and variables go by their names, with all that is older.
+//! Invariant: what is removed, attribute or declaration, is named by where it was written, so that nothing goes that was
+//! written meanwhile.
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
@@ -10,6 +10,7 @@ use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, R
 
 use super::delete::IDS;
 use super::validate;
+use crate::engine::DeclarationRow;
 use crate::live::consistent_view::Visibility;
 use crate::live::inner::Inner;
 
@@ -53,25 +54,40 @@ impl Inner {
                 .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
                 .with_hint(format!("ask {name}, or copy instead of moving")));
         }
-        if attributes.iter().any(|(id, _)| id.writer == Id::NONE) {
+        let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
+        self.remove_written(run, &ids, session)
+    }
+
+    /// Removes declarations of a run, by where they were written. Denied where it is another's.
+    pub fn remove_declarations(
+        &self,
+        run: &RunName,
+        rows: &[DeclarationRow],
+        session: Option<Id>,
+    ) -> Result<()> {
+        self.journal.check_writable()?;
+        self.need_own(session, run)?;
+        let ids: Vec<AttributeId> = rows.iter().map(|row| row.id).collect();
+        self.remove_written(run, &ids, session)
+    }
+
+    /// Writes declarations that are there already, so that they outlive a removal of the older ones.
+    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: Option<Id>) -> Result<()> {
+        self.journal.check_writable()?;
+        records.iter().try_for_each(Record::check)?;
+        self.need_own(session, run)?;
+        self.emit(session, records)
+    }
+
+    fn remove_written(&self, run: &RunName, ids: &[AttributeId], session: Option<Id>) -> Result<()> {
+        if ids.iter().any(|id| id.writer == Id::NONE) {
             return Err(Error::conflict(format!(
-                "an attribute to remove from run '{}' is not flushed",
+                "something to remove from run '{}' is not flushed",
                 run.name
             ))
             .with_hint("flush the store, then move"));
         }
-        let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
         let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
-        self.emit(session, records.collect())?;
-        self.declarations().note_deletion(session);
-        Ok(())
-    }
-
-    /// Removes declarations of a run. Denied where it is another's.
-    pub fn remove_rows(&self, run: &RunName, rows: Vec<Removal>, session: Option<Id>) -> Result<()> {
-        self.journal.check_writable()?;
-        self.need_own(session, run)?;
-        let records = rows.chunks(IDS).map(|rows| Record::Remove(rows.to_vec()));
         self.emit(session, records.collect())?;
         self.declarations().note_deletion(session);
         Ok(())

@@ -18,7 +18,7 @@ Attributes, tags, parameters of runs, times of steps and declarations of variabl
 copied. Arrays keep type, shape, chunks and whether they are compressed; fields that are not complete are copied
 as they are. A new target gets the schema of the source, an old one keeps its own. All fields arrive or
 none; what the other store has is read back and compared first. Fields that are there already and equal
-are not written again.";
+are not written again. Fields that cannot be read are passed over and named, and it ends with 5.";
 
 /// Copy fields, and what stands on them, into another store
 #[derive(Debug, Args)]

@@ -11,11 +11,13 @@ const EXAMPLES: &str = "\
 Examples:
   fieldstone move store run=a,step=0/to/24 --to archive
   fieldstone move store run=a --to /archive/store --lenient --json
+  fieldstone list store --compact > old.req; fieldstone move store @old.req --to archive
 
 Copies as `fieldstone copy` does, and removes here what it carried, after what the other store has was compared.
 Attributes go with their field, runs, steps and variables once nothing of them stays.
 A newer version written meanwhile stays, and is reported on stderr. What was moved stays readable in older
-versions (--at). A crash leaves a field in one store or in both.";
+versions (--at). A crash leaves a field in one store or in both, also where other moves cross this one. For that,
+what the other store has already is written there again.";
 
 /// Move fields, and what stands on them, into another store
 #[derive(Debug, Args)]

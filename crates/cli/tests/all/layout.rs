@@ -209,3 +209,49 @@ fn requests_come_from_files_and_stdin_too() {
     assert_eq!(t.run(["get", "store", "@a.req"]).ok().out(), "run=a variable=t step=0");
     t.run(["list", "store", "@absent.req"]).code(3).says(&["absent.req"]);
 }
+
+/// What `list --compact` prints is taken by every verb that takes requests.
+#[test]
+fn a_file_holds_a_request_a_line() {
+    let t = store();
+    let all = t.run(["list", "store"]).ok().out();
+    let compact = t.run(["list", "store", "--compact"]).ok().out();
+    assert!(compact.lines().count() > 1, "{compact}");
+    std::fs::write(t.file("all.req"), format!("# of today\n{compact}\n")).unwrap();
+    assert_eq!(t.run(["list", "store", "@all.req"]).ok().out(), all);
+    assert_eq!(t.run(["list", "store", "@all.req", "--compact"]).ok().out(), compact);
+    assert_eq!(t.run_with(["list", "store", "-"], compact.as_bytes()).ok().out(), all);
+    let keys = t.run(["list", "store"]).ok().out();
+    assert_eq!(t.run_with(["list", "store", "-"], keys.as_bytes()).ok().out(), all);
+    for verb in ["axes", "where", "stats"] {
+        let named = t.run([verb, "store", "@all.req", "--json"]).ok().json();
+        assert_eq!(named, t.run([verb, "store", "--json"]).ok().json(), "{verb}");
+    }
+    let fields = all.lines().count();
+    let verified = t.run(["verify", "store", "@all.req", "--json"]).ok().json();
+    assert_eq!((&verified["ok"], &verified["fields"]), (&json!(true), &json!(fields)));
+    t.run(["dump", "store", "@all.req"]).ok();
+    let copied = t.run(["copy", "store", "@all.req", "--to", "copy", "--json"]).ok().json();
+    assert_eq!(copied["fields"], json!(fields));
+    let moved = t.run(["move", "copy", "@all.req", "--to", "moved", "--json"]).ok().json();
+    assert_eq!((&moved["fields"], &moved["removed"]), (&json!(fields), &json!(fields)));
+    assert_eq!(t.run(["list", "moved"]).ok().out(), all);
+    // One request where one is taken, and no keyword twice.
+    t.run(["show", "store", "@all.req"]).code(2).says(&["requests", "one"]);
+    t.run(["list", "store", "@all.req", "run=a"]).code(2).says(&["`run` is given twice"]);
+    std::fs::write(t.file("wrong.req"), "run=a\n\nstep 0\n").unwrap();
+    t.run(["list", "store", "@wrong.req"]).code(2).says(&["line 3"]);
+}
+
+/// A damaged field ends neither a copy nor a move; both name it and end with 5.
+#[test]
+fn transfers_go_on_past_damage() {
+    let t = store();
+    let fields = t.run(["list", "store"]).ok().out().lines().count();
+    t.damage(b"run=a variable=t step=0");
+    let copied = t.run(["copy", "store", "--to", "copy", "--json"]).code(5);
+    assert_eq!(copied.json()["fields"], json!(fields - 1));
+    assert_eq!(copied.json()["damaged"][0]["key"], json!("{run=a}{variable=t}{step=0}"));
+    t.run(["move", "store", "--to", "moved"]).code(5).says(&["damaged", "{run=a}{variable=t}{step=0}"]);
+    assert_eq!(t.run(["list", "store"]).ok().out(), "{run=a}{variable=t}{step=0}\n");
+}

@@ -5,7 +5,9 @@
 //! there do not hide one another.
 //!
 //! Invariants:
-//! * a place whose values are all in the target, whoever wrote them there, is not written again;
+//! * a copy does not write a place again whose values are all in the target, whoever wrote them there;
+//! * a move writes each place: an older attribute in the target may be on its way elsewhere, by another move, which
+//!   removes that one and no newer one. What else the caller said at that place is written with it;
 //! * memory holds a page of rows, 100 bytes for each attribute that the target has of a tag in a run, and, as bytes of
 //!   records, what one tag says of one variable at one step.
 
@@ -41,7 +43,9 @@ pub struct Carrier<'a> {
     pub chosen: &'a Chosen,
     pub tags: Tags,
     pub transaction: Id,
-    /// How many of the source come along, and how many of them were written.
+    /// Whether they leave the source.
+    moving: bool,
+    /// How many of the source come along, and how many of them the target had not.
     pub taken: u64,
     pub written: u64,
     /// How many of them are not flushed.
@@ -56,20 +60,20 @@ impl<'a> Carrier<'a> {
         chosen: &'a Chosen,
         tags: Tags,
         transaction: Id,
+        moving: bool,
     ) -> Carrier<'a> {
-        Carrier { from, to, chosen, tags, transaction, taken: 0, written: 0, pending: 0 }
+        Carrier { from, to, chosen, tags, transaction, moving, taken: 0, written: 0, pending: 0 }
     }
 
-    /// The attributes of one run; `heard` learns of each attribute, and whether it comes along: of all there are, where
-    /// `all` is set.
+    /// The attributes of one run; `heard` learns of each attribute, and whether it comes along: on a move of all there
+    /// are.
     pub fn carry(
         &mut self,
         run: &RunName,
         own: &OfRun,
-        all: bool,
         heard: &mut dyn FnMut(&Hit, bool) -> Result<()>,
     ) -> Result<()> {
-        let scope = self.chosen.attributes(run, own, all);
+        let scope = self.chosen.attributes(run, own, self.moving);
         let (to, transaction) = (self.to, self.transaction);
         let mut give = |batch| to.catalog().carry(batch, Some(transaction));
         let here = match self.to.catalog().run(Some(&run.project), &run.name, None) {
@@ -82,12 +86,12 @@ impl<'a> Carrier<'a> {
                 query(expr)
             };
             let asked = tagged(scope.clone());
-            let missing = if here { self.missing(&asked, &tagged(of_run(run)), own)? } else { None };
-            if let Some((missing, taken)) = &missing
-                && missing.is_empty()
-                && !all
+            let mut there = if here { self.there(&asked, &tagged(of_run(run)), own)? } else { None };
+            if let Some(there) = &there
+                && there.missing.is_empty()
+                && !self.moving
             {
-                self.taken += taken;
+                self.taken += there.taken;
                 continue;
             }
             let mut rows = Rows::default();
@@ -102,10 +106,15 @@ impl<'a> Carrier<'a> {
                 self.taken += 1;
                 self.tags.put(self.from, self.to, self.transaction, &name)?;
                 let Some(tag) = self.tags.get(&name, hit.tag_version, true) else { continue };
-                if let Some((missing, _)) = &missing
-                    && !missing.contains(&digests(tag, &hit)?.0)
-                {
-                    continue;
+                let mut more = Vec::new();
+                let at = if there.is_some() { digests(tag, &hit)?.0 } else { 0 };
+                let known = there.as_mut().filter(|there| !there.missing.contains(&at));
+                let is_new = known.is_none();
+                if let Some(there) = known {
+                    if !self.moving {
+                        continue;
+                    }
+                    more = there.more.remove(&at).unwrap_or_default();
                 }
                 let place = (hit.step, hit.variable.clone(), hit.variable_version);
                 if last.as_ref() != Some(&place) {
@@ -117,22 +126,24 @@ impl<'a> Carrier<'a> {
                     last = Some(place);
                 }
                 let tag = tag.clone();
-                rows.push(run, tag, hit, &mut give)?;
-                self.written += 1;
-                self.pending += 1;
+                self.written += u64::from(is_new);
+                self.pending += 1 + more.len();
+                for hit in std::iter::once(hit).chain(more) {
+                    rows.push(run, tag.clone(), hit, &mut give)?;
+                }
             }
             rows.give(run, &mut give)?;
         }
         Ok(())
     }
 
-    /// Places of which the target lacks a value, and how many attributes come along; `None` where it has nothing of the tag in the run.
-    fn missing(
+    /// How the places of one tag stand in the target; `None` where it has nothing of the tag in the run.
+    fn there(
         &self,
         asked: &crate::catalog::Query,
         there: &crate::catalog::Query,
         own: &OfRun,
-    ) -> Result<Option<(HashSet<u128>, u64)>> {
+    ) -> Result<Option<There>> {
         let mut known: HashMap<u128, u32> = HashMap::new();
         for hit in self.to.catalog().stream(there)? {
             let hit = hit?;
@@ -143,22 +154,65 @@ impl<'a> Carrier<'a> {
         if known.is_empty() {
             return Ok(None);
         }
-        let (mut missing, mut taken) = (HashSet::new(), 0);
+        let mut found = There::default();
+        let mut places = HashSet::new();
         for hit in self.from.catalog().stream(asked)? {
             let hit = hit?;
             let Some(tag) = self.tags.get(&hit.tag, hit.tag_version, true) else { continue };
             if !self.chosen.takes(own, &hit) {
                 continue;
             }
-            taken += 1;
+            found.taken += 1;
             let (place, value) = digests(tag, &hit)?;
             match known.get_mut(&value).filter(|count| **count > 0) {
                 Some(count) => *count -= 1,
-                None => drop(missing.insert(place)),
+                None => drop(found.missing.insert(place)),
+            }
+            if self.moving {
+                places.insert(place);
             }
         }
-        Ok(Some((missing, taken)))
+        places.retain(|place| !found.missing.contains(place));
+        if !places.is_empty() && known.values().any(|count| *count > 0) {
+            self.more(there, &places, &mut known, &mut found)?;
+        }
+        Ok(Some(found))
     }
+
+    /// What the caller says at these places in the target, and the source does not.
+    fn more(
+        &self,
+        there: &crate::catalog::Query,
+        places: &HashSet<u128>,
+        known: &mut HashMap<u128, u32>,
+        found: &mut There,
+    ) -> Result<()> {
+        let me = self.to.catalog().user();
+        for hit in self.to.catalog().stream(there)? {
+            let hit = hit?;
+            let Some(tag) = self.tags.get(&hit.tag, hit.tag_version, false) else { continue };
+            let (place, value) = digests(tag, &hit)?;
+            if hit.user != me || !places.contains(&place) {
+                continue;
+            }
+            if let Some(count) = known.get_mut(&value).filter(|count| **count > 0) {
+                *count -= 1;
+                found.more.entry(place).or_default().push(hit);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How the places of one tag in a run stand in the target.
+#[derive(Default)]
+struct There {
+    /// Places of which it lacks a value.
+    missing: HashSet<u128>,
+    /// How many attributes of the source come along.
+    taken: u64,
+    /// What else the caller says there, by place, where it lacks nothing.
+    more: HashMap<u128, Vec<Hit>>,
 }
 
 /// Names of the tags of attributes.

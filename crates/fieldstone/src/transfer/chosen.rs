@@ -4,9 +4,11 @@
 //! declared or annotated where the store has no field (data outside, a step with nothing but an attribute) is selected
 //! by the keywords of run, variable and step alone. By hits: these attributes, and what they stand on.
 //!
-//! Invariant: memory holds a number per field (24 bytes), per hit (50 bytes), and the names of runs, variables and steps.
+//! An attribute that names further keywords (a member, a level) stands on the fields that have these values.
+//!
+//! Invariant: memory holds the place of each field (`places`), 50 bytes per hit, and the names of runs, variables and steps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -16,6 +18,7 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::What;
+use super::places::{Further, Places, further_of, named_by};
 use crate::Store;
 use crate::catalog::query::{Expr, NameTest, Term};
 use crate::catalog::{Hit, Query};
@@ -24,8 +27,6 @@ use crate::catalog::{Hit, Query};
 const RANGES: usize = 128;
 /// Runs that are asked for by name; where a request lists more, all are.
 const NAMED: usize = 1000;
-/// Stands for no variable.
-const NONE: u32 = u32::MAX;
 
 /// What is taken along, by run.
 #[derive(Default)]
@@ -44,9 +45,8 @@ pub struct Chosen {
 pub struct OfRun {
     /// All of it.
     whole: bool,
-    /// Variable, by its place in `names`, and step of each field.
-    fields: HashSet<(u32, Option<i64>)>,
-    names: HashMap<String, u32>,
+    /// Where its fields are; by hits, where these stand.
+    places: Places,
     /// Variables and steps that a request names, where there may be no field.
     named: Vec<Named>,
     /// Its variables.
@@ -62,46 +62,32 @@ struct Named {
 }
 
 impl OfRun {
-    fn add(&mut self, variable: Option<&str>, step: Option<i64>) {
-        let number = match variable {
-            None => NONE,
-            Some(name) => match self.names.get(name) {
-                Some(number) => *number,
-                None => {
-                    let number = self.names.len() as u32;
-                    self.names.insert(name.to_owned(), number);
-                    self.variables.insert(name.to_owned());
-                    number
-                }
-            },
-        };
+    fn add(&mut self, variable: Option<&str>, step: Option<i64>, further: Further) {
+        if let Some(name) = variable.filter(|name| !self.variables.contains(*name)) {
+            self.variables.insert(name.to_owned());
+        }
         self.steps.extend(step);
-        self.fields.insert((number, step));
-    }
-
-    fn has_field(&self, variable: Option<&str>, step: Option<i64>) -> bool {
-        let number = variable.map_or(Some(NONE), |name| self.names.get(name).copied());
-        number.is_some_and(|number| self.fields.contains(&(number, step)))
+        self.places.add(variable, step, further);
     }
 
     /// Steps of fields.
     pub fn field_steps(&self) -> BTreeSet<i64> {
-        self.fields.iter().filter_map(|(_, step)| *step).collect()
+        self.places.steps()
     }
 
-    /// Whether an attribute there comes along.
-    fn takes(&self, variable: Option<&str>, step: Option<i64>) -> bool {
-        match (variable, step) {
+    /// Whether an attribute comes along.
+    fn takes(&self, hit: &Hit) -> bool {
+        match (hit.variable.as_deref(), hit.step) {
             _ if self.whole => true,
             (None, None) => true,
             (None, Some(step)) => self.steps.contains(&step),
             (Some(name), None) => self.variables.contains(name),
-            (Some(name), Some(step)) => {
+            (variable @ Some(name), Some(step)) => {
                 let named = |one: &Named| {
                     one.variables.as_ref().is_none_or(|names| names.contains(name))
                         && one.steps.as_ref().is_none_or(|steps| steps.contains(&step))
                 };
-                self.has_field(variable, Some(step)) || self.named.iter().any(named)
+                self.places.has(variable, Some(step), &named_by(hit)) || self.named.iter().any(named)
             }
         }
     }
@@ -190,8 +176,10 @@ impl Chosen {
     /// A field that comes along.
     pub fn add_field(&mut self, schema: &Schema, key: &FieldKey) {
         let Some((project, name)) = schema.run_of(key) else { return };
-        let own = self.runs.entry(RunName { project, name }).or_default();
-        own.add(schema.variable_of(key).as_deref(), schema.step_of(key));
+        let run = RunName { project, name };
+        let further = further_of(schema, &run, key);
+        let own = self.runs.entry(run).or_default();
+        own.add(schema.variable_of(key).as_deref(), schema.step_of(key), further);
     }
 
     /// Whether a request selects something besides fields.
@@ -221,7 +209,7 @@ impl Chosen {
         let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
         let own = self.runs.entry(run).or_default();
         match &hit.variable {
-            Some(_) => own.add(hit.variable.as_deref(), hit.step),
+            Some(_) => own.add(hit.variable.as_deref(), hit.step, named_by(hit)),
             None => own.steps.extend(hit.step),
         }
         self.ids.get_or_insert_default().insert(hit.id);
@@ -235,8 +223,10 @@ impl Chosen {
     /// Whether the field of a key lies under a hit.
     pub fn is_under(&self, schema: &Schema, key: &FieldKey) -> bool {
         let Some((project, name)) = schema.run_of(key) else { return false };
-        let own = self.runs.get(&RunName { project, name });
-        own.is_some_and(|own| own.has_field(schema.variable_of(key).as_deref(), schema.step_of(key)))
+        let run = RunName { project, name };
+        let Some(own) = self.runs.get(&run) else { return false };
+        let further = further_of(schema, &run, key);
+        own.places.has_within(schema.variable_of(key).as_deref(), schema.step_of(key), &further)
     }
 
     /// Requests that select the fields under hits, and maybe others.
@@ -246,7 +236,7 @@ impl Chosen {
         for (run, own) in &self.runs {
             let step =
                 schema.roles_of_run(&run.project, &run.name).ok().and_then(|roles| roles.step.as_ref());
-            for (name, number) in &own.names {
+            for (name, steps) in own.places.variables() {
                 let pairs = match from.catalog().key_of(run, Some(name), None) {
                     // No key has such a run, by this schema.
                     Err(e) if e.kind() == ErrorKind::Invalid => continue,
@@ -256,8 +246,6 @@ impl Chosen {
                 for (keyword, value) in pairs {
                     request.set(keyword, Values::list([value]));
                 }
-                let of = own.fields.iter().filter(|(variable, _)| variable == number);
-                let steps: BTreeSet<Option<i64>> = of.map(|(_, step)| *step).collect();
                 if let Some(keyword) = step
                     && !steps.contains(&None)
                 {
@@ -274,7 +262,7 @@ impl Chosen {
     pub fn takes(&self, own: &OfRun, hit: &Hit) -> bool {
         match &self.ids {
             Some(ids) => ids.contains(&hit.id),
-            None => own.takes(hit.variable.as_deref(), hit.step),
+            None => own.takes(hit),
         }
     }
 

@@ -4,8 +4,8 @@
 //! longer), so that no chunk is read twice; opaque bytes into ranges. The digest of a field is that of
 //! its written elements in the order of these parts, which follows from the source alone.
 
-use fieldstone_core::Result;
 use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_store::api::{ArchiveOptions, Compression, FieldSpec, FieldStore, Value};
 use fieldstone_store::{Field, Outline};
 use xxhash_rust::xxh3::Xxh3;
@@ -15,6 +15,21 @@ const PART: u64 = 16 << 20;
 
 /// The level at which a field is compressed that was compressed before.
 const LEVEL: i32 = 3;
+
+/// What archiving a field elsewhere came to.
+pub enum Archived {
+    /// It is there; the digest of what was read.
+    Whole(u128),
+    /// It cannot be read, and nothing was written.
+    Unreadable(Error),
+    /// A part of it cannot be read, and others were written.
+    Torn(Error),
+}
+
+/// Whether an error says that what a store holds cannot be read: damage, or pieces that disagree.
+pub fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Conflict)
+}
 
 /// A field of the source, and how it is cut.
 pub struct Content {
@@ -42,22 +57,18 @@ impl Content {
             .try_fold(0, |sum: u64, part| Ok(sum.saturating_add(part.element_count()?.saturating_mul(item))))
     }
 
-    /// Archives the field under `key` of another store; returns the digest of what was read.
+    /// Archives the field under `key` of another store.
     pub fn archive(
         &self,
         to: &dyn FieldStore,
         key: &[(&str, &str)],
         options: &ArchiveOptions,
-    ) -> Result<u128> {
+    ) -> Result<Archived> {
         let packed = self.field.is_compressed()?;
         let compression = if packed { Compression::Zstd(LEVEL) } else { Compression::None };
         let mut options = ArchiveOptions { compression: Some(compression), ..options.clone() };
-        let mut digest = Xxh3::new();
         let Some(outline) = &self.outline else {
-            let bytes = self.field.read()?;
-            digest.update(&bytes);
-            to.archive(key, Value::Bytes(&bytes), &options)?;
-            return Ok(digest.digest128());
+            return self.archive_whole(&mut |bytes| to.archive(key, Value::Bytes(bytes), &options));
         };
         let Outline { dtype, shape, fill, chunks } = outline;
         options.chunks.clone_from(chunks);
@@ -66,20 +77,48 @@ impl Content {
             && fill.is_none()
             && let [_] = &parts[..]
         {
-            let data = self.field.read()?;
-            digest.update(&data);
-            to.archive(key, Value::Array { data: &data, dtype: *dtype, shape }, &options)?;
-            return Ok(digest.digest128());
+            return self.archive_whole(&mut |data| {
+                to.archive(key, Value::Array { data, dtype: *dtype, shape }, &options)
+            });
         }
-        let spec = FieldSpec { dtype: *dtype, shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
-        to.create_field(key, &spec, &options)?;
-        for part in parts {
-            let data = self.field.read_box(Some(&part))?;
+        let mut digest = Xxh3::new();
+        let mut created = false;
+        // The first part is read before anything is written.
+        for part in &parts {
+            let data = match self.field.read_box(Some(part)) {
+                Err(e) if is_damage(&e) && created => return Ok(Archived::Torn(e)),
+                Err(e) if is_damage(&e) => return Ok(Archived::Unreadable(e)),
+                data => data?,
+            };
+            if !created {
+                self.create(to, key, &options)?;
+                created = true;
+            }
             digest.update(&data);
             let (start, count) = (part.start(), part.count());
             to.archive(key, Value::Piece { data: &data, dtype: *dtype, start, count, shape }, &options)?;
         }
-        Ok(digest.digest128())
+        if !created {
+            self.create(to, key, &options)?;
+        }
+        Ok(Archived::Whole(digest.digest128()))
+    }
+
+    fn archive_whole(&self, archive: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Archived> {
+        let data = match self.field.read() {
+            Err(e) if is_damage(&e) => return Ok(Archived::Unreadable(e)),
+            data => data?,
+        };
+        archive(&data)?;
+        let mut digest = Xxh3::new();
+        digest.update(&data);
+        Ok(Archived::Whole(digest.digest128()))
+    }
+
+    fn create(&self, to: &dyn FieldStore, key: &[(&str, &str)], options: &ArchiveOptions) -> Result<()> {
+        let Some(Outline { dtype, shape, fill, chunks }) = &self.outline else { return Ok(()) };
+        let spec = FieldSpec { dtype: *dtype, shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
+        to.create_field(key, &spec, options)
     }
 
     /// The digest of a field that is to be like this one; `None` where type, shape, or which elements
@@ -121,7 +160,7 @@ impl Content {
     /// Whether other boxes hold the same elements; those of each list do not overlap.
     fn same_elements(&self, other: &[IndexBox]) -> Result<bool> {
         let count = |boxes: &[IndexBox]| {
-            boxes.iter().try_fold(0u64, |sum, b| Ok::<_, fieldstone_core::Error>(sum + b.element_count()?))
+            boxes.iter().try_fold(0u64, |sum, b| Ok::<_, Error>(sum + b.element_count()?))
         };
         let mut both = 0;
         for a in &self.written {

@@ -1,16 +1,21 @@
 //! What is declared of what a transfer takes along: runs with their parameters, steps with their times, variables, tags.
 //!
-//! Invariant: the target's own declarations hold. What it declares otherwise is Conflict, before any field moves.
+//! Invariants:
+//! * the target's own declarations hold. What it declares otherwise is Conflict, before any field moves;
+//! * a move declares all of it again, also what the target declares alike, and removes from the source the very
+//!   declarations that it saw before it read what they say.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{RunDecl, RunName, StepDecl, TagDecl, VariableDecl};
+use fieldstone_format::catalog::{
+    Record, RunDecl, RunName, RunPhase, StepDecl, TagDecl, VariableDecl, VariableName,
+};
 
 use super::chosen::{Chosen, of_run, query};
 use crate::Store;
-use crate::catalog::{Query, TagInfo};
+use crate::catalog::{DeclarationRow, Query, TagInfo};
 
 /// Steps that one record declares.
 pub const STEPS: usize = 50_000;
@@ -24,6 +29,8 @@ pub struct DeclaredRun {
     /// Those that fields of the transfer do not show.
     pub steps: Vec<StepDecl>,
     pub variables: Vec<VariableDecl>,
+    /// Where all that is declared of the run was written.
+    pub rows: Vec<DeclarationRow>,
 }
 
 /// What is declared of all runs of a transfer.
@@ -31,6 +38,7 @@ pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
     let catalog = from.catalog();
     let mut all = Vec::with_capacity(chosen.runs.len());
     for (run, own) in &chosen.runs {
+        let rows = catalog.declarations(run)?;
         let info = match catalog.run(Some(&run.project), &run.name, None) {
             // Removed meanwhile; its fields are in the snapshot.
             Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -49,34 +57,88 @@ pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
             decl: info.filter(|info| info.declared).map(|info| info.decl),
             steps: steps.collect(),
             variables: variables.map(|row| row.decl).collect(),
+            rows,
         });
     }
     Ok(all)
 }
 
+/// What became of declarations in the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// They are there.
+    Declared,
+    /// Their run is not there before its fields are.
+    Later,
+    /// They are there, as those of another user, who may take them away.
+    Foreign,
+}
+
 impl DeclaredRun {
-    /// Declares it in the target, too; `false` where its run is not there before its fields are.
-    pub fn put(&self, to: &Store, transaction: Id) -> Result<bool> {
+    /// Declares it in the target, too. `again`: also what is declared there alike.
+    pub fn put(&self, to: &Store, transaction: Id, again: bool) -> Result<Outcome> {
         let catalog = to.catalog();
+        let known = match catalog.run(Some(&self.run.project), &self.run.name, Some(transaction)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        let mut alike = Vec::new();
         if let Some(decl) = &self.decl {
-            catalog.create_run(decl.clone(), true, Some(transaction))?;
-        } else if !(self.steps.is_empty() && self.variables.is_empty()) {
-            match catalog.run(Some(&self.run.project), &self.run.name, Some(transaction)) {
-                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
-                found => drop(found?),
+            let bare = RunDecl { state: None, ..decl.clone() };
+            catalog.create_run(bare.clone(), true, Some(transaction))?;
+            if known.as_ref().is_some_and(|known| known.declared) {
+                alike.push(Record::Runs(vec![bare]));
             }
+        } else if !(self.steps.is_empty() && self.variables.is_empty()) && known.is_none() {
+            return Ok(Outcome::Later);
         }
+        self.put_state(to, transaction, &mut alike)?;
         let there = catalog.steps(&query(of_run(&self.run)))?;
         let there: BTreeSet<i64> = there.into_iter().map(|row| row.step).collect();
-        let new = |step: &&StepDecl| step.time.is_some() || !there.contains(&step.number);
-        let steps: Vec<StepDecl> = self.steps.iter().filter(new).cloned().collect();
-        for steps in steps.chunks(STEPS) {
+        let (known, new): (Vec<StepDecl>, Vec<StepDecl>) =
+            self.steps.iter().cloned().partition(|step| there.contains(&step.number));
+        let timed = known.iter().filter(|step| step.time.is_some()).cloned();
+        let new: Vec<StepDecl> = new.into_iter().chain(timed).collect();
+        for steps in new.chunks(STEPS) {
             catalog.create_steps(&self.run, steps.to_vec(), Some(transaction))?;
         }
+        alike.extend(known.chunks(STEPS).map(|steps| Record::Steps(self.run.clone(), steps.to_vec())));
         if !self.variables.is_empty() {
+            let there = catalog.variables(&query(of_run(&self.run)))?.into_iter().filter(|row| row.declared);
+            let there: Vec<VariableName> = there.map(|row| row.decl.variable).collect();
             catalog.create_variables(&self.run, self.variables.clone(), Some(transaction))?;
+            let known = self.variables.iter().filter(|decl| there.contains(&decl.variable));
+            let known: Vec<VariableDecl> = known.cloned().collect();
+            if !known.is_empty() {
+                alike.push(Record::Variables(self.run.clone(), known));
+            }
         }
-        Ok(true)
+        if !again || alike.is_empty() {
+            return Ok(Outcome::Declared);
+        }
+        match catalog.declare_again(&self.run, alike, Some(transaction)) {
+            Err(e) if e.kind() == ErrorKind::Denied => Ok(Outcome::Foreign),
+            declared => declared.map(|()| Outcome::Declared),
+        }
+    }
+
+    /// How the run ended, where the target does not say so. That it is running is said by its writer alone.
+    fn put_state(&self, to: &Store, transaction: Id, alike: &mut Vec<Record>) -> Result<()> {
+        let state = self.decl.as_ref().and_then(|decl| decl.state.clone());
+        let Some(state) = state.filter(|state| state.phase != RunPhase::Running) else { return Ok(()) };
+        let there = to.catalog().run(Some(&self.run.project), &self.run.name, Some(transaction))?;
+        match there.decl.state {
+            None => match to.catalog().set_state(&self.run, state, Some(transaction)) {
+                // Another's run: attributes come along all the same.
+                Err(e) if e.kind() == ErrorKind::Denied => {}
+                said => said?,
+            },
+            Some(other) if (other.phase, &other.note) == (state.phase, &state.note) => {
+                alike.push(Record::States(vec![(self.run.clone(), state)]));
+            }
+            Some(_) => {}
+        }
+        Ok(())
     }
 }
 

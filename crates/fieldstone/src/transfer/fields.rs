@@ -1,23 +1,32 @@
 //! The fields of a transfer: which they are, that each has a place in the target, and how they go there.
+//!
+//! Invariants:
+//! * a field that cannot be read is passed over and named; nothing of it is in the target, and it stays in the source;
+//! * a move archives also what the target has already: the version there may be on its way elsewhere, by another move,
+//!   which removes that one and no newer one (F-8);
+//! * what others wrote in the target under a key of the transfer, between the look at it and the decision, is not hidden:
+//!   the transfer is a Conflict then, unless it is the same value.
 
 use std::collections::{HashMap, HashSet};
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::Request;
-use fieldstone_core::{Code, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::encode_key;
+use fieldstone_format::setting::Exist;
 use fieldstone_store::api::{
     ArchiveOptions, FieldStore, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions,
 };
 use fieldstone_store::{Field, Fields};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::content::Content;
-use super::{TransferOptions, TransferReport};
+use super::content::{Archived, Content, is_damage};
+use super::{TransferOptions, TransferReport, Unreadable};
 
 /// Fields of one commit at the target; what they hold is in its data log by then.
-const COMMIT_FIELDS: u64 = 20_000;
+const COMMIT_FIELDS: usize = 20_000;
 /// Fields removed by one call.
 const REMOVE_FIELDS: usize = 1024;
 /// Most missing combinations that are named.
@@ -39,8 +48,28 @@ pub struct FieldPlan {
     places: HashMap<u128, u128>,
     /// Digests of the source's keys.
     keys: HashSet<u128>,
-    /// Indexes of fields that requests name again, and of those that are none of the transfer.
+    /// Indexes of fields that requests name again, and of those that are none of the transfer; ascending.
     passed: Vec<usize>,
+    /// What cannot be read, each with its digest.
+    damaged: Vec<(u128, FieldKey, Unreadable)>,
+}
+
+/// How a field went into the target.
+pub struct CarriedField {
+    /// Its index in the plan.
+    index: usize,
+    /// The digest of what was read.
+    sum: u128,
+    /// What the target had under its key.
+    seen: Option<EntryId>,
+}
+
+/// How carrying fields ended.
+pub enum Carrying {
+    /// All that can be read is in the transaction.
+    Done(Vec<CarriedField>),
+    /// Of a field that cannot be read parts are in the transaction: it is no good, and another one may do.
+    Again,
 }
 
 impl FieldPlan {
@@ -76,6 +105,7 @@ impl FieldPlan {
             places: HashMap::with_capacity(count),
             keys: HashSet::with_capacity(count),
             passed: Vec::new(),
+            damaged: Vec::new(),
             fields: None,
         };
         for (index, field) in all.iter().flat_map(Fields::iter).enumerate() {
@@ -89,8 +119,11 @@ impl FieldPlan {
             let place = schema
                 .resolve(&borrowed(&pairs))
                 .map_err(|e| e.context(format!("{key} has no place in {}", to.url())))?;
-            // Pieces that disagree make no field.
-            field.dtype()?;
+            if let Err(e) = field.dtype() {
+                plan.passed.push(index);
+                plan.note_damage(&key, e)?;
+                continue;
+            }
             plan.keys.insert(digest(&key));
             match plan.places.insert(digest(&place), digest(&key)) {
                 Some(other) if other == digest(&key) => plan.passed.push(index),
@@ -130,15 +163,42 @@ impl FieldPlan {
         self.keys.contains(&digest(key))
     }
 
-    /// Archives what the target has not, makes it durable, and compares what it then has.
+    /// Notes that a field cannot be read, where that is what the error says.
+    fn note_damage(&mut self, key: &FieldKey, error: Error) -> Result<()> {
+        if !is_damage(&error) {
+            return Err(error);
+        }
+        self.keys.remove(&digest(key));
+        let unreadable = Unreadable { key: key.to_string(), why: error.message().to_owned() };
+        if !self.damaged.iter().any(|(known, ..)| *known == digest(key)) {
+            self.damaged.push((digest(key), key.clone(), unreadable));
+        }
+        Ok(())
+    }
+
+    /// A field that is passed over, as it cannot be read.
+    fn pass(&mut self, index: usize, key: &FieldKey, error: Error) -> Result<()> {
+        self.note_damage(key, error)?;
+        if let Err(place) = self.passed.binary_search(&index) {
+            self.passed.insert(place, index);
+        }
+        Ok(())
+    }
+
+    /// Fields that cannot be read.
+    pub fn damaged(&self) -> impl Iterator<Item = (&FieldKey, &Unreadable)> {
+        self.damaged.iter().map(|(_, key, unreadable)| (key, unreadable))
+    }
+
+    /// Archives what the target has not, makes it durable, and compares what it then has. `moving`: also what it has.
     pub fn carry(
-        &self,
+        &mut self,
         to: &dyn FieldStore,
         transaction: Id,
+        moving: bool,
         options: &TransferOptions<'_>,
         report: &mut TransferReport,
-    ) -> Result<()> {
-        let mut carried = Vec::new();
+    ) -> Result<Carrying> {
         let all = self.fields.as_ref().map_or(0, Fields::len) as u64;
         let report_progress = |done: u64| match options.progress {
             Some(progress) => progress(done, all),
@@ -146,45 +206,105 @@ impl FieldPlan {
         };
         let archive =
             ArchiveOptions { transaction: Some(transaction), verbatim: true, ..ArchiveOptions::default() };
-        for (index, field) in self.each() {
-            report_progress(index)?;
-            let field = field?;
-            let key = field.key()?;
-            let pairs = texts(&key);
-            let content = Content::new(field)?;
-            if let Some(there) = exactly(to, &pairs, None)?
-                && let Some(theirs) = readable(content.digest_of(&there))?
-                && Some(theirs) == content.digest()?
-            {
-                report.unchanged += 1;
+        let mut carried: Vec<CarriedField> = Vec::new();
+        let mut flushed = 0;
+        for index in 0..all as usize {
+            let Some(field) = self.fields.as_ref().filter(|_| self.passed.binary_search(&index).is_err())
+            else {
                 continue;
+            };
+            report_progress(index as u64)?;
+            let field = field.get(index)?;
+            let key = field.key()?;
+            match carry_one(to, field, &key, moving, &archive, report) {
+                Ok(Carriage::There) => {}
+                Ok(Carriage::Archived(sum, seen)) => carried.push(CarriedField { index, sum, seen }),
+                Ok(Carriage::Unreadable(error)) => self.pass(index, &key, error)?,
+                Ok(Carriage::Torn(error)) => {
+                    self.pass(index, &key, error)?;
+                    return Ok(Carrying::Again);
+                }
+                Err(error) => return Err(error.context(&key)),
             }
-            let sum = content.archive(to, &borrowed(&pairs), &archive).map_err(|e| e.context(&key))?;
-            report.fields += 1;
-            report.bytes = report.bytes.saturating_add(content.nbytes()?);
-            carried.push((index as usize, sum));
-            if report.fields.is_multiple_of(COMMIT_FIELDS) {
+            if carried.len() >= flushed + COMMIT_FIELDS {
                 to.flush(Some(transaction))?;
+                flushed = carried.len();
             }
         }
         to.flush(Some(transaction))?;
-        for (index, sum) in carried {
+        for one in &carried {
             report_progress(all)?;
-            let Some(fields) = &self.fields else { break };
-            let field = fields.get(index)?;
+            self.compare(to, transaction, one)?;
+        }
+        report_progress(all)?;
+        Ok(Carrying::Done(carried))
+    }
+
+    /// Compares what the target has of a field, durably and within the transaction, with what was read.
+    fn compare(&self, to: &dyn FieldStore, transaction: Id, one: &CarriedField) -> Result<()> {
+        let Some(fields) = &self.fields else { return Ok(()) };
+        let field = fields.get(one.index)?;
+        let key = field.key()?;
+        let there = exactly(to, &texts(&key), Some(transaction))?;
+        let theirs = match &there {
+            Some(there) => Content::new(field)?.digest_of(&there.clone().lenient())?,
+            None => None,
+        };
+        if theirs != Some(one.sum) {
+            return Err(Code::CopyDiffers
+                .error(format!("{} does not give back what was written into it under {key}", to.url()))
+                .with_hint("nothing was copied; see what verify says of both stores"));
+        }
+        if there.is_some_and(|there| Some(there.id().entry) == one.seen) {
+            return Err(Error::conflict(format!(
+                "a newer attempt of {key} in {} hides what is written into it",
+                to.url()
+            ))
+            .with_hint("nothing was moved; open the other store without attempt="));
+        }
+        Ok(())
+    }
+
+    /// Conflict where the target has by now something else under a key than what was seen there.
+    pub fn check_unchanged(&self, to: &dyn FieldStore, carried: &[CarriedField]) -> Result<()> {
+        let Some(fields) = self.fields.as_ref().filter(|_| !carried.is_empty()) else { return Ok(()) };
+        to.refresh()?;
+        for one in carried {
+            let field = fields.get(one.index)?;
             let key = field.key()?;
-            let there = exactly(to, &texts(&key), Some(transaction))?;
-            let theirs = match &there {
-                Some(there) => Content::new(field)?.digest_of(&there.clone().lenient())?,
-                None => None,
-            };
-            if theirs != Some(sum) {
-                return Err(Code::CopyDiffers
-                    .error(format!("{} does not give back what was written into it under {key}", to.url()))
-                    .with_hint("nothing was copied; see what verify says of both stores"));
+            let Some(there) = exactly(to, &texts(&key), None)? else { continue };
+            if Some(there.id().entry) == one.seen {
+                continue;
+            }
+            if readable(Content::new(field)?.digest_of(&there))? != Some(one.sum) {
+                return Err(Error::conflict(format!(
+                    "{key} was written in {} while it was being carried over",
+                    to.url()
+                ))
+                .with_hint("nothing was copied; do it again where the older value is to replace that one"));
             }
         }
-        report_progress(all)
+        Ok(())
+    }
+
+    /// Refuses who may not remove what the plan holds, before anything is copied: a field of each dataset is asked about.
+    pub fn check_removable(&self, from: &dyn FieldStore) -> Result<()> {
+        let mut datasets = HashSet::new();
+        let mut some = Vec::new();
+        for (_, field) in self.each() {
+            let field = field?;
+            let key = encode_key(&field.key()?);
+            if datasets.insert(xxh3_128(&key.bytes[..key.ends[0]])) {
+                some.push(field);
+            }
+        }
+        if some.is_empty() {
+            return Ok(());
+        }
+        let probe = from.begin()?;
+        let refused = from.remove_fields(&some, &RemoveOptions { transaction: Some(probe) });
+        from.abandon(probe)?;
+        refused
     }
 
     /// Removes the very versions of the plan, within a transaction.
@@ -214,6 +334,63 @@ impl FieldPlan {
         }
         Ok(kept)
     }
+}
+
+/// How one field went.
+enum Carriage {
+    /// The target has it already.
+    There,
+    /// It was archived: the digest of what was read, and what the target had there.
+    Archived(u128, Option<EntryId>),
+    /// It cannot be read.
+    Unreadable(Error),
+    /// The same, and parts of it were archived.
+    Torn(Error),
+}
+
+/// Archives a field, unless the target has it already and it stays in the source.
+fn carry_one(
+    to: &dyn FieldStore,
+    field: Field,
+    key: &FieldKey,
+    moving: bool,
+    archive: &ArchiveOptions,
+    report: &mut TransferReport,
+) -> Result<Carriage> {
+    let pairs = texts(key);
+    let content = match Content::new(field) {
+        Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
+        content => content?,
+    };
+    let there = exactly(to, &pairs, None)?;
+    let mut equal = false;
+    if let Some(there) = &there
+        && let Some(theirs) = readable(content.digest_of(there))?
+    {
+        equal = match content.digest() {
+            Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
+            ours => ours? == Some(theirs),
+        };
+    }
+    if equal && !moving {
+        report.unchanged += 1;
+        return Ok(Carriage::There);
+    }
+    // What is there alike is not replaced by something else.
+    let exist = equal.then_some(Exist::New);
+    let archive = ArchiveOptions { exist, ..archive.clone() };
+    let sum = match content.archive(to, &borrowed(&pairs), &archive)? {
+        Archived::Whole(sum) => sum,
+        Archived::Unreadable(error) => return Ok(Carriage::Unreadable(error)),
+        Archived::Torn(error) => return Ok(Carriage::Torn(error)),
+    };
+    if equal {
+        report.unchanged += 1;
+    } else {
+        report.fields += 1;
+        report.bytes = report.bytes.saturating_add(content.nbytes()?);
+    }
+    Ok(Carriage::Archived(sum, there.map(|there| there.id().entry)))
 }
 
 /// The field under this very key.

@@ -4,21 +4,23 @@
 //! the run go with it, when nothing of it stays. By hits: these attributes go. A run, step or variable whose last field
 //! and attribute went is removed with its declaration, by who owns it; a run with groups of arrays or imports stays.
 //!
-//! Invariant: attributes are removed by their ids, so that a newer one stays. What others write on a step or run in
-//! the moment that its declaration is removed is older than the removal or newer, as with every deletion.
+//! Invariant: attributes and declarations are removed by where they were written, so that what was written or declared
+//! meanwhile stays, also by a move that brings the run back.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{AttributeId, Removal, RunName, VariableName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 use fieldstone_store::api::ListOptions;
 
 use super::chosen::{OfRun, of_run, query};
 use super::fields::FieldPlan;
+use super::places::{Places, further_of, named_by};
 use crate::Store;
-use crate::catalog::Hit;
-use fieldstone_core::request::{Request, Values};
+use crate::catalog::{DeclarationRow, Declared, Hit};
 
 /// Attributes that are removed by one flush.
 const FLUSH: usize = 65_536;
@@ -29,8 +31,8 @@ pub struct Leaving<'a> {
     run: &'a RunName,
     transaction: Id,
     by_hits: bool,
-    /// Variables and steps of fields that stay.
-    fields: HashSet<(Option<String>, Option<i64>)>,
+    /// Where fields stay.
+    fields: Places,
     variables: BTreeSet<String>,
     steps: BTreeSet<i64>,
     any: bool,
@@ -53,7 +55,7 @@ impl<'a> Leaving<'a> {
             run,
             transaction,
             by_hits,
-            fields: HashSet::new(),
+            fields: Places::default(),
             variables: BTreeSet::new(),
             steps: BTreeSet::new(),
             any: false,
@@ -76,13 +78,29 @@ impl<'a> Leaving<'a> {
                 .run_of(&key)
                 .is_some_and(|(project, name)| (&project, &name) == (&run.project, &run.name));
             if of_run && !plan.holds(&key) {
-                let variable = schema.variable_of(&key).map(|name| name.into_owned());
-                let step = schema.step_of(&key);
-                leaving.stays(variable.as_deref(), step);
-                leaving.fields.insert((variable, step));
+                leaving.field_stays(&key);
             }
         }
         Ok(leaving)
+    }
+
+    /// Fields of these keys stay, as far as they are of the run.
+    pub fn fields_stay<'k>(&mut self, keys: impl Iterator<Item = &'k FieldKey>) {
+        let schema = self.from.schema();
+        for key in keys {
+            let of = schema.run_of(key);
+            if of.is_some_and(|(project, name)| (&project, &name) == (&self.run.project, &self.run.name)) {
+                self.field_stays(key);
+            }
+        }
+    }
+
+    /// The field of a key of the run stays.
+    fn field_stays(&mut self, key: &FieldKey) {
+        let schema = self.from.schema();
+        let (variable, step) = (schema.variable_of(key), schema.step_of(key));
+        self.stays(variable.as_deref(), step);
+        self.fields.add(variable.as_deref(), step, further_of(&schema, self.run, key));
     }
 
     fn stays(&mut self, variable: Option<&str>, step: Option<i64>) {
@@ -100,7 +118,7 @@ impl<'a> Leaving<'a> {
         let variable = hit.variable.as_deref();
         let place = || (variable.map(str::to_owned), hit.step);
         if taken && (self.by_hits || (variable.is_some() && hit.step.is_some())) {
-            if !self.by_hits && self.fields.contains(&place()) {
+            if !self.by_hits && self.fields.has(variable, hit.step, &named_by(hit)) {
                 self.stays(variable, hit.step);
                 return Ok(());
             }
@@ -126,34 +144,27 @@ impl<'a> Leaving<'a> {
         self.from.flush(Some(self.transaction))
     }
 
-    /// Removes the rest, once all attributes of the run were heard of.
-    pub fn end(mut self, own: &OfRun) -> Result<()> {
+    /// Removes the rest, once all attributes of the run were heard of, and the target has all fields. `rows`: what the
+    /// target was told of what is declared; `None` where nothing of that goes.
+    pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>) -> Result<()> {
         let catalog = self.from.catalog();
         let groups = catalog.array_groups(self.run, None)?;
         self.any |= !groups.is_empty() || !catalog.imports(self.run, None)?.is_empty();
         self.variables.extend(groups.into_iter().flat_map(|group| group.sets).map(|set| set.variable.name));
-        let mut rows = Vec::new();
         let mut gone_steps = BTreeSet::new();
         for row in catalog.steps(&query(of_run(self.run)))? {
-            if own.steps.contains(&row.step) && !self.steps.contains(&row.step) {
-                gone_steps.insert(row.step);
-                rows.push(Removal::Step(self.run.clone(), row.step));
-            } else {
-                self.any = true;
+            match own.steps.contains(&row.step) && !self.steps.contains(&row.step) {
+                true => drop(gone_steps.insert(row.step)),
+                false => self.any = true,
             }
         }
         let mut gone_variables: BTreeSet<VariableName> = BTreeSet::new();
         for row in catalog.variables(&query(of_run(self.run)))? {
             let name = row.decl.variable;
-            if own.variables.contains(&name.name) && !self.variables.contains(&name.name) {
-                rows.push(Removal::Variable(self.run.clone(), name.clone()));
-                gone_variables.insert(name);
-            } else {
-                self.any = true;
+            match own.variables.contains(&name.name) && !self.variables.contains(&name.name) {
+                true => drop(gone_variables.insert(name)),
+                false => self.any = true,
             }
-        }
-        if !self.any {
-            rows = vec![Removal::Run(self.run.clone())];
         }
         for (variable, step, id, user) in std::mem::take(&mut self.later) {
             let goes = match (variable, step) {
@@ -166,13 +177,24 @@ impl<'a> Leaving<'a> {
             }
         }
         self.remove()?;
+        let goes = |row: &&DeclarationRow| match &row.of {
+            Declared::Run => !self.any,
+            Declared::Step(step) => gone_steps.contains(step),
+            Declared::Variable(name) => gone_variables.contains(name),
+        };
+        let rows: Vec<DeclarationRow> = rows.unwrap_or_default().iter().filter(goes).cloned().collect();
         if rows.is_empty() {
             return Ok(());
         }
-        match catalog.remove_rows(self.run, rows, Some(self.transaction)) {
+        match catalog.remove_declarations(self.run, &rows, Some(self.transaction)) {
             // Somebody moved what he wrote in another's run.
             Err(e) if e.kind() == ErrorKind::Denied && self.by_hits => Ok(()),
             removed => removed,
         }
+    }
+
+    /// The run that it is about.
+    pub fn run(&self) -> &RunName {
+        self.run
     }
 }

@@ -9,6 +9,7 @@
 //! | `chosen` | what of the catalog comes along |
 //! | `declared` | runs, steps, variables and tags |
 //! | `attributes` | attributes, page by page |
+//! | `places` | variables and steps, with further keywords |
 //! | `leaving` | what goes from the source on a move |
 //! | `left` | what stays behind, as the report says it |
 //! | `written` | what stands on fields as lines that an exported file has |
@@ -18,12 +19,16 @@
 //! * what the target declares otherwise is Conflict, before any field moves;
 //! * what the target has durably (F-8) is read back and compared with what was read from the source before
 //!   anything is visible or reported;
-//! * a move removes from the source only after that, and only the very versions and attributes that were carried over:
-//!   a newer one that was written meanwhile stays. A crash leaves a field in the source, in the target, or in both, and
-//!   never in neither;
-//! * fields and attributes that the target has already, equal in type, shape and every element, are not written again;
+//! * a move removes from the source only after that, and only the very versions, attributes and declarations that were
+//!   carried over: a newer one that was written meanwhile stays. A crash leaves a field in the source, in the target, or
+//!   in both, and never in neither;
+//! * a move writes all that it removes into the target, also what the target has already: other moves that run at the
+//!   same time remove older versions there, and not this one. So no two moves, whatever their directions, and no ring of
+//!   them, take each the copy that the other relies on;
+//! * a copy does not write again what the target has already, equal in type, shape and every element;
+//! * a field that cannot be read is passed over, named in the report, and not removed;
 //! * memory holds a part of one array (16 MiB, or a chunk where that is longer) or one opaque field, and
-//!   about 150 bytes per field; of attributes a page, and 100 bytes for each that the target has of one tag in a run.
+//!   about 200 bytes per field; of attributes a page, and 100 bytes for each that the target has of one tag in a run.
 //!
 //! Arrays keep type, byte order, shape, chunks, and whether they are compressed. A field that is not
 //! complete is copied as it is: what was written, and the fill of what was not. The target keeps its own
@@ -56,8 +61,10 @@ mod declared;
 mod fields;
 mod leaving;
 mod left;
+mod places;
 mod written;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use fieldstone_core::request::Request;
@@ -73,9 +80,9 @@ use crate::Store;
 use crate::catalog::{Hit, Query};
 use crate::open::{Mode, OpenOptions};
 use attributes::Carrier;
-use chosen::Chosen;
-use declared::{DeclaredRun, Tags, declared};
-use fields::{FieldPlan, Search};
+use chosen::{Chosen, OfRun};
+use declared::{DeclaredRun, Outcome, Tags, declared};
+use fields::{Carrying, FieldPlan, Search};
 use leaving::Leaving;
 use left::{FIELDS_ONLY, Left, why_not};
 
@@ -145,9 +152,9 @@ pub struct TransferReport {
     pub fields: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Fields that the target had already, equal in every element.
+    /// Fields that the target had already, equal in every element. A move has written them there again.
     pub unchanged: u64,
-    /// Attributes that were written into the target.
+    /// Attributes that the target has now and had not before.
     pub attributes: u64,
     /// Fields that the source has no more.
     pub removed: u64,
@@ -155,6 +162,17 @@ pub struct TransferReport {
     pub kept: Vec<String>,
     /// What stands on the fields and stayed behind.
     pub left: Vec<LeftBehind>,
+    /// Fields that cannot be read: they are not in the target, and a move has not removed them.
+    pub damaged: Vec<Unreadable>,
+}
+
+/// A field that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its key.
+    pub key: String,
+    /// Why, with the file at fault.
+    pub why: String,
 }
 
 /// Copies what was asked for from one store to another.
@@ -164,7 +182,7 @@ pub fn copy(
     to: &Store,
     options: &TransferOptions<'_>,
 ) -> Result<TransferReport> {
-    Transfer::plan(from, &what.into(), to, options)?.copy(None)
+    Transfer::plan(from, &what.into(), to, options)?.transfer(false)
 }
 
 /// Moves what was asked for from one store to another: copies it, then removes it from the source.
@@ -184,19 +202,10 @@ pub fn move_to(
             ))
             .with_hint("move into a store of its own"));
     }
-    let transfer = Transfer::plan(from, &what.into(), to, options)?;
+    let mut transfer = Transfer::plan(from, &what.into(), to, options)?;
     // Who may not remove is refused before anything is copied.
-    let removal = from.begin()?;
-    let outcome = transfer.fields.remove(&**from, removal).and_then(|()| transfer.copy(Some(removal)));
-    let mut report = match outcome {
-        Ok(report) => report,
-        Err(error) => {
-            let _ = from.abandon(removal);
-            return Err(error);
-        }
-    };
-    let undone = "everything is in the target; move again to remove it from the source";
-    from.decide(removal, true).map_err(|e| e.context("removing from the source").with_hint(undone))?;
+    transfer.fields.check_removable(&**from)?;
+    let mut report = transfer.transfer(true)?;
     report.kept = transfer.fields.kept(&**from, &transfer.requests)?;
     report.removed = transfer.fields.count().saturating_sub(report.kept.len() as u64);
     Ok(report)
@@ -291,13 +300,38 @@ impl<'a> Transfer<'a> {
         Ok(transfer)
     }
 
+    /// Carries everything over, and on a move removes it then from the source. Where parts of a field were written that
+    /// cannot be read to its end, all is begun again without that field.
+    fn transfer(&mut self, moving: bool) -> Result<TransferReport> {
+        loop {
+            // The removal is another transaction, of the source.
+            let removal = moving.then(|| self.from.begin()).transpose()?;
+            let report = match self.copy(removal) {
+                Ok(Some(report)) => report,
+                unfinished => {
+                    if let Some(removal) = removal {
+                        let _ = self.from.abandon(removal);
+                    }
+                    unfinished?;
+                    continue;
+                }
+            };
+            if let Some(removal) = removal {
+                let undone = "everything is in the target; move again to remove it from the source";
+                let decided = self.from.decide(removal, true);
+                decided.map_err(|e| e.context("removing from the source").with_hint(undone))?;
+            }
+            return Ok(report);
+        }
+    }
+
     /// Carries everything over, in one transaction of the target; what was carried is removed from the source within
-    /// another one, `leaving`, if there is one.
-    fn copy(&self, leaving: Option<Id>) -> Result<TransferReport> {
+    /// another one, `leaving`, if there is one. `None`: it is to be done again.
+    fn copy(&mut self, leaving: Option<Id>) -> Result<Option<TransferReport>> {
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving) {
-            Ok((report, true)) => self.to.decide(transaction, true).map(|()| report),
-            Ok((report, false)) => self.to.abandon(transaction).map(|()| report),
+            Ok(Some((report, true))) => self.to.decide(transaction, true).map(|()| Some(report)),
+            Ok(carried) => self.to.abandon(transaction).map(|()| carried.map(|(report, _)| report)),
             Err(error) => {
                 let _ = self.to.abandon(transaction);
                 Err(error)
@@ -306,52 +340,77 @@ impl<'a> Transfer<'a> {
     }
 
     /// What was done, and whether the target has anything of it that it had not.
-    fn carry(&self, transaction: Id, leaving: Option<Id>) -> Result<(TransferReport, bool)> {
-        let mut report = TransferReport { left: self.left.clone(), ..TransferReport::default() };
-        let mut late = Vec::new();
-        for run in self.declared.iter().flatten() {
-            if !run.put(self.to, transaction)? {
-                late.push(run);
+    fn carry(&mut self, transaction: Id, leaving: Option<Id>) -> Result<Option<(TransferReport, bool)>> {
+        let Transfer { from, to, options, fields, chosen, declared, left, .. } = self;
+        let moving = leaving.is_some();
+        let mut report = TransferReport { left: left.clone(), ..TransferReport::default() };
+        let (mut late, mut foreign) = (Vec::new(), HashSet::new());
+        for run in declared.iter().flatten() {
+            match run.put(to, transaction, moving)? {
+                Outcome::Declared => {}
+                Outcome::Later => late.push(run),
+                Outcome::Foreign => drop(foreign.insert(&run.run)),
             }
         }
-        let mut changed = self.to.has_pending(transaction);
-        if self.declared.is_some() {
-            report.attributes = self.attributes(transaction, leaving)?;
-            changed |= report.attributes > 0 || self.to.has_pending(transaction);
+        let mut changed = to.has_pending(transaction);
+        let mut going = Vec::new();
+        if declared.is_some() {
+            let carrier = carried_attributes(from, to, chosen, fields, (transaction, leaving), &mut going)?;
+            report.attributes = carrier.written;
+            changed |= carrier.written > 0 || moving && carrier.taken > 0 || to.has_pending(transaction);
         }
-        self.fields.carry(&**self.to, transaction, self.options, &mut report)?;
+        let Carrying::Done(carried) = fields.carry(&***to, transaction, moving, options, &mut report)? else {
+            return Ok(None);
+        };
         for run in late {
-            run.put(self.to, transaction)?;
+            run.put(to, transaction, moving)?;
         }
-        changed |= report.fields > 0 || self.to.has_pending(transaction);
-        Ok((report, changed))
+        changed |= !carried.is_empty() || to.has_pending(transaction);
+        report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
+        if let Some(removal) = leaving {
+            fields.remove(&***from, removal)?;
+        }
+        for (mut leaving, own) in going {
+            leaving.fields_stay(fields.damaged().map(|(key, _)| key));
+            let of_run = declared.iter().flatten().find(|of| of.run == *leaving.run());
+            let rows = of_run.filter(|of| !foreign.contains(&of.run)).map(|of| &of.rows[..]);
+            leaving.end(own, rows)?;
+        }
+        fields.check_unchanged(&***to, &carried)?;
+        Ok(Some((report, changed)))
     }
+}
 
-    fn attributes(&self, transaction: Id, leaving: Option<Id>) -> Result<u64> {
-        let tags = Tags::of(self.from, self.to)?;
-        let mut carrier = Carrier::new(self.from, self.to, &self.chosen, tags, transaction);
-        if self.chosen.everything {
-            for name in carrier.tags.names() {
-                carrier.tags.put(self.from, self.to, transaction, &name)?;
-            }
+/// Carries attributes over, in a transaction; on a move what was carried goes in another one, and `going` has what is
+/// to be told once the fields are there.
+fn carried_attributes<'c>(
+    from: &'c Store,
+    to: &'c Store,
+    chosen: &'c Chosen,
+    fields: &FieldPlan,
+    (transaction, leaving): (Id, Option<Id>),
+    going: &mut Vec<(Leaving<'c>, &'c OfRun)>,
+) -> Result<Carrier<'c>> {
+    let tags = Tags::of(from, to)?;
+    let mut carrier = Carrier::new(from, to, chosen, tags, transaction, leaving.is_some());
+    if chosen.everything {
+        for name in carrier.tags.names() {
+            carrier.tags.put(from, to, transaction, &name)?;
         }
-        for (run, own) in &self.chosen.runs {
-            let Some(removal) = leaving else {
-                carrier.carry(run, own, false, &mut |_, _| Ok(()))?;
-                continue;
-            };
-            let by_hits = self.chosen.hits().is_some();
-            let mut leaving = Leaving::new(self.from, run, &self.fields, removal, by_hits)?;
-            carrier.carry(run, own, true, &mut |hit, taken| leaving.hear(hit, taken))?;
-            leaving.end(own)?;
-        }
-        if let Some(hits) = self.chosen.hits().filter(|hits| *hits > carrier.taken) {
-            let (gone, url) = (hits - carrier.taken, self.from.url());
-            return Err(Error::conflict(format!(
-                "{gone} of {hits} hits are no attributes of {url} (any more)"
-            ))
-            .with_hint("nothing was copied; ask for the hits again"));
-        }
-        Ok(carrier.written)
     }
+    for (run, own) in &chosen.runs {
+        let Some(removal) = leaving else {
+            carrier.carry(run, own, &mut |_, _| Ok(()))?;
+            continue;
+        };
+        let mut leaving = Leaving::new(from, run, fields, removal, chosen.hits().is_some())?;
+        carrier.carry(run, own, &mut |hit, taken| leaving.hear(hit, taken))?;
+        going.push((leaving, own));
+    }
+    if let Some(hits) = chosen.hits().filter(|hits| *hits > carrier.taken) {
+        let (gone, url) = (hits - carrier.taken, from.url());
+        return Err(Error::conflict(format!("{gone} of {hits} hits are no attributes of {url} (any more)"))
+            .with_hint("nothing was copied; ask for the hits again"));
+    }
+    Ok(carrier)
 }

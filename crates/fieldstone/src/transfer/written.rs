@@ -28,7 +28,7 @@ use fieldstone_store::api::ListOptions;
 
 use super::attributes::{Carrier, Rows, names};
 use super::chosen::{Chosen, query};
-use super::declared::{DeclaredRun, STEPS, Tags, declared};
+use super::declared::{DeclaredRun, Outcome, STEPS, Tags, declared};
 use crate::Store;
 use crate::catalog::Query;
 use crate::catalog::query::{Expr, NameTest, Term};
@@ -50,7 +50,7 @@ pub fn written(from: &Store, requests: &[Request]) -> Result<Vec<String>> {
         let state = of.decl.as_ref().and_then(|decl| decl.state.clone());
         // That it is running is said by its writer alone, as long as that runs.
         let state = state.filter(|state| state.phase != RunPhase::Running);
-        let DeclaredRun { run, decl, steps, variables } = of;
+        let DeclaredRun { run, decl, steps, variables, .. } = of;
         lines.extend(line_of(&Record::Runs(decl.into_iter().collect())));
         lines.extend(line_of(&Record::States(state.map(|state| (run.clone(), state)).into_iter().collect())));
         for steps in steps.chunks(STEPS) {
@@ -172,6 +172,7 @@ impl Written {
             decl: None,
             steps: Vec::new(),
             variables: Vec::new(),
+            rows: Vec::new(),
         })
     }
 
@@ -183,7 +184,7 @@ impl Written {
     /// Declares runs, steps and variables, before the fields come.
     pub fn declare(&mut self, to: &Store, transaction: Id) -> Result<()> {
         for (run, of) in &self.runs {
-            if !of.put(to, transaction)? {
+            if of.put(to, transaction, false)? == Outcome::Later {
                 self.late.push(run.clone());
             }
         }
@@ -194,7 +195,7 @@ impl Written {
     pub fn carry(self, to: &Store, transaction: Id) -> Result<u64> {
         for run in &self.late {
             if let Some(of) = self.runs.get(run) {
-                of.put(to, transaction)?;
+                of.put(to, transaction, false)?;
             }
         }
         let catalog = to.catalog();
@@ -206,12 +207,12 @@ impl Written {
         }
         let chosen = Chosen::of_runs(self.annotated);
         let tags = Tags::of(&self.held, to)?;
-        let mut carrier = Carrier::new(&self.held, to, &chosen, tags, transaction);
+        let mut carrier = Carrier::new(&self.held, to, &chosen, tags, transaction, false);
         for name in self.held.catalog().tags(&Query::all())?.into_iter().map(|tag| tag.decl.name) {
             carrier.tags.put(&self.held, to, transaction, &name)?;
         }
         for (run, own) in &chosen.runs {
-            carrier.carry(run, own, false, &mut |_, _| Ok(()))?;
+            carrier.carry(run, own, &mut |_, _| Ok(()))?;
         }
         Ok(carrier.written)
     }

@@ -57,3 +57,4 @@ mod shared;
 mod strace;
 mod transfer;
 mod transfer_catalog;
+mod transfer_crossing;

@@ -396,20 +396,62 @@ fn a_target_that_gives_back_something_else_is_found_out() {
     assert_eq!((listed(&cold).len(), listed(&hot).len(), hot.unflushed()), (0, 3, 0));
 }
 
-/// Damage in the source is told by its key; nothing arrives.
+/// Damage in the source is named by its key; all else is carried over, and what is damaged stays where it is.
 #[test]
-fn a_damaged_source_is_named() {
+fn a_transfer_goes_on_past_what_is_damaged_and_names_it() {
     let world = world();
-    let (hot, cold) = (open(&world, HOT), open(&world, COLD));
+    let (hot, cold, backup) = (open(&world, HOT), open(&world, COLD), open(&world, "/backup"));
     for step in 0..3 {
         bytes(&hot, "t", step, &pattern(1_000_000, step));
     }
+    // Of two parts of 16 MiB the second is damaged: parts of it are in the target when that is found.
+    let large = pattern(40_000_000, 3);
+    let value = Value::Array { data: &large, dtype: DType::F4, shape: &[100, 100, 1000] };
+    put(
+        &hot,
+        "t",
+        3,
+        value,
+        &ArchiveOptions { chunks: Some(vec![30, 30, 300]), ..ArchiveOptions::default() },
+    );
+    put(
+        &hot,
+        "t",
+        4,
+        Value::Piece { data: &[0; 8], dtype: DType::F8, start: &[0], count: &[1], shape: &[2] },
+        &ArchiveOptions::default(),
+    );
+    bytes(&hot, "u", 0, b"sound");
+    hot.flush(None).unwrap();
+    // Pieces that disagree make no field.
+    put(
+        &hot,
+        "t",
+        4,
+        Value::Piece { data: &[0; 8], dtype: DType::F8, start: &[1], count: &[1], shape: &[3] },
+        &ArchiveOptions::default(),
+    );
     hot.flush(None).unwrap();
     let data = world.files().into_iter().find(|f| f.starts_with("/hot/data")).unwrap();
     world.flip(&data, 2_500_000, 1).unwrap();
-    let found = error(moved(&open(&world, HOT), "", &cold), ErrorKind::Corrupt);
-    assert!(found.message().contains("step=2"), "{found}");
-    assert_eq!((listed(&cold).len(), listed(&hot).len()), (0, 3));
+    world.flip(&data, 3_000_000 + 38_000_000, 1).unwrap();
+    let hot = open(&world, HOT);
+    let lenient = TransferOptions { strict: false, ..TransferOptions::default() };
+    for moving in [false, true] {
+        let report = match moving {
+            false => copy(&hot, request(""), &backup, &lenient).unwrap(),
+            true => move_to(&hot, request(""), &cold, &lenient).unwrap(),
+        };
+        let mut named: Vec<&str> = report.damaged.iter().map(|field| field.key.as_str()).collect();
+        named.sort_unstable();
+        let damaged = [2, 3, 4].map(|step| format!("{{run=a}}{{variable=t}}{{step={step}}}"));
+        assert_eq!(named, damaged, "{:?}", report.damaged);
+        assert!(report.damaged.iter().any(|field| field.why.contains("data")), "{:?}", report.damaged);
+        let to = if moving { &cold } else { &backup };
+        assert_eq!((report.fields, listed(to).len(), report.removed), (3, 3, if moving { 3 } else { 0 }));
+        assert_eq!(listed(&hot).len(), if moving { 3 } else { 6 });
+        assert!(to.verify(&Request::new()).unwrap().ok());
+    }
 }
 
 /// Killed at any system call, with the power cut as well: a field is in the source, in the target, or in

@@ -5,7 +5,7 @@ use std::path::Path;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{
-    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, Coordinate, Deletion, Query, StorageOrder, TagDecl,
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, Coordinate, Deletion, Hit, Query, StorageOrder, TagDecl,
     Values, VariableName,
 };
 use fieldstone::env::sim::SimWorld;
@@ -523,4 +523,65 @@ fn a_killed_move_leaves_attributes_with_their_fields() {
         }
         assert!(n < 5000, "the move never ends");
     }
+}
+
+/// Fields of an ensemble, and attributes on members of it.
+fn members(world: &SimWorld) -> Store {
+    let store = open(world, HOT);
+    for member in 0..5 {
+        for variable in ["t", "u"] {
+            let member = member.to_string();
+            let key = [("run", "a"), ("variable", variable), ("step", "0"), ("number", &*member)];
+            store.archive(&key, fieldstone::Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+        }
+    }
+    store.flush(None).unwrap();
+    let run = store.run("a").unwrap();
+    let on = |variable: &str, member: &str| Target::variable(variable).step(0).keyword("number", member);
+    for member in ["1", "3"] {
+        run.annotate("storm", 1.0, &on("t", member)).unwrap();
+    }
+    run.annotate("mean", 2.0, &Target::variable("t").step(0)).unwrap();
+    store.flush(None).unwrap();
+    store
+}
+
+fn numbers(store: &Store) -> Vec<String> {
+    let list = store.list(&Request::new(), &ListOptions::default()).unwrap();
+    list.map(|entry| entry.unwrap().key.get("number").unwrap().text().into_owned()).collect()
+}
+
+/// An attribute that names a member stands on its field alone, whichever way it is asked for.
+#[test]
+fn attributes_of_a_member_take_its_field_alone() {
+    let world = world();
+    let hot = members(&world);
+    let all: Vec<_> = hot.catalog().stream(&find("tag=storm")).unwrap().map(|hit| hit.unwrap()).collect();
+    let third = |hit: &&Hit| hit.keywords.iter().flat_map(|all| all.iter()).any(|(_, value)| &**value == "3");
+    let hits: Vec<Hit> = all.iter().filter(third).cloned().collect();
+    let by_hits = open(&world, "/hits");
+    let report = copied(&hot, hits.clone(), &by_hits).unwrap();
+    assert_eq!((report.fields, report.attributes, numbers(&by_hits)), (1, 1, vec!["3".to_owned()]));
+    let fields = TransferOptions { fields_only: true, ..TransferOptions::default() };
+    let alone = open(&world, "/alone");
+    assert_eq!(copy(&hot, hits.clone(), &alone, &fields).unwrap().fields, 1);
+    // One that names none stands on all members.
+    let mean = open(&world, "/mean");
+    assert_eq!(copied(&hot, find("tag=mean"), &mean).unwrap().fields, 5);
+    // By request: what stands on the member that is asked for, and what names none.
+    let by_request = open(&world, "/request");
+    let report = copied(&hot, requests("run=a,variable=t,step=0,number=3"), &by_request).unwrap();
+    assert_eq!((report.fields, report.attributes, count(&by_request, "tag=storm")), (1, 2, 1));
+    let none = open(&world, "/none");
+    copied(&hot, requests("run=a,variable=t,step=0,number=0"), &none).unwrap();
+    assert_eq!((count(&none, "tag=storm"), count(&none, "tag=mean")), (0, 1));
+    let written = fieldstone::transfer::written(&hot, &requests("number=1,variable=t")).unwrap().concat();
+    assert!(written.contains("storm") && !written.contains("\"3\""), "{written}");
+    // What is on a member goes with it, although other members stay.
+    let cold = open(&world, COLD);
+    moved(&hot, requests("run=a,variable=t,step=0,number=3"), &cold).unwrap();
+    assert_eq!((count(&hot, "tag=storm"), count(&hot, "tag=mean"), numbers(&hot).len()), (1, 1, 9));
+    assert_eq!((count(&cold, "tag=storm"), count(&cold, "tag=mean"), numbers(&cold).len()), (1, 1, 1));
+    moved(&hot, vec![all[0].clone()], &cold).unwrap();
+    assert_eq!((count(&hot, "tag=storm"), numbers(&hot).len(), numbers(&cold).len()), (0, 8, 2));
 }

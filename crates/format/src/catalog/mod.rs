@@ -305,7 +305,7 @@ pub struct AttributeBatch {
     pub singles: bool,
 }
 
-/// One attribute, named by where it was written.
+/// One attribute, or one declaration, named by where it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttributeId {
     /// The log.
@@ -314,7 +314,7 @@ pub struct AttributeId {
     pub sequence: u64,
     /// Index among the commit's side records.
     pub record: u32,
-    /// Row of the record.
+    /// Row of the record, or the place of a declaration in it.
     pub row: u32,
 }
 
@@ -329,7 +329,7 @@ pub enum Removal {
     Variable(RunName, VariableName),
     /// A tag, with its attributes in all runs.
     Tag(TagDecl),
-    /// These attributes.
+    /// These attributes, and these declarations of runs, steps and variables: nothing else goes with them.
     Attributes(Vec<AttributeId>),
 }
 

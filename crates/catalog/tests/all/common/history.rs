@@ -313,11 +313,35 @@ struct Attribute {
     user: u32,
 }
 
+/// Attributes and declarations that visible deletions name one by one, and by whom.
+fn removed_alone(history: &History) -> BTreeSet<(AttributeId, u32)> {
+    let mut gone = BTreeSet::new();
+    for commit in history.logs.iter().flatten() {
+        for record in commit.records.iter().filter(|record| history.seen(commit, record.kind_bit()).is_some())
+        {
+            let Record::Remove(removals) = record else { continue };
+            for removal in removals {
+                let Removal::Attributes(ids) = removal else { continue };
+                gone.extend(ids.iter().map(|id| match id.writer {
+                    Id::NONE => {
+                        (AttributeId { writer: commit.writer, sequence: commit.sequence, ..*id }, commit.user)
+                    }
+                    _ => (*id, commit.user),
+                }));
+            }
+        }
+    }
+    gone
+}
+
 /// What the plain model says there is, as lines.
 pub fn expected(history: &History) -> BTreeSet<String> {
     let mut attributes: Vec<Attribute> = Vec::new();
     let mut removals: Vec<(Removal, AttributeOrder, u32)> = Vec::new();
-    let mut gone: BTreeSet<(AttributeId, u32)> = BTreeSet::new();
+    let gone = removed_alone(history);
+    let owner = |run: &RunName| history.owner(run);
+    // What `by` deletes takes what `of` wrote, if they are one or the run is his.
+    let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
     // Names of what is declared, what it says, and since when.
     let (mut runs, mut steps, mut variables, mut tags) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // Of groups, imports, meshes and histories: run, what it is, what it says, whose, since when.
@@ -332,24 +356,41 @@ pub fn expected(history: &History) -> BTreeSet<String> {
             }
             let Some((stamp, decider)) = history.seen(commit, record.kind_bit()) else { continue };
             let place = |call, row| (stamp, decider, commit.stamp, commit.writer, commit.sequence, call, row);
+            let id = |row: usize| AttributeId {
+                writer: commit.writer,
+                sequence: commit.sequence,
+                record: i as u32,
+                row: row as u32,
+            };
+            // Whether the declaration at a place of the record was not removed alone.
+            let stays = |run: &RunName, row: usize| {
+                let of = gone.range((id(row), 0)..=(id(row), u32::MAX));
+                !of.into_iter().any(|(_, by)| takes(Some(run), *by, user))
+            };
             match record {
-                Record::Runs(all) => runs.extend(all.iter().map(|run| (run.clone(), user, place(i, 0)))),
+                Record::Runs(all) => {
+                    let all = all.iter().enumerate().filter(|(row, run)| stays(&run.run, *row));
+                    runs.extend(all.map(|(_, run)| (run.clone(), user, place(i, 0))));
+                }
                 Record::Steps(run, all) => {
-                    steps.extend(all.iter().map(|step| (run.clone(), *step, user, place(i, 0))));
+                    let all = all.iter().enumerate().filter(|(row, _)| stays(run, *row));
+                    steps.extend(all.map(|(_, step)| (run.clone(), *step, user, place(i, 0))));
                 }
                 Record::Variables(run, all) => {
-                    variables.extend(all.iter().map(|one| (run.clone(), one.clone(), user, place(i, 0))));
+                    let all = all.iter().enumerate().filter(|(row, _)| stays(run, *row));
+                    variables.extend(all.map(|(_, one)| (run.clone(), one.clone(), user, place(i, 0))));
                 }
                 Record::Moved(all) => {
-                    let one = |(run, to): &(RunName, Value)| (run.clone(), to.clone(), user, place(i, 0));
-                    moved.extend(all.iter().map(one));
+                    let all = all.iter().enumerate().filter(|(row, (run, _))| stays(run, *row));
+                    moved.extend(all.map(|(_, (run, to))| (run.clone(), to.clone(), user, place(i, 0))));
                 }
                 Record::States(all) => {
                     let writer = commit.writer;
-                    let one = |(run, state): &(RunName, RunState)| {
+                    let all = all.iter().enumerate().filter(|(row, (run, _))| stays(run, *row));
+                    let one = |(_, (run, state)): (usize, &(RunName, RunState))| {
                         (run.clone(), RunState { writer, ..state.clone() }, user, place(i, 0))
                     };
-                    states.extend(all.iter().map(one));
+                    states.extend(all.map(one));
                 }
                 Record::Groups(..) | Record::Imports(..) | Record::Meshes(_) | Record::Histories(_) => {
                     let (run, what, words) = arrays::words(record);
@@ -357,18 +398,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                 }
                 Record::Tags(all) => tags.extend(all.iter().map(|tag| (tag.clone(), user, place(i, 0)))),
                 Record::Remove(all) => {
-                    for removal in all {
-                        if let Removal::Attributes(ids) = removal {
-                            gone.extend(ids.iter().map(|id| match id.writer {
-                                Id::NONE => {
-                                    let (writer, sequence) = (commit.writer, commit.sequence);
-                                    (AttributeId { writer, sequence, ..*id }, user)
-                                }
-                                _ => (*id, user),
-                            }));
-                        }
-                        removals.push((removal.clone(), place(i, 0), user));
-                    }
+                    removals.extend(all.iter().map(|removal| (removal.clone(), place(i, 0), user)));
                 }
                 Record::Attributes(batch) => {
                     for row in 0..batch.rows {
@@ -388,12 +418,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                             ),
                             value: batch.value_of(row),
                             place: place(call, at),
-                            id: AttributeId {
-                                writer: commit.writer,
-                                sequence: commit.sequence,
-                                record: i as u32,
-                                row: row as u32,
-                            },
+                            id: id(row),
                             user,
                         });
                     }
@@ -401,9 +426,6 @@ pub fn expected(history: &History) -> BTreeSet<String> {
             }
         }
     }
-    let owner = |run: &RunName| history.owner(run);
-    // What `by` deletes takes what `of` wrote, if they are one or the run is his.
-    let takes = |run: Option<&RunName>, by: u32, of: u32| by == of || run.and_then(owner) == Some(by);
     let removed =
         |run: Option<&RunName>, user: u32, place: &AttributeOrder, covers: &dyn Fn(&Removal) -> bool| {
             removals.iter().any(|(removal, at, by)| at > place && covers(removal) && takes(run, *by, user))
