@@ -22,12 +22,14 @@ import eccodes
 import numpy as np
 
 from fieldstone._helper.frames import Channel, RequestError
-from fieldstone._helper.grib_keys import UNKNOWN, apart_of, key_of
+from fieldstone._helper.grib_keys import MISSING_DOUBLE, MISSING_LONG, UNKNOWN, apart_of, key_of
 
 CHUNK = 1 << 20
 PROJECTED = ("mercator", "lambert", "polar_stereographic")
 STRAIGHT = ("regular_ll", "regular_gg")
 RECTANGULAR = (*STRAIGHT, "rotated_ll", *PROJECTED)
+ABSENT = 9999e20
+"""Stands for points without a value while a message is decoded."""
 LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
 
 
@@ -208,6 +210,22 @@ class Handle:
         """A header key as a whole number."""
         return eccodes.codes_get_long(self._handle, name)
 
+    def whole(self, name: str) -> int | None:
+        """A header key as a whole number; None where it is absent or undetermined."""
+        try:
+            value = eccodes.codes_get_long(self._handle, name)
+        except eccodes.CodesInternalError:
+            return None
+        return None if value == MISSING_LONG else value
+
+    def exact(self, name: str) -> float | None:
+        """A header key as the double that it is; None where it is absent or undetermined."""
+        try:
+            value = eccodes.codes_get_double(self._handle, name)
+        except eccodes.CodesInternalError:
+            return None
+        return None if value == MISSING_DOUBLE else value
+
     def array(self, name: str) -> np.ndarray:
         """A key that holds many doubles."""
         return np.asarray(eccodes.codes_get_double_array(self._handle, name))
@@ -310,6 +328,8 @@ def describe(handle: Handle, arrays: list[np.ndarray]) -> tuple[list[str], list[
     if handle.text("gridType") not in STRAIGHT:
         return ["y", "x"], shape, []
     _, coords = grid_of(handle)
+    if not coords:
+        return ["y", "x"], shape, []
     places = []
     for dim, name in enumerate(("latitude", "longitude")):
         values = coords[name][1]
@@ -335,11 +355,15 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     """Shape and coordinates of a message without its values.
 
     Regular grids are (latitude, longitude), in the order of the message; rotated and projected ones
-    are (y, x) with coordinates in two dimensions; everything else is one dimension, `values`.
+    are (y, x) with coordinates in two dimensions; everything else is one dimension, `values`. Where eccodes
+    cannot lay out the points there are no coordinates.
     """
     kind, shape = handle.text("gridType"), shape_of(handle)
     if len(shape) == 2:
-        lats, lons = (latlon(handle, name, shape) for name in ("latitudes", "longitudes"))
+        try:
+            lats, lons = (latlon(handle, name, shape) for name in ("latitudes", "longitudes"))
+        except (eccodes.CodesInternalError, ValueError):
+            return shape, {}
         if kind in STRAIGHT:
             return shape, {
                 "latitude": (("latitude",), lats[:, 0].copy()),
@@ -356,6 +380,24 @@ def grid_of(handle: Handle) -> tuple[tuple[int, ...], Coords]:
     if not paired or lats.size != n or lons.size != n:
         return (n,), {}
     return (n,), {"latitude": (("values",), lats), "longitude": (("values",), lons)}
+
+
+def is_laid_out(handle: Handle) -> bool:
+    """Whether the header of a grid in one dimension agrees with the number of its values.
+
+    It says so without computing a point; a grid that eccodes cannot lay out for other reasons is noticed
+    when its points are read.
+    """
+    kind, points = handle.text("gridType"), handle.number("numberOfPoints")
+    if kind == "healpix":
+        side = handle.whole("Nside") or 0
+        return 12 * side * side == points
+    if kind.startswith("reduced_"):
+        try:
+            return int(eccodes.codes_get_long_array(handle._handle, "pl").sum()) >= points
+        except eccodes.CodesInternalError:
+            return False
+    return True
 
 
 def corners_of(handle: Handle) -> list[float]:
@@ -411,17 +453,31 @@ def values(message: bytes) -> np.ndarray:
 
 
 def values_of(handle: Handle, shape: tuple[int, ...]) -> np.ndarray:
-    """The decoded values in `shape`, NaN where the bitmap has none."""
-    missing = 9999e20
-    handle.set("missingValue", missing)
-    values = handle.array("values")
-    if handle.number("bitmapPresent"):
-        values = np.where(values == missing, np.nan, values)
+    """The decoded values in `shape`, NaN where the message has none."""
+    values = masked(handle)
     if len(shape) == 2:
         values = arrange(handle, values, *shape)
     if values.shape != shape:
         raise ValueError(f"{values.size} values where the grid has {shape}")
     return np.ascontiguousarray(values)
+
+
+def masked(handle: Handle) -> np.ndarray:
+    """The decoded values, NaN where there is none: by the bitmap, or by a packing that can say so itself."""
+    values = decoded(handle, ABSENT)
+    absent = values == ABSENT
+    if absent.any():
+        # A value that is this very number is one: it stays when absent points get another number.
+        if handle.whole("numberOfMissing") != np.count_nonzero(absent):
+            absent &= decoded(handle, -ABSENT) == -ABSENT
+        values = np.where(absent, np.nan, values)
+    return values
+
+
+def decoded(handle: Handle, absent: float) -> np.ndarray:
+    """The values, with this number where there is none."""
+    handle.set("missingValue", absent)
+    return handle.array("values")
 
 
 def attributes_of(handle: Handle, known: dict[str, str] | None = None) -> dict[str, str]:

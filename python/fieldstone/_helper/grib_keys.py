@@ -10,11 +10,13 @@ Example: ``key_of(header)`` is ``{"class": "od", "type": "fc", "param": "130.128
 
 from __future__ import annotations
 
+from datetime import date
+
 from fieldstone._helper.frames import Channel, RequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes longer to load than the rest of this module
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     class Header(Protocol):
@@ -25,21 +27,36 @@ if TYPE_CHECKING:  # typing itself takes longer to load than the rest of this mo
         def text(self, name: str) -> str:
             """A header key as text; empty where it is absent or undetermined."""
 
+        def exact(self, name: str) -> float | None:
+            """A header key as the double that it is; None where it is absent or undetermined."""
+
+        def whole(self, name: str) -> int | None:
+            """A header key as a whole number; None where it is absent or undetermined."""
+
         def mars(self) -> dict[str, str]:
             """The MARS keys that the message holds, without undetermined and internal ones."""
 
 
+EPOCH = date(1970, 1, 1).toordinal()
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+ODD_UNITS = {0: (1, "m"), 13: (15, "m"), 14: (30, "m"), 254: (1, "s")}
+"""Units of GRIB 1 below an hour: eccodes gives their steps without a unit, or none."""
+INSTANTS = (0, 1)
+INTERVALS = (2, 3, 4, 5, 6, 7)
+"""Time range indicators of GRIB 1 whose step is P1, and those whose step ends at P2."""
 DATES = ("date", "hdate", "refdate", "offsetdate")
 MISSING_STEP = 2.147e9
 """Hours from which on a step is missing: eccodes writes such numbers with six digits."""
+MISSING_LONG, MISSING_DOUBLE = 2_147_483_647, -1e100
+"""What eccodes gives for a number whose bits are all set."""
 UNKNOWN = ("", "unknown", "none", "MISSING", "not_found")
 MEASURED = ("isobaric", "hybrid", "sigma", "height", "depth", "theta", "potential", "pressure", "eta")
 """Types of level whose 0 is a level; elsewhere it says that there is none."""
+LEVELS = {"level": "level", "toplevel": "topLevel", "bottomlevel": "bottomLevel"}
+"""Keywords of surfaces by their exact values, which eccodes rounds where it gives them as text."""
 APART = (
     ("typeoflevel", "typeOfLevel"),
-    ("level", "level"),
-    ("toplevel", "topLevel"),
-    ("bottomlevel", "bottomLevel"),
+    *LEVELS.items(),
     ("steptype", "stepType"),
     ("steprange", "stepRange"),
     ("number", "number"),
@@ -83,9 +100,113 @@ def key_of(handle: Header) -> dict[str, str]:
         # A year before 1000 has no zeros in front.
         if (text := key.get(keyword, "")).isdigit() and 5 <= len(text) < 8:
             key[keyword] = text.zfill(8)
-    if is_missing(key.get("step", "")):
+    key["step"] = step_of(handle, key.get("step", ""))
+    if is_missing(key["step"]):
         del key["step"]
-    return {keyword: value for keyword, value in key.items() if value}
+    key = {keyword: value for keyword, value in key.items() if value}
+    if said := validity_of(handle, key):
+        key["validity"] = said
+    return key
+
+
+def step_of(handle: Header, step: str) -> str:
+    """The step with its unit, where eccodes' text leaves that open, and with all of its digits."""
+    if "e" in step and (hours := handle.whole("endStep")) is not None:
+        return str(hours)
+    unit = handle.whole("unitOfTimeRange") if handle.text("edition") == "1" else None
+    if unit not in ODD_UNITS:
+        return step
+    size, letter = ODD_UNITS[unit]
+    first, second = handle.whole("P1") or 0, handle.whole("P2") or 0
+    indicator = handle.whole("timeRangeIndicator")
+    if indicator in INSTANTS:
+        lead = first
+    elif indicator == 10:
+        lead = first << 8 | second
+    elif indicator in INTERVALS:
+        lead = second
+    else:
+        return step
+    return f"{lead * size}{letter}"
+
+
+def validity_of(handle: Header, key: dict[str, str]) -> str:
+    """When a message is valid, ``YYYYMMDDHHMM``, where its header says so and its key says otherwise; else empty.
+
+    The header of an interval names its end, and some dates of a key count from another moment.
+    """
+    if "time" not in key or not ("step" in key or "fcmonth" in key) or (own := moment(key)) is None:
+        return ""
+    text = handle.text("validityDate") + handle.text("validityTime").zfill(4)
+    said = moment({"validity": text})
+    return text if said is not None and said != own - own % 60 else ""
+
+
+def interval_of(handle: Header) -> tuple[int | None, int | None]:
+    """Begin and end of the interval that a header names, in seconds since 1970; None where it does not say."""
+    end = moment({"validity": handle.text("validityDate") + handle.text("validityTime").zfill(4)})
+    start = since_1970(handle.text("dataDate").zfill(8), handle.text("dataTime").zfill(4))
+    unit = handle.whole("unitOfTimeRange") if handle.text("edition") == "1" else None
+    lead = seconds_of(ends_of(handle.text("stepRange"))[0])
+    if unit in ODD_UNITS:
+        size, letter = ODD_UNITS[unit]
+        lead = seconds_of(f"{(handle.whole('P1') or 0) * size}{letter}")
+    return None if start is None or lead is None else start + lead, end
+
+
+def moment(key: Mapping[str, str]) -> int | None:
+    """When a message is valid, in seconds since 1970; None where its key does not say.
+
+    It counts from the date of a hindcast, where it has one; `fcmonth` counts months, of which the last ends then.
+    """
+    if (text := key.get("validity", "")).isdigit():
+        return since_1970(text[:-4], text[-4:])
+    start = since_1970(key.get("hdate") or key.get("date", ""), key.get("time", "0000"))
+    if start is None:
+        return None
+    months = key.get("fcmonth", "")
+    if months.isdigit():
+        day = key.get("hdate") or key["date"]
+        year, month = divmod(12 * int(day[:4]) + int(day[4:6]) - 1 + int(months), 12)
+        return since_1970(f"{year:04}{month + 1:02}01", "0000")
+    lead = seconds_of(ends_of(key.get("step", "0"))[1])
+    return None if lead is None else start + lead
+
+
+def ends_of(step: str) -> tuple[str, str]:
+    """Begin and end of a step or a span of steps; a minus at the begin of either is a sign."""
+    at = step.find("-", 1)
+    return (step, step) if at < 0 else (step[:at], step[at + 1 :])
+
+
+def seconds_of(step: str) -> int | None:
+    """Seconds of a step: hours (``6``), or numbers with their units (``90m``, ``1h30m``, ``15s``)."""
+    size = step.removeprefix("-")
+    total, number = 0, ""
+    for letter in size:
+        if letter.isdigit():
+            number += letter
+        elif number and letter.lower() in SECONDS:
+            total += int(number) * SECONDS[letter.lower()]
+            number = ""
+        else:
+            return None
+    if number and number != size or not size:
+        return None
+    total += 3600 * int(number or 0)
+    return -total if step.startswith("-") else total
+
+
+def since_1970(day: str, time: str) -> int | None:
+    """Seconds from 1970 to ``YYYYMMDD`` and ``HHMM``; None where these are no moment."""
+    if not (day.isdigit() and time.isdigit() and len(day) == 8 and len(time) == 4):
+        return None
+    clock = 60 * int(time[:2]) + int(time[2:])
+    try:
+        days = date(int(day[:4]), int(day[4:6]), int(day[6:])).toordinal() - EPOCH
+    except ValueError:
+        return None
+    return 86_400 * days + 60 * clock if int(time[:2]) < 24 and int(time[2:]) < 60 else None
 
 
 def is_missing(step: str) -> bool:
@@ -98,13 +219,24 @@ def is_missing(step: str) -> bool:
 
 def apart_of(handle: Header, key: dict[str, str]) -> list[list[str]]:
     """What tells a message from another one of its key."""
-    told = [(keyword, handle.text(name)) for keyword, name in APART if keyword not in key]
+    told = [(keyword, fact_of(handle, keyword, name)) for keyword, name in APART if keyword not in key]
     return [[keyword, value] for keyword, value in told if value]
+
+
+def fact_of(handle: Header, keyword: str, name: str) -> str:
+    """A header key as text, levels with all of their digits."""
+    return level_of(handle, name) if keyword in LEVELS else handle.text(name)
+
+
+def level_of(handle: Header, name: str) -> str:
+    """A level, with the digits behind the point that eccodes' text lacks."""
+    text, value = handle.text(name), handle.exact(name)
+    return text if value is None or value.is_integer() else f"{value:.10g}"
 
 
 def foreign(handle: Header, mars: dict[str, str]) -> dict[str, str]:
     """The key of a message that MARS does not know: its centre stands for class, expver and stream."""
-    level_type, level = handle.text("typeOfLevel"), handle.text("level")
+    level_type, level = handle.text("typeOfLevel"), level_of(handle, "level")
     kind = mars.get("type") or handle.text("dataType")
     key = dict(mars)
     key["centre"] = handle.text("centre").lower()
@@ -116,6 +248,9 @@ def foreign(handle: Header, mars: dict[str, str]) -> dict[str, str]:
     key.setdefault("time", handle.text("dataTime").zfill(4))
     key.setdefault("number", handle.text("perturbationNumber"))
     key["typeoflevel"] = level_type
+    # eccodes rounds the level that it gives to MARS: layers of one metre would share it.
+    if "." in level and key.get("levelist", "").isdigit():
+        key["levelist"] = level
     if "levelist" not in key and level and (level != "0" or is_measured(level_type)):
         key["levelist"] = level
     if key.get("param", "0") == "0":

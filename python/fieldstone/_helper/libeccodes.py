@@ -1,7 +1,7 @@
 """Headers of GRIB messages by libeccodes itself, without the Python package of it (B-8).
 
 ``import eccodes`` costs many times what its library does: numpy, cffi, and 2,000 lines of declarations
-to parse. Reading the keys of a header needs six functions. The library is the one that the package would
+to parse. Reading the keys of a header needs ten functions. The library is the one that the package would
 load; where it cannot be found or loaded so, :func:`reader` says so and the package is the way.
 
 Example::
@@ -18,9 +18,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ulong, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_long, c_size_t, c_ulong, c_void_p
 
-from fieldstone._helper.grib_keys import UNKNOWN
+from fieldstone._helper.grib_keys import MISSING_DOUBLE, MISSING_LONG, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ SIGNATURES = {
     "grib_handle_delete": (c_int, [c_void_p]),
     "grib_get_length": (c_int, [c_void_p, c_char_p, POINTER(c_size_t)]),
     "grib_get_string": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_size_t)]),
+    "grib_get_double": (c_int, [c_void_p, c_char_p, POINTER(c_double)]),
+    "grib_get_long": (c_int, [c_void_p, c_char_p, POINTER(c_long)]),
     "grib_keys_iterator_new": (c_void_p, [c_void_p, c_ulong, c_char_p]),
     "grib_keys_iterator_next": (c_int, [c_void_p]),
     "grib_keys_iterator_get_name": (c_char_p, [c_void_p]),
@@ -146,6 +148,18 @@ class Header:
     def text(self, name: str) -> str:
         """A header key as text; empty where it is absent or undetermined."""
         return self._text(name.encode())
+
+    def exact(self, name: str) -> float | None:
+        """A header key as the double that it is; None where it is absent or undetermined."""
+        value = c_double()
+        failed = self._lib.grib_get_double(self._handle, name.encode(), byref(value))
+        return None if failed or value.value == MISSING_DOUBLE else value.value
+
+    def whole(self, name: str) -> int | None:
+        """A header key as a whole number; None where it is absent or undetermined."""
+        value = c_long()
+        failed = self._lib.grib_get_long(self._handle, name.encode(), byref(value))
+        return None if failed or value.value == MISSING_LONG else value.value
 
     def mars(self) -> dict[str, str]:
         """The MARS keys that the message holds, without undetermined and internal ones."""

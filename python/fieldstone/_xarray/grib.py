@@ -6,23 +6,29 @@ by one message; each message says its own when it is read, and one of another gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from fieldstone._xarray import valid
+from fieldstone._xarray import moments, valid
 from fieldstone._xarray.arrays import Parts, Shared, typed
-from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, chunks, lazy
+from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, Tied, chunks, lazy
 from fieldstone._xarray.messages import (
+    DEPTHS,
+    VALIDITY,
+    FoldedCube,
     Group,
     Heads,
     Messages,
     by_grid,
     by_keywords,
     ends,
+    every_one,
     first,
     grid_id,
     whole,
@@ -41,6 +47,8 @@ AXES = (
     "frequency",
     "channel",
     "levelist",
+    *DEPTHS,
+    VALIDITY,
 )
 """Keywords that become dimensions, outermost first; any other one makes variables of its own."""
 NODES = ("centre", "class", "expver", "stream", "domain", "type")
@@ -55,7 +63,8 @@ def describe(source: Source, request: Any, time_dim: str | None) -> Parts:
     shared = Shared(order)
     heads = Heads(source)
     heads.expect(first(cube) for cube in cubes)
-    return assemble(source, [whole(cube, heads) for cube in cubes], shared, time_dim)
+    held = list(every_one(cubes, lambda cube: whole(cube, heads)))
+    return assemble(source, held, shared, heads, time_dim)
 
 
 def groups(source: Source, request: Any, time_dim: str | None) -> Iterator[tuple[str, Parts]]:
@@ -69,24 +78,56 @@ def groups(source: Source, request: Any, time_dim: str | None) -> Iterator[tuple
     heads.expect(key for cube in cubes for key in ends(cube))
     varied = [k for k in NODES if len({cube.key.get(k) for cube in cubes}) > 1]
     nodes: dict[str, list[Messages]] = {}
-    for cube in cubes:
+
+    def placed(cube: Any) -> list[tuple[str, list[Messages]]]:
         level = next((k for k in LEVELS if k in cube.key), LEVELS[-1])
         above = [f"{k}={cube.key[k]}" for k in varied if k in cube.key]
+        found = []
         for lacking, places in by_keywords(cube):
             path = "/".join([*above, *(f"{k}=" for k in lacking), f"{level}={cube.key.get(level, '')}"])
-            nodes.setdefault(path, []).extend(by_grid(cube, places, heads))
-    for path, held in nodes.items():
-        grids = list(dict.fromkeys(m.head.grid for m in held))
-        if len(grids) == 1:
-            yield path, assemble(source, held, shared, time_dim)
+            found.append((path, by_grid(cube, places, heads)))
+        return found
+
+    for found in every_one(cubes, placed):
+        for path, own in found:
+            nodes.setdefault(path, []).extend(own)
+    yield from timed_nodes(
+        ((path, held) for place, own in nodes.items() for path, held in of_grids(place, own)),
+        lambda held: assemble(source, held, shared, heads, time_dim),
+    )
+
+
+def of_grids(path: str, held: list[Messages]) -> Iterator[tuple[str, list[Messages]]]:
+    """The node of some messages; below it one for each grid, where they have several."""
+    grids = list(dict.fromkeys(m.head.grid for m in held))
+    if len(grids) == 1:
+        yield path, held
+        return
+    for grid in grids:
+        kind, points, _ = grid.split(" ")
+        name = f"grid={kind}-{points}"
+        twins = [g for g in grids if g.split(" ")[:2] == [kind, points]]
+        name += f"-{twins.index(grid) + 1}" if len(twins) > 1 else ""
+        yield f"{path}/{name}", [m for m in held if m.head.grid == grid]
+
+
+def timed_nodes(
+    nodes: Iterator[tuple[str, list[Messages]]], make: Callable[[list[Messages]], Parts]
+) -> Iterator[tuple[str, Parts]]:
+    """The nodes; one of which nothing says when it is valid is left out with a warning, unless there is no other."""
+    refused: valid.TimeUnknown | None = None
+    count = 0
+    for path, held in nodes:
+        try:
+            parts = make(held)
+        except valid.TimeUnknown as error:
+            refused = refused or error
+            warnings.warn(f"left out: {error.message}, at node /{path}", stacklevel=3)
             continue
-        for grid in grids:
-            same = [m for m in held if m.head.grid == grid]
-            kind, points, _ = grid.split(" ")
-            name = f"grid={kind}-{points}"
-            twins = [g for g in grids if g.split(" ")[:2] == [kind, points]]
-            name += f"-{twins.index(grid) + 1}" if len(twins) > 1 else ""
-            yield f"{path}/{name}", assemble(source, same, shared, time_dim)
+        count += 1
+        yield path, parts
+    if refused is not None and not count:
+        raise refused
 
 
 def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[str | None, ...]]]:
@@ -98,10 +139,12 @@ def cubes_of(source: Source, request: Any) -> tuple[list[Any], dict[str, tuple[s
                 f"the request selects GRIB messages and arrays, such as {dict(cube.key)}",
                 "give a request that selects either",
             )
-    return cubes, order
+    return [FoldedCube(cube) for cube in cubes], order
 
 
-def assemble(source: Source, held: Sequence[Messages], shared: Shared, time_dim: str | None) -> Parts:
+def assemble(
+    source: Source, held: Sequence[Messages], shared: Shared, heads: Heads, time_dim: str | None
+) -> Parts:
     """The variables of messages, with their dimensions and coordinates."""
     parts = Parts({})
     if time_dim:
@@ -118,8 +161,9 @@ def assemble(source: Source, held: Sequence[Messages], shared: Shared, time_dim:
     if valid.NAME in dims:
         union[valid.NAME] = tuple(sorted({text for axis in dims[valid.NAME] for text in axis if text}))
     grids: dict[str, str] = {}
+    named: dict[str, Messages] = {}
     for i, name in names.items():
-        m = held[i]
+        m = named[name] = held[i]
         head = m.head
         suffix = grids.setdefault(head.grid, "" if not grids else f"_{len(grids) + 1}")
         rename = {dim: dim + suffix for _, (along, _) in head.coords.items() for dim in along}
@@ -134,7 +178,7 @@ def assemble(source: Source, held: Sequence[Messages], shared: Shared, time_dim:
         axes = [
             axis_of(m, keywords[d], values, shared.places(union[d], values)) for d, values in lead.items()
         ]
-        present = reordered(m, [keywords[d] for d in lead])
+        present, tied = reordered(m, [keywords[d] for d in lead])
         read = MessageReader(head.grid)
         array = FieldArray(
             source,
@@ -143,19 +187,23 @@ def assemble(source: Source, held: Sequence[Messages], shared: Shared, time_dim:
             head.shape,
             np.dtype("f8"),
             present=present,
+            tied=tied,
             read=read,
             fill=np.float64(np.nan),
         )
         made = xr.Variable((*lead, *inner), lazy(array), attrs_of(m))
         made.encoding["preferred_chunks"] = chunks(list(lead), list(inner), head.shape)
         parts.variables[name] = made
+        moments.add_interval(parts, source, m, name, dict(zip(lead, axes, strict=True)))
     for dim, values in union.items():
-        texts = [str(v) for v in values]
+        texts = texts_of(dim, values, held, heads)
         if dim == valid.NAME:
             parts.variables[dim] = valid.variable((dim,), texts)
             continue
         parts.variables[dim] = xr.Variable((dim,), axis_values(dim, texts), axis_attrs(dim))
-    single(parts, held)
+    alone = single(parts, held)
+    if valid.NAME not in parts.variables:
+        moments.add_valid_time(parts, named, {k: v for k, v in union.items() if None not in v}, alone)
     if time_dim and valid.NAME not in parts.variables:
         parts.variables[valid.NAME] = valid.variable((), [str(valid.moment(held[0].key))])
         parts.coords.append(valid.NAME)
@@ -174,13 +222,41 @@ def lead_of(m: Messages) -> dict[str, tuple[str | None, ...]]:
     return {k: m.axes[k] for k in (AXES[0], valid.NAME, *AXES[1:]) if k in m.axes}
 
 
-def reordered(m: Messages, names: list[str]) -> np.ndarray | None:
-    """The combinations that have a field, over the axes in another order."""
+def reordered(m: Messages, names: list[str]) -> tuple[np.ndarray | None, Tied | None]:
+    """The combinations that have a field, over the axes in another order, and what each is tied to."""
     if m.present is None or names == list(m.axes):
-        return m.present
+        return m.present, m.tied
     sizes = {k: len(values) for k, values in m.axes.items()}
     numbers = dict(zip(sizes, np.unravel_index(m.present, list(sizes.values())), strict=True))
-    return np.sort(np.ravel_multi_index([numbers[k] for k in names], [sizes[k] for k in names]))
+    flat = np.ravel_multi_index([numbers[k] for k in names], [sizes[k] for k in names])
+    order = np.argsort(flat, kind="stable")
+    tied = None if m.tied is None else replace(m.tied, numbers=m.tied.numbers[order])
+    return flat[order], tied
+
+
+def texts_of(dim: str, values: Sequence[str | None], held: Sequence[Messages], heads: Heads) -> list[str]:
+    """The values of a dimension as text; of a surface that a key does not name what a header says of it."""
+    if None not in values:
+        return [str(v) for v in values]
+    said = ""
+    for m in held:
+        own = m.axes.get(dim, ())
+        if None in own:
+            said = heads.level(without(m, dim), dim)
+            break
+    return [said if v is None else v for v in values]
+
+
+def without(m: Messages, keyword: str) -> Key:
+    """The key of the first message of a variable that lacks a keyword."""
+    sizes = [len(values) for values in m.axes.values()]
+    present = np.arange(math.prod(sizes)) if m.present is None else m.present
+    numbers = dict(zip(m.axes, np.unravel_index(present, sizes), strict=True))
+    at = int(np.argmax(numbers[keyword] == m.axes[keyword].index(None)))
+    chosen = {k: values[numbers[k][at]] for k, values in m.axes.items()}
+    if m.tied is not None:
+        chosen[m.tied.keyword] = m.tied.values[m.tied.numbers[at]]
+    return {**m.key, **{k: text for k, text in chosen.items() if text is not None}}
 
 
 def dim_of(keyword: str, group: Group, kinds: set[str]) -> str:
@@ -242,26 +318,19 @@ def attrs_of(m: Messages) -> dict[str, Any]:
     return {**m.head.attrs, **{f"GRIB_{keyword}": value for keyword, value in m.key.items()}}
 
 
-def single(parts: Parts, held: Sequence[Messages]) -> None:
-    """Scalar coordinates of the axes with one value in all fields, and the time of validity."""
+def single(parts: Parts, held: Sequence[Messages]) -> dict[str, str]:
+    """Scalar coordinates of the axes with one value in all fields; these values as text."""
+    alone: dict[str, str] = {}
     for keyword in AXES:
         values = {m.key.get(keyword) for m in held}
         if len(values) == 1 and None not in values and keyword not in parts.variables:
             (text,) = values
+            alone[keyword] = str(text)
+            if keyword == VALIDITY:
+                continue
             parts.variables[keyword] = xr.Variable((), axis_values(keyword, [text])[0], axis_attrs(keyword))
             parts.coords.append(keyword)
-    if valid.NAME in parts.variables:
-        return
-    pieces = [parts.variables.get(k) for k in ("date", "time", "step")]
-    if any(p is None for p in pieces) or pieces[2].dtype.kind != "i":
-        return
-    dims = tuple(d for p in pieces for d in p.dims)
-    date, time, step = (p.values.reshape([-1 if d in p.dims else 1 for d in dims]) for p in pieces)
-    clock = np.array([int(t[:2]) * 60 + int(t[2:4]) for t in time.astype(str).ravel()])
-    minutes = clock.reshape(time.shape) + step * 60
-    moments = date + minutes.astype("timedelta64[m]")
-    parts.variables[valid.NAME] = xr.Variable(dims, moments.astype("datetime64[ns]"), valid.ATTRS)
-    parts.coords.append(valid.NAME)
+    return alone
 
 
 def axis_values(keyword: str, texts: list[str]) -> np.ndarray:
@@ -274,6 +343,8 @@ def axis_values(keyword: str, texts: list[str]) -> np.ndarray:
             return days.astype("datetime64[ns]" if near else "datetime64[s]")
         except ValueError:
             return np.array(texts, dtype=str)
+    if keyword == VALIDITY:
+        return valid.precise(np.array([moments.moment_of(text) for text in texts], "M8[s]"))
     if keyword == "time":
         return np.array(texts, dtype=str)
     return typed(texts)

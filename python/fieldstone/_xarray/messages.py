@@ -7,6 +7,7 @@ grid in as long as it has points.
 Invariants:
 
 * messages of one variable have one grid, or say otherwise when they are read;
+* what a header says of its time and its key does not, `validity`, is no axis where the other keywords decide it;
 * coordinates of two dimensions, and those of reduced grids, are read when they are asked for.
 
 Example: ``Heads(source).of(key)`` is the :class:`Head` of a message.
@@ -15,23 +16,28 @@ Example: ``Heads(source).of(key)`` is the :class:`Head` of a message.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fieldstone._xarray.arrays import Cube
 from fieldstone._xarray.declared import DeclaredMessages
-from fieldstone._xarray.lazy import Box, FieldArray, lazy
+from fieldstone._helper import grib_keys
+from fieldstone._xarray.lazy import Box, FieldArray, Tied, lazy
 from fieldstone._xarray.source import Key, Source
-from fieldstone.errors import Invalid
+from fieldstone.errors import Error, Invalid
 
 LAZY = ("reduced_ll", "reduced_gg", "healpix")
 """Types of grids in one dimension of which eccodes always knows the points."""
 SPECTRAL = (50, 51, 52, 53)
 """Grid templates that do not tell how many values a message has."""
 DOUBLE = np.dtype("f8")
+VALIDITY = "validity"
+"""When a message is valid, where date, time and step say something else than its header."""
+DEPTHS = tuple(grib_keys.LEVELS)
+"""Keywords of surfaces that distinguish messages of one key; the first of these lacks them."""
 
 Group = tuple[tuple[str, str], ...]
 Coordinates = dict[str, tuple[tuple[str, ...], Any]]
@@ -57,6 +63,41 @@ class Messages:
     axes: dict[str, tuple[str | None, ...]]
     present: np.ndarray | None
     head: Head
+    tied: Tied | None = None
+
+
+class FoldedCube:
+    """A cube of the store without the axis `validity`, where the other axes decide it."""
+
+    def __init__(self, cube: Any) -> None:
+        self.key, self.dtype, self.odd = cube.key, cube.dtype, cube.odd
+        self.shortest, self.longest = cube.shortest, cube.longest
+        self.axes: dict[str, tuple[str | None, ...]] = dict(cube.axes)
+        self.present = None if cube.places is None else np.frombuffer(cube.places, np.int64)
+        self.tied: Tied | None = None
+        if self.present is not None and len(self.axes.get(VALIDITY, ())) > 1:
+            self._fold(self.present)
+
+    def _fold(self, present: np.ndarray) -> None:
+        numbers = dict(zip(self.axes, np.unravel_index(present, self._extents()), strict=True))
+        axes = {k: values for k, values in self.axes.items() if k != VALIDITY}
+        extents = [len(values) for values in axes.values()]
+        flat = np.zeros(len(present), np.int64)
+        if axes:
+            flat = np.ravel_multi_index([numbers[k] for k in axes], extents)
+        if len(np.unique(flat)) < len(flat):
+            return
+        order = np.argsort(flat, kind="stable")
+        self.tied = Tied(VALIDITY, self.axes[VALIDITY], numbers[VALIDITY][order])
+        self.axes, self.present = axes, flat[order]
+
+    def _extents(self) -> list[int]:
+        return [len(values) for values in self.axes.values()]
+
+    @property
+    def places(self) -> np.ndarray:
+        """The combinations of the axes that have a field, as positions in C order."""
+        return np.arange(math.prod(self._extents())) if self.present is None else self.present
 
 
 class Heads:
@@ -84,7 +125,8 @@ class Heads:
             shape, coords = self._grids[grid]
             dims: tuple[str, ...] = ("values",)
             if len(shape) == 2:
-                dims = ("latitude", "longitude") if coords["latitude"][0] == ("latitude",) else ("y", "x")
+                straight = "latitude" in coords and coords["latitude"][0] == ("latitude",)
+                dims = ("latitude", "longitude") if straight else ("y", "x")
             known = self._declared.names(key, handle.text("centre"))
             return Head(shape, dims, coords, grib.attributes_of(handle, known), grid)
 
@@ -98,6 +140,13 @@ class Heads:
             return known
         with grib.Handle(message) as handle:
             return self._id(message, handle)
+
+    def level(self, key: Key, keyword: str) -> str:
+        """What the header of a message says of a surface."""
+        from fieldstone._helper import grib
+
+        with grib.Handle(self._source.bytes(key)) as handle:
+            return grib_keys.level_of(handle, grib_keys.LEVELS[keyword])
 
     def _id(self, message: bytes, handle: Any) -> str:
         section = grid_section(message)
@@ -115,12 +164,21 @@ class Heads:
             said = self._declared.points(key, kind, shape, grib.corners_of(handle))
             if said is not None:
                 return shape, {name: ((name,), values) for name, values in said.items()}
+        elif len(shape) == 1 and not grib.is_laid_out(handle):
+            return shape, no_points(key, kind)
         elif len(shape) == 2 or kind in LAZY:
             along = ("y", "x") if len(shape) == 2 else ("values",)
             names = ("latitude", "longitude")
             arrays = [FieldArray(self._source, key, (), shape, DOUBLE, read=Points(name)) for name in names]
             return shape, {name: (along, lazy(array)) for name, array in zip(names, arrays, strict=True)}
-        return grib.grid_of(handle)
+        shape, coords = grib.grid_of(handle)
+        return shape, coords or (no_points(key, kind) if kind != "sh" else {})
+
+
+def no_points(key: Key, kind: str) -> Coordinates:
+    """No coordinates, and a warning that says so."""
+    warnings.warn(f"eccodes cannot lay out the grid ({kind}) of {key}: it has no coordinates", stacklevel=2)
+    return {}
 
 
 @dataclass(frozen=True)
@@ -134,12 +192,13 @@ class Points:
         from fieldstone._helper import grib
 
         with grib.Handle(source.bytes(key)) as handle:
-            values = grib.points_of(handle, f"{self.name}s", shape)
-        if values.shape != shape:
-            raise Invalid(
-                f"eccodes knows {values.size} points of the grid of {key}, which has {math.prod(shape)}",
-                "open it with drop_variables=['latitude', 'longitude']",
-            )
+            try:
+                values = grib.points_of(handle, f"{self.name}s", shape)
+            except (grib.eccodes.CodesInternalError, ValueError):
+                values = np.empty(0)
+            if values.shape != shape:
+                no_points(key, handle.text("gridType"))
+                return np.full(box[1], np.nan)
         return values[tuple(slice(s, s + c) for s, c in zip(*box, strict=True))]
 
 
@@ -172,7 +231,7 @@ def ends(cube: Any) -> list[Key]:
 
 def whole(cube: Any, heads: Heads) -> Messages:
     """All messages of a cube."""
-    if lacking := [k for k, values in cube.axes.items() if None in values and len(values) > 1]:
+    if lacking := [k for k in lacked(cube) if k not in DEPTHS]:
         raise Invalid(
             f"some fields of {dict(cube.key)} lack {', '.join(lacking)}",
             "give a request that selects those that have it, or open_datatree, which makes a node of each",
@@ -182,19 +241,53 @@ def whole(cube: Any, heads: Heads) -> Messages:
 
 def every(cube: Any, head: Head) -> Messages:
     """The messages of a cube, whatever keywords they have."""
-    made = Cube(cube)
-    return Messages(tuple(cube.key.items()), made.key, made.axes, made.present, head)
+    key, axes = dict(cube.key), {}
+    for keyword, values in cube.axes.items():
+        if len(values) > 1:
+            axes[keyword] = values
+        elif values[0] is not None:
+            key[keyword] = values[0]
+    return Messages(tuple(cube.key.items()), key, axes, cube.present, head, cube.tied)
+
+
+def lacked(cube: Any) -> list[str]:
+    """The keywords that some messages of a cube have and others lack."""
+    return [k for k, values in cube.axes.items() if None in values and len(values) > 1]
+
+
+def every_one(cubes: Iterable[Any], make: Any, what: str = "messages") -> Iterator[Any]:
+    """What `make` gives of each cube; one that eccodes cannot read is left out, and a warning names it."""
+    from fieldstone._helper import grib
+
+    failed: Exception | None = None
+    count = 0
+    for cube in cubes:
+        try:
+            made = make(cube)
+        except (grib.eccodes.CodesInternalError, ValueError) as error:
+            if isinstance(error, Error):
+                raise
+            failed = error
+            warnings.warn(f"left out: {what} such as {dict(cube.shortest)}: {error}", stacklevel=3)
+            continue
+        count += 1
+        yield made
+    if failed is not None and not count:
+        raise Invalid(
+            f"eccodes cannot read the {what} that the request selects: {failed}",
+            "read their bytes by store.retrieve",
+        ) from failed
 
 
 def first(cube: Any) -> Key:
     """The key of a cube's first message."""
-    return next(keys_of(cube, places_of(cube)))
+    return next(keys_of(cube, cube.places))
 
 
 def by_keywords(cube: Any) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
     """The messages of a cube by the keywords that they lack and others have, as places."""
-    places = places_of(cube)
-    names = [k for k, values in cube.axes.items() if None in values and len(values) > 1]
+    places = cube.places
+    names = [k for k in lacked(cube) if k not in DEPTHS]
     if not names:
         yield (), places
         return
@@ -213,7 +306,7 @@ def by_grid(cube: Any, places: np.ndarray, heads: Heads) -> list[Messages]:
     The shortest and the longest message of the cube are asked; where they have one grid, so have all between,
     or they say otherwise when they are read.
     """
-    held = places_of(cube)
+    held = cube.places
     everything = every(cube, heads.of(ends(cube)[0]))
     if all(heads.grid(key) == everything.head.grid for key in ends(cube)[1:]):
         if len(places) == len(held):
@@ -243,14 +336,11 @@ def narrowed(messages: Messages, places: np.ndarray, head: Head) -> Messages:
     sizes = [len(values) for values in axes.values()]
     flat = np.sort(np.ravel_multi_index(columns, sizes)) if axes else np.zeros(1, np.int64)
     present = None if len(flat) == math.prod(sizes) else flat
-    return replace(messages, key=key, axes=axes, present=present, head=head)
-
-
-def places_of(cube: Any) -> np.ndarray:
-    """The combinations of a cube's axes that have a field, as positions in C order."""
-    if cube.places is not None:
-        return np.frombuffer(cube.places, np.int64)
-    return np.arange(math.prod(len(values) for values in cube.axes.values()))
+    tied = messages.tied
+    if tied is not None and messages.present is not None:
+        own = tied.numbers[np.searchsorted(messages.present, np.sort(places))]
+        tied = replace(tied, numbers=own)
+    return replace(messages, key=key, axes=axes, present=present, head=head, tied=tied)
 
 
 def keys_of(cube: Any, places: np.ndarray) -> Iterator[Key]:
@@ -258,5 +348,8 @@ def keys_of(cube: Any, places: np.ndarray) -> Iterator[Key]:
     sizes = [len(values) for values in cube.axes.values()]
     for place in places:
         numbers = np.unravel_index(place, sizes) if sizes else ()
-        chosen = ((k, v[i]) for (k, v), i in zip(cube.axes.items(), numbers, strict=True))
+        chosen = [(k, v[i]) for (k, v), i in zip(cube.axes.items(), numbers, strict=True)]
+        if cube.tied is not None:
+            at = int(np.searchsorted(cube.present, place))
+            chosen.append((cube.tied.keyword, cube.tied.values[cube.tied.numbers[at]]))
         yield {**cube.key, **{k: v for k, v in chosen if v is not None}}
