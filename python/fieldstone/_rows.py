@@ -22,10 +22,13 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a run: its number, and its time in the run's unit."""
+    """A step of a run: its number, and its time in the run's unit.
+
+    A step that is no whole number of hours is the text that its keys have.
+    """
 
     run: str
-    step: int
+    step: int | str
     time: float | None = None
     project: str | None = None
 

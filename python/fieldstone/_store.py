@@ -360,10 +360,19 @@ class Store(_Store):
         return lambda: missing_of(self._catalog().missing(query))
 
     def steps(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Step]:
-        """The steps, as Rows of Step: ``.run``, ``.step``, ``.time``. Terms work as in ``runs``."""
+        """The steps, as Rows of Step: ``.run``, ``.step``, ``.time``. Terms work as in ``runs``.
+
+        A step that is no whole number of hours is the text of its keys ("15m", "0-24"); in a table it is
+        null, and a further column, ``lead``, has all steps as text.
+        """
         query = _Query(where, terms)
         table = self._catalog().steps(query)
         columns = [table.values(name) for name in ("run", "step", "time", "project")]
+        if "lead" in table.columns:
+            leads = table.values("lead")
+            columns[1] = [
+                lead if step is None else step for step, lead in zip(columns[1], leads, strict=True)
+            ]
         rows = [Step(*row) for row in zip(*columns, strict=True)]
         return self._told(Rows(rows, lambda: table, self._why(query)))
 

@@ -9,7 +9,7 @@ use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
 use fieldstone::catalog::query::{Expr, MissingName, NameTest, Query, Term};
 use fieldstone::catalog::value::{Value, moment_text};
-use fieldstone::catalog::{Catalog, Hit};
+use fieldstone::catalog::{Catalog, Hit, step_number};
 use fieldstone::catalog::{RunName, VariableName};
 use fieldstone::{Error, Result};
 use serde_json::{Map, Number, Value as Json, json};
@@ -92,6 +92,18 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
+/// A step as keys have it; `-` for none.
+pub fn step_cell(step: Option<i64>) -> String {
+    or_dash(step.map(step_number::text))
+}
+
+/// A step in JSON: a number of hours, else the text that keys have ("15m").
+pub fn step_json(step: Option<i64>) -> Json {
+    step.map_or(Json::Null, |step| {
+        step_number::whole(step).map_or_else(|| step_number::text(step).into(), Json::from)
+    })
+}
+
 /// A float, distinguished from a whole number by its point; `-` for none.
 pub fn float_cell(number: Option<f64>) -> String {
     or_dash(number.map(Value::Float))
@@ -151,7 +163,7 @@ pub fn hit(hit: &Hit, users: &Users) -> Json {
     let mut object = Map::new();
     object.insert("project".into(), (!hit.project.is_empty()).then(|| hit.project.to_string()).into());
     object.insert("run".into(), hit.run.as_ref().into());
-    object.insert("step".into(), hit.step.into());
+    object.insert("step".into(), step_json(hit.step));
     object.insert("time".into(), hit.time.map_or(Json::Null, float));
     object.insert("variable".into(), hit.variable.as_deref().into());
     object.insert("variable_version".into(), hit.variable.as_ref().map(|_| hit.variable_version).into());

@@ -9,6 +9,7 @@ param-contexts.tsv  class, levtype, stream, type (- for any) and the names that 
 """
 
 import collections
+import re
 import sys
 from pathlib import Path
 
@@ -48,6 +49,10 @@ def words(share: Path, definitions: Path) -> list[str]:
                 code = line.split("#")[0].split()
                 if len(code) > 1 and not code[1].isdigit():
                     table.setdefault(code[1].lower(), [])
+        if vocabulary == "levtype":
+            concept = (definitions / "grib2" / "marsLevtypeConcept.def").read_text()
+            for word in re.findall(r"'(\w+)'\s*=", concept):
+                table.setdefault(word.lower(), [])
         if vocabulary == "type":
             for line in (definitions / "grib2/tables/34/1.4.table").read_text().splitlines():
                 code = line.split("#")[0].split()

@@ -24,7 +24,8 @@ pub enum KeyValue {
     Int(i64),
     /// A number with its canonical text ("0.333333"). Never NaN; -0 is stored as 0.
     Real(f64, Arc<str>),
-    /// A span of whole numbers with its canonical text: a step ("6", "30m", "0-24"), in minutes.
+    /// A span of whole numbers with its canonical text: a step ("6", "30m", "0-24"), in minutes; a text with seconds
+    /// ("15s") has the minutes in which its ends lie.
     /// Orders by `start`, then `end`, then text.
     Span {
         /// First number of the span.

@@ -12,6 +12,7 @@ pub use fieldstone_catalog::live::{
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
 };
+pub use fieldstone_core::schema::step_number;
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeId, BasicPattern, Column, Coordinate,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fieldstone::catalog::AttributeId;
 use fieldstone::catalog::HitTable;
 use fieldstone::catalog::query::{Coded, RowKeywords};
+use fieldstone::catalog::step_number;
 use fieldstone::catalog::value::{Value, ValueType};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -360,7 +361,7 @@ fn columns(table: &HitTable, users: &Users) -> Vec<(String, Column)> {
     let columns = vec![
         ("project", texts(&table.project, true)),
         ("run", texts(&table.run, false)),
-        ("step", Column::Int(table.step.clone())),
+        ("step", Column::Int(table.step.iter().map(|step| step.and_then(step_number::whole)).collect())),
         ("time", Column::Number(table.time.clone())),
         ("variable", texts(&table.variable, false)),
         ("variable_version", Column::Int(versions.collect())),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone::catalog::RunName;
-use fieldstone::catalog::{Catalog, Hit};
+use fieldstone::catalog::{Catalog, Hit, step_number};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -74,10 +74,10 @@ impl PyHit {
         &self.hit.run
     }
 
-    /// The step, or None.
+    /// The step, or None: also where it is no whole number of hours.
     #[getter]
     fn step(&self) -> Option<i64> {
-        self.hit.step
+        self.hit.step.and_then(step_number::whole)
     }
 
     /// Time of the step, in the run's unit; None where the step has none.
@@ -249,7 +249,7 @@ impl PyHit {
         let hit = &self.hit;
         let mut text = format!("<fieldstone.Hit {}", hit.run);
         if let Some(step) = hit.step {
-            text += &format!(" step {step}");
+            text += &format!(" step {}", step_number::text(step));
         }
         if let Some(variable) = &hit.variable {
             text += &format!(" {variable}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
-use fieldstone::catalog::{Annotate, Coordinate, RunName};
+use fieldstone::catalog::{Annotate, Coordinate, RunName, step_number};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -113,14 +113,19 @@ pub fn tag_row(tag: TagInfo) -> ShownTag {
     (decl.name, decl.version, decl.kind.name().to_owned(), decl.unit, tag.version)
 }
 
-/// Columns project, run, step, time.
+/// Columns project, run, step, time; where some step is no whole number of hours, `step` has null there and a further
+/// column `lead` has all steps as keys write them.
 pub fn steps(all: Vec<StepInfo>) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         ("project", texts(all.iter().map(|row| project(&row.run)))),
         ("run", texts(all.iter().map(|row| Some(&*row.run.name)))),
-        ("step", Column::Int(all.iter().map(|row| Some(row.step)).collect())),
+        ("step", Column::Int(all.iter().map(|row| step_number::whole(row.step)).collect())),
         ("time", Column::Number(all.iter().map(|row| row.time).collect())),
     ];
+    if all.iter().any(|row| step_number::whole(row.step).is_none()) {
+        let leads: Vec<String> = all.iter().map(|row| step_number::text(row.step)).collect();
+        columns.push(("lead", texts(leads.iter().map(|lead| Some(&**lead)))));
+    }
     table(columns, all.len())
 }
 
@@ -136,7 +141,7 @@ pub fn boxes(all: Vec<BoxInfo>) -> Table {
     let columns = vec![
         ("project", texts(all.iter().map(|row| project(&row.run)))),
         ("run", texts(all.iter().map(|row| Some(&*row.run.name)))),
-        ("step", Column::Int(all.iter().map(|row| row.step).collect())),
+        ("step", Column::Int(all.iter().map(|row| row.step.and_then(step_number::whole)).collect())),
         ("variable", texts(all.iter().map(|row| row.variable.as_ref().map(|variable| &*variable.name)))),
         ("variable_version", Column::Int(all.iter().map(variable).collect())),
         ("start", Column::Ints { offsets: offsets.clone(), values: start }),

@@ -6,6 +6,7 @@
 //! none of the name.
 
 use fieldstone_core::nearest::did_you_mean;
+use fieldstone_core::schema::step_number;
 use fieldstone_core::{Code, Result};
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -32,7 +33,8 @@ CREATE VIEW runs AS SELECT project, name AS run, declared, job, COALESCE(created
   OR EXISTS (SELECT 1 FROM variable WHERE variable.run = run.run)
   OR EXISTS (SELECT 1 FROM step WHERE step.run = run.run)
   OR EXISTS (SELECT 1 FROM held WHERE held.run = run.run);
-CREATE VIEW steps AS SELECT r.project, r.name AS run, s.step, s.time, s.declared
+CREATE VIEW steps AS SELECT r.project, r.name AS run,
+  CASE WHEN s.step < {whole} THEN NULL ELSE s.step END AS step, s.time, s.declared
   FROM step s JOIN run r ON r.run = s.run;
 CREATE VIEW variables AS SELECT r.project, r.name AS run, n.name AS variable, n.version, v.declared,
   COALESCE(v.dtype, v.field_dtype) AS dtype, COALESCE(v.shape, v.field_shape) AS shape, v.dims, v.attrs
@@ -40,12 +42,12 @@ CREATE VIEW variables AS SELECT r.project, r.name AS run, n.name AS variable, n.
 CREATE VIEW tags AS SELECT name AS tag, shown AS version, {type} AS type, unit, declared FROM tag
   WHERE declared = 1 OR EXISTS (SELECT 1 FROM span WHERE span.tag = tag.tag);
 CREATE VIEW series_of_attributes AS SELECT r.project, r.name AS run, t.name AS tag, t.shown AS tag_version,
-  NULLIF(s.step, {none}) AS step, n.name AS variable, n.version AS variable_version, s.n AS count,
+  CASE WHEN s.step < {whole} THEN NULL ELSE s.step END AS step, n.name AS variable, n.version AS variable_version, s.n AS count,
   s.least, s.greatest
   FROM series s JOIN run r ON r.run = s.run JOIN tag t ON t.tag = s.tag
   LEFT JOIN variable_name n ON n.variable = s.variable;
 CREATE VIEW attributes AS SELECT r.project, r.name AS run, t.name AS tag, t.shown AS tag_version, t.unit,
-  NULLIF(a.step, {none}) AS step, n.name AS variable, n.version AS variable_version,
+  CASE WHEN a.step < {whole} THEN NULL ELSE a.step END AS step, n.name AS variable, n.version AS variable_version,
   a.kind AS value_type, a.num AS number, {text} AS text, {bool} AS bool, {datetime} AS datetime,
   a.region AS box, l.uid
   FROM attr a JOIN run r ON r.run = a.run JOIN tag t ON t.tag = a.tag
@@ -100,10 +102,12 @@ pub(super) fn create(dialect: Dialect) -> String {
             "to_char(to_timestamp(r.created / 1000000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
         ),
     };
-    let none = i64::MIN.to_string();
+    let (none, whole) = (i64::MIN.to_string(), step_number::WHOLE.to_string());
     let marks = [
         ("{type}", TYPES),
         ("{none}", &none),
+        // What stands for `15m` or `0-24` means nothing to SQL.
+        ("{whole}", &whole),
         ("{text}", text),
         ("{bool}", bool),
         ("{datetime}", datetime),

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::schema::step_number;
 use fieldstone_core::value::{Glob, Test, Value};
 
 use super::place::RowRegion;
@@ -398,7 +399,7 @@ impl Leaf {
             Term::Param(name, test) => Leaf::Param(Arc::new((name.clone(), test.clone()))),
             Term::Attr(name, test) => Leaf::Attr(Arc::new((name.clone(), test.clone()))),
             Term::Created(test) => Leaf::Created(Arc::new(test.clone())),
-            Term::Step(ranges) => Leaf::Step(ranges.clone().into()),
+            Term::Step(ranges) => Leaf::Step(ranges.iter().map(of_hours).collect()),
             Term::Time(test) => Leaf::Time(Arc::new(test.map(&in_seconds))),
             Term::Variable(test) => Leaf::Variable(names(test)),
             Term::VariableVersion(versions) => Leaf::VariableVersion(versions.clone().into()),
@@ -538,4 +539,10 @@ impl Leaf {
     pub(super) fn of_variable(&self) -> bool {
         matches!(self, Leaf::Variable(_) | Leaf::VariableVersion(_) | Leaf::Attr(_) | Leaf::On(_))
     }
+}
+
+/// A range of steps: what begins below all whole hours and ends among them is of whole hours alone.
+fn of_hours((from, to): &(i64, i64)) -> (i64, i64) {
+    let ends_among = (step_number::WHOLE..i64::MAX).contains(to);
+    (if ends_among { (*from).max(step_number::WHOLE) } else { *from }, *to)
 }

@@ -1,12 +1,11 @@
 //! From keys of fields to runs, steps and variables, and back, by the roles that the schema gives to
 //! keywords (`catalog run = …; step = …; variable = …;`, Q-17).
 //!
-//! A step is a whole number: a field at `0-24` or `30m` counts for its run and its variable, and stands at
-//! no step.
+//! A step is a number of hours, or one that stands for `0-24` or `30m` (`core::schema::step_number`).
 
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::request::{Request, Values};
-use fieldstone_core::schema::Schema;
+use fieldstone_core::schema::{Schema, step_number};
 use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
@@ -59,7 +58,7 @@ pub fn key_of(
     }
     if let Some(step) = step {
         let keyword = roles.step.as_ref().ok_or_else(|| none("step"))?;
-        pairs.push((keyword.to_string(), step.to_string()));
+        pairs.push((keyword.to_string(), step_number::text(step)));
     }
     Ok(pairs)
 }

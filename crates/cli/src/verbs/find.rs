@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::arguments::Reading;
 use crate::catalog::{
     Asking, Users, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
-    value_cell, variable_cell, variable_name_cell,
+    step_cell, step_json, value_cell, variable_cell, variable_name_cell,
 };
 use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
@@ -159,7 +159,7 @@ fn cells(hit: &Hit, user: bool, users: &Users) -> Vec<String> {
         if hit.project.is_empty() { hit.run.to_string() } else { format!("{}:{}", hit.project, hit.run) };
     let mut cells = vec![
         run,
-        or_dash(hit.step),
+        step_cell(hit.step),
         with_keywords(
             hit.variable
                 .as_ref()
@@ -210,7 +210,7 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
                         object.insert("run".into(), group.run.as_ref().map(|run| run.name.clone()).into());
                     }
                     By::Step => {
-                        object.insert("step".into(), group.step.into());
+                        object.insert("step".into(), step_json(group.step));
                         object.insert("time".into(), group.time.map_or(Json::Null, float));
                     }
                     By::Variable => drop(object.insert("variable".into(), group.variable.as_deref().into())),
@@ -238,7 +238,7 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
             .iter()
             .map(|part| match part {
                 By::Run => or_dash(group.run.as_ref().map(run_cell)),
-                By::Step => or_dash(group.step),
+                By::Step => step_cell(group.step),
                 By::Variable => or_dash(group.variable.as_deref()),
                 By::Tag => or_dash(group.tag.as_deref()),
             })
@@ -256,7 +256,7 @@ fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
             json!({
                 "project": project(&found.run),
                 "run": found.run.name,
-                "step": found.step,
+                "step": step_json(found.step),
                 "variable": found.variable.as_ref().map(|variable| &variable.name),
                 "variable_version": found.variable.as_ref().map(|variable| variable.version),
                 "start": found.start,
@@ -275,7 +275,7 @@ fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
         let variable = found.variable.as_ref().map(variable_name_cell);
         let row = vec![
             run_cell(&found.run),
-            or_dash(found.step),
+            step_cell(found.step),
             or_dash(variable),
             box_cell(&found.start, &found.count),
         ];

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use fieldstone::catalog::query::StepInfo;
+use fieldstone::catalog::step_number;
 use serde_json::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{Asking, float, float_cell, note_why_nothing, project, reading, run_cell};
+use crate::catalog::{Asking, float, float_cell, note_why_nothing, project, reading, run_cell, step_json};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -43,7 +44,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             json!({
                 "project": project(&step.run),
                 "run": step.run.name,
-                "step": step.step,
+                "step": step_json(Some(step.step)),
                 "time": step.time.map(float),
             })
         };
@@ -55,7 +56,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Column::number("time").rank(7),
     ]);
     for step in &steps {
-        table.row(vec![run_cell(&step.run), step.step.to_string(), float_cell(step.time)], out)?;
+        table.row(vec![run_cell(&step.run), step_number::text(step.step), float_cell(step.time)], out)?;
     }
     table.finish(out)
 }

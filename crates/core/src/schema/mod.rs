@@ -36,6 +36,7 @@ mod rule;
 mod select;
 mod slips;
 mod step;
+pub mod step_number;
 mod types;
 mod words;
 

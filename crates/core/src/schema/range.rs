@@ -1,9 +1,9 @@
 //! Ranges of a request (`a/to/b/by/c`) over a typed keyword: exact, and never materialised.
 //!
-//! Every type that knows ranges maps its values to whole units (days, minutes, thousandths ...);
+//! Every type that knows ranges maps its values to whole units (days, seconds, thousandths ...);
 //! a range is then `from + i * by`, so that its i-th value and the place of a value are arithmetic.
 
-use super::types::KeywordType;
+use super::types::{KeywordType, step_value};
 use super::{calendar, number, step};
 use crate::key::KeyValue;
 use crate::{Code, Error, Result};
@@ -145,7 +145,9 @@ fn units(kind: KeywordType, scale: u32, value: &KeyValue) -> Option<i128> {
     match (kind, value) {
         (_, KeyValue::Int(i)) => Some(i128::from(*i)),
         (KeywordType::Double | KeywordType::Mixed, KeyValue::Real(_, text)) => number::to_units(text, scale),
-        (KeywordType::Step, KeyValue::Span { start, end, .. }) if start == end => Some(i128::from(*start)),
+        (KeywordType::Step, KeyValue::Span { text, .. }) => {
+            step::span(text).filter(|(start, end)| start == end).map(|(start, _)| i128::from(start))
+        }
         (KeywordType::Date, KeyValue::Text(text)) => Some(i128::from(calendar::date(text)?.number())),
         (KeywordType::Time, KeyValue::Text(text)) => Some(i128::from(calendar::time_of_day(text)?)),
         (KeywordType::YearMonth, KeyValue::Text(text)) => {
@@ -164,8 +166,8 @@ fn value(kind: KeywordType, scale: u32, units: i128) -> Option<KeyValue> {
             Some(KeyValue::Real(x, text.into()))
         }
         KeywordType::Step => {
-            let minute = i64::try_from(units).ok()?;
-            Some(KeyValue::Span { start: minute, end: minute, text: step::text(minute, minute).into() })
+            let second = i64::try_from(units).ok()?;
+            Some(step_value(second, second))
         }
         KeywordType::Date => {
             let day = calendar::Day::from_number(i64::try_from(units).ok()?)?;
@@ -183,7 +185,7 @@ fn value(kind: KeywordType, scale: u32, units: i128) -> Option<KeyValue> {
 fn default_stride(kind: KeywordType, scale: u32) -> Option<i128> {
     match kind {
         KeywordType::Double | KeywordType::Mixed => 10i128.checked_pow(scale),
-        KeywordType::Step => Some(12 * 60),
+        KeywordType::Step => Some(12 * 3_600),
         KeywordType::Time => Some(6 * 60),
         _ => Some(1),
     }
@@ -196,7 +198,7 @@ fn stride(kind: KeywordType, scale: u32, text: &str) -> Option<i128> {
     };
     let size = match kind {
         KeywordType::Double | KeywordType::Mixed => number::to_units(&number::decimal(size)?.1, scale)?,
-        KeywordType::Step => i128::from(step::minutes(size)?),
+        KeywordType::Step => i128::from(step::seconds(size)?),
         KeywordType::Time => match calendar::time_of_day(size) {
             Some(minutes) => i128::from(minutes),
             None => i128::from(step::minutes(size)?),

@@ -31,7 +31,8 @@
 use std::sync::Arc;
 
 use super::rule::{Presence, Rule};
-use super::{Inner, Schema};
+use super::types::KeywordType;
+use super::{Inner, Schema, step_number};
 use crate::key::{FieldKey, KeyValue, Level};
 use crate::{Code, Error, Result};
 
@@ -138,11 +139,31 @@ impl Schema {
         Some(key.get(self.roles_of(key).variable.as_deref()?)?.text())
     }
 
-    /// The step that a key is at: `None` where it has none, or one that is no whole number (`0-24`, `30m`).
+    /// The date among the keywords of a run that these pairs lack and may lack: without it fields of two days are one.
+    /// `None` where they have it, or have it as text.
+    pub fn undated(&self, pairs: &[(&str, &str)]) -> Option<Arc<str>> {
+        let given = |name: &str| pairs.iter().any(|(keyword, _)| self.0.keyword(keyword) == name);
+        for roles in &self.0.roles {
+            let is_date = |keyword: &&Arc<str>| self.type_of(keyword) == Some(KeywordType::Date);
+            let Some(date) = roles.run.iter().find(is_date) else { continue };
+            let is_named = roles.run.iter().any(|keyword| given(keyword));
+            if !is_named || given(date) || given(&format!("{date}_text")) {
+                continue;
+            }
+            let first = self.resolve(pairs).ok()?.levels[0].clone();
+            let place = first.names.iter().position(|name| name == date);
+            return place.filter(|place| first.values[*place].is_absent()).map(|_| date.clone());
+        }
+        None
+    }
+
+    /// The number of the step that a key is at ([`step_number`]): of hours, or one that stands for `0-24` or `30m`.
     pub fn step_of(&self, key: &FieldKey) -> Option<i64> {
-        let text = key.get(self.roles_of(key).step.as_deref()?)?.text();
-        // Another text of the number would be the name of another field.
-        text.parse().ok().filter(|step: &i64| step.to_string() == text)
+        match key.get(self.roles_of(key).step.as_deref()?)? {
+            // Of a schema of other steps `30m` is the name of something else.
+            KeyValue::Span { text, .. } => step_number::of(text),
+            value => step_number::of(&value.text()).and_then(step_number::whole),
+        }
     }
 }
 

@@ -1,10 +1,9 @@
-//! Steps: hours ("6"), shorter ones ("30m"), before the start ("-6"), and spans of two ("0-24", "30m-1", "-12--6").
+//! Steps: hours ("6"), shorter ones ("30m", "15s"), before the start ("-6"), and spans of two ("0-24", "30m-1", "-12--6").
 
-/// Minutes of one step: a bare number is hours; units are d, h, m, s, also joined ("1h30m").
-/// Seconds must add up to whole minutes.
-pub(crate) fn minutes(text: &str) -> Option<i64> {
+/// Seconds of one step: a bare number is hours; units are d, h, m, s, also joined ("1h30m").
+pub(crate) fn seconds(text: &str) -> Option<i64> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse::<i64>().ok()?.checked_mul(60);
+        return text.parse::<i64>().ok()?.checked_mul(3_600);
     }
     let mut seconds: i64 = 0;
     let mut number: Option<i64> = None;
@@ -22,15 +21,20 @@ pub(crate) fn minutes(text: &str) -> Option<i64> {
         };
         seconds = seconds.checked_add(number.take()?.checked_mul(unit)?)?;
     }
-    (number.is_none() && !text.is_empty() && seconds % 60 == 0).then_some(seconds / 60)
+    (number.is_none() && !text.is_empty()).then_some(seconds)
 }
 
-/// First and last minute of a step or span; equal ends are one step.
+/// Whole minutes of an interval, as [`seconds`] reads it.
+pub(crate) fn minutes(text: &str) -> Option<i64> {
+    seconds(text).filter(|seconds| seconds % 60 == 0).map(|seconds| seconds / 60)
+}
+
+/// First and last second of a step or span; equal ends are one step.
 pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
     // A minus at the begin is a sign.
     let dash = text.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
     match dash {
-        None => signed(text).map(|m| (m, m)),
+        None => signed(text).map(|s| (s, s)),
         Some(at) => {
             let (from, to) = (signed(&text[..at])?, signed(&text[at + 1..])?);
             (from <= to).then_some((from, to))
@@ -40,17 +44,22 @@ pub(crate) fn span(text: &str) -> Option<(i64, i64)> {
 
 fn signed(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(size) => minutes(size)?.checked_neg(),
-        None => minutes(text),
+        Some(size) => seconds(size)?.checked_neg(),
+        None => seconds(text),
     }
 }
 
-/// Canonical text, FDB's: hours where they are whole, else hours and minutes (`30m`, `1h30m`).
+/// Canonical text, FDB's: hours where they are whole, else hours, minutes and seconds that are not 0 (`30m`, `1h30m`).
 pub(crate) fn text(start: i64, end: i64) -> String {
-    let one = |m: i64| match (m / 60, m % 60) {
-        (hours, 0) => hours.to_string(),
-        (0, minutes) => format!("{minutes}m"),
-        (hours, minutes) => format!("{hours}h{}m", minutes.abs()),
-    };
     if start == end { one(start) } else { format!("{}-{}", one(start), one(end)) }
+}
+
+fn one(seconds: i64) -> String {
+    let (sign, size) = (if seconds < 0 { "-" } else { "" }, seconds.unsigned_abs());
+    if size.is_multiple_of(3_600) {
+        return format!("{sign}{}", size / 3_600);
+    }
+    let parts = [(size / 3_600, 'h'), (size / 60 % 60, 'm'), (size % 60, 's')];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}"));
+    format!("{sign}{}", parts.collect::<String>())
 }

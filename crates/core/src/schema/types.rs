@@ -145,13 +145,16 @@ impl KeywordType {
             KeyValue::Absent => Typed::Absent,
             KeyValue::Int(i) => Typed::Int(*i),
             KeyValue::Real(x, _) => Typed::Float(*x),
-            KeyValue::Span { start, end, .. } if start == end && start % 60 == 0 => Typed::Int(start / 60),
-            KeyValue::Span { start, end, .. } if start == end => Typed::Float(*start as f64 / 60.0),
             KeyValue::Text(text) if self == KeywordType::Date => match calendar::date(text) {
                 Some(day) => Typed::Date { y: day.year, m: day.month, d: day.day },
                 None => Typed::Text(text.clone()),
             },
-            KeyValue::Span { text, .. } | KeyValue::Text(text) => Typed::Text(text.clone()),
+            KeyValue::Span { text, .. } => match step::span(text) {
+                Some((start, end)) if start == end && start % 3_600 == 0 => Typed::Int(start / 3_600),
+                Some((start, end)) if start == end => Typed::Float(start as f64 / 3_600.0),
+                _ => Typed::Text(text.clone()),
+            },
+            KeyValue::Text(text) => Typed::Text(text.clone()),
         }
     }
 
@@ -200,7 +203,7 @@ impl KeywordType {
             KeywordType::Time => as_text(&calendar::time_text(calendar::time_of_day(text)?)),
             KeywordType::Step => {
                 let (start, end) = step::span(text)?;
-                Some(KeyValue::Span { start, end, text: step::text(start, end).into() })
+                Some(step_value(start, end))
             }
             KeywordType::Expver => as_text(&format!("{text:0>4}")),
             KeywordType::Param => match param::read(text)? {
@@ -250,7 +253,9 @@ impl KeywordType {
             KeywordType::Double => "a finite decimal number",
             KeywordType::Date => "a date: YYYYMMDD or YYYY-MM-DD, jan-15 or jan of a climatology",
             KeywordType::Time => "a time of day without seconds: HH, HHMM or HH:MM",
-            KeywordType::Step => "a step in hours (6, -6), minutes (30m), days (2d), or a span (0-24, 30m-1)",
+            KeywordType::Step => {
+                "a step in hours (6, -6), minutes (30m), seconds (15s), days (2d), or a span (0-24, 30m-1)"
+            }
             KeywordType::ParamId => "a parameter number",
             KeywordType::Year => "a year of four digits or a date",
             KeywordType::Month | KeywordType::MonthOfDate | KeywordType::ClimateMonthly => {
@@ -281,6 +286,12 @@ impl KeywordType {
             _ => error,
         }
     }
+}
+
+/// A step or span of these seconds. A key has the minutes in which its ends lie; the text says the seconds.
+pub(crate) fn step_value(start: i64, end: i64) -> KeyValue {
+    let [first, last] = [start, end].map(|seconds| seconds.div_euclid(60));
+    KeyValue::Span { start: first, end: last, text: step::text(start, end).into() }
 }
 
 fn real(text: &str) -> Option<KeyValue> {

@@ -91,6 +91,11 @@ fn step_units_are_one_value() {
         ("1d", "24"),
         ("90m", "1h30m"),
         ("3600s", "1"),
+        ("15s", "15s"),
+        ("90s", "1m30s"),
+        ("3601s", "1h1s"),
+        ("-30s", "-30s"),
+        ("0-45s", "0-45s"),
         ("6-6", "6"),
         ("006", "6"),
         ("-6", "-6"),
@@ -107,7 +112,7 @@ fn step_units_are_one_value() {
         );
     }
     for refused in [
-        "30s",
+        "1.5s",
         "x",
         "6-0",
         "1-2-3",
@@ -307,6 +312,7 @@ fn typed_values_are_numbers_and_days() {
     assert_eq!(typed(KeywordType::Date, "20240229"), Typed::Date { y: 2024, m: 2, d: 29 });
     assert_eq!(typed(KeywordType::Step, "6"), Typed::Int(6));
     assert_eq!(typed(KeywordType::Step, "30m"), Typed::Float(0.5));
+    assert_eq!(typed(KeywordType::Step, "90s"), Typed::Float(0.025));
     assert_eq!(typed(KeywordType::Step, "0-24"), Typed::Text("0-24".into()));
     assert_eq!(typed(KeywordType::Text, "7"), Typed::Text("7".into()));
     assert_eq!(KeywordType::Integer.typed(&KeyValue::Absent), Typed::Absent);

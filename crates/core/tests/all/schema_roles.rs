@@ -3,7 +3,7 @@
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::key::FieldKey;
-use fieldstone_core::schema::Schema;
+use fieldstone_core::schema::{Schema, step_number};
 use proptest::prelude::*;
 
 fn key(schema: &Schema, text: &str) -> FieldKey {
@@ -58,7 +58,8 @@ fn a_forecast_is_a_run_of_several_keywords() {
     let other = "centre=kwbc,date=20240229,time=0,levtype=sfc,param=167,step=0-24";
     assert_eq!(run(&schema, other).1, "kwbc/20240229/0000");
     assert_eq!(back(&schema, "", "kwbc/20240229/0000"), "centre=kwbc,date=20240229,time=0000");
-    assert_eq!(schema.step_of(&key(&schema, other)), None);
+    let number = schema.step_of(&key(&schema, other)).unwrap();
+    assert_eq!((step_number::text(number).as_str(), step_number::whole(number)), ("0-24", None));
     // A keyword of a run that stands elsewhere in the key is no part of the name.
     assert_eq!(run(&schema, &format!("{forecast},centre=98")).1, "od/0001/oper/20240229/1200");
     for wrong in
@@ -68,6 +69,21 @@ fn a_forecast_is_a_run_of_several_keywords() {
         assert!(message.contains("class/expver/stream/date/time or centre/date/time"), "{message}");
     }
     assert!(refused(&schema, "p", "od/0001/oper//").contains("no projects"));
+}
+
+#[test]
+fn a_key_that_lacks_the_date_of_its_run_is_noticed() {
+    let schema = Schema::builtin("mars").unwrap();
+    let undated = |pairs: &[(&str, &str)]| schema.undated(pairs).map(|keyword| keyword.to_string());
+    let key = [("class", "od"), ("expver", "1"), ("stream", "oper"), ("type", "an"), ("param", "167")];
+    assert_eq!(undated(&key).as_deref(), Some("date"));
+    assert_eq!(undated(&[("centre", "kwbc"), ("param", "167")]).as_deref(), Some("date"));
+    for more in [("date", "20260101"), ("DATE", "jan"), ("date_text", "115")] {
+        assert_eq!(undated(&[&key[..], &[more]].concat()), None, "{more:?}");
+    }
+    let arrays = [("run", "a"), ("variable", "t")];
+    assert_eq!(Schema::builtin("mixed").unwrap().undated(&arrays), None);
+    assert_eq!(Schema::builtin("simulation").unwrap().undated(&arrays), None);
 }
 
 #[test]

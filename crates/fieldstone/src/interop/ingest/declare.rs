@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use fieldstone_core::schema::Schema;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::schema::{Schema, step_number};
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
@@ -79,7 +80,37 @@ pub(super) struct GribDeclared {
     variables: BTreeMap<RunName, Vec<VariableDecl>>,
     seen: HashSet<(RunName, String, String, String)>,
     /// Of each run its steps, with the times for which they hold.
-    times: BTreeMap<RunName, BTreeMap<i64, f64>>,
+    times: BTreeMap<RunName, BTreeMap<i64, StepTime>>,
+}
+
+/// When the fields of a step are valid, in seconds since 1970; not a number where they differ in that.
+struct StepTime {
+    time: f64,
+    /// Whether the header says it, against date, time and step of the key.
+    by_header: bool,
+}
+
+impl StepTime {
+    /// By the date, or that of a hindcast, the time and the step of a key, or by its `validity`.
+    fn of(key: &FieldKey, step: i64) -> Option<StepTime> {
+        let text = |keyword: &str| key.get(keyword).map(|value| value.text());
+        if let Some(validity) = text("validity") {
+            let (date, time) = validity.split_at_checked(8)?;
+            return Some(StepTime { time: start(Some(date), Some(time))?, by_header: true });
+        }
+        let date = text("hdate").or_else(|| text("date"));
+        let start = start(date.as_deref(), text("time").as_deref())?;
+        Some(StepTime { time: start + step_number::end(step) as f64, by_header: false })
+    }
+
+    /// Another field of the step: where only headers disagree with their keys, the keys tell the step's time.
+    fn meet(&mut self, other: &StepTime) {
+        if self.by_header && !other.by_header {
+            *self = StepTime { ..*other };
+        } else if self.by_header == other.by_header && self.time != other.time {
+            self.time = f64::NAN;
+        }
+    }
 }
 
 impl GribDeclared {
@@ -93,9 +124,11 @@ impl GribDeclared {
         };
         let run = RunName { project, name };
         let text = |keyword: &str| key.iter().find(|(own, _)| own == keyword).map(|(_, text)| text.as_str());
-        if let (Some(step), Some(start)) = (schema.step_of(&resolved), start(text("date"), text("time"))) {
-            let time = start + 3600.0 * step as f64;
-            self.times.entry(run.clone()).or_default().insert(step, time);
+        if let Some(step) = schema.step_of(&resolved)
+            && let Some(time) = StepTime::of(&resolved, step)
+        {
+            let times = self.times.entry(run.clone()).or_default();
+            times.entry(step).and_modify(|known| known.meet(&time)).or_insert(time);
         }
         let grid = grid_name(message);
         // Where eccodes has no name of a parameter, further numbers say what it is.
@@ -163,7 +196,8 @@ pub(super) fn grib(
     }
     for (run, times) in times {
         let there = there.get(&run).copied().unwrap_or(true);
-        declare_times(catalog, &run, times.into_iter(), there, transaction)?;
+        let times = times.into_iter().map(|(step, own)| (step, own.time));
+        declare_times(catalog, &run, times, there, transaction)?;
     }
     Ok(())
 }
