@@ -11,7 +11,7 @@ use crate::data::{self, Data};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::request::KeyText;
-use crate::store::{Store, transaction};
+use crate::store::{Store, transaction, warn_undated};
 
 #[pymethods]
 impl Store {
@@ -40,12 +40,15 @@ impl Store {
         let options = GribOptions { key, helper: helper(py)? };
         let archive = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
         let go = |source| fieldstone::archive_grib(&*handle, source, &options, &archive);
-        if let Ok(path) = source.extract::<PathBuf>() {
-            return py.waiting(|| go(GribSource::Path(&path))).or_raise();
-        }
-        let data = Data::new(source)?;
-        let bytes = data.bytes();
-        py.waiting(|| go(GribSource::Bytes(bytes))).or_raise()
+        let taken = if let Ok(path) = source.extract::<PathBuf>() {
+            py.waiting(|| go(GribSource::Path(&path))).or_raise()?
+        } else {
+            let data = Data::new(source)?;
+            let bytes = data.bytes();
+            py.waiting(|| go(GribSource::Bytes(bytes))).or_raise()?
+        };
+        warn_undated(py, &handle)?;
+        Ok(taken)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::log::Waiting as _;
 use crate::reports;
 use crate::request::KeyText;
 use crate::sequence::Several;
-use crate::store::Store;
+use crate::store::{Store, warn_undated};
 
 /// Takes files; `progress(path, index, files, done, of)` is called as it goes on.
 #[pyfunction]
@@ -64,6 +64,7 @@ pub fn ingest<'py>(
         let outcome = outcome.and_then(|()| report.check());
         (report, outcome.map_err(|error| (error, raised.take())))
     });
+    warn_undated(py, &handle)?;
     let raised = match outcome {
         Ok(()) => return reports::ingest(py, report),
         Err((_, Some(interrupted))) => interrupted,

@@ -348,7 +348,8 @@ impl Store {
                 Value::Piece { data: bytes, dtype: *dtype, start, count, shape }
             }
         };
-        py.detach(|| handle.archive(&pairs, value, &options)).or_raise()
+        py.detach(|| handle.archive(&pairs, value, &options)).or_raise()?;
+        warn_undated(py, &handle)
     }
 
     /// Takes many values, as ``archive`` takes one; `keys` and `datas` are iterables of equal length.
@@ -384,7 +385,8 @@ impl Store {
             Some((dtype, shape)) => Value::Array { data: data.bytes(), dtype: *dtype, shape },
         });
         let items: Vec<_> = pairs.iter().map(|pairs| &pairs[..]).zip(values).collect();
-        py.waiting(|| handle.archive_many(&items, &options)).or_raise()
+        py.waiting(|| handle.archive_many(&items, &options)).or_raise()?;
+        warn_undated(py, &handle)
     }
 
     /// Starts a new generation of an array field: all older pieces are hidden once this is flushed, and
@@ -717,4 +719,11 @@ impl Store {
         let restore = py.import("fieldstone._fields")?.getattr("restore_store")?;
         Ok((restore, row.into_pyobject(py)?))
     }
+}
+
+/// Warns, once for each open store, of a field that lacks the date that its run is named by.
+pub fn warn_undated(py: Python<'_>, store: &fieldstone::Store) -> PyResult<()> {
+    let Some(message) = store.undated() else { return Ok(()) };
+    py.import("warnings")?.call_method1("warn", (message,))?;
+    Ok(())
 }

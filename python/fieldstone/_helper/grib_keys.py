@@ -131,7 +131,7 @@ def step_of(handle: Header, step: str) -> str:
 
 
 def validity_of(handle: Header, key: dict[str, str]) -> str:
-    """When a message is valid, ``YYYYMMDDHHMM``, where its header says so and its key says otherwise; else empty.
+    """When a message is valid, ``YYYYMMDDHHMM``, where its header says so and its key otherwise; else empty.
 
     The header of an interval names its end, and some dates of a key count from another moment.
     """
@@ -143,7 +143,7 @@ def validity_of(handle: Header, key: dict[str, str]) -> str:
 
 
 def interval_of(handle: Header) -> tuple[int | None, int | None]:
-    """Begin and end of the interval that a header names, in seconds since 1970; None where it does not say."""
+    """Begin and end of the interval of a header, in seconds since 1970; None where it does not say."""
     end = moment({"validity": handle.text("validityDate") + handle.text("validityTime").zfill(4)})
     start = since_1970(handle.text("dataDate").zfill(8), handle.text("dataTime").zfill(4))
     unit = handle.whole("unitOfTimeRange") if handle.text("edition") == "1" else None
@@ -157,7 +157,7 @@ def interval_of(handle: Header) -> tuple[int | None, int | None]:
 def moment(key: Mapping[str, str]) -> int | None:
     """When a message is valid, in seconds since 1970; None where its key does not say.
 
-    It counts from the date of a hindcast, where it has one; `fcmonth` counts months, of which the last ends then.
+    It counts from the date of a hindcast, where it has one; `fcmonth` counts months, and the last ends then.
     """
     if (text := key.get("validity", "")).isdigit():
         return since_1970(text[:-4], text[-4:])
@@ -191,7 +191,7 @@ def seconds_of(step: str) -> int | None:
             number = ""
         else:
             return None
-    if number and number != size or not size:
+    if (number and number != size) or not size:
         return None
     total += 3600 * int(number or 0)
     return -total if step.startswith("-") else total

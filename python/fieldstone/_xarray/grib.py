@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fieldstone._helper import grib_keys
 from fieldstone._xarray import moments, valid
 from fieldstone._xarray.arrays import Parts, Shared, typed
 from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, Tied, chunks, lazy
@@ -114,7 +115,7 @@ def of_grids(path: str, held: list[Messages]) -> Iterator[tuple[str, list[Messag
 def timed_nodes(
     nodes: Iterator[tuple[str, list[Messages]]], make: Callable[[list[Messages]], Parts]
 ) -> Iterator[tuple[str, Parts]]:
-    """The nodes; one of which nothing says when it is valid is left out with a warning, unless there is no other."""
+    """The nodes; one that says no time of validity is left out with a warning, unless there is no other."""
     refused: valid.TimeUnknown | None = None
     count = 0
     for path, held in nodes:
@@ -158,6 +159,8 @@ def assemble(
             dims.setdefault(dim_of(keyword, m.group, kinds), []).append(values)
     keywords = {d: "levelist" if d.startswith("levelist") else d for d in dims}
     union = {d: shared.union(keywords[d], axes) for d, axes in dims.items() if d != valid.NAME}
+    if "step" in union:
+        union["step"] = by_length(union["step"])
     if valid.NAME in dims:
         union[valid.NAME] = tuple(sorted({text for axis in dims[valid.NAME] for text in axis if text}))
     grids: dict[str, str] = {}
@@ -208,6 +211,13 @@ def assemble(
         parts.variables[valid.NAME] = valid.variable((), [str(valid.moment(held[0].key))])
         parts.coords.append(valid.NAME)
     return parts
+
+
+def by_length(steps: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Steps in the order of their ends; the store orders those of one minute as text."""
+    if not any(step and step.endswith("s") for step in steps):
+        return steps
+    return tuple(sorted(steps, key=lambda step: grib_keys.seconds_of(grib_keys.ends_of(step or "0")[1]) or 0))
 
 
 def axis_of(m: Messages, keyword: str, values: tuple[str | None, ...], places: np.ndarray | None) -> Axis:

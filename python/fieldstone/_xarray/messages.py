@@ -7,7 +7,7 @@ grid in as long as it has points.
 Invariants:
 
 * messages of one variable have one grid, or say otherwise when they are read;
-* what a header says of its time and its key does not, `validity`, is no axis where the other keywords decide it;
+* `validity`, what a header says of its time and its key does not, is no axis where other keywords decide it;
 * coordinates of two dimensions, and those of reduced grids, are read when they are asked for.
 
 Example: ``Heads(source).of(key)`` is the :class:`Head` of a message.
@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from fieldstone._xarray.declared import DeclaredMessages
 from fieldstone._helper import grib_keys
+from fieldstone._xarray.declared import DeclaredMessages
 from fieldstone._xarray.lazy import Box, FieldArray, Tied, lazy
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Error, Invalid

@@ -20,7 +20,7 @@ import xarray as xr
 from fieldstone._helper import grib_keys
 from fieldstone._xarray import valid
 from fieldstone._xarray.arrays import Parts
-from fieldstone._xarray.lazy import Axis, Box, FieldArray, Joint, Tied, lazy
+from fieldstone._xarray.lazy import Axis, Box, FieldArray, Tied, lazy
 from fieldstone._xarray.messages import VALIDITY, Messages
 from fieldstone._xarray.source import Key, Source
 
@@ -103,7 +103,7 @@ def moment_of(validity: str | None, key: Key | None = None) -> str:
 def by_headers(
     m: Messages, words: tuple[str, ...], dims: tuple[str, ...], union: Texts, times: np.ndarray
 ) -> np.ndarray | None:
-    """When the messages of a variable are valid, on the grid of `dims`; NaT where it has none, or several times.
+    """When the messages of a variable are valid, on the grid of `dims`; NaT where it has none or several.
 
     None where it stands along other dimensions.
     """
@@ -136,8 +136,8 @@ def by_headers(
 def add_interval(parts: Parts, source: Source, m: Messages, name: str, axes: Mapping[str, Axis]) -> None:
     """Begin and end of the interval of each field, where the variable is a statistic: read when asked for.
 
-    `axes` are the leading dimensions of the variable. Fields that differ in member or level alone are taken to
-    have one interval: that of the first of them.
+    `axes` are the leading dimensions of the variable. Fields that differ in member or level alone are taken
+    to have one interval: that of the first of them.
     """
     if m.head.attrs.get("GRIB_stepType", "instant") == "instant":
         return

@@ -68,7 +68,7 @@ class TimeUnknown(Invalid):
 
 
 def one(m: Messages) -> Timed:
-    """The messages of a variable along their time of validity; those that say none are left out with a warning."""
+    """The messages of a variable along their time of validity; a warning names what says none."""
     hindcast = "hdate" in m.key or "hdate" in m.axes
     varied = [k for k in (*KEYWORDS, VALIDITY) if k in m.axes and not (hindcast and k == "date")]
     sizes = {k: len(values) for k, values in m.axes.items()}

@@ -101,6 +101,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     store.archive(&pairs, value, &options)?;
     store.flush(None)?;
+    if let Some(undated) = store.undated() {
+        out.note(undated);
+    }
     let nbytes = array.as_ref().map_or(bytes.len(), |(_, _, data)| data.len());
     if out.json() {
         out.document(&json!({

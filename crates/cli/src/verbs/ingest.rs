@@ -117,6 +117,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let interrupted = outcome.is_err() && stop.is_asked();
     drop(bar);
+    if let Some(undated) = store.undated() {
+        out.note(undated);
+    }
     if outcome.is_ok() {
         store.close()?;
     }

@@ -17,11 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, Exist, FieldAccess, Stats, Status, Transactions, VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, Exist, FieldAccess, Pairs, Stats, Status, Transactions,
+    VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
@@ -36,6 +38,31 @@ use crate::execution::{reachable, settle};
 /// Those who take part in flushes of one process.
 pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;
 
+/// Whether a field was archived without the date that its run is named by, which its user is to hear of once.
+#[derive(Debug, Default)]
+pub(super) struct Undated {
+    is_known: AtomicBool,
+    keyword: Mutex<Option<Arc<str>>>,
+}
+
+impl Undated {
+    /// Looks at a key, unless one without a date was seen before.
+    pub(super) fn look(&self, schema: &Schema, key: &Pairs<'_>) {
+        if self.is_known.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(keyword) = schema.undated(key)
+            && !self.is_known.swap(true, Ordering::Relaxed)
+        {
+            *self.keyword.lock().unwrap_or_else(PoisonError::into_inner) = Some(keyword);
+        }
+    }
+
+    fn take(&self) -> Option<Arc<str>> {
+        self.keyword.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// A store of fields, with the participants that are joined to it. See the module.
 #[derive(Debug)]
 pub struct Composed {
@@ -49,6 +76,8 @@ pub struct Composed {
     pub(super) participants: Participants,
     /// Keywords of fields that look like slips of the schema's; see [`fields`](super::fields).
     pub(super) used_keywords: PerProcess<Mutex<HashSet<Arc<str>>>>,
+    /// A keyword of dates that a field lacked, until its name is taken.
+    pub(super) undated: Undated,
     /// Where meshes lie that queries asked for.
     pub(super) mesh_points: KnownPoints,
     /// Where grids lie that queries asked for.
@@ -71,9 +100,15 @@ impl Composed {
             reachable,
             participants,
             used_keywords,
+            undated: Undated::default(),
             mesh_points,
             grids,
         })
+    }
+
+    /// The keyword of dates that a field lacked, for the first who asks.
+    pub fn take_undated(&self) -> Option<Arc<str>> {
+        self.undated.take()
     }
 
     /// Makes the store now, without a field; see [`init`](crate::init).

@@ -28,7 +28,10 @@ impl Composed {
         if options.verbatim {
             return Ok(());
         }
-        self.journal.by_schema(|schema| schema.check_slips(key, |keyword| self.is_used(keyword)))
+        self.journal.by_schema(|schema| {
+            self.undated.look(schema, key);
+            schema.check_slips(key, |keyword| self.is_used(keyword))
+        })
     }
 
     /// Whether fields have a keyword. That they do is looked for once: it stays so.
@@ -91,6 +94,7 @@ impl FieldAccess for Composed {
         options: &ArchiveOptions,
     ) -> Result<()> {
         let _author = self.author();
+        self.undated.look(&self.fields.schema(), key);
         self.fields.archive_external(key, spec, options)?;
         self.note_change(options.transaction)
     }

@@ -69,6 +69,16 @@ impl Store {
         Store { composed: Composed::new(fields), catalog: Arc::default(), graph: Arc::default(), settings }
     }
 
+    /// What to tell the user, once, where a field was archived without one that its schema lets it lack: fields of two
+    /// days are one field then.
+    pub fn undated(&self) -> Option<String> {
+        let keyword = self.composed.take_undated()?;
+        Some(format!(
+            "a field was archived without {keyword}, which the schema lets it lack: those of two days are one field; \
+             add {keyword}=YYYYMMDD to the key"
+        ))
+    }
+
     pub(crate) fn composed(&self) -> &Arc<Composed> {
         &self.composed
     }

@@ -31,7 +31,7 @@ pub enum What {
     Level,
     /// Number of the ensemble member.
     Number,
-    /// The end of an interval, which start and step repeat.
+    /// The end of an interval, where it is what date, time and step make.
     End,
 }
 
@@ -56,7 +56,7 @@ struct Read {
     /// Where it stands in the header's bytes; of a date, where its parts do.
     at: usize,
     len: usize,
-    /// Divisor of a level, hours to add to a step.
+    /// Divisor of a level, hours to add to a step or its begin.
     scale: u64,
 }
 
@@ -232,15 +232,29 @@ impl Header {
                 What::Time => ((((value >> 8) + 7) % 24) << 8) | (((value & 0xFF) + 30) % 60),
                 What::Step | What::Number => other(value, 23),
                 What::Level => other(value / read.scale, 23) * read.scale,
-                // 1999-11-23, 5 hours.
-                What::End => 0x0007_CF0B_1705_0000,
+                // It follows from the others, once these are changed.
+                What::End => continue,
             };
             if let Some(place) = probe.bytes.get_mut(read.at..read.at + read.len) {
                 let bytes = value.to_be_bytes();
                 place.copy_from_slice(&bytes[bytes.len().saturating_sub(read.len)..]);
             }
         }
+        probe.set_end();
         probe
+    }
+
+    /// Makes the end of the interval what date, time and step say.
+    fn set_end(&mut self) {
+        let Some(read) = self.reads.iter().find(|read| read.what == What::End).cloned() else { return };
+        let Some(step) = product_of(&self.bytes).and_then(|at| number(&self.bytes, at + 18, 4)) else {
+            return;
+        };
+        if let Some(end) = end_of(&self.bytes, SECTION1 + 12, step + read.scale)
+            && let Some(place) = self.bytes.get_mut(read.at..read.at + read.len)
+        {
+            place.copy_from_slice(&end);
+        }
     }
 
     fn other_date(&self, into: &mut [u8], at: usize) {
@@ -261,6 +275,35 @@ impl Header {
 fn places(read: &Read) -> impl Iterator<Item = usize> {
     let century = (read.what == What::Date && read.len == 3).then_some(SECTION1 + 24);
     (read.at..read.at + read.len).chain(century)
+}
+
+/// Where section 4 of GRIB2 begins in a header's bytes.
+fn product_of(bytes: &[u8]) -> Option<usize> {
+    let mut at = SECTION1;
+    while number(bytes, at + 4, 1)? != 4 {
+        at = at.checked_add(length(bytes, at, 4).filter(|length| *length >= 5)?)?;
+    }
+    Some(at)
+}
+
+/// Year, month, day, hour, minute and second of a start of GRIB2, `hours` later; `None` where it is no moment.
+fn end_of(bytes: &[u8], start: usize, hours: u64) -> Option<[u8; 7]> {
+    let (year, month, day) = date(bytes, start)?;
+    let hour = number(bytes, start + 4, 1)?.checked_add(hours)?;
+    let (minute, second) = (*bytes.get(start + 5)?, *bytes.get(start + 6)?);
+    // Days from 0000-03-01: a leap day is the last of its year.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 + hour / 24;
+    let cycle = days % 146_097;
+    let of_cycle = (cycle - cycle / 1_460 + cycle / 36_524 - cycle / 146_096) / 365;
+    let of_year = cycle - (365 * of_cycle + of_cycle / 4 - of_cycle / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = days / 146_097 * 400 + of_cycle + u64::from(month <= 2);
+    let [high, low] = u16::try_from(year).ok()?.to_be_bytes();
+    let [month, day, hour] = [month, day, hour % 24].map(|n| n as u8);
+    Some([high, low, month, day, hour, minute, second])
 }
 
 /// A date that is one: GRIB2 has years of two bytes, GRIB1 of the century.
@@ -340,10 +383,14 @@ fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
         }
         Some(_) => None,
     };
-    if let Some(at) = interval {
-        read(What::End, at, 7, 1);
-    }
     let start = number(bytes, s4 + 18, 4)?;
+    if let (Some(at), Some(lasts)) = (interval, lasts)
+        && octet(s4, 18) == Some(1)
+        && start <= MAX_STEP
+        && end_of(bytes, s1 + 12, start + lasts).is_some_and(|end| bytes.get(at..at + 7) == Some(&end[..]))
+    {
+        read(What::End, at, 7, lasts);
+    }
     if let Some(lasts) = lasts.filter(|_| octet(s4, 18) == Some(1) && (1..=MAX_STEP).contains(&start)) {
         read(What::Step, s4 + 18, 4, lasts);
     }

@@ -47,6 +47,19 @@ fn forecast(day: u8, step: u32, hpa: u32, member: u8) -> Vec<Vec<u8>> {
     ]
 }
 
+/// The same of product 8: an interval of `hours` that the header says to end at `end`.
+fn interval(day: u8, start: u32, hours: u32, end: [u8; 7]) -> Vec<u8> {
+    let mut sections = forecast(day, start, 500, 0);
+    let mut four = sections[2][5..].to_vec();
+    four[3] = 8;
+    four.extend_from_slice(&end);
+    four.extend_from_slice(&[1, 0, 0, 0, 0, 1, 2, 1]);
+    four.extend_from_slice(&hours.to_be_bytes());
+    four.extend_from_slice(&[255, 0, 0, 0, 0]);
+    sections[2] = section(4, &four);
+    message(&sections)
+}
+
 /// A GRIB1 message of ECMWF's local definition 1.
 fn old(level: u16, step: u8, member: u8) -> Vec<u8> {
     let mut one = vec![0, 0, 52, 128, 98, 1, 255, 0, 130, 100];
@@ -206,6 +219,20 @@ fn a_pattern_leaves_out_what_is_read_and_nothing_else() {
     for ((what, value), (other, changed)) in header.pairs().zip(probe.pairs()) {
         assert!(what == other && value != changed, "{what:?} {value} {changed}");
     }
+}
+
+#[test]
+fn an_end_that_is_not_what_date_and_step_say_is_part_of_the_pattern() {
+    let consistent = interval(30, 6, 24, [7, 234, 1, 31, 18, 0, 0]);
+    let header = Header::new(&consistent);
+    let same = |bytes: &[u8]| Header::new(bytes).pattern() == header.pattern();
+    assert!(same(&interval(31, 240, 24, [7, 234, 2, 11, 12, 0, 0])), "over the end of a month");
+    assert!(same(&interval(28, 8752, 24, [7, 235, 1, 29, 4, 0, 0])), "over the end of a year");
+    assert!(!same(&interval(30, 6, 24, [7, 234, 1, 31, 19, 0, 0])));
+    assert!(!same(&interval(30, 6, 24, [0; 7])));
+    let probe = header.probe();
+    assert_eq!(probe.pattern(), header.pattern(), "the end goes with what it follows from");
+    assert_ne!(probe.whole(), header.whole());
 }
 
 #[test]

@@ -40,6 +40,9 @@ use batch::{Batches, FileSource, Keep, Part};
 /// The attribute by which a declared variable says which grid its messages have: [`grid_name`].
 pub(crate) const GRID: &str = "GRIB_grid";
 
+/// The word that every list of words has.
+const UNKNOWN: &str = "unknown";
+
 /// What a grid is called: a digest of what its messages say of it.
 pub(crate) fn grid_name(message: &[u8]) -> String {
     format!("{:032x}", xxh3_128(grid_of(message)))
@@ -213,28 +216,59 @@ pub(crate) fn merge(schema: &Schema, mut key: Texts, extra: &Texts) -> Result<Te
     Ok(key)
 }
 
-/// The key with those values as text that are none of their types: a `date` that is no date is `date_text`, and so on.
+/// The key with those values as text that are none of their types: a `date` that is no date is `date_text`, and so on. A
+/// word that MARS has and the schema's list lacks is `unknown`, and beside it `levtype_text`, and so on.
 /// The key as it is, where it has a place, or has none all the same.
 pub(crate) fn fitted(schema: &Schema, key: Texts) -> Texts {
     if schema.resolve(&borrowed(&key)).is_ok() {
         return key;
     }
-    // Words and parameters are what a store's schema is for: those it does not know are refused.
     use KeywordType as T;
-    let counts = |kind: KeywordType| matches!(kind, T::Date | T::Time | T::Step | T::Integer | T::Double);
-    let is_odd = |keyword: &str, text: &str| {
-        let kind = schema.type_of(keyword).filter(|kind| counts(*kind));
-        kind.is_some_and(|kind| kind.canonical(keyword, text).is_err())
-    };
-    let pair = |(keyword, text): &(String, String)| match is_odd(keyword, text) {
-        true => (format!("{keyword}_text"), text.clone()),
-        false => (keyword.clone(), text.clone()),
-    };
-    let fitted: Texts = key.iter().map(pair).collect();
+    let mut fitted = Texts::with_capacity(key.len() + 1);
+    for (keyword, text) in &key {
+        let kind = schema.type_of(keyword).filter(|kind| kind.canonical(keyword, text).is_err());
+        match kind {
+            Some(T::Date | T::Time | T::Step | T::Integer | T::Double) => {}
+            Some(T::Word(_)) => fitted.push((keyword.clone(), UNKNOWN.to_owned())),
+            _ => {
+                fitted.push((keyword.clone(), text.clone()));
+                continue;
+            }
+        }
+        fitted.push((format!("{keyword}_text"), text.clone()));
+    }
     if schema.resolve(&borrowed(&fitted)).is_ok() { fitted } else { key }
 }
 
 /// Pairs in the form that calls of a store take.
 pub(crate) fn borrowed(pairs: &Texts) -> Vec<(&str, &str)> {
     pairs.iter().map(|(keyword, value)| (keyword.as_str(), value.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_word_that_no_list_has_is_kept_beside_unknown() {
+        let schema = Schema::builtin("mars").unwrap();
+        let text = |pairs: &[(&str, &str)]| -> Texts {
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
+        let base =
+            [("class", "od"), ("expver", "0001"), ("stream", "oper"), ("type", "fc"), ("levtype", "sfc")];
+        for word in ["class", "stream", "type", "levtype", "domain"] {
+            let mut key = text(&base);
+            key.extend(text(&[("date", "20260101"), ("time", "0000"), ("step", "0"), ("param", "167")]));
+            key.retain(|(keyword, _)| keyword != word);
+            key.push((word.to_owned(), "newest".to_owned()));
+            assert!(schema.resolve(&borrowed(&key)).is_err(), "{word}");
+            let found = schema.resolve(&borrowed(&fitted(&schema, key))).unwrap();
+            let of = |keyword: &str| found.get(keyword).map(|value| value.text().into_owned());
+            assert_eq!(of(word).as_deref(), Some("unknown"));
+            assert_eq!(of(&format!("{word}_text")).as_deref(), Some("newest"));
+        }
+    }
 }
