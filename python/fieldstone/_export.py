@@ -439,7 +439,7 @@ def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | Non
         words = [d for d in facts["dims"] if d in known]
         for word, coded in facts["attrs"]:
             if word in REFERENCES and "text" in coded:
-                words += [join(at, w.strip(":")) for w in coded["text"].split()]
+                words += [join(at, w.strip(":")) for w in coded["text"].replace("\0", "").split()]
         for word in words:
             if word in known and known[word]["dtype"] is not None and word not in chosen:
                 chosen[word] = None

@@ -145,11 +145,13 @@ def first_of(pair: list[Any]) -> str:
 
 
 def plain(coded: Facts) -> Any:
-    """An attribute of a header as a line has it."""
+    """An attribute of a header as a line has it: without the NULs that pad it in the file."""
     if "text" in coded:
-        return coded["text"]
+        return coded["text"].replace("\0", "")
     items = coded.get("strings")
-    if items is None:
+    if items is not None:
+        items = [text.replace("\0", "") for text in items]
+    else:
         items = [{"float": v} if isinstance(v, str) else v for v in coded["values"]]
         if any(isinstance(v, int) and v >= 2**63 for v in items):
             items = [{"uint": v} for v in items]

@@ -87,3 +87,19 @@ def prepared(tmp_path: Path) -> Iterator[fst.Store]:
         run.annotate("hot", 3.5, variable="T", step=0)
         store.flush()
         yield store
+
+
+@pytest.fixture
+def taken(tmp_path):
+    """Makes a netCDF file by a function and takes it; gives the store's URL and the file's path."""
+    netCDF4 = pytest.importorskip("netCDF4")
+
+    def make(fill, name="f.nc", format="NETCDF4", **options):
+        path = tmp_path / name
+        with netCDF4.Dataset(path, "w", format=format) as file:
+            fill(file)
+        url = str(tmp_path / f"{name}.store")
+        fst.ingest(url, path, progress=False, **options)
+        return url, path
+
+    return make

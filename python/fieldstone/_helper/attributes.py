@@ -10,11 +10,13 @@ Example: ``encode(np.float32([1.5, np.nan]))`` is ``{"dtype": "<f4", "values": [
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 LATIN = "latin-1"
+FILL = "_FillValue"
 
 
 def encode(value: Any) -> dict[str, Any]:
@@ -22,7 +24,9 @@ def encode(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, bytes):
-        return {"text": value.decode("utf-8", "replace")}
+        if is_utf8(value):
+            return {"text": value.decode()}
+        return {"text": value.decode(LATIN), "encoding": LATIN}
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return {"strings": value}
     array = np.asarray(value)
@@ -77,6 +81,17 @@ def decode(coded: dict[str, Any]) -> Any:
     values = [float(v) if isinstance(v, str) else v for v in coded["values"]]
     array = np.array(values, dtype=dtype.newbyteorder("="))
     return array[0] if array.size == 1 else array
+
+
+def decoded(attrs: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """All attributes of a variable or group, by name, as netCDF4-python would return them: a fill value that
+    is a character is bytes, as the characters are that it stands for.
+    """
+    made = {name: decode(coded) for name, coded in attrs}
+    for name, coded in attrs:
+        if name == FILL and "text" in coded:
+            made[name] = coded["text"].encode(coded.get("encoding", "utf-8"))
+    return made
 
 
 def is_utf8(text: bytes) -> bool:

@@ -172,9 +172,9 @@ def part(source: Source, key: Key, header: dict[str, Any], path: str, found: Fou
     base = {k: v for k, v in key.items() if k != "variable"}
     (own,) = (g for g in header["groups"] if g["path"] == path)
     prefix = f"{path}/" if path else ""
-    parts = Parts({}, {name: attributes.decode(value) for name, value in own["attrs"]})
+    parts = Parts({}, attributes.decoded(own["attrs"]))
     for g in header["groups"]:
-        if not g["path"] or f"{path}/".startswith(f"{g['path']}/"):
+        if g is not own and (not g["path"] or f"{path}/".startswith(f"{g['path']}/")):
             parts.unlimited |= {d["name"] for d in g["dims"] if d["unlimited"]}
     reasons = {}
     for skipped in reversed(header["skipped"]):
@@ -186,10 +186,13 @@ def part(source: Source, key: Key, header: dict[str, Any], path: str, found: Fou
             cube = found.get(name)
             stored = cube.chunks if cube is not None else None
             parts.variables[facts["name"]] = variable(source, {**base, "variable": name}, facts, stored, gaps)
-    used = {d for v in parts.variables.values() for d in v.dims}
-    parts.unlimited &= used
     if narrowed:
         narrow(parts, own, prefix, found)
+    used = {d for v in parts.variables.values() for d in v.dims}
+    parts.unlimited &= used
+    here = {d["name"] for d in own["dims"] if d["unlimited"]}
+    # xarray says it of all dimensions of a file's group, also of those that no variable has.
+    parts.unlimited |= here & used if narrowed and HEADER not in found else here
     return parts
 
 
@@ -229,7 +232,7 @@ def variable(
     dims = [d.rpartition("/")[2] for d in facts["dims"]]
     shape = tuple(facts["shape"])
     dtype = np.dtype(facts["dtype"]).newbyteorder(">" if facts.get("endian") == "big" else "=")
-    held = {name: attributes.decode(value) for name, value in facts["attrs"]}
+    held = attributes.decoded(facts["attrs"])
     data: Any
     if 0 in shape:
         data = np.zeros(shape, dtype)

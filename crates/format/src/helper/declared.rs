@@ -113,8 +113,10 @@ fn attrs(facts: &Json) -> Result<DeclaredAttrs> {
 /// The value that the JSON form of an attribute stands for (`spec/netcdf-header.md`, "Attributes"): one number or text
 /// by itself, several as an array.
 pub fn attribute_value(coded: &Json) -> Option<Value> {
+    // Files pad characters with NUL, which no reader of netCDF shows.
+    let shown = |text: &Json| text.as_str().map(|text| Value::Text(text.replace('\0', "")));
     if let Some(text) = coded.get("text") {
-        return text.as_str().map(|text| Value::Text(text.to_owned()));
+        return shown(text);
     }
     let (items, texts) = match coded.get("strings") {
         Some(strings) => (strings.as_array()?, true),
@@ -136,7 +138,7 @@ pub fn attribute_value(coded: &Json) -> Option<Value> {
     };
     // A float that is whole is written as 1.0, and read as a float.
     let mut values: Vec<Value> = match texts {
-        true => items.iter().map(|item| item.as_str().map(|s| Value::Text(s.to_owned()))).collect(),
+        true => items.iter().map(shown).collect(),
         false => items.iter().map(number).collect::<Option<_>>(),
     }?;
     if values.len() == 1 {
@@ -163,6 +165,11 @@ mod tests {
         let of = |coded: Json| attribute_value(&coded);
         assert_eq!(of(json!({"text": "K"})), Some(Value::Text("K".into())));
         assert_eq!(of(json!({"strings": ["a"]})), Some(Value::Text("a".into())));
+        assert_eq!(
+            of(json!({"text": "m/s\u{0}\u{0}"})),
+            Some(Value::Text("m/s".into())),
+            "padding is not shown"
+        );
         assert_eq!(of(json!({"dtype": "<i2", "values": [-3]})), Some(Value::Int(-3)));
         assert!(
             matches!(of(json!({"dtype": "<f4", "values": [1.0]})), Some(Value::Float(one)) if one == 1.0)
