@@ -24,6 +24,7 @@ def to_store(
     compute: bool = True,
     step_dim: str | Literal[False] | None = None,
     overwrite: bool = False,
+    append_dim: str | None = None,
 ) -> Any:
     """Writes a Dataset; ``xarray.open_dataset(url, engine="fieldstone", request=key)`` gives it back.
 
@@ -43,6 +44,13 @@ def to_store(
     regions lie; where they overlap, the one that finished later wins. Variables need at least one of the
     region's dimensions; coordinates without one are passed over.
 
+    `append_dim` writes behind what a run holds along that dimension, ``append_dim="time"``: all of the run's
+    variables along it grow together, encoded as they are, and all becomes visible at once.
+
+    What a run and the Dataset both have labels for (values of coordinates) is compared: Invalid names a
+    coordinate that has other values, or another order, in the run. A value that reads back as another one,
+    as it does not fit the packing, type or units, is Invalid, too, with its variable and the range that fits.
+
     With ``compute=False`` the header, what is no dask array, and empty arrays become visible at once, and a
     dask Delayed is returned, which writes the dask arrays; each block is visible when it is written.
 
@@ -53,6 +61,7 @@ def to_store(
         import xarray as xr
     except ImportError:
         raise Invalid("to_store needs xarray", "pip install 'fieldstone[xarray]'") from None
+    from ._writing.append import write_append
     from ._writing.region import write_region
     from ._writing.whole import write_whole
 
@@ -61,17 +70,31 @@ def to_store(
         dataset = _named(dataset)
     if not isinstance(dataset, xr.Dataset | xr.DataTree):
         raise Invalid(f"{type(dataset).__name__} is no Dataset, DataArray or DataTree")
-    if region is not None and not isinstance(dataset, xr.Dataset):
-        raise Invalid("a region of a DataTree cannot be written", "write its Datasets one by one")
-    if region is not None and (overwrite or step_dim is not None):
-        raise Invalid("region goes with neither overwrite nor step_dim: the run decides")
+    part = "region" if region is not None else "append_dim" if append_dim is not None else None
+    if region is not None and append_dim is not None:
+        raise Invalid(
+            "region and append_dim do not go together", "give either: append_dim writes behind the end"
+        )
+    if part and not isinstance(dataset, xr.Dataset):
+        raise Invalid(f"{part} is for a Dataset, and this is a DataTree", "write its Datasets one by one")
+    if part and (overwrite or step_dim is not None):
+        raise Invalid(f"{part} goes with neither overwrite nor step_dim: the run decides")
     if not isinstance(store, Store | Transaction):
         with open(store) as opened:
             return to_store(
-                dataset, opened, key, region=region, compute=compute, step_dim=step_dim, overwrite=overwrite
+                dataset,
+                opened,
+                key,
+                region=region,
+                compute=compute,
+                step_dim=step_dim,
+                overwrite=overwrite,
+                append_dim=append_dim,
             )
     if region is not None:
         return write_region(dataset, store, base, region, compute)
+    if append_dim is not None:
+        return write_append(dataset, store, base, append_dim, compute)
     return write_whole(dataset, store, base, compute, step_dim, overwrite)
 
 

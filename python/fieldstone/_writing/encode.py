@@ -26,6 +26,7 @@ from xarray.conventions import cf_encoder, encode_cf_variable, encode_dataset_co
 from .. import _split
 from .._helper import attributes
 from ..errors import Invalid
+from . import faithful
 
 HEADER = "@header"
 VERSION = 1
@@ -71,10 +72,15 @@ def group(
 ) -> Group:
     """Encodes a Dataset. `outer`: dimensions of the groups around it."""
     check_names(dataset)
-    with naming():
-        variables, attrs = encode_dataset_coordinates(dataset)
-        variables, attrs = cf_encoder(dict(variables), dict(attrs))
+    with naming(), np.errstate(all="ignore"):
+        given, attrs = encode_dataset_coordinates(dataset)
+        given = {name: in_memory(variable) for name, variable in given.items()}
+        variables, attrs = cf_encoder(dict(given), dict(attrs))
     variables = {name: plain(variable, name) for name, variable in variables.items()}
+    for name, variable in variables.items():
+        said = {k: v for k, v in variable.attrs.items() if k not in given[name].attrs}
+        coding = {word: said[word] for word in faithful.CODING if word in said}
+        variables[name] = faithful.checked(name, given[name], variable, coding)
     unlimited = set(dataset.encoding.get("unlimited_dims", ()))
     leading = leading_dims(dataset, unlimited)
     dims, own = dict(outer or {}), {}
@@ -89,9 +95,11 @@ def group(
     for name, variable in variables.items():
         split = is_split(variable, step_dim, dims) and (step_dim is not None or name not in bounds)
         described.append(describe(name, variable, dims, split))
+    lengths = {dim: held.length for dim, held in own.items()}
+    lengths |= {dim: 0 for dim in unlimited if isinstance(dim, str) and dim not in dims}
     header = {
         "path": path,
-        "dims": [{"name": d, "length": own[d].length, "unlimited": d in unlimited} for d in own],
+        "dims": [{"name": d, "length": n, "unlimited": d in unlimited} for d, n in lengths.items()],
         "attrs": coded(attrs, f"group {path!r}" if path else "the Dataset"),
         "variables": described,
     }
@@ -114,10 +122,17 @@ def check_names(dataset: xr.Dataset) -> None:
             )
 
 
+def in_memory(variable: xr.Variable) -> xr.Variable:
+    """A variable that is read once, however often its values are looked at; dask arrays stay as they are."""
+    if variable._in_memory or variable.chunks is not None:
+        return variable
+    return variable.copy(deep=False).load()
+
+
 def plain(variable: xr.Variable, name: str) -> xr.Variable:
     """An encoded variable as numbers, characters or text of fixed width, little-endian."""
     with naming(name):
-        variable = ensure_dtype_not_object(variable, name=name)
+        variable = strings.ensure_fixed_length_bytes(ensure_dtype_not_object(variable, name=name))
         variable = strings.EncodedStringCoder(allows_unicode=True).encode(variable, name=name)
         if variable.dtype.kind in "OT":
             text = np.asarray(variable.data).astype(str)
@@ -248,15 +263,18 @@ def like_stored(
     encoding.pop("char_dim_name", None)
     if dtype.kind == "U":
         encoding.pop("dtype", None)  # xarray would cut longer texts to it
-    variable = xr.Variable(variable.dims, variable._data, {}, encoding)
+    variable = in_memory(xr.Variable(variable.dims, variable._data, {}, encoding))
+    given = variable
     if dtype.kind == "S" and dtype.itemsize == 1 and len(facts["shape"]) > variable.ndim:
         variable = widened(name, variable, facts["shape"][-1])
-    with naming(name):
+    with naming(name), np.errstate(all="ignore"):
         encoded = plain(encode_cf_variable(variable, name=name), name)
-    attrs = dict(facts["attrs"])
+    attrs = attributes.decoded(facts["attrs"])
     for word, value in encoded.attrs.items():
-        known = attributes.decode(attrs[word]) if word in attrs else None
-        if word in CODING and not same(known, value):
+        known = attrs.get(word)
+        if word in faithful.CODING and not (
+            same(known, value) or (word == "units" and same_units(known, value, attrs))
+        ):
             raise Invalid(
                 f"variable {name} cannot be stored with {word}={known!r}, which the stored one has; "
                 f"its values need {value!r}",
@@ -270,11 +288,13 @@ def like_stored(
             f"variable {name} is encoded as {encoded.dtype}, the stored one is {dtype}",
             "text must not be longer than the run's" if dtype.kind in "SU" else "",
         )
-    return encoded if encoded.dtype == dtype else encoded.astype(dtype)
+    encoded = encoded if encoded.dtype == dtype else encoded.astype(dtype)
+    coding = {word: attrs[word] for word in faithful.CODING if word in attrs}
+    return faithful.checked(name, given, encoded, coding, HELD)
 
 
-CODING = ("units", "calendar", "scale_factor", "add_offset", "_FillValue", "dtype", "_Encoding", "_Unsigned")
-"""Attributes that say how values are encoded."""
+HELD = "the run is packed so; write other values, or the whole under another run or with overwrite=True"
+"""The next step where values do not fit what is there."""
 
 
 def widened(name: str, variable: xr.Variable, width: int) -> xr.Variable:
@@ -288,6 +308,20 @@ def widened(name: str, variable: xr.Variable, width: int) -> xr.Variable:
             "text must not be longer than the run's",
         )
     return variable.astype(f"S{width}", keep_attrs=True)
+
+
+def same_units(one: Any, other: Any, attrs: Mapping[str, Any]) -> bool:
+    """Whether units of time count the same from the same moment, however they are spelled."""
+    if not all(isinstance(units, str) and " since " in units for units in (one, other)):
+        return False
+    calendar = attrs.get("calendar")
+    try:
+        first, second = (
+            xr.coding.times.decode_cf_datetime(np.array([0, 1]), units, calendar) for units in (one, other)
+        )
+    except (ValueError, OverflowError):
+        return False
+    return bool(np.array_equal(first, second))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -2,6 +2,8 @@
 
 What the run's header says decides how values are encoded, so that a region looks like the rest. Each call is
 all or nothing; of overlapping regions the one that was committed later wins, element by element.
+
+Invariant: where the Dataset and the run both have labels for a place (a coordinate), these are equal.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from .._helper import attributes
 from .._store import Store
 from .._transaction import Transaction
 from ..errors import Invalid, NotFound
-from . import encode
+from . import encode, faithful
 from .target import Place, Target, beginning, place_of
 from .whole import delayed, fill_of, is_dask, joined, run_blocks, streamed
 
@@ -35,6 +37,7 @@ def write_region(
     with joined(store) as tx:
         run = Run(tx, base)
         bounds, found = run.bounds(dataset, region)
+        found |= run.same_labels(dataset, bounds, found)
         place = place_of(tx.store, call, tx.id)
         pairs = [
             run.fit(place, name, variable, bounds)
@@ -82,6 +85,7 @@ class Run:
                 "write the whole once: fst.to_store(template, store, key, compute=False)",
             ) from None
         self.label = words
+        self.header = header
         self.facts = {f["name"]: f for f in header["groups"][0]["variables"] if f["dtype"] is not None}
         self.sizes = {
             dim: n for f in self.facts.values() for dim, n in zip(f["dims"], f["shape"], strict=True)
@@ -143,10 +147,7 @@ class Run:
                 f"region: {dim} cannot be found by its values, as {where} has no coordinate {dim}",
                 f"give the place: region={{{dim!r}: slice(…)}}",
             )
-        facts = self.facts[dim]
-        attrs = {name: attributes.decode(value) for name, value in facts["attrs"]}
-        raw = self.exact({**self.base, "variable": dim}).array()
-        stored = pd.Index(xr.conventions.decode_cf_variable(dim, xr.Variable((dim,), raw, attrs)).values)
+        stored = pd.Index(self.labels(dim, {}).values)
         wanted = dataset.indexes[dim]
         places = stored.get_indexer(wanted) if stored.is_unique else np.full(len(wanted), -1)
         if (places < 0).any():
@@ -155,6 +156,73 @@ class Run:
         if (np.diff(places) != 1).any():
             raise Invalid(f"region: the values of {dim} do not follow one another in {self.label}")
         return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+
+    def raw(self, name: str, bounds: Bounds) -> xr.Variable:
+        """A part of a stored variable as it is encoded; NotFound where nobody has written it."""
+        facts, key = self.facts[name], {**self.base, "variable": name}
+        dims = [d.rpartition("/")[2] for d in facts["dims"]]
+        parts = [bounds.get(d, (0, n)) for d, n in zip(dims, facts["shape"], strict=True)]
+        start, count = tuple(a for a, _ in parts), tuple(b - a for a, b in parts)
+        values = np.empty(count, facts["dtype"])
+        if facts["split"]:
+            for i in range(count[0] if values.size else 0):
+                field = self.exact({**key, "step": str(start[0] + i)})
+                values[i] = field.array(start[1:], count[1:])
+        elif values.size:
+            values = self.exact(key).array(*((start, count) if start else ()))
+        return xr.Variable(dims, values, attributes.decoded(facts["attrs"]))
+
+    def labels(self, name: str, bounds: Bounds) -> xr.Variable:
+        """A part of a stored coordinate, decoded."""
+        return xr.conventions.decode_cf_variable(name, self.raw(name, bounds))
+
+    def same_labels(self, dataset: xr.Dataset, bounds: Bounds, found: set[str]) -> set[str]:
+        """The coordinates that the run has as the Dataset has them; Invalid where it has others.
+
+        Compared are those along a dimension of their own, and of the others those that no part is written of:
+        they say where on a grid the values belong.
+        """
+        same = set()
+        for name, coordinate in dataset.coords.items():
+            variable = coordinate.variable
+            index = variable.dims == (name,)
+            if name in found or name not in self.facts or not variable.ndim:
+                continue
+            if not index and set(variable.dims) & bounds.keys():
+                continue
+            if set(variable.dims) != set(self.stubs[name].dims):
+                continue
+            inside = {d: bounds.get(d, (0, self.sizes[d])) for d in variable.dims}
+            if any(stop - start != variable.sizes[d] for d, (start, stop) in inside.items()):
+                continue  # fit names the variable whose extent is another one
+            if self.is_labelled(name, variable, inside):
+                same.add(name)
+        return same
+
+    def is_labelled(self, name: str, variable: xr.Variable, inside: Bounds) -> bool:
+        """Whether the run has these labels; not where it has none yet. Invalid where it has others."""
+        try:
+            raw = self.raw(name, inside)
+        except NotFound:
+            return False
+        held = decoded_alike(name, raw, variable)
+        given = variable.transpose(*held.dims).values
+        lacking = held.isnull().values
+        if lacking.all() and variable.size:
+            return False
+        other = labels_differ(given, raw.values, held.values, raw.attrs)
+        if other.any():
+            at = np.unravel_index(int(np.argmax(other)), other.shape)
+            where = ", ".join(
+                f"{d}={inside[d][0] + int(i)}" for d, i in zip(held.dims, at, strict=True) if d in inside
+            )
+            raise Invalid(
+                f"coordinate {name} is {given[at]} in the Dataset where {self.label} has {held.values[at]} "
+                f"({where})",
+                "give the values in the run's order, as dataset.reindex_like does; or say by "
+                f"dataset.drop_vars({name!r}) that the place counts",
+            )
+        return True
 
     def fit(
         self, place: Place, name: str, variable: xr.Variable, bounds: Bounds
@@ -198,6 +266,35 @@ class Run:
         return np.dtype(facts["dtype"]).str
 
 
+def decoded_alike(name: str, raw: xr.Variable, given: xr.Variable) -> xr.Variable:
+    """A stored coordinate, decoded to the kind of times that it is compared with."""
+    times: Any = xr.coders.CFDatetimeCoder(use_cftime=True) if given.dtype.kind == "O" else None
+    try:
+        return xr.conventions.decode_cf_variable(name, raw, decode_times=times or True)
+    except (ValueError, OverflowError):  # units that name no moment
+        return xr.conventions.decode_cf_variable(name, raw, decode_times=False)
+
+
+def labels_differ(
+    given: np.ndarray, raw: np.ndarray, held: np.ndarray, attrs: Mapping[str, Any]
+) -> np.ndarray:
+    """Which labels are others; packed ones may be off by what their packing loses."""
+    if given.dtype.kind in "OSUT" and held.dtype.kind in "OSU" and " since " not in str(attrs.get("units")):
+        return np.asarray(text_of(given) != text_of(held))
+    numbers = given.dtype.kind in "iufb" and held.dtype.kind in "iufb"
+    if raw.shape != given.shape or not (numbers or given.dtype.kind == held.dtype.kind):
+        return np.full(given.shape, True)
+    coding = {word: attrs[word] for word in faithful.CODING if word in attrs}
+    if numbers and held.dtype == raw.dtype:
+        return np.asarray((given != held) & ~((given != given) & (held != held)))
+    return faithful.differing(given, raw, held, coding)
+
+
+def text_of(values: np.ndarray) -> np.ndarray:
+    """Texts, whatever they are kept as."""
+    return np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values.astype(str)
+
+
 def listed(names: Any) -> str:
     """Names in a sentence."""
     return ", ".join(map(str, names)) or "none"
@@ -207,7 +304,7 @@ def decoded_stubs(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, xr.Variab
     """Each stored variable with one element, decoded: its dimensions, dtype and encoding."""
     stubs = {}
     for name, fact in facts.items():
-        attrs = {word: attributes.decode(value) for word, value in fact["attrs"]}
+        attrs = attributes.decoded(fact["attrs"])
         dims = [d.rpartition("/")[2] for d in fact["dims"]]
         stubs[name] = xr.Variable(dims, np.zeros((1,) * len(dims), fact["dtype"]), attrs)
     try:

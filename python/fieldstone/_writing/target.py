@@ -21,6 +21,7 @@ import numpy as np
 
 from .._fields import restore_store
 from ..errors import Invalid
+from . import faithful
 
 _Opening = tuple[Any, ...]
 
@@ -167,7 +168,7 @@ class Target:
             raise Invalid(
                 f"a block of variable {self.name} has shape {values.shape} and goes to {sizes} elements"
             )
-        return values.astype(dtype, copy=False)
+        return faithful.cast(f"{self.name} (a block of it)", values, dtype)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         return ("fieldstone.Target", self.place.call, self.name, sorted(self.key.items()), self.start)

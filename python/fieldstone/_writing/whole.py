@@ -169,7 +169,13 @@ def run_blocks(tx: Transaction, call: str, later: list[tuple[Any, Target]]) -> N
     tx.flush()  # the created fields must be older than their pieces
     with beginning(call, tx.store):
         arrays, targets = zip(*later, strict=True)
-        dask.array.store(list(arrays), list(targets), lock=False, compute=True)
+        try:
+            dask.array.store(list(arrays), list(targets), lock=False, compute=True)
+        except ValueError as error:
+            # What blocks of times cannot hold xarray sees when they are computed.
+            if isinstance(error, Invalid) or "be serialized faithfully" not in str(error):
+                raise
+            raise Invalid(f"a variable cannot be encoded: {error}") from error
 
 
 def delayed(later: list[tuple[Any, Target]], store: Store | Transaction) -> Any:

@@ -263,7 +263,7 @@ def variable(
                 "give a request that selects what is complete",
             )
         fill = np.array("NaT" if dtype.kind in "Mm" else np.nan, dtype=dtype)[()]
-    own = said.attrs if said else {}
+    own = said.attrs_for(cube.dtype) if said else {}
     if said and said.dims and len(said.dims) != len(cube.shape):
         said = None
     named = [inner.take(name, i, n, said) for i, n in enumerate(cube.shape)]

@@ -33,6 +33,9 @@ ENCODED = (
 )
 """Attributes by which CF says that values are not what they stand for."""
 
+PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
+"""Those of them that are about the type that values are stored as."""
+
 ROUNDED = 2e-3
 """Degrees by which the header of a GRIB message may round the ends of its grid."""
 
@@ -46,6 +49,18 @@ class DeclaredVariable:
     shape: tuple[int, ...] | None
     attrs: dict[str, Any]
     coords: dict[str | int, np.ndarray]
+    dtype: np.dtype[Any] | None = None
+
+    def attrs_for(self, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """The attributes of fields of a type. Those that say how values are packed hold for the declared
+        type, and where none is declared a scale holds for whole numbers: what was archived as another type
+        is not packed, and reads as it was handed in.
+        """
+        if self.dtype is None:
+            packed = dtype.kind in "iu" or not {"scale_factor", "add_offset"} & self.attrs.keys()
+        else:
+            packed = self.dtype.newbyteorder("=") == dtype.newbyteorder("=")
+        return {k: v for k, v in self.attrs.items() if packed or k not in PACKING}
 
     def name_of(self, place: int) -> str:
         """The name of a dimension; empty where it has none."""
@@ -70,7 +85,8 @@ class DeclaredVariable:
                 )
         attrs = {k: v for k, v in self.attrs.items() if k in other.attrs and _same(v, other.attrs[k])}
         coords = {k: v for k, v in self.coords.items() if k in other.coords and _same(v, other.coords[k])}
-        return DeclaredVariable(self.run, self.dims, self.shape, attrs, coords)
+        dtype = self.dtype if self.dtype == other.dtype else None
+        return DeclaredVariable(self.run, self.dims, self.shape, attrs, coords, dtype)
 
 
 @dataclass
@@ -222,7 +238,7 @@ def _variable(row: Any) -> DeclaredVariable:
         values = None if isinstance(given, str) else _values(given, row, dim)
         if values is not None:
             coords[dim] = values
-    return DeclaredVariable(row.run, tuple(row.dims), row.shape, dict(row.attrs), coords)
+    return DeclaredVariable(row.run, tuple(row.dims), row.shape, dict(row.attrs), coords, row.dtype)
 
 
 def _values(coordinate: Any, row: Any, dim: str | int) -> np.ndarray | None:

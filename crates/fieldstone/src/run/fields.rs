@@ -48,6 +48,11 @@ pub struct WriteOptions {
     pub exist: Option<Exist>,
 }
 
+/// Whether the attributes of a variable say that its elements stand for other numbers.
+fn is_packed(variable: &VariableInfo) -> bool {
+    variable.decl.attrs.iter().any(|(name, _)| name == "scale_factor" || name == "add_offset")
+}
+
 /// A shape as Python writes it.
 fn shape_text(shape: &[u64]) -> String {
     match shape {
@@ -133,7 +138,12 @@ impl Run {
             self.name.name,
             declared.name()
         ))
-        .with_hint(format!("give array.astype('{declared}')")))
+        .with_hint(match known.is_some_and(is_packed) {
+            true => {
+                format!("it is packed: give the rounded (array - add_offset) / scale_factor as '{declared}'")
+            }
+            false => format!("give array.astype('{declared}')"),
+        }))
     }
 
     /// What is archived: the whole array, or a piece of the declared shape.
