@@ -147,7 +147,8 @@ class Taken:
     """A file that ``ingest`` took: how many fields the store has now and had not before, their bytes, how
     many it had already, equal in every byte (meshes, too), and how many vertices and relations of the graph,
     and meshes, are new; `key`: what the keys of its fields have in common, of a netCDF file its run, of GRIB
-    what all messages say."""
+    what all messages say. As a request it selects this file: ``"!*"`` stands for a keyword that files beside
+    it have and this one lacks."""
 
     path: Path
     fields: int

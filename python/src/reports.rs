@@ -1,7 +1,7 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
 use fieldstone::transfer::TransferReport;
-use fieldstone::{CheckpointReport, IngestReport, Stats, Status, VerifyReport};
+use fieldstone::{ABSENT, CheckpointReport, IngestReport, Stats, Status, VerifyReport};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -119,6 +119,9 @@ pub fn ingest(py: Python<'_>, report: IngestReport) -> PyResult<Bound<'_, PyAny>
         let key = PyDict::new(py);
         for (keyword, value) in taken.key {
             key.set_item(keyword, value)?;
+        }
+        for keyword in taken.lacks {
+            key.set_item(keyword, ABSENT)?;
         }
         report!(py, "Taken", {
             path: taken.path,

@@ -3,7 +3,7 @@
 //! In a request a text that holds `/`, or is `*`, is read by the MARS grammar; any other text, and
 //! every element of a list, is one value exactly. In a key every text is one value exactly.
 
-use fieldstone::{Item, Request, Values};
+use fieldstone::{ABSENT, Item, Request, Values};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -22,7 +22,8 @@ const KEYS: &str =
 /// A request: which fields are meant.
 ///
 /// ``Request("run=a,step=0/to/24/by/6")``, ``Request({"run": "a"})``, ``Request(run="a", step=[0, 6])``.
-/// Keywords that it does not name are free. ``str(request)`` is its MARS text, which reads back.
+/// Keywords that it does not name are free; ``?*`` is any value but none (keys that have the keyword), ``!*`` none (keys that
+/// lack it). A ``*`` beside other letters makes a pattern, but not in quotes or in a list. ``str(request)`` is its MARS text, which reads back.
 #[pyclass(frozen, eq, hash, name = "Request", module = "fieldstone")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PyRequest(pub Request);
@@ -207,6 +208,7 @@ fn grammar(keyword: &str, text: &str) -> PyResult<Values> {
     match text {
         "*" => return Ok(Values::Any),
         "?*" => return Ok(Values::Present),
+        ABSENT => return Ok(Values::Absent),
         _ => {}
     }
     if !text.contains(['/', '*']) {
@@ -399,7 +401,7 @@ impl Text<'_> {
 }
 
 impl<'py> KeyText<'py> {
-    /// Reads a mapping with one value per keyword, a Key, a Request or text. `None` means absent.
+    /// Reads a mapping with one value per keyword, a Key, a Request or text. `None` and `!*` mean absent.
     pub fn new(key: &Bound<'py, PyAny>) -> PyResult<KeyText<'py>> {
         let mut pairs = Vec::with_capacity(8);
         if let Ok(dict) = key.cast::<PyDict>() {
@@ -441,6 +443,7 @@ fn add_pair<'py>(
     }
     let keyword = keyword_of(keyword)?;
     let value = match value.cast_into::<PyString>() {
+        Ok(text) if text.to_str()? == ABSENT => return Ok(()),
         Ok(text) => Text::Python(text),
         Err(other) => {
             let value = other.into_inner();

@@ -111,7 +111,7 @@ def through(folders: list[Path], work: Path) -> Outcome:
         if "run" not in taken.key:
             continue
         base = dict(taken.key)
-        name = base["run"] + (f"-{base['source']}" if "source" in base else "")
+        name = base["run"] + (f"-{base['source']}" if base.get("source", "!*") != "!*" else "")
         out = next((p for p in exported.files if p.stem == name), None)
         dropped = [what.partition("[")[0].partition(":")[0] for what in parts.get(taken.path, [])]
         try:

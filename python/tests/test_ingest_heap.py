@@ -48,7 +48,7 @@ def test_a_folder_is_one_store_with_the_key_of_each_file(tmp_path, heap):
     assert store.status().schema == "mixed"
     assert [t.path.relative_to(heap).as_posix() for t in report.taken] == ["a.nc", "b.grib", "sub/a.nc"]
     one, grib, two = (dict(t.key) for t in report.taken)
-    assert one == {"run": "a"} and two["run"] == "a" and len(two["source"]) == 12
+    assert one == {"run": "a", "source": "!*"} and two["run"] == "a" and len(two["source"]) == 12
     assert grib["param"] and "levelist" not in grib, "what differs between its messages is no part of it"
     assert (report.files, report.fields) == (5, 26)
     assert report.nbytes == sum(t.bytes for t in report.taken)
@@ -184,11 +184,11 @@ def test_the_program_reports_keys_reasons_and_totals(tmp_path, heap):
     done = run(tmp_path / "store", heap, "--json", "-q")
     document = json.loads(done.stdout)
     assert done.returncode == 2 and document["interrupted"] is False
-    assert document["taken"][0]["key"] == {"run": "a"}
+    assert document["taken"][0]["key"] == {"run": "a", "source": "!*"}
     assert document["totals"]["fields"] == 26 and document["totals"]["skipped"] == 2
     assert document["reasons"] == [{"why": "neither GRIB nor netCDF", "count": 2, "whole": True}]
     done = run(tmp_path / "store", f"{heap}/**/*.nc", "-q")
-    assert done.returncode == 0 and "12 there already, under run=a\n" in done.stdout
+    assert done.returncode == 0 and "12 there already, under run=a,source=!*\n" in done.stdout
     assert done.stdout.splitlines()[-1] == "in all   2 of 2 files taken: 0 new fields, 0 bytes"
 
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use fieldstone::{IngestReport, Reason, Request, Skipped, Taken, Values};
+use fieldstone::{ABSENT, IngestReport, Reason, Skipped, Taken};
 use serde_json::{Value, json};
 
 use crate::output::{Done, Out, count};
@@ -22,7 +22,7 @@ pub fn print(report: &IngestReport, meshes: bool, out: &mut Out) -> Done {
             write!(out, ", {} there already", taken.unchanged)?;
         }
         if !taken.key.is_empty() {
-            write!(out, ", under {}", key(taken))?;
+            write!(out, ", under {}", taken.request())?;
         }
         out.write_all(b"\n")?;
     }
@@ -61,19 +61,11 @@ fn write_reason(reason: &Reason<'_>, out: &mut Out) -> Done {
     }
 }
 
-/// A file's key as a request.
-fn key(taken: &Taken) -> Request {
-    let mut request = Request::new();
-    for (keyword, value) in &taken.key {
-        request.set(keyword, Values::list([value]));
-    }
-    request
-}
-
 /// The same for programs.
 pub fn document(report: &IngestReport, interrupted: bool) -> Value {
     let taken = |t: &Taken| {
-        let key = t.key.iter().map(|(keyword, value)| (keyword.clone(), value.as_str().into()));
+        let own = t.key.iter().map(|(keyword, value)| (keyword.clone(), value.as_str().into()));
+        let key = own.chain(t.lacks.iter().map(|keyword| (keyword.clone(), ABSENT.into())));
         json!({
             "file": t.path.to_string_lossy(),
             "key": key.collect::<serde_json::Map<String, Value>>(),

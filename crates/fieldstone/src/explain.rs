@@ -65,7 +65,7 @@ pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
         let reason = "the store holds no field".to_owned();
         return Some(Why { reason, look: Look::Status });
     }
-    for (keyword, values) in request.iter() {
+    for (keyword, values) in request.iter().filter(|(_, values)| **values != Values::Absent) {
         let found = axes.iter().find(|(name, _)| **name == *keyword);
         let Some((_, present)) = found else {
             let reason = absent_keyword(store, &axes, keyword);
@@ -146,7 +146,15 @@ fn absent_value(store: &dyn FieldStore, keyword: &str, item: &Item, present: &[K
     // A number near a number is no typing error, nor is a letter for another.
     let word = text.parse::<f64>().is_err() && text.chars().count() > 2;
     let near = if word { did_you_mean(text, texts.iter().map(|t| &**t)) } else { None };
-    let there = near.unwrap_or_else(|| format!("there is {}", some_of(keyword, present)));
+    let there = match near {
+        // Somebody may have meant a pattern, and kept it from the shell by the quotes of the language.
+        _ if text.contains('*') => format!(
+            "in quotes or in a list a star is a letter; without them {keyword}={} is a pattern; there is {}",
+            shown(text),
+            some_of(keyword, present)
+        ),
+        near => near.unwrap_or_else(|| format!("there is {}", some_of(keyword, present))),
+    };
     Some(format!("no field has {keyword}={}: {there}", Quoted(&shown(text))))
 }
 

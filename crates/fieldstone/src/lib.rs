@@ -38,7 +38,7 @@ pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
 pub use fieldstone_core::packing;
-pub use fieldstone_core::request::{Item, Request, Values, Wanted};
+pub use fieldstone_core::request::{ABSENT, Item, Request, Values, Wanted};
 pub use fieldstone_core::schema::{
     CatalogRoles, Keys, KeywordType, KeywordView, LevelView, RuleView, Schema, Selection, Typed,
 };

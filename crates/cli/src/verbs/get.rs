@@ -175,7 +175,7 @@ fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, 
                 .error(format!("target={values} is more than one file"))
                 .with_hint("name one file, in quotes where it holds a /: target=\"out/all.grib\"")),
         },
-        Values::Any | Values::Present | Values::Like(_) => Err(Code::Option
+        Values::Any | Values::Present | Values::Absent | Values::Like(_) => Err(Code::Option
             .error(format!("target={values} is no file"))
             .with_hint("name one file: target=\"all.grib\"")),
     }

@@ -1,7 +1,7 @@
 //! Requests: which fields are meant, in the MARS language.
 //!
 //! A request gives keywords lists (`t/u`), ranges (`0/to/24/by/6`), patterns (`t*`), everything (`*`) or any value at all, but
-//! not none (`?*`: keys that have the keyword); a keyword that it does not name is free. What a value means is the schema's to say
+//! not none (`?*`: keys that have the keyword), or none (`!*`: keys that lack it); a keyword that it does not name is free. What a value means is the schema's to say
 //! ([`Schema::select`](crate::schema::Schema::select)); here it is only text.
 //!
 //! ```
@@ -26,6 +26,8 @@ use crate::{Code, Error, Result};
 
 /// More keywords than this in one request or key are refused.
 pub(crate) const MAX_KEYWORDS: usize = 4096;
+/// The values of a keyword that keys are to lack.
+pub const ABSENT: &str = "!*";
 /// Keyword of the file that an answer goes to.
 pub(crate) const TARGET: &str = "target";
 
@@ -63,6 +65,8 @@ pub enum Values {
     Like(Vec<Wanted>),
     /// `?*`: whatever there is, and no key without the keyword.
     Present,
+    /// `!*`: keys without the keyword.
+    Absent,
     /// These, in this order.
     List(Vec<Item>),
 }
@@ -117,7 +121,7 @@ impl Request {
                 [Item::One(file)] => Some(file),
                 _ => None,
             },
-            Values::Any | Values::Present | Values::Like(_) => None,
+            Values::Any | Values::Present | Values::Absent | Values::Like(_) => None,
         }
     }
 
@@ -193,7 +197,8 @@ impl Request {
         self.pairs.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// The request as the pairs of one key; an error where a keyword has a list, a range or `*`.
+    /// The request as the pairs of one key, without the keywords that are to be absent; an error where a keyword has a
+    /// list, a range or `*`.
     pub fn single_pairs(&self) -> Result<Vec<(String, String)>> {
         let single = |(keyword, values): &(String, Values)| match values {
             Values::List(items) if items.len() == 1 => match &items[0] {
@@ -204,8 +209,9 @@ impl Request {
             Values::Any => Err(not_single(keyword, "`*`")),
             Values::Like(_) => Err(not_single(keyword, "a pattern")),
             Values::Present => Err(not_single(keyword, "`?*`")),
+            Values::Absent => Err(not_single(keyword, "`!*`")),
         };
-        self.pairs.iter().map(single).collect()
+        self.pairs.iter().filter(|(_, values)| *values != Values::Absent).map(single).collect()
     }
 }
 
@@ -235,6 +241,7 @@ impl fmt::Display for Values {
         match self {
             Values::Any => f.write_str("*"),
             Values::Present => f.write_str("?*"),
+            Values::Absent => f.write_str(ABSENT),
             Values::List(items) => slashed(f, items),
             Values::Like(wanted) => slashed(f, wanted),
         }

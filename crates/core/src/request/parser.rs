@@ -3,7 +3,7 @@
 //! ```text
 //! text    = request { ( verb "," | line break ) request }
 //! request = [ verb [ "," ] ] [ pair { "," pair } ]  |  { "{" [ pair { "," pair } ] "}" }
-//! pair    = keyword "=" ( "*" | "?*" | item { "/" item } )
+//! pair    = keyword "=" ( "*" | "?*" | "!*" | item { "/" item } )
 //! item    = value [ "/" "to" "/" value [ "/" "by" "/" value ] ]  |  pattern
 //! value   = words, or text in double or single quotes with JSON's escapes
 //! pattern = words with `*` in or beside them, such as tos* or *_mean; no range stands beside one
@@ -15,7 +15,7 @@
 //!
 //! Where several requests are read, a line break ends one, unless a `,`, `/` or `=` stands before or behind it.
 
-use super::{Item, Request, Values, Wanted, is_keyword, is_word, line_and_column};
+use super::{ABSENT, Item, Request, Values, Wanted, is_keyword, is_word, line_and_column};
 use crate::{Code, Error, Result};
 
 const VERBS: [&str; 16] = [
@@ -189,10 +189,11 @@ impl Parser<'_> {
             self.end = self.at;
             return Ok(Values::Any);
         }
-        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with("?*")) {
-            self.at += "?*".len();
-            self.end = self.at;
-            return Ok(Values::Present);
+        for (sign, values) in [("?*", Values::Present), (ABSENT, Values::Absent)] {
+            if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(sign)) {
+                self.at += sign.len();
+                return Ok(values);
+            }
         }
         if matches!(self.peek(), None | Some(',' | '}')) {
             return Err(self

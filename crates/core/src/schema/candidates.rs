@@ -227,6 +227,14 @@ fn fit(rule: &Rule, selection: &Selection) -> Fit {
                 }
                 continue;
             }
+            let absent = |keyword: &Arc<str>| selection.absent.iter().any(|k| **k == **keyword);
+            if absent(&predicate.name) || absent(&predicate.source) {
+                if which.is_some() || !matches!(predicate.presence, Presence::Optional(_)) {
+                    return Fit::Never;
+                }
+                slots.push(Slot::Fixed(KeyValue::Absent));
+                continue;
+            }
             match (which, &predicate.presence) {
                 (Some(which), _) => {
                     let condition = predicate.condition.clone();

@@ -142,7 +142,7 @@ impl Inner {
                     Item::One(text) => Some(text.as_str()),
                     Item::Range { .. } => None,
                 },
-                Values::Any | Values::Present | Values::Like(_) => None,
+                Values::Any | Values::Present | Values::Absent | Values::Like(_) => None,
             };
             let named = |item: &Item| match item {
                 Item::One(text) => in_context(text, first).map(|number| Item::One(number.to_string())),

@@ -142,6 +142,8 @@ pub enum Constraint {
     Any,
     /// Any value, but no absent one.
     Present,
+    /// No value: an absent one alone.
+    Absent,
     /// One of these values.
     OneOf(Arc<OneOf>),
     /// One value of each of these lists.
@@ -153,8 +155,10 @@ pub enum Constraint {
 impl Constraint {
     /// Whether a value satisfies the constraint.
     pub fn matches(&self, value: &KeyValue) -> bool {
-        if matches!(self, Constraint::Present) {
-            return !value.is_absent();
+        match self {
+            Constraint::Present => return !value.is_absent(),
+            Constraint::Absent => return value.is_absent(),
+            _ => {}
         }
         self.lists().iter().all(|list| list.position(value).is_some())
             && self.patterns().iter().all(|like| like.takes(value))
@@ -171,7 +175,7 @@ impl Constraint {
     /// The lists that a value must all be in.
     pub fn lists(&self) -> &[Arc<OneOf>] {
         match self {
-            Constraint::Any | Constraint::Present => &[],
+            Constraint::Any | Constraint::Present | Constraint::Absent => &[],
             Constraint::OneOf(list) => std::slice::from_ref(list),
             Constraint::AllOf(lists) | Constraint::Like(lists, _) => lists,
         }
@@ -182,6 +186,9 @@ impl Constraint {
         match (self, other) {
             (Constraint::Any, other) => other,
             (own, Constraint::Any) => own,
+            (Constraint::Absent, Constraint::Absent) => Constraint::Absent,
+            // What is there in any way is not absent.
+            (Constraint::Absent, _) | (_, Constraint::Absent) => Constraint::OneOf(Arc::new(OneOf::each([]))),
             // What is listed is there: no list holds an absent value.
             (Constraint::Present, other) => other,
             (own, Constraint::Present) => own,

@@ -30,6 +30,8 @@ pub struct Selection {
     likes: Arc<[(Arc<str>, Arc<Like>)]>,
     /// Keywords given as `?*`: keys have them.
     pub(super) present: Arc<[String]>,
+    /// Keywords given as `!*`: keys lack them.
+    pub(super) absent: Arc<[String]>,
     /// What the request is bound to: keys match these, too.
     bounds: Vec<Selection>,
 }
@@ -140,6 +142,7 @@ impl Selection {
     pub(super) fn new(schema: Schema, request: &Request) -> Result<Selection> {
         let mut listed = Vec::new();
         let (mut any, mut present, mut likes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut absent = Vec::new();
         for (keyword, values) in request.iter() {
             match values {
                 Values::List(items) => listed.push(Listed::new(&schema.0, keyword, items)?),
@@ -149,6 +152,10 @@ impl Selection {
                     if *values == Values::Present {
                         present.push(keyword.to_owned());
                     }
+                }
+                Values::Absent => {
+                    kinds(&schema.0, keyword)?;
+                    absent.push(keyword.to_owned());
                 }
                 Values::Like(wanted) => {
                     let kinds = kinds(&schema.0, keyword)?;
@@ -164,6 +171,7 @@ impl Selection {
             listed: listed.into(),
             any: any.into(),
             present: present.into(),
+            absent: absent.into(),
             likes: likes.into(),
             bounds: Vec::new(),
         })
@@ -177,7 +185,10 @@ impl Selection {
 
     /// Whether everything is selected.
     pub fn is_unconstrained(&self) -> bool {
-        self.names_nothing() && self.present.is_empty() && self.bounds.iter().all(Selection::is_unconstrained)
+        self.names_nothing()
+            && self.present.is_empty()
+            && self.absent.is_empty()
+            && self.bounds.iter().all(Selection::is_unconstrained)
     }
 
     /// Whether no keyword is given values, so that no field can be missing.
@@ -290,6 +301,14 @@ impl Selection {
             for (level, i) in all {
                 let constraint = &mut constraints[level][i];
                 *constraint = std::mem::replace(constraint, Constraint::Any).and(Constraint::Present);
+            }
+        }
+        for keyword in &*self.absent {
+            let own = places_of(names, |name| **name == **keyword);
+            let part = parts(&rules, keyword).into_iter().map(|(level, i, _)| (level, i));
+            for (level, i) in own.chain(part) {
+                let constraint = &mut constraints[level][i];
+                *constraint = std::mem::replace(constraint, Constraint::Any).and(Constraint::Absent);
             }
         }
         let mut matcher = ShapeMatcher { constraints, listed: places };

@@ -222,6 +222,7 @@ fn request() -> impl Strategy<Value = Request> {
     let values = prop_oneof![
         Just(Values::Any),
         Just(Values::Present),
+        Just(Values::Absent),
         proptest::collection::vec(item(), 1..5).prop_map(Values::List)
     ];
     proptest::collection::vec((text(), values), 0..5).prop_map(|pairs| {

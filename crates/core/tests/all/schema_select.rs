@@ -296,6 +296,43 @@ fn a_bound_is_no_part_of_a_request() {
 }
 
 #[test]
+fn a_keyword_that_must_not_be_there_selects_keys_that_lack_it() {
+    let schema = Schema::builtin("mixed").unwrap();
+    let grib = "centre=kwbc,date=20240229,param=11.2,step=6";
+    let array = "run=a,variable=t,step=6";
+    let other = "run=a,variable=t,source=0123";
+    let selects =
+        |request: &str| [grib, array, other].map(|k| select(&schema, request).takes(&key(&schema, k)));
+    assert_eq!(selects("param=!*"), [false, true, true]);
+    assert_eq!(selects("variable = !*"), [true, false, false]);
+    assert_eq!(selects("step=!*"), [false, false, true], "one that may be absent");
+    assert_eq!(selects("source=!*"), [true, true, false], "a further keyword");
+    assert_eq!(selects("run=a,source=!*"), [false, true, false]);
+    assert_eq!(selects("levtype=!*"), [true; 3]);
+    assert!(!select(&schema, "param=!*").is_unconstrained() && select(&schema, "param=!*").names_nothing());
+    let bound = Request::parse("run=a").unwrap().within(Request::parse("source=!*").unwrap());
+    let bound = schema.select(&bound).unwrap();
+    assert!(bound.takes(&key(&schema, array)) && !bound.takes(&key(&schema, other)));
+    let never = Request::parse("run=a").unwrap().within(Request::parse("run=!*").unwrap());
+    assert!(!schema.select(&never).unwrap().takes(&key(&schema, array)));
+    let closed = Schema::parse("[a [b [c?]]] [a [b [d]]]").unwrap();
+    let all = |request: &str| -> Vec<String> {
+        select(&closed, request).keys().into_iter().flatten().map(|k| k.to_string()).collect()
+    };
+    assert_eq!(all("a=1,b=2,c=!*"), ["{a=1}{b=2}{}"]);
+    assert_eq!(all("a=1,b=2,d=!*"), ["{a=1}{b=2}{}"], "a rule that wants it makes none");
+    let years = Schema::parse("[a, date: Year [b [c]]]").unwrap();
+    assert!(!select(&years, "date=!*").takes(&key(&years, "a=1,date=20240229,b=2,c=3")), "a part of it");
+    assert!(refused(&closed, "e=!*").contains("no keyword `e`"));
+    let key = Request::parse("run=a,source=!*").unwrap().single_pairs().unwrap();
+    assert_eq!(key, [("run".into(), "a".into())], "of a key it is no part");
+    assert_eq!(
+        Request::parse(r#"step="!*""#).unwrap().single_pairs().unwrap(),
+        [("step".into(), "!*".into())]
+    );
+}
+
+#[test]
 fn a_keyword_that_must_be_there_selects_keys_that_have_it() {
     let schema = Schema::builtin("mixed").unwrap();
     let grib = "centre=kwbc,date=20240229,param=11.2,step=6";

@@ -331,6 +331,7 @@ fn asked(request: &Request, key: &FieldKey) -> bool {
                 })
             }),
             Values::Present => key.get(keyword).is_some(),
+            Values::Absent => key.get(keyword).is_none(),
             Values::List(items) => {
                 items.iter().any(|item| matches!(item, Item::One(one) if Some(one) == text.as_ref()))
             }

@@ -172,10 +172,14 @@ impl Shape {
 impl Test {
     /// What a constraint asks of one value.
     fn all(constraint: &Constraint) -> Tests {
-        if matches!(constraint, Constraint::Present) {
+        if matches!(constraint, Constraint::Present | Constraint::Absent) {
             let mut absent = Vec::new();
             encode_value(&KeyValue::Absent, &mut absent);
-            return std::iter::once(Test::Present { absent: absent.into() }).collect();
+            let test = match constraint {
+                Constraint::Present => Test::Present { absent: absent.into() },
+                _ => Test::Encoded(vec![absent.into()]),
+            };
+            return std::iter::once(test).collect();
         }
         let patterns = constraint.patterns().iter().map(|like| Test::Like(like.clone()));
         constraint.lists().iter().map(Test::new).chain(patterns).collect()

@@ -95,9 +95,10 @@ pub fn ingest_fdb(
     source: &FdbSource,
     options: &IngestOptions<'_>,
 ) -> Result<IngestReport> {
-    if let Some((keyword, _)) = source.request.iter().find(|(_, values)| **values == Values::Present) {
+    let unknown = |values: &Values| matches!(values, Values::Present | Values::Absent);
+    if let Some((keyword, values)) = source.request.iter().find(|(_, values)| unknown(values)) {
         return Err(Code::RequestSyntax
-            .error(format!("{keyword}=?* cannot be asked of an FDB"))
+            .error(format!("{keyword}={values} cannot be asked of an FDB"))
             .with_hint("list the values, or leave the keyword out"));
     }
     store.will_write();
@@ -257,7 +258,7 @@ fn words(request: &Selection) -> Result<Map<String, serde_json::Value>> {
         let items = match values {
             Values::Any => continue,
             Values::List(items) => items,
-            Values::Like(_) | Values::Present => {
+            Values::Like(_) | Values::Present | Values::Absent => {
                 return Err(Code::RequestSyntax
                     .error(format!("{keyword}={values}: an FDB takes no patterns"))
                     .with_hint("list the values, or leave the keyword out"));

@@ -214,7 +214,8 @@ pub fn ingest_into<P: AsRef<Path>>(
         before = before.saturating_add(*size);
     }
     let finished = provenance.finish(&mut report.taken, &mut report.skipped);
-    outcome.and(finished)
+    let apart = if outcome.is_ok() { netcdf::tell_apart(&**store, &mut report.taken) } else { Ok(()) };
+    outcome.and(finished).and(apart)
 }
 
 /// The schema for a new store that is to take these files, folders and patterns: `mars` where all that is recognised

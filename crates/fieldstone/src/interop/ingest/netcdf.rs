@@ -1,11 +1,14 @@
 //! The place of a netCDF file: its run, or its run and a digest where others have the run.
 
+use std::collections::{BTreeSet, HashMap};
+
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_store::api::{FieldLocation, FieldStore, ListEntry, ListOptions, PlaceFile, ReadOptions};
 use serde_json::Value;
 
+use super::report::Taken;
 use crate::interop::grib::borrowed;
 use crate::interop::helper::Texts;
 
@@ -124,6 +127,33 @@ fn is_sound(store: &dyn FieldStore, entry: &ListEntry) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Says of each file which keywords it lacks that files beside it have, whose keys are its own and more.
+pub fn tell_apart(store: &dyn FieldStore, taken: &mut [Taken]) -> Result<()> {
+    let run_of = |key: &Texts| key.iter().find(|(keyword, _)| keyword == "run").map(|(_, run)| run.clone());
+    let runs: BTreeSet<String> = taken.iter().filter_map(|taken| run_of(&taken.key)).collect();
+    if runs.is_empty() || !store.schema().keywords().iter().any(|name| **name == *"variable") {
+        return Ok(());
+    }
+    let mut request = Request::new();
+    request.set("run", Values::list(runs));
+    request.set("variable", Values::list([HEADER]));
+    let mut keys: HashMap<String, Vec<Texts>> = HashMap::new();
+    for entry in store.list(&request, &ListOptions::default())? {
+        let entry = entry?;
+        let held = entry.key.iter().filter(|(name, value)| &***name != "variable" && !value.is_absent());
+        let key: Texts = held.map(|(name, value)| (name.to_string(), value.text().into_owned())).collect();
+        keys.entry(run_of(&key).unwrap_or_default()).or_default().push(key);
+    }
+    for file in taken {
+        let Some(beside) = run_of(&file.key).and_then(|run| keys.get(&run)) else { continue };
+        let own = |name: &str| file.key.iter().any(|(keyword, _)| keyword == name);
+        let further = beside.iter().filter(|key| file.key.iter().all(|pair| key.contains(pair)));
+        let further = further.flatten().map(|(name, _)| name).filter(|name| !own(name));
+        file.lacks = further.cloned().collect::<BTreeSet<_>>().into_iter().collect();
+    }
+    Ok(())
 }
 
 /// The fields that have these pairs and, of further ones, only a variable and a step.

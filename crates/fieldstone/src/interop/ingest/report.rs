@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use fieldstone_core::request::{Request, Values};
 use fieldstone_core::{Code, Result};
 
 use super::{WHOLE_FILE, WHOLE_FOLDER, WHOLE_PATTERN};
@@ -29,12 +30,36 @@ pub struct Taken {
     pub meshes: u64,
     /// What the keys of its fields have in common: of a netCDF file its run, of GRIB what all messages say.
     pub key: Texts,
+    /// Keywords that no key of its fields has, and those of other files do that have the rest in common with it: with
+    /// them the key selects this file alone.
+    pub lacks: Vec<String>,
 }
 
 impl Taken {
     pub(super) fn nothing(path: &Path) -> Taken {
         let path = path.to_owned();
-        Taken { path, fields: 0, bytes: 0, unchanged: 0, relations: 0, meshes: 0, key: Texts::new() }
+        Taken {
+            path,
+            fields: 0,
+            bytes: 0,
+            unchanged: 0,
+            relations: 0,
+            meshes: 0,
+            key: Texts::new(),
+            lacks: vec![],
+        }
+    }
+
+    /// The request that selects its fields.
+    pub fn request(&self) -> Request {
+        let mut request = Request::new();
+        for (keyword, value) in &self.key {
+            request.set(keyword, Values::list([value]));
+        }
+        for keyword in &self.lacks {
+            request.set(keyword, Values::Absent);
+        }
+        request
     }
 }
 
