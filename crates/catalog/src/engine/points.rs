@@ -3,6 +3,7 @@
 //! The index knows which variable stands on which mesh, and what each is declared with; where meshes and coordinates lie
 //! somebody else knows, who has the files and fields: a [`PointSource`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -42,8 +43,11 @@ pub struct PointSet {
 pub struct GridRegion {
     /// Which of the ranges are coordinates of the grid; others were not looked at.
     pub decided: Vec<bool>,
-    /// An element lies in all of these where it lies in each set; no two sets share a dimension.
+    /// An element lies in all of these where it lies in each set; no two sets share a dimension. Where coordinates
+    /// differ from step to step: what lies in them at any step.
     pub sets: Vec<PointSet>,
+    /// The sets of each step at which something lies in the ranges, where coordinates differ from step to step.
+    pub steps: Option<BTreeMap<i64, Vec<PointSet>>>,
 }
 
 impl PointSet {

@@ -6,6 +6,8 @@
 //!
 //! Invariant: `known` never changes what `test` says of a row that lies where it was said to.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -108,8 +110,10 @@ pub(super) struct PointsInRanges {
     pub(super) decided: Vec<bool>,
     /// Whether a dimension of a range's name goes first: so it is with meshes, which call their coordinates x, y and z.
     pub(super) behind_dims: bool,
-    /// The elements that it has in all of those.
+    /// The elements that it has in all of those; where these differ from step to step, at any step.
     pub(super) sets: Vec<PointSet>,
+    /// Those of each step that has some, where they differ.
+    pub(super) steps: Option<BTreeMap<i64, Vec<PointSet>>>,
 }
 
 impl PointsInRanges {
@@ -118,6 +122,17 @@ impl PointsInRanges {
         let (Dim::Name(name), Range::Physical(low, high)) = (dim, range) else { return false };
         let mut both = self.ranges.iter().zip(&self.decided);
         both.any(|(one, decided)| *decided && one.0 == *name && one.1 == *low && one.2 == *high)
+    }
+
+    /// The elements at a step, or at any; none where nothing lies there at this step.
+    pub(super) fn at(&self, step: Option<i64>) -> Cow<'_, [PointSet]> {
+        match (step, &self.steps) {
+            (Some(step), Some(steps)) => match steps.get(&step) {
+                Some(sets) => Cow::Borrowed(sets),
+                None => Cow::Owned(vec![PointSet::new(Vec::new(), Vec::new(), Arc::from([]))]),
+            },
+            _ => Cow::Borrowed(&self.sets),
+        }
     }
 }
 
@@ -460,7 +475,7 @@ impl Leaf {
             }),
             Leaf::Region(term) => {
                 let Some(place) = place else { return Ok(Cond::Leaf(self.clone())) };
-                return Ok(match BoxTest::of(&term.0, term.1, place.variable)? {
+                return Ok(match BoxTest::of(&term.0, term.1, place.variable, place.step)? {
                     Ok(test) => Cond::Leaf(Leaf::Boxed(Arc::new(test))),
                     Err(_) => Cond::Const(false),
                 });

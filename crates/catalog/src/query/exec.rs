@@ -496,7 +496,9 @@ impl<'t> Exec<'t> {
             true => Some(self.times(run.id)?),
             false => None,
         };
-        let by_step = cond.has(&Leaf::of_step);
+        // Where grids move, a region lies elsewhere at each step.
+        let moves = |at: &Arc<VariableAt>| at.points.iter().any(|points| points.steps.is_some());
+        let by_step = cond.has(&Leaf::of_step) || own.iter().any(|own| own.values().any(moves));
         self.stats.partitions += 1;
         let cells = RefCell::default();
         let (run, tag) = (run.clone(), tag.clone());

@@ -558,7 +558,7 @@ impl Exec<'_> {
                     continue;
                 }
                 let misfit = match leaf {
-                    Leaf::Region(term) => BoxTest::of(&term.0, term.1, Some(variable))?.err(),
+                    Leaf::Region(term) => BoxTest::of(&term.0, term.1, Some(variable), None)?.err(),
                     Leaf::Extent(term) => Lengths::of(&term.0, Some(variable)).err(),
                     _ => None,
                 };

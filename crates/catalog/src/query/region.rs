@@ -65,7 +65,7 @@ impl Lengths {
 }
 
 impl BoxTest {
-    /// The region on this variable; the inner error says why there is none.
+    /// The region on this variable at a step, or at any; the inner error says why there is none.
     ///
     /// # Errors
     /// Invalid for coordinates on a grid that does not map them to elements.
@@ -73,6 +73,7 @@ impl BoxTest {
         dims: &[(Dim, Range)],
         relation: Relation,
         variable: Option<&VariableAt>,
+        step: Option<i64>,
     ) -> Result<std::result::Result<BoxTest, Misfit>> {
         let shape = shape_of(variable);
         let mut sides = Vec::with_capacity(dims.len());
@@ -107,7 +108,7 @@ impl BoxTest {
             }
             sides.push((index, from, to));
         }
-        let sets = found.map_or(&[][..], |found| &found.sets);
+        let sets = found.map(|found| found.at(step)).unwrap_or_default();
         let points = sets.iter().map(|set| match relation {
             // One element must lie in all that is asked for.
             Relation::Overlaps => within_sides(set, &sides),

@@ -64,11 +64,11 @@ impl Exec<'_> {
             }
             let grids = self.tables.grid_regions(run, rows, &asked, ranges)?;
             for (grid, found) in grids.into_iter().zip(&mut found) {
-                if let Some(GridRegion { decided, sets }) = grid
+                if let Some(GridRegion { decided, sets, steps }) = grid
                     && found.iter().all(|other| other.ranges != *ranges)
                 {
                     let ranges = ranges.clone();
-                    found.push(Arc::new(PointsInRanges { ranges, decided, behind_dims: false, sets }));
+                    found.push(Arc::new(PointsInRanges { ranges, decided, behind_dims: false, sets, steps }));
                 }
             }
         }
@@ -85,5 +85,6 @@ fn on_mesh(decl: &VariableDecl, ranges: &Arc<[CoordinateRange]>, region: &MeshRe
         .and_then(|shape| shape.get(dim))
         .map_or(i64::MAX, |extent| i64::try_from(*extent).unwrap_or(i64::MAX));
     let sets = vec![PointSet::new(vec![dim], vec![extent], region.elements.clone())];
-    PointsInRanges { ranges: ranges.clone(), decided: region.decided.clone(), behind_dims: true, sets }
+    let (ranges, decided) = (ranges.clone(), region.decided.clone());
+    PointsInRanges { ranges, decided, behind_dims: true, sets, steps: None }
 }

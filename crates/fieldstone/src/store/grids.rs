@@ -3,7 +3,8 @@
 //!
 //! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
 //! the points of its GRIB grid, among the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
-//! on no other dimensions than its own.
+//! on no other dimensions than its own. A coordinate that has the dimension along which the variable is split holds step by
+//! step ([`moving_grids`](super::moving_grids)).
 //!
 //! Invariants:
 //! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
@@ -12,7 +13,7 @@
 //! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,7 @@ use fieldstone_store::api::{EntryId, FieldAccess, RetrieveOptions};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::grib_points::points_of;
+use super::moving_grids::Stepped;
 use crate::interop::grib::GRID;
 use crate::unpacked::packing_of;
 
@@ -39,13 +41,13 @@ const MOST_POINTS: i64 = 1 << 28;
 
 /// Coordinates, decoded.
 #[derive(Debug)]
-struct Coordinates {
-    values: Vec<f64>,
+pub(super) struct Coordinates {
+    pub(super) values: Vec<f64>,
     digest: u128,
 }
 
 impl Coordinates {
-    fn new(values: Vec<f64>) -> Coordinates {
+    pub(super) fn new(values: Vec<f64>) -> Coordinates {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Coordinates { digest: xxh3_128(&bytes), values }
     }
@@ -103,32 +105,54 @@ pub struct KnownGrids {
 }
 
 /// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
-struct GridAxis<'a> {
-    axis: CoordinateAxis,
-    dims: Vec<usize>,
-    values: CoordinateSource<'a>,
+pub(super) struct GridAxis<'a> {
+    pub(super) axis: CoordinateAxis,
+    pub(super) dims: Vec<usize>,
+    pub(super) values: CoordinateSource<'a>,
 }
 
-enum CoordinateSource<'a> {
+pub(super) enum CoordinateSource<'a> {
     /// As declared along a dimension of this extent.
     Declared(&'a Coordinate, u64),
     /// In fields of a variable.
     Fields(Arc<Vec<ReadField>>),
+    /// In others at each step.
+    Steps(Stepped<'a>),
 }
 
 /// Further keywords of a field, and its values.
-type ReadField = (String, Arc<Coordinates>);
+pub(super) type ReadField = (String, Arc<Coordinates>);
+
+/// The fields of a variable, with their further keywords.
+#[derive(Default)]
+struct FieldsOf {
+    /// Those without a step, read.
+    whole: Arc<Vec<ReadField>>,
+    /// Those of each step.
+    steps: Arc<FieldsBySteps>,
+}
+
+pub(super) type FieldsBySteps = BTreeMap<i64, Vec<(String, Field)>>;
+
+/// Ranges whose coordinates share dimensions, with the extents of these.
+pub(super) struct Together<'m, 'a> {
+    pub(super) dims: Vec<usize>,
+    pub(super) extents: Vec<i64>,
+    pub(super) members: Vec<(&'m GridAxis<'a>, (f64, f64))>,
+}
 
 /// One look at the variables of a run.
 pub struct RunGrids<'a> {
     known: &'a KnownGrids,
-    fields: &'a dyn FieldAccess,
+    pub(super) fields: &'a dyn FieldAccess,
     run: &'a RunName,
     by_name: HashMap<&'a str, &'a VariableDecl>,
     /// By the name that is asked for: the variables that are called so, by name.
     called: HashMap<&'a str, Vec<&'a VariableDecl>>,
     /// Coordinates by the variable that has them.
-    read: HashMap<&'a VariableName, Arc<Vec<ReadField>>>,
+    read: HashMap<&'a VariableName, Arc<FieldsOf>>,
+    /// The dimension along which each variable of a file is split; `None` until it is asked for.
+    pub(super) leading: Option<HashMap<String, String>>,
 }
 
 impl KnownGrids {
@@ -147,7 +171,7 @@ impl KnownGrids {
             by_name.entry(&row.decl.variable.name).or_insert(&row.decl);
         }
         let (called, read) = (HashMap::new(), HashMap::new());
-        let mut of_run = RunGrids { known: self, fields, run, by_name, called, read };
+        let mut of_run = RunGrids { known: self, fields, run, by_name, called, read, leading: None };
         for (name, ..) in ranges {
             let is_called = |row: &&VariableRow| of_run.described(&row.decl.variable.name).is_called(name);
             let mut all: Vec<&VariableDecl> =
@@ -190,7 +214,7 @@ impl<'a> RunGrids<'a> {
             groups = apart;
             groups.push(merged);
         }
-        let mut sets = Vec::with_capacity(groups.len());
+        let (mut sets, mut moving) = (Vec::with_capacity(groups.len()), Vec::new());
         for (dims, members) in groups {
             let dims: Vec<usize> = dims.into_iter().collect();
             let extents: Vec<i64> = dims.iter().filter_map(|dim| extents.get(*dim).copied()).collect();
@@ -199,9 +223,15 @@ impl<'a> RunGrids<'a> {
                 .filter_map(|at| Some((axes.get(*at)?.as_ref()?, ranges.get(*at)?)))
                 .map(|(axis, (_, low, high))| (axis, (*low, *high)))
                 .collect();
-            sets.push(self.elements(&dims, &extents, &members)?);
+            match members.iter().any(|(axis, _)| matches!(axis.values, CoordinateSource::Steps(_))) {
+                true => moving.push(Together { dims, extents, members }),
+                false => sets.push(self.elements(&dims, &extents, &members)?),
+            }
         }
-        Ok(Some(GridRegion { decided, sets }))
+        match moving.is_empty() {
+            true => Ok(Some(GridRegion { decided, sets, steps: None })),
+            false => Ok(Some(self.moving(decided, sets, &moving)?)),
+        }
     }
 
     /// The coordinate of a variable that is called so.
@@ -233,11 +263,19 @@ impl<'a> RunGrids<'a> {
         // Those of files that name none; by name, so that the answer is always the same.
         candidates.extend(self.called.get(name).into_iter().flatten());
         for other in candidates.into_iter().filter(|other| other.variable.name != own) {
-            let Some(dims) = common_dims(other, variable) else { continue };
-            let fields = self.fields_of(other)?;
-            if !fields.is_empty() {
+            let found = match common_dims(other, variable) {
+                Some(dims) => {
+                    let fields = self.whole_fields(other)?;
+                    match fields.is_empty() {
+                        false => Some((dims, CoordinateSource::Fields(fields))),
+                        true => self.of_steps(other, variable)?.map(|steps| (dims, steps)),
+                    }
+                }
+                None => self.slices(other, variable)?,
+            };
+            if let Some((dims, values)) = found {
                 let axis = self.described(&other.variable.name);
-                return Ok(Some(GridAxis { axis, dims, values: CoordinateSource::Fields(fields) }));
+                return Ok(Some(GridAxis { axis, dims, values }));
             }
         }
         Ok(None)
@@ -270,7 +308,7 @@ impl<'a> RunGrids<'a> {
     }
 
     /// A request for the fields of a variable.
-    fn request_for(&self, variable: &str) -> Option<Request> {
+    pub(super) fn request_for(&self, variable: &str) -> Option<Request> {
         let schema = self.fields.schema();
         let role = schema.roles_of_run(&self.run.project, &self.run.name).ok()?.variable.clone()?;
         let mut request = Request::new();
@@ -308,24 +346,34 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The values of a variable's fields without a step; none where they are no numbers, or of another shape.
-    fn fields_of(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
+    pub(super) fn whole_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
+        Ok(self.fields_of(variable)?.whole.clone())
+    }
+
+    /// The fields of a variable by their steps.
+    pub(super) fn stepped_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<FieldsBySteps>> {
+        Ok(self.fields_of(variable)?.steps.clone())
+    }
+
+    fn fields_of(&mut self, variable: &'a VariableDecl) -> Result<Arc<FieldsOf>> {
         if let Some(read) = self.read.get(&variable.variable) {
             return Ok(read.clone());
         }
         let schema = self.fields.schema();
         let roles = schema.roles_of_run(&self.run.project, &self.run.name).cloned().unwrap_or_default();
-        let mut fields = Vec::new();
+        let (mut fields, mut steps) = (Vec::new(), FieldsBySteps::new());
         if let Some(request) = self.request_for(&variable.variable.name) {
             let all = RetrieveOptions { strict: false, ..RetrieveOptions::default() };
             for field in self.fields.retrieve(&request, &all)?.iter() {
                 let field = field?;
                 let key = field.key()?;
-                let has_step = roles.step.as_deref().is_some_and(|step| key.get(step).is_some());
-                if has_step || field.shape()? != variable.shape {
+                let step = roles.step.as_deref().and_then(|step| key.get(step));
+                if field.shape()? != variable.shape {
                     continue;
                 }
                 let known = |name: &str| {
-                    let mut named = roles.run.iter().chain(&roles.variable).chain(&roles.project);
+                    let mut named =
+                        roles.run.iter().chain(&roles.variable).chain(&roles.project).chain(&roles.step);
                     named.any(|keyword| **keyword == *name)
                 };
                 let others: Vec<String> = key
@@ -333,16 +381,30 @@ impl<'a> RunGrids<'a> {
                     .filter(|(name, value)| !known(name) && !value.is_absent())
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect();
-                fields.push((others.join(","), field));
+                match step.map(|step| step.text().parse()) {
+                    None => fields.push((others.join(","), field)),
+                    Some(Ok(step)) => steps.entry(step).or_default().push((others.join(","), field)),
+                    Some(Err(_)) => {}
+                }
             }
         }
-        let several = fields.len() > 1;
+        let whole = Arc::new(self.read_all(variable, &fields)?);
+        let found = Arc::new(FieldsOf { whole, steps: Arc::new(steps) });
+        self.read.insert(&variable.variable, found.clone());
+        Ok(found)
+    }
+
+    /// The values of fields of one variable.
+    pub(super) fn read_all(
+        &self,
+        variable: &VariableDecl,
+        fields: &[(String, Field)],
+    ) -> Result<Vec<ReadField>> {
         let mut found = Vec::new();
         for (others, field) in fields {
-            found.extend(self.coordinates(variable, &field, several)?.map(|values| (others, values)));
+            let values = self.coordinates(variable, field, fields.len() > 1)?;
+            found.extend(values.map(|values| (others.clone(), values)));
         }
-        let found = Arc::new(found);
-        self.read.insert(&variable.variable, found.clone());
         Ok(found)
     }
 
@@ -373,7 +435,7 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The elements along dimensions whose coordinates lie in all ranges.
-    fn elements(
+    pub(super) fn elements(
         &self,
         dims: &[usize],
         extents: &[i64],
@@ -382,7 +444,7 @@ impl<'a> RunGrids<'a> {
         // Fields of equal further keywords belong together.
         let first = members.iter().find_map(|(axis, _)| match &axis.values {
             CoordinateSource::Fields(fields) => Some(fields.clone()),
-            CoordinateSource::Declared(..) => None,
+            CoordinateSource::Declared(..) | CoordinateSource::Steps(_) => None,
         });
         let alternatives: Vec<Option<&str>> = match &first {
             None => vec![None],
@@ -395,6 +457,8 @@ impl<'a> RunGrids<'a> {
                     CoordinateSource::Declared(coordinate, extent) => {
                         AxisValues::Declared(coordinate, *extent)
                     }
+                    // What differs from step to step was made fields of one step.
+                    CoordinateSource::Steps(_) => return None,
                     CoordinateSource::Fields(fields) => {
                         let own = fields.iter().find(|(own, _)| Some(own.as_str()) == others);
                         AxisValues::Read(&own.or(fields.first().filter(|_| fields.len() == 1))?.1)

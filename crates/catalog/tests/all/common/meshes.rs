@@ -115,7 +115,7 @@ pub fn grid(decl: &VariableDecl, ranges: &[CoordinateRange]) -> Option<GridRegio
     };
     let elements: Arc<[i64]> = (0..rows * columns).filter(inside).collect();
     let sets = vec![PointSet::new(vec![outer, inner], vec![rows, columns], elements)];
-    decided.contains(&true).then_some(GridRegion { decided, sets })
+    decided.contains(&true).then_some(GridRegion { decided, sets, steps: None })
 }
 
 /// What is found of many.
