@@ -36,9 +36,6 @@ PATHS = ("fieldstone_paths", {"text": "names are paths: . stands for /, ~. for .
 SPELLED = str.maketrans({"/": ".", ".": "~.", "~": "~~"})
 """How a path is escaped in a classic file's name."""
 
-PACKED = {"scale_factor", "add_offset", "_FillValue", "missing_value", "units", "calendar"}
-"""What makes xarray's values others than those of a file, where a variable's encoding has it."""
-
 
 def model_of(own: str, format: str | None) -> str:
     """The data model of a file: its own, or the one that is asked for."""
@@ -269,54 +266,38 @@ def cast(values: np.ndarray, facts: Facts) -> np.ndarray:
 def shown(source: Any, request: Any) -> dict[str, Any]:
     """The dataset that the xarray engine shows, as the parts of a file's content."""
     try:
-        import xarray as xr
-        from xarray.backends.common import ensure_dtype_not_object
+        from xarray.coding.strings import CharacterArrayCoder
 
         from . import xarray_engine
+        from ._xarray.encoded import encoded
     except ImportError as error:
         from .errors import Unavailable
 
         raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
     dataset = xarray_engine.to_xarray(source.store, request)
-    variables, attrs = xr.conventions.encode_dataset_coordinates(dataset)
-    # Encoding reads a variable whole. Numbers are encoded where they are read, block by block.
-    whole = {n: ensure_dtype_not_object(v, name=n) for n, v in variables.items() if v.dtype.kind not in "iuf"}
-    whole = xr.conventions.cf_encoder(whole, {})[0]
+    variables, attrs = encoded(dataset)
+    held = {name: CharacterArrayCoder().encode(v, name=name) for name, v in variables.items()}
     unlimited = dataset.encoding.get("unlimited_dims", ())
-    dims = [{"name": str(d), "length": n, "unlimited": d in unlimited} for d, n in dataset.sizes.items()]
-
-    def encoded(name: Any, variable: Any) -> Any:
-        return xr.conventions.encode_cf_variable(variable, name=name) if is_packed(variable) else variable
-
-    held = {**variables, **whole}
-    described = []
-    for name, variable in held.items():
-        one = variable
-        if name not in whole:
-            one = encoded(name, variable[(slice(0, 1),) * variable.ndim])
-        described.append(facts_of(name, one, variable))
+    sizes = {str(d): n for v in held.values() for d, n in v.sizes.items()}
+    sizes = {**{str(d): n for d, n in dataset.sizes.items()}, **sizes}
+    dims = [{"name": d, "length": n, "unlimited": d in unlimited} for d, n in sizes.items()]
+    described = [facts_of(name, variable) for name, variable in held.items()]
     groups = [{"path": "", "dims": dims, "attrs": coded_all(attrs, "the dataset"), "variables": described}]
 
     def read(facts: Facts, box: Any) -> np.ndarray:
         start, count = box
-        name = facts["key"]
-        part = held[name][tuple(slice(s, s + c) for s, c in zip(start, count, strict=False))]
-        # A text that is missing is empty in a file.
-        values = np.asarray((part if name in whole else encoded(name, part)).values)
+        values = np.asarray(
+            held[facts["key"]][tuple(slice(s, s + c) for s, c in zip(start, count, strict=False))].values
+        )
         return values.astype(str) if values.dtype.kind in "OT" else values
 
     made = {"name": "export", "suffix": ".nc", "model": "NETCDF4", "groups": groups, "read": read}
     return made | {"keys": keys_of(dataset.variables)}
 
 
-def is_packed(variable: Any) -> bool:
-    """Whether numbers stand for other numbers in a file."""
-    return bool(PACKED & variable.encoding.keys())
-
-
-def facts_of(name: Any, encoded: Any, variable: Any) -> Facts:
-    """A variable of xarray in the words of the header; `encoded` is it, or a part of it, as in a file."""
-    dtype = encoded.dtype
+def facts_of(name: Any, variable: Any) -> Facts:
+    """A variable of xarray, as it is in a file, in the words of the header."""
+    dtype = variable.dtype
     strings = dtype.kind in "OUT"
     if strings:
         dtype = np.asarray(variable.values).astype(str).dtype
@@ -332,7 +313,7 @@ def facts_of(name: Any, encoded: Any, variable: Any) -> Facts:
         "shape": shape,
         "split": False,
         "strings": strings,
-        "attrs": coded_all(encoded.attrs, str(name)),
+        "attrs": coded_all(variable.attrs, str(name)),
         "chunks": chunks if chunks and chunks != shape and 0 not in chunks else None,
         "filters": {},
     }

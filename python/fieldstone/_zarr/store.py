@@ -28,7 +28,10 @@ from zarr.abc.store import (
 )
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
-from fieldstone._xarray import views
+from fieldstone import xarray_engine
+from fieldstone._xarray import netcdf, views
+from fieldstone._xarray.arrays import Parts
+from fieldstone._xarray.encoded import encoded
 from fieldstone._xarray.source import Source
 from fieldstone._zarr.layout import Array, Group, Index, groups
 from fieldstone.errors import Invalid
@@ -62,6 +65,7 @@ class FieldstoneZarr(Store):
         else:
             source = Source(store._pinned())
         found = views.tree(source, request) if tree else [("", views.dataset(source, request, None))]
+        found = ((path, described(source, one)) for path, one in found)
         self._source = source
         self._asked = repr((request, tree, chunks))
         self._nodes = groups(found, chunks)
@@ -216,6 +220,16 @@ class FieldstoneZarr(Store):
                 "metadata": below,
             }
         return json.dumps(document).encode()
+
+
+def described(source: Source, members: Parts | list[netcdf.Member] | Exception) -> Parts:
+    """Variables that are not decoded, of files that are joined, too."""
+    if isinstance(members, Exception):
+        raise members
+    if isinstance(members, Parts):
+        return members
+    variables, attrs = encoded(xarray_engine._made(source, members, None, {}, "auto"))
+    return Parts(variables, attrs)
 
 
 def _cut(value: Buffer, part: ByteRequest | None) -> Buffer:
