@@ -7,6 +7,8 @@ them.
 Invariants:
 
 * the file is defined in one step, before any value, and every attribute has exactly its type;
+* what netCDF-C reads and does not make (a variable, its layout, a type) is left out or made plain, and told;
+  the rest of the file is written;
 * memory holds one block of at most ``PIECE_BYTES`` (and one chunk's row of the leading dimension);
 * what the function does not have is written as the variable's fill value.
 """
@@ -14,8 +16,9 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import netCDF4
@@ -23,6 +26,7 @@ import numpy as np
 
 from fieldstone._export_form import cast
 from fieldstone._helper import PIECE_BYTES, attributes, libnetcdf
+from fieldstone._helper.classic import Layout
 from fieldstone._helper.files import boxes
 from fieldstone.errors import Error, Invalid, Unavailable
 
@@ -47,7 +51,7 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
     except libnetcdf.NetCDFError as error:
         raise Unavailable(f"cannot write {error}", code="io-failed") from None
     try:
-        told = define(made, groups)
+        told, left = define(made, groups)
     except libnetcdf.NetCDFError as error:
         if error.full:
             raise Unavailable(f"cannot write: {error}", code="io-failed") from None
@@ -61,10 +65,14 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
             for group in groups:
                 home = file[group["path"]] if group["path"] else file
                 for facts in group["variables"]:
+                    if _join(group["path"], facts["name"]) in left:
+                        continue
                     variable = home.variables[facts["name"]]
                     fill_in(variable, facts, read)
                     if PARKED in variable.ncattrs():
                         variable.renameAttribute(PARKED, FILL)
+        if not model.startswith("NETCDF4"):
+            pad(path, [facts for facts in groups[0]["variables"] if facts["name"] not in left])
     except Error:
         raise
     except (ValueError, TypeError, OverflowError) as error:
@@ -76,9 +84,10 @@ def write(path: str, model: str, groups: list[Facts], read: Read) -> list[tuple[
     return told
 
 
-def define(made: libnetcdf.Definition, groups: list[Facts]) -> list[tuple[str, str]]:
-    """Gives a new file everything but values."""
+def define(made: libnetcdf.Definition, groups: list[Facts]) -> tuple[list[tuple[str, str]], set[str]]:
+    """Gives a new file everything but values; what is not as described, and variables that are not there."""
     told: list[tuple[str, str]] = []
+    left: set[str] = set()
     try:
         ids, dims, types = {"": made.root}, {}, {}
         for group in groups:
@@ -90,19 +99,35 @@ def define(made: libnetcdf.Definition, groups: list[Facts]) -> list[tuple[str, s
                 length = None if facts["unlimited"] else facts["length"]
                 dims[_join(at, facts["name"])] = made.dimension(ids[at], facts["name"], length)
             for facts in group.get("types", []):
-                words = (facts["name"], facts["dtype"], facts["values"])
-                types[_join(at, facts["name"])] = made.enum(ids[at], *words)
+                path, words = _join(at, facts["name"]), (facts["name"], facts["dtype"], facts["values"])
+                with _told(told, path, "left out, its variables are plain numbers"):
+                    types[path] = made.enum(ids[at], *words)
         for group in groups:
             here = ids[group["path"]]
             for name, coded in group["attrs"]:
                 told += _attribute(here, libnetcdf.GLOBAL, group["path"] or "the file", name, coded)
             for facts in group["variables"]:
-                told += _variable(made, here, group["path"], facts, dims, types)
+                path = _join(group["path"], facts["name"])
+                left.add(path)
+                with _told(told, path, "left out"):
+                    told += _variable(made, here, group["path"], facts, dims, types)
+                    left.remove(path)
         made.close()
     except BaseException:
         made.abort()
         raise
-    return told
+    return told, left
+
+
+@contextlib.contextmanager
+def _told(told: list[tuple[str, str]], what: str, how: str) -> Iterator[None]:
+    """Tells what netCDF-C refuses, and goes on; a disk that does not take it ends the file."""
+    try:
+        yield
+    except libnetcdf.NetCDFError as error:
+        if error.full:
+            raise
+        told.append((what, f"{how}: {error}"))
 
 
 def _variable(
@@ -114,17 +139,24 @@ def _variable(
     elif facts.get("enum") in types:
         kind = types[facts["enum"]]
     else:
-        kind = libnetcdf.CODES[np.dtype(facts["dtype"]).str[1:]]
+        kind = libnetcdf.CODES.get(np.dtype(facts["dtype"]).str[1:], 0)
+        if not kind:
+            raise libnetcdf.NetCDFError(f"netCDF has no type for {np.dtype(facts['dtype'])}")
     new = made.variable(here, name, kind, [dims[d] for d in facts["dims"]])
     missing: list[str] = []
     told: list[tuple[str, str]] = []
     if made.enhanced:
+        path = _join(at, name)
         if facts["dims"]:
-            missing = made.layout(here, new, name, facts.get("chunks"), facts.get("filters") or {})
+            with _told(told, path, "kept in other chunks"):
+                missing = made.layout(here, new, name, facts.get("chunks"), facts.get("filters") or {})
         if facts.get("endian") == "big":
-            made.big_endian(here, new, name)
-        if facts.get("nofill"):
-            made.no_fill(here, new, name)
+            with _told(told, path, "kept in the other byte order"):
+                made.big_endian(here, new, name)
+        # HDF5 fills texts of variable length in any case.
+        if facts.get("nofill") and not facts.get("strings"):
+            with _told(told, path, "filled before it is written"):
+                made.no_fill(here, new, name)
     for word, coded in facts["attrs"]:
         other = word == FILL and not made.enhanced and coded.get("dtype") != facts["dtype"]
         own = PARKED if other and facts["dtype"] != "|S1" else word
@@ -163,6 +195,27 @@ def fill_in(variable: netCDF4.Variable, facts: Facts, read: Read) -> None:
         variable[box or ...] = values if box or not facts.get("strings") else values.item()
 
 
+def pad(path: str, variables: list[Facts]) -> None:
+    """Fills the bytes behind values that do not end at a multiple of four with the variable's fill value.
+
+    So says the format, and so does netCDF-C where it fills. Where all is written it leaves zeros there.
+    """
+    with open(path, "r+b") as file:
+        places = Layout(file, os.fstat(file.fileno()).st_size).places
+        for facts in variables:
+            dtype, place, shape = np.dtype(facts["dtype"]), places[facts["name"]], facts["shape"]
+            records, inner = (shape[0], shape[1:]) if place.record else (1, shape)
+            nbytes = dtype.itemsize * math.prod(inner)
+            # Records of the only variable that has some follow one another without a gap.
+            n = 0 if place.record and place.stride == nbytes else -nbytes % 4
+            if not n or 0 in shape:
+                continue
+            value = np.array(fill_of(facts), dtype.newbyteorder(">")).tobytes()
+            for record in range(records):
+                file.seek(place.begin + record * place.stride + nbytes)
+                file.write((value * n)[:n])
+
+
 def blocks(shape: tuple[int, ...], itemsize: int, chunks: list[int] | None) -> list[Box]:
     """Boxes of at most PIECE_BYTES that begin, along the first dimension, at chunks of the file."""
     row = itemsize
@@ -182,9 +235,13 @@ def blocks(shape: tuple[int, ...], itemsize: int, chunks: list[int] | None) -> l
 def fill_of(facts: Facts) -> Any:
     """What stands where nobody wrote: ``_FillValue``, else netCDF's own value for the type."""
     for name, coded in facts["attrs"]:
-        if name == FILL and (coded.get("dtype") == facts["dtype"] or "dtype" not in coded):
-            value = attributes.decode(coded)
-            return value.encode() if isinstance(value, str) and not facts.get("strings") else value
+        text = "dtype" not in coded and np.dtype(facts["dtype"]).kind in "SU"
+        if name == FILL and (coded.get("dtype") == facts["dtype"] or text):
+            return (
+                attributes.decode(coded)
+                if facts.get("strings")
+                else attributes.decoded([[name, coded]])[FILL]
+            )
     dtype = np.dtype(facts["dtype"])
     return "" if dtype.kind == "U" else netCDF4.default_fillvals[dtype.str[1:]]
 
