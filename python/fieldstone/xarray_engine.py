@@ -23,6 +23,7 @@ Example::
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -153,13 +154,13 @@ class FieldstoneBackend(BackendEntrypoint):
             return _nodes(file, container.groups(file), group, drop_variables, decoding)
         source = Source.open(path, at)
         found = views.tree(source, request, views.View(combine, time_dim))
-        return _nodes(source, found, group, drop_variables, decoding, combine)
+        return _nodes(source, found, group, drop_variables, decoding, combine, whole=False)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
         """``xarray.open_datatree(url, engine="fieldstone", request=…)``: a node per run."""
         path = os.fspath(filename_or_obj)
         if not container.is_container(path):
-            return xr.DataTree.from_dict(self.open_groups_as_dict(path, **options))
+            return _tree(self.open_groups_as_dict(path, **options))
         _no_store(path, *(options.pop(name, None) for name in ("request", "at", "combine", "time_dim")))
         group, drop_variables = options.pop("group", None), options.pop("drop_variables", None)
         file = container.File(path)
@@ -216,17 +217,57 @@ def _nodes(
     drop_variables: Any,
     decoding: dict[str, Any],
     combine: str | None = None,
+    whole: bool = True,
 ) -> dict[str, xr.Dataset]:
-    wanted, nodes = (group or "").strip("/"), {}
+    """The nodes by path; unless it is to be `whole`, one that cannot be shown is named by a warning."""
+    wanted, nodes, failed = (group or "").strip("/"), {}, []
     for path, parts in found:
         if wanted and path != wanted and not path.startswith(f"{wanted}/"):
             continue
         try:
+            if isinstance(parts, Exception):
+                raise parts
             made = _made(source, parts, drop_variables, decoding, combine)
         except Exception as error:
             error.add_note(f"at node /{path}; drop_variables= or request= leave it out")
-            raise
+            if whole:
+                raise
+            failed.append((f"/{path}", error))
+            continue
         nodes["/" + path[len(wanted) :].strip("/")] = made
+    if failed and not nodes:
+        raise failed[0][1]
+    for path, error in failed:
+        _left_out(path, str(error))
     if wanted and not nodes:
         raise NotFound(f"no group {wanted!r} in the tree", "open it without group= to see its groups")
     return nodes
+
+
+def _left_out(path: str, why: str) -> None:
+    """Names what of a store is not in its tree."""
+    warnings.warn(
+        f"{path} is not in the tree: {' '.join(why.split())} (open_dataset opens it by request= and group=)",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _tree(nodes: dict[str, xr.Dataset]) -> xr.DataTree:
+    """The tree of nodes; one that xarray cannot place below another is named by a warning and left out."""
+    try:
+        return xr.DataTree.from_dict(nodes)
+    except ValueError:
+        pass
+    kept: dict[str, xr.Dataset] = {}
+    for path in sorted(nodes, key=lambda path: path.count("/")):
+        parts = path.strip("/").split("/")
+        around = ["/", *("/" + "/".join(parts[:n]) for n in range(1, len(parts)))]
+        above = {other: kept[other] for other in around if other in kept and other != path}
+        try:
+            xr.DataTree.from_dict({**above, path: nodes[path]})
+        except ValueError as error:
+            _left_out(path, str(error))
+            continue
+        kept[path] = nodes[path]
+    return xr.DataTree.from_dict({path: kept[path] for path in nodes if path in kept})

@@ -12,7 +12,7 @@ The nodes of a tree, which ``docs/guide/xarray.md`` promises:
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ from fieldstone._xarray import arrays, grib, netcdf, valid
 from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
 from fieldstone.errors import Invalid, NotFound
+
+Node = tuple[str, Parts | list[netcdf.Member] | Exception]
+"""Path and variables of a node, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +84,24 @@ def tree(
     source: Source,
     request: Any,
     view: View = View(combine=None),
-) -> Iterator[tuple[str, Parts | list[netcdf.Member]]]:
-    """The nodes of a tree: path and variables."""
+) -> Iterator[Node]:
+    """The nodes of a tree: path and variables. What cannot be described stops nothing else."""
     for grib_messages, part in asked_apart(source, request):
         if grib_messages:
-            yield from grib.groups(source, part, view.time_dim)
+            yield from tried("GRIB messages", grib.groups(source, part, view.time_dim))
         else:
             yield from runs_of(source, part, request is not None, view)
 
 
-def runs_of(
-    source: Source, request: Any, narrowed: bool, view: View
-) -> Iterator[tuple[str, Parts | list[netcdf.Member]]]:
+def tried(path: str, nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes of a part of the store, and behind those that there are the error that ended them."""
+    try:
+        yield from nodes
+    except Exception as error:
+        yield path, error
+
+
+def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterator[Node]:
     """The nodes of what is not GRIB; `narrowed`: a request may leave out parts of files."""
     roles = Roles(*source.store._roles())
     by = [k for k in (roles.project, *roles.run, roles.variable) if k]
@@ -103,26 +112,32 @@ def runs_of(
     for key in headers(source, {cube.key.get("run", "") for cube in cubes}, roles):
         held.setdefault(run_of(key, roles), []).append(key)
     files: dict[netcdf.File, netcdf.Found] | None = None
+
+    def nodes_of_files(run: Any, members: list[Any], path: str) -> Iterator[Node]:
+        nonlocal files
+        own = netcdf.files(members)
+        if own is None:
+            if files is None:
+                files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
+            own = files
+        keys = [key for key in held[run] if netcdf.file_of(key) in own]
+        if view.combine is not None and len(keys) > 1:
+            for group, together in netcdf.groups_of_all(source, request, keys, own):
+                yield "/".join(filter(None, (path, group))), together
+            return
+        for key, below in zip(keys, apart_by(keys, run), strict=True):
+            found = own[netcdf.file_of(key)]
+            inside = netcdf.groups(source, key, found, narrowed)
+            at = "/".join(filter(None, (path, below)))
+            yield from tried(at, (("/".join(filter(None, (at, group))), parts) for group, parts in inside))
+
     for run, members in runs.items():
         path = "/".join(escaped(value) for value in dict(run).values())
         if run in held:
-            own = netcdf.files(members)
-            if own is None:
-                if files is None:
-                    files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
-                own = files
-            keys = [key for key in held[run] if netcdf.file_of(key) in own]
-            if view.combine is not None and len(keys) > 1:
-                for group, together in netcdf.groups_of_all(source, request, keys, own):
-                    yield "/".join(filter(None, (path, group))), together
-                continue
-            for key, below in zip(keys, apart_by(keys, run), strict=True):
-                found = own[netcdf.file_of(key)]
-                for group, parts in netcdf.groups(source, key, found, narrowed):
-                    yield "/".join(filter(None, (path, below, group))), parts
-        else:
-            for below, parts in of_run(source, run, members, roles, shared):
-                yield "/".join(filter(None, (path, below))), parts
+            yield from tried(path, nodes_of_files(run, members, path))
+            continue
+        below = of_run(source, run, members, roles, shared)
+        yield from tried(path, (("/".join(filter(None, (path, name))), parts) for name, parts in below))
 
 
 def of_run(
