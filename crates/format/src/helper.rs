@@ -271,6 +271,8 @@ pub struct FieldFrame {
     pub content: Content,
     /// The dataset that it comes from, where its source has datasets (an FDB).
     pub dataset: Option<String>,
+    /// Elements that stand for nothing, one behind the other.
+    pub missing: Vec<u8>,
 }
 
 /// An array in the payload of a decoded message.
@@ -548,9 +550,12 @@ impl<'a> Frame<'a> {
         let dataset = self.0.get("dataset").and_then(Value::as_str).map(str::to_owned);
         let opaque = matches!(name, Name::Grib { .. }) || self.0.get("opaque") == Some(&Value::Bool(true));
         let content = if opaque { Content::Opaque } else { self.array()? };
+        let missing = self.missing(&content)?;
         let (dtype, count) = match &content {
-            Content::Opaque => return Ok(FieldFrame { name, content, dataset }),
-            Content::Outside { .. } if payload == 0 => return Ok(FieldFrame { name, content, dataset }),
+            Content::Opaque => return Ok(FieldFrame { name, content, dataset, missing }),
+            Content::Outside { .. } if payload == 0 => {
+                return Ok(FieldFrame { name, content, dataset, missing });
+            }
             Content::Outside { .. } => return Err(broken(format!("{payload} bytes that are in the file"))),
             Content::Array { dtype, shape } => (*dtype, shape),
             Content::Piece { dtype, count, .. } => (*dtype, count),
@@ -558,7 +563,23 @@ impl<'a> Frame<'a> {
         if nbytes(dtype, count) != Some(payload) {
             return Err(broken(format!("{payload} bytes for {dtype} {count:?}")));
         }
-        Ok(FieldFrame { name, content, dataset })
+        Ok(FieldFrame { name, content, dataset, missing })
+    }
+
+    /// The elements that stand for nothing: hexadecimal digits of whole elements.
+    fn missing(&self, content: &Content) -> Result<Vec<u8>> {
+        let Some(digits) = self.0.get("missing") else { return Ok(Vec::new()) };
+        let (Content::Outside { dtype, .. } | Content::Array { dtype, .. } | Content::Piece { dtype, .. }) =
+            content
+        else {
+            return Err(broken("missing elements of bytes".to_owned()));
+        };
+        let pairs = digits.as_str().map(str::as_bytes).unwrap_or_default().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
+        bytes
+            .filter(|bytes| !bytes.is_empty() && bytes.len().is_multiple_of(dtype.size()))
+            .ok_or_else(|| broken(format!("missing elements {digits} of {dtype}")))
     }
 
     fn grib_keys(&self) -> Result<Vec<std::result::Result<GribKey, String>>> {

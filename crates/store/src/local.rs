@@ -296,7 +296,7 @@ impl FieldAccess for LocalStore {
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
         let chunks = options.chunks.as_deref();
-        let mut prepared = encode::value(&key, value, self.compression(options), chunks, None)?;
+        let mut prepared = encode::value(&key, value, self.compression(options), chunks, &options.missing)?;
         if options.share {
             prepared.share();
         }
@@ -327,7 +327,8 @@ impl FieldAccess for LocalStore {
         }
         let (compression, chunks) = (self.compression(options), options.chunks.as_deref());
         for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
-            let mut prepared = encode::value(key, *value, compression, chunks, None).map_err(numbered(i))?;
+            let mut prepared =
+                encode::value(key, *value, compression, chunks, &options.missing).map_err(numbered(i))?;
             if options.share {
                 prepared.share();
             }
@@ -352,7 +353,7 @@ impl FieldAccess for LocalStore {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
-        let prepared = encode::external(&key, self.journal.files().outside(), spec)?;
+        let prepared = encode::external(&key, self.journal.files().outside(), spec, &options.missing)?;
         self.take(prepared, false, options)
     }
 

@@ -13,6 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -27,6 +28,9 @@ COORDINATE_MAX = 1 << 20
 FRAME = 1 << 20
 """Bytes of what a frame's header says, about; what is longer by itself is left to the file's own header."""
 LONGEST = 8 << 20
+FRACTION = re.compile(r"(\.\d{6})\d+")
+"""Digits of a second behind its millionths, which cftime does not read."""
+NANOSECONDS = ("nanoseconds", "nanosecond", "nanosec", "nanosecs", "nsec", "nsecs", "ns")
 
 
 @dataclass
@@ -155,6 +159,11 @@ def seconds(dim: netCDF4.Dimension) -> np.ndarray | None:
     calendar = variable.getncattr("calendar") if "calendar" in variable.ncattrs() else "standard"
     held = np.isfinite(values)
     times = np.full(len(values), np.nan)
+    word, _, rest = units.strip().partition(" ")
+    if word.lower() in NANOSECONDS:
+        # A unit of numpy and xarray that cftime does not know.
+        units, values = f"microseconds {rest}", values / 1000
+    units = FRACTION.sub(r"\1", units)
     try:
         moments = netCDF4.num2date(values[held], units, str(calendar), only_use_cftime_datetimes=True)
         times[held] = [since_1970(moment) for moment in np.atleast_1d(moments)]

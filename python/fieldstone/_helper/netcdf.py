@@ -40,6 +40,8 @@ HEADER = "@header"
 HEADER_VERSION = 1
 STRINGS_BYTES = 64 << 20
 NUMERIC = "iufS"
+MISSING = 16
+"""Most values of a variable that are told to stand for nothing."""
 
 
 def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
@@ -113,6 +115,7 @@ class Reader:
     skips: list[dict[str, str]] = field(default_factory=list)
     declared: Declared = field(default_factory=Declared)
     exported: Exported | None = None
+    missing: bytes = b""
     fields: int = 0
     sent: int = 0
     total: int = 0
@@ -233,10 +236,12 @@ class Reader:
                 facts["endian"] = "big"
             if variable._isenum:
                 facts["enum"] = enum_of(variable)
+            self.missing = missing_of(variable, dtype if self.copy else dtype.newbyteorder(">"))
             if variable.size and not self.copy:
                 self._places(variable, name, dtype, split)
             elif variable.size:
                 self._numbers(variable, name, dtype, split)
+            self.missing = b""
         facts["attrs"] = self._attributes(variable, name)
         self.declared.add(variable, name, facts, "<" if self.copy else ">")
         chunks = variable.chunking()
@@ -300,6 +305,7 @@ class Reader:
             ranges = {"parts": parts if step is None else 1, "stride": place.stride}
             key = {"run": self.run, "variable": name} | ({} if step is None else {"step": step})
             frame = {"kind": "field", "key": key, "dtype": dtype.newbyteorder(">").str, "shape": extents}
+            frame |= {"missing": self.missing.hex()} if self.missing else {}
             self.fields += 1
             self.channel.send(frame | {"outside": {"offset": place.begin + first * place.stride, **ranges}})
             self._sent(dtype.itemsize * int(np.prod(extents, dtype=object)))
@@ -360,6 +366,7 @@ class Reader:
         if step is not None:
             key["step"] = step
         frame = {"kind": "field", "key": key, "dtype": values.dtype.str, "shape": shape}
+        frame |= {"missing": self.missing.hex()} if self.missing else {}
         if list(values.shape) != shape:
             frame |= {"start": list(start), "count": list(values.shape)}
         if not any(start):
@@ -438,6 +445,30 @@ def unsupported(variable: netCDF4.Variable) -> str | None:
     if not isinstance(variable.dtype, np.dtype) or variable.dtype.kind not in NUMERIC:
         return f"type {variable.dtype} not supported"
     return None
+
+
+def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
+    """The elements that stand for nothing, as they are stored: ``_FillValue`` and ``missing_value``.
+
+    Attributes of another type count where they have a value of the elements' type; NaN is missing by itself.
+    """
+    found: dict[bytes, None] = {}
+    held = set(variable.ncattrs())
+    for name in ("_FillValue", "missing_value"):
+        values = np.atleast_1d(variable.getncattr(name)) if name in held else np.empty(0)
+        if dtype.kind not in "iuf" or values.dtype.kind not in "iuf":
+            continue
+        if dtype.kind in "iu" and "_Unsigned" in held and values.dtype.kind in "iu":
+            # A fill value of the sign that is meant has the same bits.
+            bits = 8 * dtype.itemsize
+            values = (values.astype(object) % 2**bits).astype(f"u{dtype.itemsize}")
+            stored = values.view(values.dtype.str.replace("u", dtype.kind)).astype(dtype)
+        else:
+            with np.errstate(all="ignore"):
+                stored = values.astype(dtype)
+            stored = stored[stored == stored] if dtype.kind == "f" else stored[stored == values]
+        found |= dict.fromkeys(one.tobytes() for one in stored)
+    return b"".join(list(found)[:MISSING])
 
 
 def enum_of(variable: netCDF4.Variable) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ from fieldstone._xarray.declared import (
 )
 from fieldstone._xarray.lazy import Axis, FieldArray, Tied, chunks, lazy
 from fieldstone._xarray.source import Source
-from fieldstone.errors import Invalid
+from fieldstone.errors import Conflict, Invalid
 
 TIME = "time"
 """The keyword that becomes a coordinate of the others where each of their combinations has one value."""
@@ -214,7 +215,11 @@ def check(cube: Cube, roles: Roles) -> None:
     key, dtype, shape = cube.odd
     where = ", ".join(f"{k}={v}" for k, v in cube.key.items())
     more = [k for k in cube.axes if k != roles.step]
-    raise Invalid(
+    of_runs = [k for k in (roles.project, *roles.run) if k in cube.axes]
+    # Runs that agree on no Dataset are a Conflict, whatever they disagree on.
+    pairs = re.split("[{},]", str(key))
+    kind = Conflict if any(f"{k}={cube.axes[k][0]}" not in pairs for k in of_runs) else Invalid
+    raise kind(
         f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, and {key} is "
         f"{dtype or 'opaque bytes'} {shape or ''}".rstrip(),
         f"give a request that selects equal ones, such as one value of {' or '.join(more or list(cube.axes))}"

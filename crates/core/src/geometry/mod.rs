@@ -23,7 +23,7 @@ pub use coverage::{Uncovered, uncovered};
 pub use flat::flat_boxes;
 pub use grid::{ChunkGrid, Overlapping};
 pub use index_box::IndexBox;
-pub use stats::{Scalar, Summary, summarize};
+pub use stats::{Scalar, Summary, summarize, summarize_without};
 
 use crate::{Code, Result};
 

@@ -120,6 +120,24 @@ pub fn summarize(dtype: DType, data: &[u8], fill: Option<&[u8]>) -> Option<Summa
     })
 }
 
+/// As [`summarize`], with any number of values that stand for nothing: elements in `missing`, one behind the other.
+pub fn summarize_without(dtype: DType, data: &[u8], missing: &[u8]) -> Option<Summary> {
+    let size = dtype.size();
+    if !missing.len().is_multiple_of(size) {
+        return None;
+    }
+    let mut values = missing.chunks_exact(size);
+    let Some(first) = values.next() else { return summarize(dtype, data, None) };
+    if values.len() == 0 {
+        return summarize(dtype, data, Some(first));
+    }
+    let is_gone = |item: &[u8]| values.clone().any(|value| value == item);
+    // All are made the first one, which is then left out.
+    let mut one = data.to_vec();
+    one.chunks_exact_mut(size).filter(|item| is_gone(item)).for_each(|item| item.copy_from_slice(first));
+    summarize(dtype, &one, Some(first))
+}
+
 /// An element of `N` bytes.
 trait Lane<const N: usize>: Copy + PartialOrd {
     /// Unsigned integer of the same width, so that counting stays in the same vector lanes.

@@ -3,7 +3,7 @@
 
 use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 use fieldstone_core::env::sim::Random;
-use fieldstone_core::geometry::{Scalar, Summary, summarize};
+use fieldstone_core::geometry::{Scalar, Summary, summarize, summarize_without};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -151,6 +151,23 @@ fn scalars_compare_exactly_across_kinds() {
     }
     assert_eq!(Scalar::Int(1).compare(Scalar::Float(f64::NAN)), None);
     assert_eq!(Scalar::Float(f64::NAN).compare(Scalar::Int(1)), None);
+}
+
+#[test]
+fn several_values_may_stand_for_nothing() {
+    let bytes = |values: &[i16]| values.iter().flat_map(|v| v.to_be_bytes()).collect::<Vec<u8>>();
+    let data = bytes(&[-99, 4, 10, 32_000, -99, 7]);
+    let dtype = DType::parse(">i2").unwrap();
+    let found = |missing: &[i16]| {
+        let found = summarize_without(dtype, &data, &bytes(missing)).unwrap();
+        (found.min, found.max, found.missing)
+    };
+    let int = |value| Some(Scalar::Int(value));
+    assert_eq!(found(&[]), (int(-99), int(32_000), 0));
+    assert_eq!(found(&[-99]), (int(4), int(32_000), 2));
+    assert_eq!(found(&[-99, 32_000, 5]), (int(4), int(10), 3));
+    assert_eq!(found(&[-99, 4, 10, 32_000, 7]), (None, None, 6));
+    assert_eq!(summarize_without(dtype, &data, &[0]), None, "no whole element");
 }
 
 /// Bytes of a few repeated elements, so that fills, ties and missing values are frequent; long enough

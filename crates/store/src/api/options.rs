@@ -32,6 +32,9 @@ pub struct ArchiveOptions {
     pub exist: Option<Exist>,
     /// Whether keywords are taken as they are, also where one looks like a slip: keys that another store has.
     pub verbatim: bool,
+    /// Elements, one behind the other in the array's type and byte order, that stand for nothing: the least and greatest
+    /// values in the index leave them out and count them as missing.
+    pub missing: Vec<u8>,
 }
 
 /// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].

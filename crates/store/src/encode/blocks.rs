@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::geometry::{ChunkGrid, IndexBox, Summary, copy_box, element_count, summarize};
+use fieldstone_core::geometry::{ChunkGrid, IndexBox, Summary, copy_box, element_count, summarize_without};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{
@@ -17,24 +17,24 @@ use fieldstone_journal::writer::Encoded;
 
 use crate::api::{Compression, FieldSpec, Value};
 
-/// Encodes a value.
+/// Encodes a value; `missing` are elements that its summary leaves out.
 pub fn value<'a>(
     key: &FieldKey,
     value: Value<'a>,
     compression: Compression,
     chunks: Option<&[u64]>,
-    fill: Option<&[u8]>,
+    missing: &[u8],
 ) -> Result<Encoded<'a>> {
     let prepare = || match value {
         Value::Bytes(_) if chunks.is_some() => Err(Code::NotAnArray.error("opaque bytes have no chunks")),
         Value::Bytes(data) => Ok(bytes(key, data, compression)),
         Value::Array { data, dtype, shape } => {
             let whole = IndexBox::whole(shape)?;
-            array(key, data, dtype, shape, whole, true, compression, chunks, fill)
+            array(key, data, dtype, shape, whole, true, compression, chunks, missing)
         }
         Value::Piece { data, dtype, start, count, shape } => {
             let piece = IndexBox::new(start.to_vec(), count.to_vec(), shape)?;
-            array(key, data, dtype, shape, piece, false, compression, chunks, fill)
+            array(key, data, dtype, shape, piece, false, compression, chunks, missing)
         }
     };
     prepare().map_err(|e: Error| e.context(key))
@@ -59,7 +59,7 @@ fn array<'a>(
     whole: bool,
     compression: Compression,
     chunks: Option<&[u64]>,
-    fill: Option<&[u8]>,
+    missing: &[u8],
 ) -> Result<Encoded<'a>> {
     element_count(shape)?;
     let length = piece
@@ -75,7 +75,7 @@ fn array<'a>(
     let mut sum: Option<Summary> = None;
     let mut all = true;
     let mut add = |packed: &mut Packed<'a>, raw: &[u8]| {
-        let part = summarize(dtype, raw, fill);
+        let part = summarize_without(dtype, raw, missing);
         match (&mut sum, &part) {
             (Some(sum), Some(part)) => sum.merge(part),
             (None, Some(part)) => sum = Some(*part),
@@ -100,7 +100,7 @@ fn array<'a>(
         shape: shape.to_vec(),
         piece: (!whole).then_some(piece),
         chunk: (!single).then(|| grid.chunk().to_vec()),
-        fill: fill.map(<[u8]>::to_vec),
+        fill: None,
         summary: if all { sum } else { None },
     };
     let entry = new_entry(whole, length, Some(array));

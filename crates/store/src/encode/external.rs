@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use fieldstone_core::env::{Disk, DiskFile};
-use fieldstone_core::geometry::{Summary, element_count, summarize};
+use fieldstone_core::geometry::{Summary, element_count, summarize_without};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::block::{Block, INLINE_BLOCKS, put_blocks};
@@ -25,11 +25,23 @@ use crate::read::{Outside, slab};
 const BLOCK: u64 = 1 << 20;
 
 /// Reads what a spec describes, and prepares its entry.
-pub fn external(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Encoded<'static>> {
-    prepare(key, disk, spec).map_err(|e| e.context(key))
+///
+/// `missing` are elements that the summary leaves out.
+pub fn external(
+    key: &FieldKey,
+    disk: &dyn Disk,
+    spec: &ExternalSpec<'_>,
+    missing: &[u8],
+) -> Result<Encoded<'static>> {
+    prepare(key, disk, spec, missing).map_err(|e| e.context(key))
 }
 
-fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<Encoded<'static>> {
+fn prepare(
+    key: &FieldKey,
+    disk: &dyn Disk,
+    spec: &ExternalSpec<'_>,
+    missing: &[u8],
+) -> Result<Encoded<'static>> {
     let named = |action: &'static str| move |e| Error::io(action, spec.path, e);
     let path = disk.absolute(spec.path).map_err(named("look at"))?;
     let file = disk.open_read(&path).map_err(named("open"))?;
@@ -84,7 +96,7 @@ fn prepare(key: &FieldKey, disk: &dyn Disk, spec: &ExternalSpec<'_>) -> Result<E
     let mut entry = new_entry(true, length, array);
     let layout = entry.layout(external.size)?;
     let outside = Outside::new(file, &external, length);
-    let (blocks, sum) = read(&outside, &layout, spec.content)?;
+    let (blocks, sum) = read(&outside, &layout, spec.content, missing)?;
     if state(outside.file())? != seen {
         return Err(changed(spec));
     }
@@ -112,6 +124,7 @@ fn read(
     outside: &Outside,
     layout: &Layout,
     content: ExternalContent<'_>,
+    missing: &[u8],
 ) -> Result<(Vec<Block>, Option<Summary>)> {
     let (mut blocks, mut raw, mut at) = (Vec::new(), Vec::new(), 0);
     let mut sum: Option<Summary> = None;
@@ -122,7 +135,7 @@ fn read(
         outside.read(&mut raw, at)?;
         at += length;
         let summary = match content {
-            ExternalContent::Array { dtype, .. } => summarize(dtype, &raw, None),
+            ExternalContent::Array { dtype, .. } => summarize_without(dtype, &raw, missing),
             ExternalContent::Bytes(_) => None,
         };
         match (&mut sum, &summary) {

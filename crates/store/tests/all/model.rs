@@ -238,7 +238,7 @@ impl Run {
         let chunks = (self.rng.below(3) == 0).then(|| vec![1 + self.rng.below(5), 1 + self.rng.below(5)]);
         let share = self.rng.below(2) == 0;
         let mut options =
-            ArchiveOptions { transaction: session, compression, chunks, share, exist: None, verbatim: false };
+            ArchiveOptions { transaction: session, compression, chunks, share, ..ArchiveOptions::default() };
         let store = &self.processes[who].store;
         match &change {
             Change::Bytes(seed, length) => {

@@ -59,6 +59,8 @@ pub(super) struct Harvest<'r> {
     outside: Option<(PathBuf, FileState)>,
     /// What an exported file has beside its fields.
     exported: Exported,
+    /// Elements of the field that comes that stand for nothing.
+    missing: Vec<u8>,
     pub(super) skips: Skips<'r>,
 }
 
@@ -118,6 +120,7 @@ impl<'a> State<'a> {
             base: Texts::new(),
             outside: None,
             exported: Exported::default(),
+            missing: Vec::new(),
             skips,
         };
         let outcome = self.read(path, progress, &mut harvest);
@@ -303,6 +306,7 @@ impl<'a> State<'a> {
         payload: &[u8],
         harvest: &mut Harvest<'_>,
     ) -> Result<Option<Error>> {
+        harvest.missing = field.missing;
         match field.name {
             Name::Grib { key, apart, offset } => {
                 let key = merge(&self.store.schema(), key, &self.options.key);
@@ -373,7 +377,8 @@ impl<'a> State<'a> {
         // What the files of one run have in common (grids, bounds, masks) is stored once.
         let share = !key.iter().any(|(keyword, _)| keyword == "step") && *content != Content::Opaque;
         let transaction = Some(harvest.transaction);
-        let options = ArchiveOptions { transaction, share, ..Default::default() };
+        let options =
+            ArchiveOptions { transaction, share, missing: harvest.missing.clone(), ..Default::default() };
         let bytes = match (content, &harvest.outside) {
             (Content::Outside { dtype, shape, offset, parts, stride }, Some((path, seen))) => {
                 let (offset, parts, stride) = (*offset, *parts, *stride);
