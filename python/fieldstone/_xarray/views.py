@@ -251,10 +251,14 @@ def nothing(source: Source, request: Any, why: str) -> NotFound:
 
 
 def asked(request: Any) -> Iterator[tuple[str, list[str]]]:
-    """Keywords of a request with the single values that it lists, as far as they can be told."""
-    words = ("to", "by", "*", "None", "")
+    """Keywords of a request with the single values that it lists, as far as they can be told; without those
+    that are to be absent (``!*``).
+    """
+    words = ("to", "by", "*", "?*", "None", "")
     if isinstance(request, Mapping):
         for keyword, value in request.items():
+            if value == "!*":
+                continue
             listed = isinstance(value, Sequence) and not isinstance(value, str)
             yield (
                 str(keyword),
@@ -263,5 +267,5 @@ def asked(request: Any) -> Iterator[tuple[str, list[str]]]:
     elif isinstance(request, str):
         for term in request.replace("{", ",").replace("}", ",").split(","):
             keyword, _, value = term.partition("=")
-            if value:
+            if value and value.strip() != "!*":
                 yield keyword.strip(), [v.strip() for v in value.split("/") if v.strip() not in words]
