@@ -273,9 +273,9 @@ class Store(_Store):
         """Says that data outside which lay below the folder `old` lie below `new` from now on.
 
         Of all runs whose ``outside`` has a root, or an absolute template, there; terms choose among them, as
-        in ``runs``. Returns their names. Visible to this process at once, to all at flush; older versions of
-        the store answer as they were recorded. Raises NotFound where no run says so, Denied where one is
-        another's: then nothing changes.
+        in ``runs``, names as in ``delete``. Returns their names. Visible to this process at once, to all at
+        flush; older versions of the store answer as they were recorded. Raises NotFound where no run says so,
+        Denied where one is another's: then nothing changes.
         """
         paths = [os.path.abspath(os.fspath(path)) for path in (old, new)]
         return tuple(self._catalog().repoint(*paths, _Query(where, terms)))
@@ -301,6 +301,10 @@ class Store(_Store):
         ``fields=True`` removes the fields of deleted runs, steps and variables, too. Older versions of the
         store still have all of it.
 
+        Names are names: text with ``*``, ``?`` or ``[`` is the name that is written so, here and in `where`;
+        ``fst.glob("a*")`` (in text: ``run like 'a*'``) asks for a pattern. Invalid where a run is named that
+        several projects have, and `project` is not given.
+
         Runs, steps and variables of other users are Denied, and a tag that others declared or use in their
         runs. Of attributes, those go that this user wrote, and all in his own runs; ``others`` of the report
         counts the rest, and where there is nothing else it is Denied.
@@ -310,7 +314,7 @@ class Store(_Store):
         query = _Query(where, terms | {"txn": txn})
         counts, done, others = self._catalog().delete(named, query, fields, doit, txn)
         if not any(counts) and not others:
-            tell(self._why(query)(), 2)
+            tell(missing_of(self._catalog().missing_to_change(query)), 2)
         return DeleteReport(*counts, done, others)
 
     # -- what the catalog is asked

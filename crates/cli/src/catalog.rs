@@ -67,6 +67,12 @@ pub fn note_why_nothing(catalog: &Catalog, query: &Query, out: &Out) {
     }
 }
 
+/// The same of a query of what goes, whose names are names.
+pub fn note_why_nothing_goes(catalog: &Catalog, query: &Query, out: &Out) {
+    let Some(name) = query.typed() else { return note_why_nothing(catalog, query, out) };
+    out.note(format_args!("nothing has the name '{name}'; a pattern is asked for by like: run like 'a*'"));
+}
+
 /// A query for what has this name exactly.
 pub fn exactly(term: fn(NameTest) -> Term, name: &str) -> Query {
     Query { expr: Expr::Term(term(NameTest::Is(name.to_owned()))), ..Query::all() }

@@ -35,9 +35,12 @@ pub struct Transfer {
 type How = fn(&Store, What, &Store, &TransferOptions<'_>) -> Result<TransferReport>;
 
 impl Transfer {
-    /// Does it, with a bar on a terminal.
-    pub fn run(&self, from: &Store, how: How, out: &Out) -> Done<TransferReport> {
-        let what = self.what()?;
+    /// Does it, with a bar on a terminal. Where it `removes` what it carried, names are taken as they stand.
+    pub fn run(&self, from: &Store, how: How, removes: bool, out: &Out) -> Done<TransferReport> {
+        let what = match self.what()? {
+            What::Query(query) if removes => What::Query(query.exact()),
+            what => what,
+        };
         let to = open_target(&self.to, &**from)?;
         let bar = Bar::new(out);
         let progress = |done: u64, of: u64| {

@@ -35,7 +35,8 @@ pub fn put_test(out: &mut Vec<u8>, test: &Test) {
             values.iter().for_each(|value| put_value(out, value));
         }
         Test::Contains(value) => one(8, value),
-        Test::Glob(pattern) => {
+        // What is asked over a wire is a read.
+        Test::Glob(pattern) | Test::Typed(pattern) => {
             out.push(9);
             out.put_bytes(pattern.as_bytes());
         }

@@ -86,7 +86,7 @@ fn nested(
 
 fn plain(text: &str) -> NameTest {
     match Glob::is_pattern(text) {
-        true => NameTest::Glob(text.to_owned()),
+        true => NameTest::Typed(text.to_owned()),
         false => NameTest::Is(text.to_owned()),
     }
 }
@@ -108,6 +108,7 @@ fn of_test(test: &Test, what: &str, term: fn(NameTest) -> Term) -> PyResult<Expr
         }
         Test::Contains(value) => is(NameTest::Glob(format!("*{}*", Glob::escape(&text(value)?)))),
         Test::Glob(pattern) => is(NameTest::Glob(pattern.clone())),
+        Test::Typed(text) => is(NameTest::Typed(text.clone())),
         Test::All(tests) => Ok(Expr::All(several(tests)?)),
         Test::Any(tests) => Ok(Expr::Any(several(tests)?)),
         Test::Not(test) => Ok(Expr::Not(Box::new(of_test(test, what, term)?))),

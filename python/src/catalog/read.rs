@@ -199,6 +199,21 @@ impl PyCatalog {
         Ok(found.map(|missing| (missing.what, missing.name, missing.did_you_mean)))
     }
 
+    /// The same of a query of what goes, whose names are names.
+    fn missing_to_change(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyQuery>,
+    ) -> PyResult<Option<(&'static str, String, Option<String>)>> {
+        let query = &query.get().query;
+        let found = py.waiting(|| self.catalog.missing_name(&query.exact())).or_raise()?;
+        Ok(found.map(|missing| {
+            let pattern = query.typed() == Some(missing.name.as_str());
+            let ask = || format!("fst.glob({:?}) asks for the pattern", missing.name);
+            (missing.what, missing.name.clone(), if pattern { Some(ask()) } else { missing.did_you_mean })
+        }))
+    }
+
     fn key_of<'py>(
         &self,
         py: Python<'py>,

@@ -144,7 +144,7 @@ fn of_test(test: &Test) -> PyResult<Expr> {
         Test::All(tests) => Ok(Expr::All(several(tests)?)),
         Test::Any(tests) => Ok(Expr::Any(several(tests)?)),
         Test::Not(test) => Ok(Expr::Not(Box::new(of_test(test)?))),
-        Test::Contains(_) | Test::Glob(_) => Err(wrong("a test of texts")),
+        Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => Err(wrong("a test of texts")),
     }
 }
 

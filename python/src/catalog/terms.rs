@@ -409,7 +409,7 @@ fn moments(test: &Test) -> PyResult<Test> {
         Test::Any(tests) => Test::Any(several(tests)?),
         Test::Not(test) => Test::Not(Box::new(moments(test)?)),
         Test::Exists => Test::Exists,
-        Test::Contains(_) | Test::Glob(_) => {
+        Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => {
             return Err(invalid("created is a moment, not a text", "give fst.between(a, b), above or below"));
         }
     })

@@ -61,7 +61,7 @@ pub fn test_or_pattern(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Test> 
     let test = test(object, what)?;
     Ok(match &test {
         Test::Equal(Value::Text(text)) if !object.is_instance_of::<PyTest>() && Glob::is_pattern(text) => {
-            Test::Glob(text.clone())
+            Test::Typed(text.clone())
         }
         _ => test,
     })
@@ -173,7 +173,9 @@ fn text(py: Python<'_>, test: &Test) -> PyResult<String> {
             format!("isin([{}])", xs.join(", "))
         }
         Test::Contains(x) => format!("contains({})", shown(x)?),
-        Test::Glob(pattern) => format!("glob({})", PyTuple::new(py, [pattern])?.get_item(0)?.repr()?),
+        Test::Glob(pattern) | Test::Typed(pattern) => {
+            format!("glob({})", PyTuple::new(py, [pattern])?.get_item(0)?.repr()?)
+        }
         Test::All(tests) if tests.is_empty() => "anything".to_owned(),
         Test::All(tests) => joined(tests, " & ")?,
         Test::Any(tests) => joined(tests, " | ")?,

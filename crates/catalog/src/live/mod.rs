@@ -109,6 +109,28 @@ impl Deletion {
             false => Ok(what),
         }
     }
+
+    /// The query that says what goes.
+    pub fn query(&self) -> &Query {
+        match self {
+            Deletion::Runs(query)
+            | Deletion::Steps(query)
+            | Deletion::Variables(query)
+            | Deletion::Tags(query)
+            | Deletion::Attributes(query) => query,
+        }
+    }
+
+    /// The same, whose names are names: see [`Query::exact`].
+    pub(crate) fn exact(&self) -> Deletion {
+        match self {
+            Deletion::Runs(query) => Deletion::Runs(query.exact()),
+            Deletion::Steps(query) => Deletion::Steps(query.exact()),
+            Deletion::Variables(query) => Deletion::Variables(query.exact()),
+            Deletion::Tags(query) => Deletion::Tags(query.exact()),
+            Deletion::Attributes(query) => Deletion::Attributes(query.exact()),
+        }
+    }
 }
 
 /// What a deletion took away, or would.
@@ -339,6 +361,10 @@ impl Catalog {
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
     /// Without `doit` only the report.
     ///
+    /// Names of the query are taken as they stand, with `*`, `?` and `[`: a pattern goes by
+    /// [`NameTest::Glob`](crate::query::NameTest::Glob), `like` in text. Invalid where a run is named that several
+    /// projects have, and no project beside it.
+    ///
     /// Runs, steps and variables of others are Denied, and so is a tag that others declared or that has
     /// attributes of others in runs of others. Of attributes, those that the caller wrote go, and all in his
     /// own runs; the report counts the others that the query finds, and where it finds nothing else it is
@@ -448,6 +474,11 @@ impl Catalog {
     /// Runs: those that exist, or those that matching attributes touch.
     pub fn runs(&self, query: &Query) -> Result<Vec<RunInfo>> {
         self.inner.ask(query, |tables| queries::runs(tables, query))
+    }
+
+    /// Runs that are to be changed. Names of the query are taken as they stand, as [`Catalog::delete`] takes them.
+    pub fn runs_to_change(&self, query: &Query) -> Result<Vec<RunInfo>> {
+        self.inner.runs_to_change(query)
     }
 
     /// Steps: those that exist, or those that matching attributes touch.

@@ -15,6 +15,7 @@ use super::{CatalogCheck, RebuildReport};
 use crate::engine::{Flow, Index, RunSelect, Sqlite, Tables, can_stand_in, is_busy};
 use crate::query::{self, Hit, HitTable, Query, RunInfo, VariableInfo};
 use crate::write::declare::{run_row, run_text};
+use crate::write::delete::{check_projects, several_projects};
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;
@@ -32,6 +33,15 @@ impl Inner {
         self.look(Visibility::All(query.transaction), &mut |index| answer(index))
     }
 
+    /// Runs that are to be changed: names are names, and one that several projects have is refused.
+    pub fn runs_to_change(&self, query: &Query) -> Result<Vec<RunInfo>> {
+        let query = query.exact();
+        self.ask(&query, |tables| {
+            check_projects(tables, &query)?;
+            query::runs(tables, &query)
+        })
+    }
+
     /// The run of a name.
     pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
         self.journal.check_there()?;
@@ -46,11 +56,7 @@ impl Inner {
         let mut rows = self.look_from(view.clone(), visibility, &mut |index| index.runs(&named))?;
         rows.retain(|row| project.is_none_or(|project| row.decl.run.project == project));
         if rows.len() > 1 {
-            let projects: Vec<String> =
-                rows.iter().map(|row| format!("'{}'", row.decl.run.project)).collect();
-            return Err(Code::RequestTooBroad
-                .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
-                .with_hint("give the project ('' for none)"));
+            return Err(several_projects(name, rows.iter().map(|row| row.decl.run.project.as_str())));
         }
         match rows.pop() {
             Some(row) => {

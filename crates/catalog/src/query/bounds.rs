@@ -219,7 +219,7 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
                 Test::Below(to) | Test::AtMost(to) => at(to).map(|to| (LEAST, to)),
                 Test::Between(from, to) => at(from).and_then(|from| Some((from, at(to)?))),
                 Test::Equal(value) => at(value).map(|value| (value, value)),
-                Test::Contains(_) | Test::Glob(_) => None,
+                Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => None,
                 _ => return Values::Any,
             };
             // What is no number, and NaN, compares with no number.
@@ -242,7 +242,7 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
                     (String::new(), Some(to.clone()))
                 }
                 Test::Between(Value::Text(from), Value::Text(to)) => (from.clone(), Some(to.clone())),
-                Test::Glob(pattern) => {
+                Test::Glob(pattern) | Test::Typed(pattern) => {
                     let prefix = Glob::new(pattern).prefix();
                     if prefix.is_empty() {
                         return Values::Any;

@@ -32,7 +32,7 @@ impl Names {
     fn of(test: &NameTest) -> Names {
         match test {
             NameTest::Is(name) => Names::Is(name.clone()),
-            NameTest::Glob(pattern) => Names::Glob(Glob::new(pattern)),
+            NameTest::Glob(pattern) | NameTest::Typed(pattern) => Names::Glob(Glob::new(pattern)),
             NameTest::Any(tests) => Names::Any(tests.iter().map(Names::of).collect()),
         }
     }

@@ -71,6 +71,6 @@ fn only(test: &NameTest) -> Option<&str> {
             [one] => only(one),
             _ => None,
         },
-        NameTest::Glob(_) => None,
+        NameTest::Glob(_) | NameTest::Typed(_) => None,
     }
 }

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod cond;
+mod exact;
 mod exec;
 mod explain;
 mod hits;
@@ -44,6 +45,8 @@ pub enum NameTest {
     Is(String),
     /// A pattern: `*`, `?`, `[…]`.
     Glob(String),
+    /// A name with `*`, `?` or `[` as a user typed it: a pattern to what reads, that name to what changes or removes.
+    Typed(String),
     /// One of them.
     Any(Vec<NameTest>),
 }

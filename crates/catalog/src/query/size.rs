@@ -28,7 +28,7 @@ impl Expr {
             ExprPart::Name(NameTest::Any(names)) => {
                 measure.inside(names.iter().map(ExprPart::Name), levels + 1)
             }
-            ExprPart::Name(NameTest::Is(_) | NameTest::Glob(_)) => {}
+            ExprPart::Name(NameTest::Is(_) | NameTest::Glob(_) | NameTest::Typed(_)) => {}
         })
     }
 

@@ -1,6 +1,9 @@
 //! Deletions: a query says what goes, and records of removal say so in the log. What stands below goes
 //! with it: steps, variables and attributes with their run, attributes with their step, variable or tag.
 //!
+//! Names are names here, and no patterns; and a name that several projects have is refused, so that nothing goes
+//! that was not meant.
+//!
 //! Everybody deletes what is his own: attributes that he wrote, and all of runs that he owns.
 //!
 //! A deletion is a version like any other: an older version of the store still has what was deleted, and
@@ -54,6 +57,7 @@ impl Inner {
             return Err(Error::invalid("no field belongs to a tag or an attribute")
                 .with_hint("fields go with runs, steps and variables"));
         }
+        let what = &what.exact();
         let mut plan = self.look(Visibility::All(session), &mut |index| self.plan(index, what))?;
         self.only_own(&mut plan, matches!(what, Deletion::Attributes(_)))?;
         if fields {
@@ -125,6 +129,7 @@ impl Inner {
     }
 
     fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<DeletionPlan> {
+        check_projects(tables, what.query())?;
         let me = self.user();
         let mut plan = DeletionPlan::default();
         let all = NO_STEP..=i64::MAX;
@@ -245,6 +250,25 @@ impl DeletionPlan {
             self.runs.push((run.clone(), first));
         }
     }
+}
+
+/// Refuses a run that is named without its project where several projects have one.
+pub(crate) fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
+    for name in query.runs_without_project() {
+        let rows = tables.runs(&RunSelect::Named(name.to_owned()))?;
+        if rows.len() > 1 {
+            return Err(several_projects(name, rows.iter().map(|row| row.decl.run.project.as_str())));
+        }
+    }
+    Ok(())
+}
+
+/// The error of a run's name that is in several projects.
+pub(crate) fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'a str>) -> Error {
+    let projects: Vec<String> = projects.map(|project| format!("'{project}'")).collect();
+    Code::RequestTooBroad
+        .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
+        .with_hint("give the project ('' for none)")
 }
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.

@@ -23,7 +23,7 @@ pub(crate) mod attribute_buffer;
 mod carry;
 pub(crate) mod declaration_cache;
 pub(crate) mod declare;
-mod delete;
+pub(crate) mod delete;
 mod moved;
 mod ownership;
 mod state;

@@ -24,12 +24,12 @@ fn terms_mean_what_they_say() {
     for (text, expected) in [
         ("run=astro3d-42", term(Term::Run(name("astro3d-42")))),
         ("RUN = 42", term(Term::Run(name("42")))),
-        ("tag=temp*", term(Term::Tag(NameTest::Glob("temp*".into())))),
+        ("tag=temp*", term(Term::Tag(NameTest::Typed("temp*".into())))),
         ("tag=\"temp*\"", term(Term::Tag(name("temp*")))),
         ("tag!=x", not(Term::Tag(name("x")))),
         (
             "tag not in (x, 'y z', a?)",
-            not(Term::Tag(NameTest::Any(vec![name("x"), name("y z"), NameTest::Glob("a?".into())]))),
+            not(Term::Tag(NameTest::Any(vec![name("x"), name("y z"), NameTest::Typed("a?".into())]))),
         ),
         ("variable contains 'te[m'", term(Term::Variable(NameTest::Glob("*te[[]m*".into())))),
         ("unit=K", term(Term::Unit(name("K")))),
@@ -37,7 +37,7 @@ fn terms_mean_what_they_say() {
         ("param.nx>=256", term(Term::Param("nx".into(), Test::AtLeast(Value::Int(256))))),
         ("param.\"a b\" exists", term(Term::Param("a b".into(), Test::Exists))),
         ("attr.units=K", term(Term::Attr("units".into(), Test::Equal(Value::Text("K".into()))))),
-        ("attr.standard_name=sea*", term(Term::Attr("standard_name".into(), Test::Glob("sea*".into())))),
+        ("attr.standard_name=sea*", term(Term::Attr("standard_name".into(), Test::Typed("sea*".into())))),
         ("created>2026-01-01", term(Term::Created(Test::Above(Value::DateTime(1_767_225_600_000_000_000))))),
         ("time between 0.5 and 2", term(Term::Time(Test::Between(Value::Float(0.5), Value::Int(2))))),
         ("step=6", term(Term::Step(vec![(6, 6)]))),
@@ -50,7 +50,7 @@ fn terms_mean_what_they_say() {
         ("version=1", term(Term::VariableVersion(vec![1]))),
         ("tag_version in (0,1)", term(Term::TagVersion(vec![0, 1]))),
         ("value>9000", term(Term::Value(Test::Above(Value::Int(9000))))),
-        ("value = tur*", term(Term::Value(Test::Glob("tur*".into())))),
+        ("value = tur*", term(Term::Value(Test::Typed("tur*".into())))),
         ("value=\"tur*\"", term(Term::Value(Test::Equal(Value::Text("tur*".into()))))),
         ("value!=true", term(Term::Value(Test::Not(Box::new(Test::Equal(Value::Bool(true))))))),
         ("value contains 7", term(Term::Value(Test::Contains(Value::Int(7))))),
@@ -294,7 +294,8 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 fn name_test() -> impl Strategy<Value = NameTest> {
-    let one = || prop_oneof![word().prop_map(NameTest::Is), word().prop_map(NameTest::Glob)];
+    let typed = "[a-z]{0,2}[*?\\[][a-z]{0,2}".prop_map(NameTest::Typed);
+    let one = || prop_oneof![word().prop_map(NameTest::Is), word().prop_map(NameTest::Glob), typed.clone()];
     prop_oneof![3 => one(), 1 => vec(one(), 0..4).prop_map(NameTest::Any)]
 }
 
@@ -333,6 +334,7 @@ fn test() -> BoxedStrategy<Test> {
         (literal(), literal()).prop_map(|(a, b)| Test::Between(a, b)),
         vec(literal(), 0..4).prop_map(Test::IsIn),
         word().prop_map(Test::Glob),
+        "[a-z]{1,2}[*?\\[][a-z]{0,2}".prop_map(Test::Typed),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
         prop_oneof![

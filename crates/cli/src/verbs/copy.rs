@@ -33,6 +33,6 @@ pub struct Arguments {
 /// Prints a line, or a JSON document.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let from = arguments.store.open()?;
-    let report = arguments.transfer.run(&from, copy, out)?;
+    let report = arguments.transfer.run(&from, copy, false, out)?;
     print(&report, "copied", &[], out)
 }

@@ -7,7 +7,7 @@ use fieldstone::catalog::{DeleteReport, Deletion};
 use serde_json::json;
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, writing};
+use crate::catalog::{Asking, note_why_nothing_goes, writing};
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -17,8 +17,10 @@ Examples:
   fieldstone delete store tags tag=scratch --doit
   fieldstone delete store steps 'run=a and step>24' --doit
   fieldstone delete store runs run=a --fields --doit
+  fieldstone delete store runs \"run like 'scratch*'\" --doit
 
-Says what would go; with --doit it goes. A run takes its steps, variables and attributes with it, a step or
+Says what would go; with --doit it goes. Names are taken as they stand, with *, ? and [; `like` asks for a
+pattern. A run that several projects have needs its project: project=p and run=a. A run takes its steps, variables and attributes with it, a step or
 a variable its attributes, a tag its attributes in all runs. Fields stay unless --fields is given. What is
 deleted can still be read with --at until it is purged. Everybody deletes what is his own: attributes that he
 wrote, and all of runs that he made.
@@ -74,6 +76,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         What::Attributes => Deletion::Attributes(query),
     };
     let report = catalog.delete(&what, arguments.fields, arguments.doit, transaction)?;
+    if report == (DeleteReport { done: report.done, ..DeleteReport::default() }) {
+        note_why_nothing_goes(&catalog, what.query(), out);
+    }
     drop(catalog);
     store.close()?;
     if out.json() {

@@ -14,6 +14,7 @@ Examples:
   fieldstone list store --compact > old.req; fieldstone move store @old.req --to archive
 
 Copies as `fieldstone copy` does, and removes here what it carried, after what the other store has was compared.
+With --find names are taken as they stand; `like` asks for a pattern: --find \"run like 'a*'\".
 Attributes go with their field, runs, steps and variables once nothing of them stays.
 A newer version written meanwhile stays, and is reported on stderr. What was moved stays readable in older
 versions (--at). A crash leaves a field in one store or in both, also where other moves cross this one. For that,
@@ -35,7 +36,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     // NotFound where no store is, as for all verbs that need one.
     fieldstone::open(&arguments.store, &reading)?;
     let from = fieldstone::open(&arguments.store, &OpenOptions::default())?;
-    let report = arguments.transfer.run(&from, move_to, out)?;
+    let report = arguments.transfer.run(&from, move_to, true, out)?;
     for key in &report.kept {
         out.note(format_args!("{key} was written again meanwhile: the newer version stays here"));
     }

@@ -11,10 +11,11 @@ use crate::output::{Done, Out, count};
 const EXAMPLES: &str = "\
 Examples:
   fieldstone repoint store /scratch/me /archive/me
-  fieldstone repoint store /scratch/me /archive/me 'run=astro*'
+  fieldstone repoint store /scratch/me /archive/me \"run like 'astro*'\"
 
 Runs whose data lie in files outside of the store say where. All that say a folder below OLD say the same one
-below NEW from then on; with a query those that it finds. Files are not touched, and older versions (--at) answer
+below NEW from then on; with a query those that it finds, in which names are taken as they stand: `like` asks
+for a pattern. Files are not touched, and older versions (--at) answer
 as they were recorded. A run of another user is denied, and nothing changes.
 
 With --json: {\"runs\": [...]}, their names.";

@@ -108,7 +108,7 @@ impl Test {
                 | Test::Equal(value)
                 | Test::Contains(value),
             ) => measure.inside([TestPart::Value(value)], levels),
-            TestPart::Test(Test::Exists | Test::Glob(_)) => {}
+            TestPart::Test(Test::Exists | Test::Glob(_) | Test::Typed(_)) => {}
             TestPart::Value(Value::List(items) | Value::Array(items)) => {
                 measure.inside(items.iter().map(TestPart::Value), levels + 1);
             }

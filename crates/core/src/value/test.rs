@@ -33,6 +33,9 @@ pub enum Test {
     Contains(Value),
     /// A text matches the pattern: `*`, `?`, `[…]`; see [`Glob`].
     Glob(String),
+    /// A text with `*`, `?` or `[` as a user typed it, who did not say whether it is a pattern: to what reads it is
+    /// one, to what changes or removes it is that text; see [`Test::exact`].
+    Typed(String),
     /// All hold.
     All(Vec<Test>),
     /// One holds at least.
@@ -69,7 +72,20 @@ impl Test {
             Test::Between(from, to) => Test::Between(change(from), change(to)),
             Test::IsIn(values) => Test::IsIn(values.iter().map(change).collect()),
             Test::Contains(value) => Test::Contains(change(value)),
-            Test::Glob(_) | Test::Exists => self.clone(),
+            Test::Glob(_) | Test::Typed(_) | Test::Exists => self.clone(),
+        }
+    }
+
+    /// The same test for what changes or removes: a text that was typed is that text, and no pattern.
+    #[must_use]
+    pub fn exact(&self) -> Test {
+        let all = |tests: &[Test]| tests.iter().map(Test::exact).collect();
+        match self {
+            Test::Typed(text) => Test::Equal(Value::Text(text.clone())),
+            Test::All(tests) => Test::All(all(tests)),
+            Test::Any(tests) => Test::Any(all(tests)),
+            Test::Not(test) => Test::Not(Box::new(test.exact())),
+            other => other.clone(),
         }
     }
 
@@ -98,7 +114,9 @@ impl Test {
             Test::Equal(other) => value == other,
             Test::IsIn(others) => others.iter().any(|other| value == other),
             Test::Contains(part) => contains(value, part),
-            Test::Glob(pattern) => matches!(value, Value::Text(text) if Glob::new(pattern).matches(text)),
+            Test::Glob(pattern) | Test::Typed(pattern) => {
+                matches!(value, Value::Text(text) if Glob::new(pattern).matches(text))
+            }
             Test::All(tests) => tests.iter().all(|test| test.matches(value)),
             Test::Any(tests) => tests.iter().any(|test| test.matches(value)),
             Test::Not(test) => !test.matches(value),

@@ -232,7 +232,7 @@ impl<N: Copy + Ord> ValueIndex<N> {
             Test::Above(value) | Test::AtLeast(value) if ordered(value) => (before(value), all.1),
             Test::Below(value) | Test::AtMost(value) if ordered(value) => (0, behind(value)),
             Test::Between(from, to) if ordered(from) && ordered(to) => (before(from), behind(to)),
-            Test::Glob(pattern) => {
+            Test::Glob(pattern) | Test::Typed(pattern) => {
                 let prefix = Glob::new(pattern).prefix();
                 let begins = |text: &str| *text < *prefix || text.starts_with(&prefix);
                 let to = self.entries.partition_point(|(known, _)| match known {

@@ -21,9 +21,9 @@
 //! key     = [ "-" ] ( run created step time variable tag value volume ) [ asc | desc ]
 //! ```
 //!
-//! Words are written bare or in quotes. A bare word with `*`, `?` or `[` is a pattern; in quotes it is
-//! what it says. Values are numbers, `true`, `false`, moments (`2026-11-21T06:00`), ranges (`5..9`),
-//! bytes (`0x0aff`), lists, maps, and texts. Boxes and steps with `:` are half-open, `LOW..HIGH` holds
+//! Words are written bare or in quotes. A bare word with `*`, `?` or `[` is a pattern, but to what changes or
+//! removes, which asks for patterns by `like`; in quotes it is what it says. Values are numbers, `true`, `false`,
+//! moments (`2026-11-21T06:00`), ranges (`5..9`), bytes (`0x0aff`), lists, maps, and texts. Boxes and steps with `:` are half-open, `LOW..HIGH` holds
 //! both ends.
 //!
 //! [`Query`] and [`Expr`] print as text that is read back as the same query.
@@ -90,5 +90,5 @@ pub fn parse_test(text: &str) -> Result<(String, Test)> {
 
 /// The test of a name that a bare word stands for: a pattern where it holds `*`, `?` or `[`.
 pub fn name_test(word: &str) -> NameTest {
-    if Glob::is_pattern(word) { NameTest::Glob(word.to_owned()) } else { NameTest::Is(word.to_owned()) }
+    if Glob::is_pattern(word) { NameTest::Typed(word.to_owned()) } else { NameTest::Is(word.to_owned()) }
 }

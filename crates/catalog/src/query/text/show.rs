@@ -186,8 +186,8 @@ fn name(f: &mut Formatter<'_>, subject: &str, test: &NameTest) -> fmt::Result {
             f.write_str("=")?;
             name_item(f, test)
         }
-        NameTest::Glob(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => write!(f, "={pattern}"),
-        NameTest::Glob(pattern) => {
+        NameTest::Typed(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => write!(f, "={pattern}"),
+        NameTest::Glob(pattern) | NameTest::Typed(pattern) => {
             f.write_str(" like ")?;
             quoted(f, pattern)
         }
@@ -221,8 +221,8 @@ fn name_item(f: &mut Formatter<'_>, item: &NameTest) -> fmt::Result {
             f.write_str(word)
         }
         NameTest::Is(word) => quoted(f, word),
-        NameTest::Glob(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => f.write_str(pattern),
-        NameTest::Glob(pattern) => {
+        NameTest::Typed(pattern) if Glob::is_pattern(pattern) && is_bare(pattern) => f.write_str(pattern),
+        NameTest::Glob(pattern) | NameTest::Typed(pattern) => {
             f.write_str("like ")?;
             quoted(f, pattern)
         }
@@ -301,6 +301,7 @@ fn test_at(f: &mut Formatter<'_>, shown: &Test, depth: usize) -> fmt::Result {
         Test::Any(tests) => tests_in(f, tests, "or", depth + 1),
         Test::Not(inner) => match &**inner {
             Test::Equal(value) => write!(f, "!={value}"),
+            Test::Typed(pattern) if is_typed(pattern) => write!(f, "!={pattern}"),
             inner => {
                 f.write_str(" not ")?;
                 test_at(f, inner, depth + 1)
@@ -318,11 +319,17 @@ fn test_at(f: &mut Formatter<'_>, shown: &Test, depth: usize) -> fmt::Result {
             let words: Vec<String> = values.iter().map(Value::to_string).collect();
             write!(f, " in ({})", words.join(", "))
         }
-        Test::Glob(pattern) => {
+        Test::Typed(pattern) if is_typed(pattern) => write!(f, "={pattern}"),
+        Test::Glob(pattern) | Test::Typed(pattern) => {
             f.write_str(" like ")?;
             quoted(f, pattern)
         }
     }
+}
+
+/// Whether a pattern reads back as a value that was typed: no list or map begins with it.
+fn is_typed(pattern: &str) -> bool {
+    Glob::is_pattern(pattern) && is_bare(pattern) && !pattern.starts_with(['[', '{'])
 }
 
 fn tests_in(f: &mut Formatter<'_>, tests: &[Test], joint: &str, depth: usize) -> fmt::Result {

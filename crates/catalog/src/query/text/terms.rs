@@ -392,8 +392,8 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
         };
         let (value, pattern) = value_or_pattern(scan)?;
         let test = match (sign, pattern, value) {
-            ("=", true, Value::Text(pattern)) => Test::Glob(pattern),
-            ("!=", true, Value::Text(pattern)) => Test::Not(Box::new(Test::Glob(pattern))),
+            ("=", true, Value::Text(pattern)) => Test::Typed(pattern),
+            ("!=", true, Value::Text(pattern)) => Test::Not(Box::new(Test::Typed(pattern))),
             ("=", _, value) => Test::Equal(value),
             ("!=", _, value) => Test::Not(Box::new(Test::Equal(value))),
             (">", _, value) => Test::Above(value),

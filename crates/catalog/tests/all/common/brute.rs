@@ -33,7 +33,7 @@ fn glob(pattern: &[char], text: &[char]) -> bool {
 fn named(test: &NameTest, name: &str) -> bool {
     match test {
         NameTest::Is(is) => is == name,
-        NameTest::Glob(pattern) => {
+        NameTest::Glob(pattern) | NameTest::Typed(pattern) => {
             glob(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
         }
         NameTest::Any(tests) => tests.iter().any(|test| named(test, name)),

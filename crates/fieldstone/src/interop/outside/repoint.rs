@@ -33,7 +33,7 @@ const NAMED: usize = 5;
 impl Store {
     /// Says that files outside of the store which lay below one folder lie below another one from now on: for all runs
     /// that a query finds and whose root, or absolute template, is the folder or below it. Gives these runs. Visible to
-    /// all at flush. NotFound where there is no such run, Denied where one is another's: then nothing changes.
+    /// all at flush. Names of the query are taken as they stand; a pattern is asked for by `like`. NotFound where there is no such run, Denied where one is another's: then nothing changes.
     pub fn repoint(&self, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
         let (old, new) = (trimmed(old)?, trimmed(new)?);
         if runs.transaction.is_some() {
@@ -41,7 +41,7 @@ impl Store {
         }
         let mut moved = Vec::new();
         let mut roots = BTreeSet::new();
-        for info in self.catalog().runs(runs)? {
+        for info in self.catalog().runs_to_change(runs)? {
             let Some(outside) = &info.decl.outside else { continue };
             match repointed(outside, old, new) {
                 Some(outside) => moved.push((info.decl.run, outside)),
