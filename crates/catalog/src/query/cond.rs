@@ -440,17 +440,17 @@ impl Leaf {
             Leaf::Job(names) => decl.map(|(run, _)| run.job.as_ref().is_some_and(|job| names.matches(job))),
             Leaf::Param(test) => decl.map(|(run, _)| {
                 let value = run.params.iter().find(|(name, _)| *name == test.0);
-                value.is_some_and(|(_, value)| test.1.matches(value))
+                test.1.matches_maybe(value.map(|(_, value)| value))
             }),
-            Leaf::Created(test) => {
-                decl.map(|(run, _)| run.created != 0 && test.matches(&Value::DateTime(run.created)))
-            }
+            Leaf::Created(test) => decl.map(|(run, declared)| {
+                test.matches_maybe(declared.then_some(Value::DateTime(run.created)).as_ref())
+            }),
             Leaf::Step(ranges) => place.map(|place| {
                 place.step.is_some_and(|step| ranges.iter().any(|(from, to)| (*from..=*to).contains(&step)))
             }),
-            Leaf::Time(test) => {
-                place.map(|place| place.time.is_some_and(|time| test.matches(&Value::Float(time))))
-            }
+            Leaf::Time(test) => place.map(|place| {
+                place.step.is_some() && test.matches_maybe(place.time.map(Value::Float).as_ref())
+            }),
             Leaf::Variable(names) => {
                 place.map(|place| place.variable.is_some_and(|variable| names.matches(&variable.name)))
             }
@@ -460,7 +460,7 @@ impl Leaf {
             Leaf::Attr(test) => place.map(|place| {
                 let row = place.variable.and_then(|variable| variable.row.as_ref());
                 let value = row.and_then(|row| row.decl.attrs.iter().find(|(name, _)| *name == test.0));
-                value.is_some_and(|(_, value)| test.1.matches(value))
+                place.variable.is_some() && test.1.matches_maybe(value.map(|(_, value)| value))
             }),
             Leaf::On(ids) => place
                 .map(|place| place.variable.is_some_and(|variable| ids.binary_search(&variable.id).is_ok())),
@@ -503,7 +503,10 @@ impl Leaf {
             Leaf::Volume(test) => {
                 row.bounds()?.is_some_and(|place| test.matches(&Value::UInt(place.volume())))
             }
-            Leaf::Keyword(term) => row.keyword(&term.0)?.is_some_and(|value| says(&value, &term.1)),
+            Leaf::Keyword(term) => match row.keyword(&term.0)? {
+                Some(value) => says(&value, &term.1),
+                None => term.1.matches_absent(),
+            },
             Leaf::Related(index) => return Ok(row.related(*index)),
             // All others are decided by the place, which is known before rows are read.
             _ => false,

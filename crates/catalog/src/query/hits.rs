@@ -353,7 +353,7 @@ impl KeptHit {
     }
 }
 
-/// What a hit is sorted by; what is absent comes first.
+/// What a hit is sorted by; what is absent comes first, NaN last in either direction.
 #[derive(Debug)]
 enum Sort {
     Text(Option<Arc<str>>),
@@ -392,6 +392,21 @@ impl Sort {
             _ => Ordering::Equal,
         }
     }
+
+    /// Whether it is NaN, or a range that begins so: that comes last, whether the order rises or falls.
+    fn is_nan(&self) -> bool {
+        match self {
+            Sort::Real(Some(number)) | Sort::Value(Value::Float(number) | Value::FloatRange(number, _)) => {
+                number.is_nan()
+            }
+            _ => false,
+        }
+    }
+
+    fn compare_in(&self, other: &Sort, down: bool) -> Ordering {
+        let nan = self.is_nan().cmp(&other.is_nan());
+        nan.then_with(|| if down { other.compare(self) } else { self.compare(other) })
+    }
 }
 
 /// A hit among others, the first in order being the least.
@@ -405,7 +420,7 @@ struct Ranked {
 impl Ord for Ranked {
     fn cmp(&self, other: &Ranked) -> Ordering {
         let keys = self.keys.iter().zip(&other.keys).zip(self.directions.iter());
-        let differing = keys.map(|((a, b), down)| if *down { b.compare(a) } else { a.compare(b) });
+        let differing = keys.map(|((a, b), down)| a.compare_in(b, *down));
         let first = differing.into_iter().find(|order| order.is_ne());
         first.unwrap_or_else(|| self.seen.cmp(&other.seen))
     }

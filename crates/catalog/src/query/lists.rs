@@ -405,8 +405,10 @@ pub fn steps(tables: &mut dyn Tables, query: &Query) -> Result<Vec<StepInfo>> {
             Key::Run => rows.sort_by(|a, b| turn(a.run.name.cmp(&b.run.name))),
             Key::Step => rows.sort_by(|a, b| turn(a.step.cmp(&b.step))),
             Key::Time => rows.sort_by(|a, b| {
+                let nan = |row: &StepInfo| row.time.is_some_and(f64::is_nan);
                 let both = a.time.is_some().cmp(&b.time.is_some());
-                turn(both.then_with(|| a.time.unwrap_or(0.0).total_cmp(&b.time.unwrap_or(0.0))))
+                let times = both.then_with(|| a.time.unwrap_or(0.0).total_cmp(&b.time.unwrap_or(0.0)));
+                nan(a).cmp(&nan(b)).then(turn(times))
             }),
             _ => {}
         }

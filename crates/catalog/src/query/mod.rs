@@ -181,7 +181,7 @@ pub enum Key {
     Variable,
     /// Name of the tag.
     Tag,
-    /// The value: numbers, then texts, then the rest.
+    /// The value: numbers, then texts, then the rest; NaN last, also in falling order.
     Value,
     /// Elements in the box.
     Volume,

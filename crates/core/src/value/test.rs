@@ -97,6 +97,41 @@ impl Test {
         }
     }
 
+    /// Whether what has no value passes: it does where the test asks that there be none, as `not exists`. What a test says of a
+    /// value is neither true nor false where there is none, so that its negation does not hold either.
+    pub fn matches_absent(&self) -> bool {
+        self.of_absent() == Some(true)
+    }
+
+    fn of_absent(&self) -> Option<bool> {
+        match self {
+            Test::Exists => Some(false),
+            Test::Not(test) => test.of_absent().map(|is| !is),
+            Test::All(tests) => Test::join_absent(tests, false),
+            Test::Any(tests) => Test::join_absent(tests, true),
+            _ => None,
+        }
+    }
+
+    /// One that says `decides` decides, and one that says nothing leaves it open.
+    fn join_absent(tests: &[Test], decides: bool) -> Option<bool> {
+        // One that every value passes says nothing of there being one.
+        let mut said = (!tests.is_empty()).then_some(!decides);
+        for test in tests {
+            match test.of_absent() {
+                Some(is) if is == decides => return Some(decides),
+                Some(_) => {}
+                None => said = None,
+            }
+        }
+        said
+    }
+
+    /// Whether a value passes, or, where there is none, that there is none.
+    pub fn matches_maybe(&self, value: Option<&Value>) -> bool {
+        value.map_or_else(|| self.matches_absent(), |value| self.matches(value))
+    }
+
     /// Whether a value passes. Of a test within [`Size::MOST`](super::Size::MOST): deeper ones are refused by
     /// whatever takes them.
     pub fn matches(&self, value: &Value) -> bool {

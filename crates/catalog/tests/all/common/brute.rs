@@ -398,8 +398,13 @@ pub fn find<'w>(world: &'w World, query: &Query) -> Vec<&'w Attr> {
     hits.sort_by_key(|attr| default(attr));
     hits.sort_by(|a, b| {
         let order = query.order.iter().map(|(key, down)| {
+            // NaN is last in either direction.
+            let nan = |attr: &Attr| {
+                *key == Key::Value
+                    && matches!(attr.value, Value::Float(n) | Value::FloatRange(n, _) if n.is_nan())
+            };
             let order = key_order(world, key, a, b);
-            if *down { order.reverse() } else { order }
+            nan(a).cmp(&nan(b)).then(if *down { order.reverse() } else { order })
         });
         order.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
