@@ -166,7 +166,9 @@ class Hits:
         table = self._found()
         limit = self._query.limit
         full = limit is not None and len(table) == limit
-        return table.table(full and self.truncated)
+        # Without a hit the column of values has the type that hits would give it.
+        kind = None if len(table) or self._table is not None else self._ask.value_kind(self._query)
+        return table.table(full and self.truncated, kind)
 
     def _beside(self) -> Table:
         if self._table is not None:

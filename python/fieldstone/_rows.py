@@ -190,13 +190,16 @@ class RunRows(Rows[_Row]):
         rows: list[_Row],
         found: list[dict[str, Any]],
         why: Callable[[], Missing | None] | None = None,
+        known: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
         super().__init__(rows, lambda: self._columns(False), why)
         self._found = found
+        self._known = known
 
     def to_arrow(self, params: bool = False) -> Table:
         """A Table: pyarrow, polars, DuckDB and others take it. With ``params=True`` each parameter has a
-        column, ``params.NAME``, null for a run that has it not; else all are one column of JSON text.
+        column, ``params.NAME``, null for a run that has it not; else all are one column of JSON text. Without
+        a run it has the columns that all runs of the store would give it.
         """
         return self._columns(params)
 
@@ -205,19 +208,44 @@ class RunRows(Rows[_Row]):
         return self.to_arrow(params).to_pandas()
 
     def _columns(self, params: bool) -> Table:
-        names = ["project", "name", "job", "created", "params", "grid", "notes", "declared"]
-        columns = {name: [info[name] for info in self._found] for name in names}
+        found = self._found or (self._known() if params else [])
+        columns = {name: [info[name] for info in found] for name in _OF_RUNS}
         if params:
             columns.pop("params")
-            given = dict.fromkeys(name for info in self._found for name in info["params"])
+            given = dict.fromkeys(name for info in found for name in info["params"])
             for name in given:
-                columns[f"params.{name}"] = [info["params"].get(name) for info in self._found]
-        return table_of(columns)
+                columns[f"params.{name}"] = [info["params"].get(name) for info in found]
+        return table_of(columns, _OF_RUNS, empty=not self._found)
 
 
-def table_of(columns: Mapping[str, list[Any]]) -> Table:
-    """Columns by name as a Table."""
-    return _Catalog.table(list(columns), list(columns.values()))
+# Columns and their types, whatever rows there are.
+_OF_RUNS = {
+    "project": "text",
+    "name": "text",
+    "job": "text",
+    "created": "datetime",
+    "params": "json",
+    "grid": "json",
+    "notes": "text",
+    "declared": "bool",
+}
+_OF_TAGS = {"name": "text", "version": "int", "type": "text", "unit": "text"}
+_OF_VARIABLES = {
+    "project": "text",
+    "run": "text",
+    "name": "text",
+    "version": "int",
+    "dtype": "text",
+    "shape": "ints",
+    "dims": "texts",
+    "attrs": "json",
+    "declared": "bool",
+}
+
+
+def table_of(columns: Mapping[str, list[Any]], kinds: Mapping[str, str], empty: bool = False) -> Table:
+    """Columns by name as a Table, of these types where no value says another one; `empty`: without a row."""
+    return _Catalog.table(list(columns), list(columns.values()), [kinds.get(name) for name in columns], empty)
 
 
 def tags_of(
@@ -225,9 +253,8 @@ def tags_of(
 ) -> Rows[Tag]:
     """Tags as the native catalog gives them."""
     tags = [Tag(name, shown, kind, unit or None, asked) for name, asked, kind, unit, shown in found]
-    columns = ("name", "version", "type", "unit")
-    table = {name: [getattr(tag, name) for tag in tags] for name in columns}
-    return Rows(tags, lambda: table_of(table), why)
+    table = {name: [getattr(tag, name) for tag in tags] for name in _OF_TAGS}
+    return Rows(tags, lambda: table_of(table, _OF_TAGS), why)
 
 
 def variables_of(
@@ -252,7 +279,7 @@ def _table_of_variables(rows: list[Variable]) -> Table:
     columns["dims"] = [np.array(row.dims, dtype=str) if row.dims else None for row in rows]
     columns["attrs"] = [row.attrs for row in rows]
     columns["declared"] = [row.declared for row in rows]
-    return table_of(columns)
+    return table_of(columns, _OF_VARIABLES)
 
 
 def _bounded(row: object) -> str:

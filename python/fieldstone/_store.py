@@ -352,7 +352,8 @@ class Store(_Store):
         query = _Query(where, terms)
         found = self._catalog().runs(query)
         rows = [Run(self, info["name"], info["project"], query.txn, info) for info in found]
-        return self._told(RunRows(rows, found, self._why(query)))
+        every = _Query(None, {"txn": query.txn})
+        return self._told(RunRows(rows, found, self._why(query), lambda: self._catalog().runs(every)))
 
     @staticmethod
     def _told(rows: _R) -> _R:

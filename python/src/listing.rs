@@ -118,7 +118,8 @@ impl PyListing {
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
         let mut guard = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
-        py.detach(|| state.table()).map_err(exception)
+        let asked = self.asked.as_ref();
+        py.detach(|| state.table(asked)).map_err(exception)
     }
 
     /// What is left of the list, as pyarrow, polars, DuckDB and others take it in place of ``to_arrow()``. It is
@@ -180,12 +181,20 @@ fn line(entry: &fieldstone::Result<ListEntry>) -> String {
 }
 
 impl State {
-    /// All that is left.
-    fn table(&mut self) -> fieldstone::Result<Table> {
+    /// All that is left. Where a request selects nothing, the columns are those of the store's first field.
+    fn table(&mut self, asked: Option<&(fieldstone::Store, Request)>) -> fieldstone::Result<Table> {
         let mut table = FieldTable::new(self.schema.clone());
         let fetched = std::mem::take(&mut self.batch);
+        let mut rows = 0;
         for entry in fetched.chain(self.streams.drain(..).flatten()) {
             table.push(entry?);
+            rows += 1;
+        }
+        if let (0, Some((store, _))) = (rows, asked)
+            && let Some(first) = store.list(&Request::new(), &ListOptions::default())?.next()
+        {
+            table.push(first?);
+            return Ok(table.finish_without_rows());
         }
         Ok(table.finish())
     }

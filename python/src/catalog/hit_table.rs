@@ -14,7 +14,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::hits::{PyHit, Source, Users};
 use super::values;
-use crate::errors::invalid;
+use crate::errors::{Raise, invalid};
 use crate::sequence::Several;
 use crate::store::Store;
 use crate::table::{Column, Table, ValueColumn};
@@ -100,10 +100,15 @@ impl PyHitTable {
         Ok(PyHitTable { table: Arc::new(chosen(&self.table, &rows.0)), users: self.users.clone() })
     }
 
-    /// All of them as a Table.
-    fn table(&self, py: Python<'_>, truncated: bool) -> Table {
+    /// All of them as a Table; `kind` is the type of values where there is none.
+    #[pyo3(signature = (truncated, kind=None))]
+    fn table(&self, py: Python<'_>, truncated: bool, kind: Option<&str>) -> PyResult<Table> {
         let (table, users) = (self.table.clone(), self.users.clone());
-        py.detach(move || arrow(&table, &users).truncated_to(truncated))
+        let kind = kind.map(ValueType::parse).transpose().or_raise()?;
+        Ok(py.detach(move || {
+            let rows = table.step.len();
+            Table::new(columns(&table, &users, kind), rows).truncated_to(truncated)
+        }))
     }
 
     /// Their columns, then those of others that stand beside them row by row, `also.NAME`, of several `also1.NAME` …;
@@ -116,10 +121,10 @@ impl PyHitTable {
         let own = tables(self);
         let others: Vec<_> = others.0.iter().map(|other| tables(other.get())).collect();
         Ok(py.detach(move || {
-            let mut all = columns(&own.0, &own.1);
+            let mut all = columns(&own.0, &own.1, None);
             for (at, (table, users)) in others.iter().enumerate() {
                 let prefix = if others.len() == 1 { "also".to_owned() } else { format!("also{}", at + 1) };
-                let further = columns(table, users).into_iter();
+                let further = columns(table, users, None).into_iter();
                 let further = further.filter(|(name, _)| name != "project" && name != "run");
                 all.extend(further.map(|(name, column)| (format!("{prefix}.{name}"), column)));
             }
@@ -330,13 +335,8 @@ fn keyword_columns(table: &HitTable) -> Vec<(String, Column)> {
     columns.into_iter().map(column).collect()
 }
 
-/// All columns, as a table.
-fn arrow(table: &HitTable, users: &Users) -> Table {
-    Table::new(columns(table, users), table.step.len())
-}
-
 /// The columns that the guide documents.
-fn columns(table: &HitTable, users: &Users) -> Vec<(String, Column)> {
+fn columns(table: &HitTable, users: &Users, kind_of_none: Option<ValueType>) -> Vec<(String, Column)> {
     let rows = table.step.len();
     let kinds: Vec<&str> = table.value.iter().map(|value| value.kind().name()).collect();
     let mut words: Vec<&str> = kinds.clone();
@@ -368,7 +368,10 @@ fn columns(table: &HitTable, users: &Users) -> Vec<(String, Column)> {
         ("tag", texts(&table.tag, false)),
         ("tag_version", Column::Int(table.tag_version.iter().copied().map(Some).collect())),
         ("unit", texts(&table.unit, true)),
-        ("value", Column::Value(ValueColumn::new(table.value.clone()))),
+        (
+            "value",
+            Column::Value(ValueColumn::of_kind(table.value.clone(), kind_of_none.filter(|_| rows == 0))),
+        ),
         ("type", kind),
         ("start", boxes(&table.start)),
         ("count", boxes(&table.count)),

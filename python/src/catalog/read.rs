@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fieldstone::catalog::value::Value;
+use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{By, Query, VariableName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -80,6 +80,13 @@ impl PyCatalog {
         let users = Users::of(&self.catalog);
         let table = |table| PyHitTable { table: Arc::new(table), users: users.clone() };
         Ok((table(found.hits), found.also.into_iter().map(table).collect()))
+    }
+
+    /// The type of the values that a query asks for, where its tags have one alone.
+    fn value_kind(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<Option<&'static str>> {
+        let query = &query.get().query;
+        let kind = py.waiting(|| self.catalog.value_kind(query)).or_raise()?;
+        Ok(kind.map(ValueType::name))
     }
 
     fn stream(&self, py: Python<'_>, query: &Bound<'_, PyQuery>) -> PyResult<HitStream> {
@@ -266,17 +273,33 @@ impl PyCatalog {
         boxes::listed(py, &boxes::ranges(region)?)
     }
 
-    /// A table of columns of values; None is absent.
+    /// A table of columns of values; None is absent. `kinds` are the types of the columns, by the names of value types, or
+    /// "ints" and "texts" for lists of these. `empty`: the columns' types alone, without a row.
     #[staticmethod]
-    fn table(names: Several<String>, columns: Several<Several<Bound<'_, PyAny>>>) -> PyResult<Table> {
+    #[pyo3(signature = (names, columns, kinds, empty=false))]
+    fn table(
+        names: Several<String>,
+        columns: Several<Several<Bound<'_, PyAny>>>,
+        kinds: Several<Option<String>>,
+        empty: bool,
+    ) -> PyResult<Table> {
         let rows = columns.0.first().map_or(0, |column| column.0.len());
-        let columns = columns.0.iter().map(|column| {
+        let columns = columns.0.iter().zip(&kinds.0).map(|(column, kind)| {
             let cells = column.0.iter().map(|cell| match cell.is_none() {
                 true => Ok(Value::Null),
                 false => values::infer(cell, "a cell"),
             });
-            Ok(Column::Value(ValueColumn::new(cells.collect::<PyResult<_>>()?)))
+            let cells = cells.collect::<PyResult<Vec<_>>>()?;
+            let column = match kind.as_deref() {
+                Some(lists @ ("ints" | "texts")) => ValueColumn::of_lists(cells, lists == "texts"),
+                kind => {
+                    let kind = kind.map(ValueType::parse).transpose().or_raise()?;
+                    ValueColumn::of_kind(cells, kind)
+                }
+            };
+            Ok(Column::Value(if empty { column.emptied() } else { column }))
         });
-        Ok(Table::new(names.0.into_iter().zip(columns.collect::<PyResult<Vec<_>>>()?).collect(), rows))
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        Ok(Table::new(names.0.into_iter().zip(columns).collect(), if empty { 0 } else { rows }))
     }
 }

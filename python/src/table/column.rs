@@ -109,6 +109,25 @@ impl Column {
         }
     }
 
+    /// A column of the same type without a row.
+    pub fn emptied(self) -> Column {
+        match self {
+            Column::Keyword { distinct, kind, form, .. } => {
+                Column::Keyword { codes: Vec::new(), distinct, kind, form }
+            }
+            Column::Text { .. } => Column::Text { codes: Vec::new(), distinct: Vec::new() },
+            Column::Count(_) => Column::Count(Vec::new()),
+            Column::Number(_) => Column::Number(Vec::new()),
+            Column::Flag(_) => Column::Flag(Vec::new()),
+            Column::Time(_) => Column::Time(Vec::new()),
+            Column::Shape(_) => Column::Shape(Vec::new()),
+            Column::FieldLocation(_) => Column::FieldLocation(Vec::new()),
+            Column::Int(_) => Column::Int(Vec::new()),
+            Column::Ints { .. } => Column::Ints { offsets: vec![0], values: Vec::new() },
+            Column::Value(values) => Column::Value(values.emptied()),
+        }
+    }
+
     /// Bytes in memory, about.
     pub fn nbytes(&self) -> usize {
         match self {

@@ -173,9 +173,19 @@ impl FieldTable {
         codes
     }
 
+    /// The columns alone, without the rows that say what they are.
+    pub fn finish_without_rows(self) -> Table {
+        Table::new(self.columns().into_iter().map(|(name, column)| (name, column.emptied())).collect(), 0)
+    }
+
     /// The table: keywords in the schema's order, then the fixed columns. A fixed column whose name a
     /// keyword has takes an underscore in front.
-    pub fn finish(mut self) -> Table {
+    pub fn finish(self) -> Table {
+        let rows = self.rows;
+        Table::new(self.columns(), rows)
+    }
+
+    fn columns(mut self) -> Vec<(String, Column)> {
         let rows = self.rows;
         let order = self.schema.keywords();
         let place = |name: &str| order.iter().position(|known| **known == *name).unwrap_or(order.len());
@@ -210,6 +220,6 @@ impl FieldTable {
             }
             named.push((own, column));
         }
-        Table::new(named, rows)
+        named
     }
 }

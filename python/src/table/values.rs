@@ -9,7 +9,7 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, TimestampNanosecondArray, UInt64Array};
 use arrow_schema::{DataType, Field, TimeUnit};
-use fieldstone::catalog::value::{Value, moment_text};
+use fieldstone::catalog::value::{Value, ValueType, moment_text};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -69,6 +69,23 @@ impl Form {
             },
             Value::List(_) | Value::Map(_) => Form::Json,
         })
+    }
+
+    /// The form of a type's values.
+    fn of_kind(kind: ValueType) -> Form {
+        match kind {
+            ValueType::Bool => Form::Bool,
+            ValueType::Int => Form::Int,
+            ValueType::UInt => Form::UInt,
+            ValueType::Float => Form::Float,
+            ValueType::Text => Form::Text,
+            ValueType::Bytes => Form::Bytes,
+            ValueType::DateTime => Form::Time,
+            ValueType::IntRange => Form::IntRange,
+            ValueType::FloatRange => Form::FloatRange,
+            ValueType::Array => Form::Floats,
+            ValueType::Json => Form::Json,
+        }
     }
 
     /// The form of both.
@@ -133,6 +150,28 @@ impl ValueColumn {
             _ => Form::Json,
         });
         ValueColumn { values, form }
+    }
+
+    /// The same; where no value says otherwise they are of this type, and `Json` is text whatever they are.
+    pub fn of_kind(values: Vec<Value>, kind: Option<ValueType>) -> ValueColumn {
+        let mut column = ValueColumn::new(values);
+        let said = column.values.iter().any(|value| Form::of(value).is_some());
+        match kind {
+            Some(ValueType::Json) if column.form != Form::Text => column.form = Form::Json,
+            Some(kind) if !said => column.form = Form::of_kind(kind),
+            _ => {}
+        }
+        column
+    }
+
+    /// Lists of whole numbers, or of texts.
+    pub fn of_lists(values: Vec<Value>, texts: bool) -> ValueColumn {
+        ValueColumn { values, form: if texts { Form::Texts } else { Form::Ints } }
+    }
+
+    /// A column without a row, of the type that this one has.
+    pub fn emptied(self) -> ValueColumn {
+        ValueColumn { values: Vec::new(), form: self.form }
     }
 
     /// All of them as floats, where that is their form; an absent one is NaN.

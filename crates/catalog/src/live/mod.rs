@@ -456,6 +456,14 @@ impl Catalog {
         self.inner.stream(query)
     }
 
+    /// The type of the values that a query asks for, where all tags that it names have one; `None` else.
+    pub fn value_kind(&self, query: &Query) -> Result<Option<ValueType>> {
+        let Some(tags) = query.of_tags_alone() else { return Ok(None) };
+        let mut kinds = self.tags(&tags)?.into_iter().map(|tag| tag.decl.kind);
+        let first = kinds.next();
+        Ok(first.filter(|first| kinds.all(|kind| kind == *first)))
+    }
+
     /// How many hits there are.
     pub fn count(&self, query: &Query) -> Result<u64> {
         Ok(self.inner.ask(query, |tables| queries::count(tables, query))?.0)

@@ -26,6 +26,22 @@ impl Query {
         if projects { Vec::new() } else { runs }
     }
 
+    /// What it asks of tags, of terms that all must hold; `None` where it names no tag.
+    pub(crate) fn of_tags_alone(&self) -> Option<Query> {
+        let mut terms = Vec::new();
+        let mut left = vec![&self.expr];
+        while let Some(expr) = left.pop() {
+            match expr {
+                Expr::All(list) => left.extend(list),
+                Expr::Term(term @ (Term::Tag(_) | Term::TagVersion(_) | Term::Unit(_))) => terms.push(term),
+                _ => {}
+            }
+        }
+        let named = terms.iter().any(|term| matches!(term, Term::Tag(_)));
+        let expr = Expr::All(terms.into_iter().cloned().map(Expr::Term).collect());
+        named.then(|| Query { expr, transaction: self.transaction, ..Query::all() })
+    }
+
     /// The first name or text in it that is a pattern only to what reads.
     pub fn typed(&self) -> Option<&str> {
         self.expr.typed()

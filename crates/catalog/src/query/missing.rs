@@ -1,7 +1,8 @@
-//! Why a query finds nothing: a name in it that nothing has.
+//! Why a query finds nothing: a name in it that nothing has, or a value of a type that its tag or parameter has not.
 
 use fieldstone_core::Result;
 use fieldstone_core::nearest::did_you_mean;
+use fieldstone_core::value::{Test, Value, ValueType};
 
 use super::lists::{runs, tags, variables};
 use super::{Expr, NameTest, Query, Term};
@@ -10,11 +11,11 @@ use crate::engine::Tables;
 /// A name that a query asks for and nothing has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingName {
-    /// "run", "variable", "tag" or "parameter".
+    /// "run", "variable", "tag" or "parameter"; "value" where there are values, though of another type.
     pub what: &'static str,
     /// The name.
     pub name: String,
-    /// A question that offers names close to it; `None` where none is close.
+    /// A question that offers names close to it, or of what type the values are; `None` where none is close.
     pub did_you_mean: Option<String>,
 }
 
@@ -47,7 +48,97 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
             return Ok(Some(MissingName { what, name: name.to_owned(), did_you_mean: near }));
         }
     }
+    other_type(tables, query)
+}
+
+/// A value that is asked for and that no value there is comparable with.
+fn other_type(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingName>> {
+    let mut asked = Vec::new();
+    tests(&query.expr, &mut asked);
+    let all = Query { transaction: query.transaction, ..Query::all() };
+    for (parameter, test) in asked {
+        let (kinds, of) = match parameter {
+            Some(name) => {
+                let params = runs(tables, &all)?.into_iter().flat_map(|run| run.decl.params);
+                let kinds =
+                    params.filter(|(known, _)| known == name).map(|(_, value)| value.kind()).collect();
+                (kinds, format!("parameter '{name}'"))
+            }
+            None => {
+                let Some(named) = query.of_tags_alone() else { continue };
+                let found = tags(tables, &named)?;
+                let of = found.first().map_or_else(String::new, |tag| format!("tag '{}'", tag.decl.name));
+                (found.into_iter().map(|tag| tag.decl.kind).collect::<Vec<_>>(), of)
+            }
+        };
+        if kinds.is_empty() || kinds.iter().any(|kind| may_pass(test, *kind)) {
+            continue;
+        }
+        let mut names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let why = format!("the values of {of} are {}: give one of that type", names.join(" and "));
+        return Ok(Some(MissingName { what: "value", name: asked_value(test), did_you_mean: Some(why) }));
+    }
     Ok(None)
+}
+
+/// Tests that must pass: of the value, or of a parameter.
+fn tests<'a>(expr: &'a Expr, found: &mut Vec<(Option<&'a str>, &'a Test)>) {
+    match expr {
+        Expr::All(all) => all.iter().for_each(|part| tests(part, found)),
+        Expr::Term(Term::Value(test)) => found.push((None, test)),
+        Expr::Term(Term::Param(name, test)) => found.push((Some(name), test)),
+        _ => {}
+    }
+}
+
+/// Whether some value of a type may pass a test.
+fn may_pass(test: &Test, kind: ValueType) -> bool {
+    match test {
+        Test::All(tests) => tests.iter().all(|test| may_pass(test, kind)),
+        Test::Any(tests) => tests.iter().any(|test| may_pass(test, kind)),
+        Test::Exists | Test::Not(_) => true,
+        Test::IsIn(values) => values.is_empty() || values.iter().any(|value| comparable(value, kind)),
+        Test::Above(value)
+        | Test::AtLeast(value)
+        | Test::Below(value)
+        | Test::AtMost(value)
+        | Test::Equal(value)
+        | Test::Contains(value)
+        | Test::Between(value, _) => comparable(value, kind),
+        Test::Glob(_) | Test::Typed(_) => comparable(&Value::Text(String::new()), kind),
+    }
+}
+
+/// Whether values of a type compare with a value, or hold it.
+fn comparable(value: &Value, kind: ValueType) -> bool {
+    use ValueType as T;
+    match (kind, value) {
+        (T::Json | T::Array, _) => true,
+        (
+            T::Int | T::UInt | T::Float | T::IntRange | T::FloatRange,
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::IntRange(..) | Value::FloatRange(..),
+        ) => true,
+        (kind, value) => value.kind() == kind,
+    }
+}
+
+/// The value that a test names first, with its type where text shows none.
+fn asked_value(test: &Test) -> String {
+    match test {
+        Test::All(tests) | Test::Any(tests) => tests.first().map_or_else(String::new, asked_value),
+        Test::IsIn(values) => values.first().map_or_else(String::new, Value::to_string),
+        Test::Above(value)
+        | Test::AtLeast(value)
+        | Test::Below(value)
+        | Test::AtMost(value)
+        | Test::Equal(value)
+        | Test::Contains(value)
+        | Test::Between(value, _) => value.to_string(),
+        Test::Glob(text) | Test::Typed(text) => text.clone(),
+        Test::Not(_) | Test::Exists => String::new(),
+    }
 }
 
 /// Names that must be there for the expression to hold.
@@ -58,7 +149,7 @@ fn names<'a>(expr: &'a Expr, found: &mut Vec<(&'static str, &'a str)>) {
         Expr::Term(Term::Run(test)) => found.extend(only(test).map(|name| ("run", name))),
         Expr::Term(Term::Variable(test)) => found.extend(only(test).map(|name| ("variable", name))),
         Expr::Term(Term::Tag(test)) => found.extend(only(test).map(|name| ("tag", name))),
-        Expr::Term(Term::Param(name, _)) => found.push(("parameter", name)),
+        Expr::Term(Term::Param(name, test)) if !test.matches_absent() => found.push(("parameter", name)),
         _ => {}
     }
 }
