@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone::catalog::value::{Value, ValueType};
-use fieldstone::catalog::{By, Query, VariableName};
+use fieldstone::catalog::{By, Query, Selection, VariableName};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -243,13 +243,14 @@ impl PyCatalog {
         if let Some(raised) = raised.take() {
             return Err(raised);
         }
-        let (names, found) = found.or_raise()?;
+        let Selection { names, kinds, rows: found } = found.or_raise()?;
         let rows = found.len();
         let mut columns: Vec<Vec<Value>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
         for row in found {
             columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
-        let columns = columns.into_iter().map(|column| Column::Value(ValueColumn::new(column)));
+        let columns = columns.into_iter().zip(kinds);
+        let columns = columns.map(|(column, kind)| Column::Value(ValueColumn::of_kind(column, kind)));
         Ok(Table::new(names.into_iter().zip(columns).collect(), rows))
     }
 

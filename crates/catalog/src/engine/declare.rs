@@ -158,7 +158,7 @@ pub(super) fn variable_decl(content: &[u8]) -> Result<Option<VariableDecl>> {
 
 /// Pairs as the text of a map.
 fn map_text(pairs: &[(String, Value)]) -> String {
-    Value::Map(pairs.to_vec()).to_string()
+    Value::named_json(pairs)
 }
 
 pub(super) fn shape_text(shape: &[u64]) -> String {
@@ -520,7 +520,7 @@ impl Index {
         }
         decl.state = state;
         let bytes = content(&Record::Runs(vec![decl.clone()]));
-        let (grid, params) = (decl.grid.as_ref().map(Value::to_string), map_text(&decl.params));
+        let (grid, params) = (decl.grid.as_ref().map(Value::to_json), map_text(&decl.params));
         let cells = [
             Cell::Int(run),
             Cell::maybe_text(decl.job.as_deref()),

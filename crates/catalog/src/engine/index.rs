@@ -23,7 +23,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use fieldstone_core::value::Value;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_journal::feed::TransactionState;
@@ -31,7 +30,7 @@ use fieldstone_journal::feed::TransactionState;
 use super::names::NameTable;
 use super::points::PointSource;
 use super::summary::Sums;
-use super::{Cell, Database, Dialect, Flow, Interrupt, Wait, schema, views};
+use super::{Cell, Database, Dialect, Flow, Interrupt, Selection, Wait, schema, views};
 
 /// What the index is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -331,13 +330,8 @@ impl Index {
         std::mem::take(&mut self.problems)
     }
 
-    /// Rows of one statement of a user over the views: names of columns, then rows. Within a read.
-    pub fn sql(
-        &mut self,
-        statement: &str,
-        stop: Option<&Interrupt>,
-    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        views::check(statement)?;
+    /// What one statement of a user over the views gives. Within a read.
+    pub fn sql(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
         self.db.select(statement, stop)
     }
 

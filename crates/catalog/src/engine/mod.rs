@@ -32,6 +32,7 @@ mod read;
 mod remove;
 pub mod schema;
 mod sqlite;
+mod statement;
 pub mod stored;
 mod summary;
 mod vfs;
@@ -247,11 +248,20 @@ pub trait Database: Send + std::fmt::Debug {
     fn explain(&mut self, sql: &str) -> Result<String>;
     /// The SQL that a probe of this shape runs, for [`explain`](Database::explain).
     fn probe_sql(&self, probe: &Probe) -> String;
-    /// Names of columns and rows of one statement of a user over the views; Invalid where it is not one
-    /// statement that only reads, or `stop` ended it. (A database of which nothing can be asked meanwhile goes on to
-    /// the end.)
-    fn select(&mut self, statement: &str, stop: Option<&Interrupt>)
-    -> Result<(Vec<String>, Vec<Vec<Value>>)>;
+    /// What one statement of a user over the views gives; Invalid where it is not one statement that only reads, or
+    /// `stop` ended it. (A database of which nothing can be asked meanwhile goes on to the end.)
+    fn select(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection>;
+}
+
+/// What a statement of a user gave.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Names of the columns, each once: of several equal ones the second has `_2` behind it, and so on.
+    pub names: Vec<String>,
+    /// The type of each column's values, where the engine knows it without a value.
+    pub kinds: Vec<Option<ValueType>>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// Asked again and again while a statement runs, by the thread that waits for it: `true` ends the statement.

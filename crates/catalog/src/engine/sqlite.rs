@@ -24,7 +24,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::value::ValueType;
 use fieldstone_core::{Code, Error, Result};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
@@ -33,7 +33,10 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, CachedStatement, Connection, OpenFlags, Row, ToSql, ffi};
 use rustix::fs::Access;
 
-use super::{AttrRow, Busy, Cell, Database, Dialect, Flow, Interrupt, Probe, Wait, schema, vfs, views};
+use super::{
+    AttrRow, Busy, Cell, Database, Dialect, Flow, Interrupt, Probe, Selection, Wait, schema, statement, vfs,
+    views,
+};
 
 /// How long one waits for a process that applies, unless [`Database::set_patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -115,6 +118,8 @@ impl Sqlite {
             // Else a statement is compiled anew for every range that is bound to it: ten times the cost.
             // else a statement is compiled anew for each range.
             c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+            // A name in double quotes that no column has is an error, and no text.
+            c.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
             views::functions(c)
         })?;
         Ok(db)
@@ -415,18 +420,15 @@ impl Database for Sqlite {
         shape(probe).to_owned()
     }
 
-    fn select(
-        &mut self,
-        statement: &str,
-        stop: Option<&Interrupt>,
-    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
+        let statement = statement::taken(statement, Dialect::Sqlite)?;
         let fail = |cause| error(self.path.as_deref(), "read", cause);
         self.connection.execute_batch("PRAGMA query_only = ON").map_err(fail)?;
         if let Some(stop) = stop.cloned() {
             let handler = self.connection.progress_handler(STOP_STEPS, Some(move || stop.is_due()));
             handler.map_err(|cause| error(self.path.as_deref(), "read", cause))?;
         }
-        let answer = self.selected(statement);
+        let answer = self.selected(&statement);
         let cleared = self.connection.progress_handler(0, None::<fn() -> bool>);
         let writable = self.connection.execute_batch("PRAGMA query_only = OFF");
         cleared.and(writable).map_err(|cause| error(self.path.as_deref(), "read", cause))?;
@@ -435,8 +437,8 @@ impl Database for Sqlite {
 }
 
 impl Sqlite {
-    /// Names of columns and rows of a statement that only reads.
-    fn selected(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    /// What a statement that only reads gives.
+    fn selected(&self, statement: &str) -> Result<Selection> {
         let fail = |cause| self.blame(cause);
         let mut parts = Batch::new(&self.connection, statement);
         let first = parts.next().map_err(fail)?;
@@ -469,15 +471,16 @@ impl Sqlite {
     }
 }
 
-fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<(Vec<String>, Vec<Vec<Value>>)> {
+fn rows_of(statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Selection> {
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let kinds = names.iter().map(|name| views::kind(name)).collect();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let values = (0..names.len()).map(|i| cell(row.get_ref(i)?).map(|cell| cell.to_value()));
         found.push(values.collect::<rusqlite::Result<_>>()?);
     }
-    Ok((names, found))
+    Ok(Selection { names: statement::distinct(names), kinds, rows: found })
 }
 
 /// To SQLite `$2` is a name, and names are numbered by where they first stand.

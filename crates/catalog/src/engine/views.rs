@@ -6,8 +6,7 @@
 //! none of the name.
 
 use fieldstone_core::nearest::did_you_mean;
-use fieldstone_core::schema::step_number;
-use fieldstone_core::{Code, Result};
+use fieldstone_core::value::ValueType;
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
@@ -87,19 +86,23 @@ const TYPES: &str = "CASE kind WHEN 1 THEN 'bool' WHEN 2 THEN 'int' WHEN 3 THEN 
 
 /// Statements that make the views.
 pub(super) fn create(dialect: Dialect) -> String {
-    let (text, bool, datetime, created) = match dialect {
+    let (text, bool, datetime, created, ns) = match dialect {
         Dialect::Sqlite => (
             "CASE a.kind WHEN 5 THEN a.payload END",
             "CASE a.kind WHEN 1 THEN a.payload END",
-            "CASE a.kind WHEN 7 THEN strftime('%Y-%m-%dT%H:%M:%fZ', \
-             COALESCE(a.payload, CAST(a.num AS INTEGER)) / 1e9, 'unixepoch') END",
+            "CASE a.kind WHEN 7 THEN strftime('%Y-%m-%dT%H:%M:%S', ({ns} - {of_second}) / 1000000000, 'unixepoch') \
+             || printf('.%03dZ', {of_second} / 1000000) END",
             "strftime('%Y-%m-%dT%H:%M:%SZ', r.created / 1000000000, 'unixepoch')",
+            "COALESCE(a.payload, CAST(a.num AS INTEGER))",
         ),
         Dialect::Postgres => (
             "CASE a.kind WHEN 5 THEN a.payload_text END",
             "CASE a.kind WHEN 1 THEN a.payload_int <> 0 END",
-            "CASE a.kind WHEN 7 THEN to_timestamp(COALESCE(a.payload_int::float8, a.num) / 1e9) END",
+            // Text, as in SQLite, so that a statement means the same in both.
+            "CASE a.kind WHEN 7 THEN to_char(timestamp '1970-01-01' + ({ns} - {of_second}) / 1000000000 * interval '1 second', \
+             'YYYY-MM-DD\"T\"HH24:MI:SS') || '.' || lpad(({of_second} / 1000000)::text, 3, '0') || 'Z' END",
             "to_char(to_timestamp(r.created / 1000000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
+            "COALESCE(a.payload_int, a.num::bigint)",
         ),
     };
     let (none, whole) = (i64::MIN.to_string(), step_number::WHOLE.to_string());
@@ -112,6 +115,9 @@ pub(super) fn create(dialect: Dialect) -> String {
         ("{bool}", bool),
         ("{datetime}", datetime),
         ("{created}", created),
+        // Nanoseconds since the second before began.
+        ("{of_second}", "((({ns} % 1000000000) + 1000000000) % 1000000000)"),
+        ("{ns}", ns),
     ];
     marks.iter().fold(COMMON.to_owned(), |sql, (mark, text)| sql.replace(mark, text))
 }
@@ -121,16 +127,17 @@ pub(super) fn drop() -> String {
     ARRAY_TABLES.iter().chain(NAMES).map(|name| format!("DROP VIEW IF EXISTS {name};\n")).collect()
 }
 
-/// Refuses what is not a statement that reads; the database refuses the rest.
-pub(super) fn check(statement: &str) -> Result<()> {
-    let word: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-    let reads = ["SELECT", "WITH", "EXPLAIN", "VALUES"].iter().any(|first| word.eq_ignore_ascii_case(first));
-    if reads {
-        return Ok(());
-    }
-    Err(Code::Sql
-        .error(format!("SQL: '{word}' is not taken: only statements that read are"))
-        .with_hint("begin with SELECT, WITH or EXPLAIN; attributes are written with annotate"))
+/// The type of the values of a view's column, by its name: SQLite says the type of a value, and none of a column.
+pub(super) fn kind(name: &str) -> Option<ValueType> {
+    Some(match name {
+        "project" | "run" | "job" | "notes" | "grid" | "params" | "variable" | "dtype" | "shape" | "dims"
+        | "attrs" | "tag" | "type" | "unit" | "text" | "datetime" => ValueType::Text,
+        "number" | "time" | "least" | "greatest" => ValueType::Float,
+        "declared" | "created" | "step" | "version" | "tag_version" | "variable_version" | "value_type"
+        | "bool" | "uid" | "count" => ValueType::Int,
+        "box" => ValueType::Bytes,
+        _ => return None,
+    })
 }
 
 /// What to write instead of a table that is not there, and which views there are.

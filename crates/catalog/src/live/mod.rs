@@ -44,8 +44,7 @@ use fieldstone_journal::Journal;
 
 pub use port::FieldPort;
 
-use crate::engine::Interrupt;
-pub use crate::engine::{DeclarationRow, Declared};
+use crate::engine::{Interrupt, Selection};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
@@ -544,17 +543,15 @@ impl Catalog {
         self.inner.verify()
     }
 
-    /// Rows of a read-only SQL statement over the documented views: names of columns, then rows.
+    /// Rows of a read-only SQL statement over the documented views: names of columns, each once, then rows. In every ORDER
+    /// BY NULL is last unless the statement says otherwise, and NaN is NULL: on both engines.
     pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        self.sql_until(statement, None)
+        let Selection { names, rows, .. } = self.sql_until(statement, None)?;
+        Ok((names, rows))
     }
 
-    /// The same, which ends with Invalid once `stop` says so.
-    pub fn sql_until(
-        &self,
-        statement: &str,
-        stop: Option<&Interrupt>,
-    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    /// The same with the types of columns; it ends with Invalid once `stop` says so.
+    pub fn sql_until(&self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
         self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
         self.inner.look(Visibility::All(None), &mut |index| index.sql(statement, stop))

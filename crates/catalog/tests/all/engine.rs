@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Interrupt, Probe, RunSelect, Sqlite, Standing,
-    Tables, Wait,
+    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Interrupt, Probe, RunSelect, Selection, Sqlite,
+    Standing, Tables, Wait,
 };
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
@@ -117,7 +117,7 @@ fn read(index: &mut Index) -> Vec<f64> {
 
 fn sql(index: &mut Index, statement: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     index.begin_read().unwrap();
-    let answer = index.sql(statement, None);
+    let answer = index.sql(statement, None).map(|found| (found.names, found.rows));
     index.end_read().unwrap();
     answer
 }
@@ -474,11 +474,7 @@ impl Database for Counting {
     fn probe_sql(&self, probe: &Probe) -> String {
         self.0.probe_sql(probe)
     }
-    fn select(
-        &mut self,
-        statement: &str,
-        stop: Option<&Interrupt>,
-    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    fn select(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
         self.0.select(statement, stop)
     }
 }

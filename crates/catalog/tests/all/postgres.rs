@@ -111,8 +111,8 @@ fn many_rows_are_one_statement() {
 fn people_may_only_read() {
     let Some(server) = shared() else { return };
     let (mut db, _) = filled(server, store());
-    let (names, rows) =
-        db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run", None).unwrap();
+    let found = db.select("SELECT run, count(*) AS n FROM attr GROUP BY run ORDER BY run", None).unwrap();
+    let (names, rows) = (found.names, found.rows);
     assert_eq!(names, ["run", "n"]);
     assert_eq!(format!("{rows:?}"), "[[Int(1), Int(360)], [Int(2), Int(360)]]");
     for wrong in [

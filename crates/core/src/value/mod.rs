@@ -25,6 +25,7 @@ use crate::{Code, Error, Result};
 
 mod fit;
 mod infer;
+mod json;
 mod moment;
 mod order;
 mod size;

@@ -48,6 +48,11 @@ impl fmt::Display for Value {
 }
 
 /// A JSON string.
+pub(super) fn quoted_text(text: &str) -> String {
+    Value::Text(text.to_owned()).to_string()
+}
+
+/// A JSON string.
 fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     for c in text.chars() {

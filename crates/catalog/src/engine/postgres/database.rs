@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use postgres::types::ToSql;
+use postgres::SimpleQueryMessage;
+use postgres::types::{ToSql, Type};
 
-use super::super::{AttrRow, Cell, Database, Dialect, Flow, Interrupt, Probe, Wait};
+use super::super::{AttrRow, Cell, Database, Dialect, Flow, Interrupt, Probe, Selection, Wait, statement};
 use super::cells::{Parameter, Taken};
 use super::rows::{Stopped, copy_rows, take, with_attr};
 use super::scan::{Group, Shape};
-use super::{ATTR_COLUMNS, Postgres, TOGETHER, many, short};
+use super::{ATTR_COLUMNS, Postgres, TOGETHER, many, short, texts};
 
 impl Database for Postgres {
     fn dialect(&self) -> Dialect {
@@ -170,19 +171,11 @@ impl Database for Postgres {
         Shape::of(probe).sql()
     }
 
-    /// A prepared statement is one statement; that it changes nothing is seen to by a transaction that may
+    /// It is prepared first: a prepared statement is one statement, and knows the types of its columns. That it
+    /// changes nothing is seen to by a transaction that may
     /// only read.
-    fn select(
-        &mut self,
-        statement: &str,
-        _stop: Option<&Interrupt>,
-    ) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-        let first: String = statement.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-        if !["select", "with", "explain", "values", "table"].contains(&first.to_ascii_lowercase().as_str()) {
-            return Err(Code::Sql
-                .error(format!("`{}` is no statement that reads", short(statement)))
-                .with_hint("write one SELECT, WITH or EXPLAIN over the views"));
-        }
+    fn select(&mut self, statement: &str, _stop: Option<&Interrupt>) -> Result<Selection> {
+        let taken = statement::taken(statement, Dialect::Postgres)?;
         if !self.within {
             self.begin(false, Wait::Yes)?;
             let found = self.select(statement, None);
@@ -194,14 +187,19 @@ impl Database for Postgres {
             ErrorKind::Unavailable => e,
             _ => Code::Sql.error(e.message()).with_hint("the views and their columns are in the guide"),
         };
-        let prepared = self.prepared(statement).map_err(blame)?;
-        let names = prepared.columns().iter().map(|c| c.name().to_owned()).collect();
-        let mut found = Vec::new();
-        self.query(statement, &[], &mut |cells| {
-            found.push(cells.iter().map(|cell| cell.to_value()).collect());
-            Ok(Flow::More)
-        })
-        .map_err(blame)?;
-        Ok((names, found))
+        let prepared = self.prepared(&taken).map_err(blame)?;
+        let columns: Vec<Type> = prepared.columns().iter().map(|column| column.type_().clone()).collect();
+        let names = prepared.columns().iter().map(|column| column.name().to_owned()).collect();
+        let messages = match self.client()?.simple_query(&taken) {
+            Ok(messages) => messages,
+            Err(e) => return Err(blame(self.failed("run a query", e))),
+        };
+        let row = |message: SimpleQueryMessage| -> Option<Vec<Value>> {
+            let SimpleQueryMessage::Row(row) = message else { return None };
+            Some(columns.iter().enumerate().map(|(at, of)| texts::value(of, row.get(at))).collect())
+        };
+        let rows = messages.into_iter().filter_map(row).collect();
+        let kinds = columns.iter().map(texts::kind).collect();
+        Ok(Selection { names: statement::distinct(names), kinds, rows })
     }
 }

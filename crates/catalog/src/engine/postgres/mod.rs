@@ -30,6 +30,7 @@ mod errors;
 mod many;
 mod rows;
 mod scan;
+mod texts;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -65,7 +66,8 @@ CREATE INDEX attr_text ON attr(run, tag, payload_text) WHERE payload_text IS NOT
 /// choose a scan of the table because it knows nothing of rows that have just come.
 const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_material = off; \
      SET jit = off; SET plan_cache_mode = force_generic_plan; SET max_parallel_workers_per_gather = 0; \
-     SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'";
+     SET synchronous_commit = off; SET client_min_messages = warning; SET timezone = 'UTC'; \
+     SET datestyle = 'ISO'; SET bytea_output = 'hex'; SET extra_float_digits = 1";
 
 /// How long a writer waits for another, unless another time is set.
 const PATIENCE: Duration = Duration::from_secs(60);
