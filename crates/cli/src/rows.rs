@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use fieldstone::catalog::query::text::parse_value;
+use fieldstone::catalog::query::text::{parse_value, parse_value_of};
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{RunName, TagDecl, Values, VariableName};
 use fieldstone::{Code, Error, Result, Target, nearest};
@@ -240,7 +240,7 @@ impl Rows {
         let step = number(STEP)?;
         let value = match (named[VALUE], &self.defaults.cells[VALUE]) {
             (Some(cell), _) => cell.clone(),
-            (None, Some(text)) => Cell { text: text.clone(), quoted: false },
+            (None, Some(text)) => unquoted(text),
             (None, None) => return Err(Error::invalid("there is no value")),
         };
         let group = Group {
@@ -272,10 +272,14 @@ impl Rows {
                 Some(kind) => Some(kind),
                 None => kind_of(&group)?,
             };
-            let kind = known.unwrap_or_else(|| {
-                let read: Vec<Value> = columns.values.iter().map(read).collect();
-                ValueType::narrowest(&read)
-            });
+            let read = || columns.values.iter().map(read).collect::<Vec<Value>>();
+            let kind = match known {
+                // The type that is there for the name decides, unless it takes numbers and these are others.
+                Some(kind) if group.kind.is_some() || !(is_number(kind) && other_numbers(&read(), kind)) => {
+                    kind
+                }
+                _ => kept(&read()),
+            };
             let tag = tag_of(&group, kind)?;
             batches.push(columns.batch(group, tag)?);
         }
@@ -324,16 +328,42 @@ impl Columns {
 
 /// A cell as a value of a type.
 fn typed(cell: &Cell, kind: ValueType) -> Option<Value> {
-    if kind == ValueType::Text {
-        return Some(Value::Text(cell.text.clone()));
+    match kind {
+        ValueType::Text => Some(Value::Text(cell.text.clone())),
+        ValueType::Json => Some(read(cell)),
+        kind => parse_value_of(&cell.text, kind),
     }
-    read(cell).stands_for(kind)
 }
 
-/// What a cell says by itself.
+/// What a cell says by itself. In quotes it is text, but for lists and maps, whose commas have to stand in quotes of CSV.
 fn read(cell: &Cell) -> Value {
-    // Quotes of CSV are no quotes of ours: "[1, 2]" has to stand in them.
-    parse_value(&cell.text).unwrap_or_else(|_| Value::Text(cell.text.clone()))
+    let nested = cell.text.trim_start().starts_with(['[', '{']);
+    let value = if cell.quoted && !nested { None } else { parse_value(&cell.text).ok() };
+    value.unwrap_or_else(|| Value::Text(cell.text.clone()))
+}
+
+/// The value of the command line as a cell: text where it stands in quotes of its own.
+fn unquoted(text: &str) -> Cell {
+    match (text.trim().starts_with(['"', '\'']), parse_value(text)) {
+        (true, Ok(Value::Text(inner))) => Cell { text: inner, quoted: true },
+        _ => Cell { text: text.to_owned(), quoted: false },
+    }
+}
+
+/// The type of values that nobody declared: one that keeps all of each.
+fn kept(values: &[Value]) -> ValueType {
+    let kind = ValueType::narrowest(values);
+    let keeps = |value: &Value| value.stands_for(kind).is_some();
+    if values.iter().all(keeps) { kind } else { ValueType::Text }
+}
+
+/// Whether all values are numbers and some is none that a tag of numbers takes.
+fn other_numbers(values: &[Value], kind: ValueType) -> bool {
+    values.iter().all(Value::is_number) && values.iter().any(|value| value.stands_for(kind).is_none())
+}
+
+fn is_number(kind: ValueType) -> bool {
+    matches!(kind, ValueType::Int | ValueType::UInt | ValueType::Float)
 }
 
 fn integer(what: &str, word: &str) -> Result<i64> {

@@ -38,8 +38,9 @@ Examples:
 An attribute stands on the run, with --step on a step, with --variable on a variable, with --box on a box of
 it, in elements and half-open, with --cells on cells of its mesh (or along its first dimension). The tag is made where there is none; its type is that of the values, or
 --type: bool int uint float text bytes datetime int_range float_range array json. Values are written as in
-queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text. A second value for the same
-place corrects the first, but for one that another user gave.
+queries: 310.5, true, 2026-11-21T06:00, 5..9, 0x0aff, [1, 2], all else is text, and so is what stands in quotes
+('\"0042\"') and what a number would not keep: leading zeros, more than 64 bits, a commit such as 12e4567. A second
+value for the same place corrects the first, but for one that another user gave.
 
 A table has a line of names first: tag, value, run, project, variable, version, step, box (75:81,60:81) or
 start and count (75 60; or start_0, start_1 …), cells (4 17 5), unit, type, tag_version. What all rows share can be given as
@@ -319,8 +320,13 @@ impl Taking<'_> {
     fn known(&self, group: &Group) -> Result<Vec<TagDecl>> {
         let mut query = exactly(Term::Tag, &group.tag);
         query.transaction = self.transaction;
-        let tags = self.catalog.tags(&query)?.into_iter();
+        let tags = match self.catalog.tags(&query) {
+            // The store is made by the commit that this is on its way to.
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            tags => tags?,
+        };
         Ok(tags
+            .into_iter()
             .filter(|tag| group.tag_version.is_none_or(|version| tag.version == version))
             .filter(|tag| group.unit.as_ref().is_none_or(|unit| tag.decl.unit == *unit))
             .map(|tag| tag.decl)

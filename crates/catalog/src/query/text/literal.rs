@@ -20,7 +20,7 @@ pub(super) fn value_or_pattern(scan: &mut Scan<'_>) -> Result<(Value, bool)> {
             .expected("a value")
             .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; in quotes if it holds blanks or one of ( ) , = < >"));
     }
-    let value = bare(word).map_err(|error| {
+    let value = bare(word, true).map_err(|error| {
         let hint = error.hint().unwrap_or("write it in quotes if it is a text").to_owned();
         scan.error_at(place, error.message()).with_hint(hint)
     })?;
@@ -33,9 +33,24 @@ pub(super) fn value(scan: &mut Scan<'_>) -> Result<Value> {
     Ok(value_or_pattern(scan)?.0)
 }
 
-/// The whole text as one value; where it is none, the text itself.
+/// A bare word that is a number to who compares and a text to who keeps it, as `0042` and `1234e56`.
+pub(super) fn as_typed(scan: &Scan<'_>, from: usize, value: &Value) -> Option<String> {
+    let word = scan.text_from(from).trim();
+    let number = value.is_number() || matches!(value, Value::IntRange(..) | Value::FloatRange(..));
+    (number && matches!(bare(word, false), Ok(Value::Text(_)))).then(|| word.to_owned())
+}
+
+/// The whole text as one value; where it is none, or not all of it would be kept, the text itself. In quotes it is text.
 pub(super) fn whole(text: &str) -> Result<Value> {
     let trimmed = text.trim();
+    if trimmed.starts_with('\'') {
+        let mut scan = Scan::new(trimmed);
+        // What is no text in quotes is the text that it is, as 'tis.
+        return Ok(match (scan.quoted(), scan.peek()) {
+            (Ok(Some(text)), None) => Value::Text(text),
+            _ => Value::Text(text.to_owned()),
+        });
+    }
     if trimmed.starts_with(['"', '[', '{']) {
         let mut scan = Scan::new(trimmed);
         let value = value(&mut scan)?;
@@ -47,14 +62,15 @@ pub(super) fn whole(text: &str) -> Result<Value> {
     if trimmed.is_empty() || trimmed.contains(char::is_whitespace) && parse_moment(trimmed).is_none() {
         return Ok(Value::Text(text.to_owned()));
     }
-    match bare(trimmed)? {
+    match bare(trimmed, false)? {
         Value::Text(_) => Ok(Value::Text(text.to_owned())),
         value => Ok(value),
     }
 }
 
-/// What a bare word is.
-fn bare(word: &str) -> Result<Value> {
+/// What a bare word is, to who compares with it or to who keeps it.
+fn bare(word: &str, compared: bool) -> Result<Value> {
+    let number: fn(&str) -> Option<Value> = if compared { number } else { kept_number };
     match word {
         "true" => return Ok(Value::Bool(true)),
         "false" => return Ok(Value::Bool(false)),
@@ -85,6 +101,40 @@ fn bare(word: &str) -> Result<Value> {
         });
     }
     Ok(parse_moment(word).map_or_else(|| Value::Text(word.to_owned()), Value::DateTime))
+}
+
+/// The number that a word is, where the number says all that the word does. Leading zeros, a plus sign, digits beyond 64
+/// bits, a float that is beyond all floats, and digits around an `e` as of a hash are those of a name.
+fn kept_number(word: &str) -> Option<Value> {
+    /// As short as no hash is.
+    const SHORT: usize = 6;
+    let value = number(word)?;
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (digits, None),
+    };
+    let zeros = mantissa.len() > 1 && mantissa.starts_with('0') && !mantissa.starts_with("0.");
+    let like_hash = exponent.is_some_and(|exponent| {
+        word.len() > SHORT && !mantissa.contains('.') && !exponent.starts_with(['-', '+'])
+    });
+    let kept = match value {
+        Value::Int(_) | Value::UInt(_) => true,
+        Value::Float(number) if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+            let nothing = mantissa.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+            let whole = exponent.is_none() && !mantissa.contains('.');
+            number.is_finite() && (number != 0.0 || nothing) && !whole
+        }
+        _ => true,
+    };
+    (kept && !zeros && !like_hash && !word.starts_with('+')).then_some(value)
+}
+
+/// The number that a text is where a declared type asks for one; `None` for one that no number of ours is.
+pub(super) fn declared_number(text: &str) -> Option<Value> {
+    let word = text.trim();
+    let infinite = |value: &Value| matches!(value, Value::Float(number) if number.is_infinite());
+    number(word).filter(|value| !infinite(value) || word.to_ascii_lowercase().contains("inf"))
 }
 
 /// A number: int, uint beyond that, float with a point or an exponent, `nan`, `inf`.
@@ -174,5 +224,5 @@ fn element(scan: &mut Scan<'_>) -> Result<Value> {
     if word.is_empty() {
         return Err(scan.expected("a value"));
     }
-    bare(word).map_err(|error| scan.error_at(place, error.message()))
+    bare(word, false).map_err(|error| scan.error_at(place, error.message()))
 }

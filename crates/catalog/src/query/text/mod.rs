@@ -45,7 +45,7 @@ mod show;
 mod terms;
 
 use fieldstone_core::Result;
-use fieldstone_core::value::{Glob, Size, Test, Value};
+use fieldstone_core::value::{Glob, Size, Test, Value, ValueType};
 
 use super::{Expr, NameTest, Query};
 
@@ -66,9 +66,21 @@ pub fn parse_expr(text: &str) -> Result<Expr> {
     Ok(expr)
 }
 
-/// Reads one value as queries write it; a text that is no other value stands for itself.
+/// Reads one value to keep: as queries write it, where that is all that the text says. A text that is no other value stands
+/// for itself, and so does one of which something would be lost: leading zeros, digits beyond 64 bits, what looks like a
+/// hash. In quotes it is text.
 pub fn parse_value(text: &str) -> Result<Value> {
     literal::whole(text)
+}
+
+/// Reads one value of a type that is declared: the type decides what the text is. `None` where it is no value of it.
+pub fn parse_value_of(text: &str, kind: ValueType) -> Option<Value> {
+    if kind == ValueType::Text {
+        let unquoted = text.trim().starts_with(['"', '\'']).then(|| literal::whole(text).ok()).flatten();
+        return Some(unquoted.unwrap_or_else(|| Value::Text(text.to_owned())));
+    }
+    let number = literal::declared_number(text).and_then(|number| number.stands_for(kind));
+    number.or_else(|| literal::whole(text).ok()?.stands_for(kind))
 }
 
 /// Reads a name with a test of its value, as `size > 9000` or `unit in (K, degC)`.

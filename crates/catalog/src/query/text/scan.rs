@@ -31,6 +31,11 @@ impl<'a> Scan<'a> {
         Scan { text, at: 0, depth: 0 }
     }
 
+    /// What was taken since a place.
+    pub fn text_from(&self, from: usize) -> &'a str {
+        self.text.get(from..self.at).unwrap_or("")
+    }
+
     pub fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or("")
     }

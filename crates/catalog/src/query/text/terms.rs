@@ -6,7 +6,7 @@ use fieldstone_core::{Error, Result};
 
 use super::super::{Dim, Expr, NameTest, Scope, Term};
 use super::boxes::dimension;
-use super::literal::{value, value_or_pattern};
+use super::literal::{as_typed, value, value_or_pattern};
 use super::name_test;
 use super::parser::one_or;
 use super::scan::Scan;
@@ -391,7 +391,12 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
             scan.at
         };
         let (value, pattern) = value_or_pattern(scan)?;
+        let typed = as_typed(scan, value_at, &value);
         let test = match (sign, pattern, value) {
+            ("=" | "!=", _, value) if typed.is_some() => {
+                let both = either(value, typed);
+                if sign == "=" { both } else { Test::Not(Box::new(both)) }
+            }
             ("=", true, Value::Text(pattern)) => Test::Typed(pattern),
             ("!=", true, Value::Text(pattern)) => Test::Not(Box::new(Test::Typed(pattern))),
             ("=", _, value) => Test::Equal(value),
@@ -408,7 +413,14 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
         return Ok(Test::Exists);
     }
     if scan.keyword("in") {
-        return Ok(Test::IsIn(list(scan, value)?));
+        let item = |scan: &mut Scan<'_>| {
+            scan.peek();
+            let at = scan.at;
+            let value = value(scan)?;
+            let typed = as_typed(scan, at, &value).map(Value::Text);
+            Ok(std::iter::once(value).chain(typed).collect::<Vec<_>>())
+        };
+        return Ok(Test::IsIn(list(scan, item)?.concat()));
     }
     if scan.keyword("contains") {
         return Ok(Test::Contains(value(scan)?));
@@ -426,6 +438,11 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
         return Ok(test);
     }
     Err(scan.expected("a test").with_hint(format!("tests are {OPERATORS}")))
+}
+
+/// A number, or the text that it was typed as.
+fn either(number: Value, text: Option<String>) -> Test {
+    Test::IsIn(std::iter::once(number).chain(text.map(Value::Text)).collect())
 }
 
 /// NaN passes no test but `exists`: who asks for it means something else.
