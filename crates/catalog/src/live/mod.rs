@@ -250,13 +250,17 @@ impl Catalog {
     /// Declares tags; gives them as they are shown: one of another type or unit under a number that is
     /// taken gets its own.
     pub fn create_tags(&self, tags: Vec<TagDecl>, transaction: Option<Id>) -> Result<Vec<TagInfo>> {
+        let declared = tags.clone();
         let made = self.inner.create_tags(tags, transaction)?;
+        declared.iter().for_each(|tag| self.inner.declarations().note_declared(transaction, tag));
         self.inner.fields.changed(transaction)?;
         Ok(made)
     }
 
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
-    /// is what the values are as they were given; int goes into float where it is exact.
+    /// is what the values are as they were given; int goes into float where it is exact, and a number that no number of
+    /// the name takes gets a version of its own. Conflict where the name is declared in several units: then the one counts
+    /// that this handle declared, or the one without a unit.
     pub fn tag_for(&self, name: &str, version: Option<i64>, kind: ValueType) -> Result<TagDecl> {
         self.inner.tag_for(None, name, version, kind)
     }
@@ -296,7 +300,8 @@ impl Catalog {
         }
         let tag =
             TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
-        let made = self.create_tags(vec![tag], transaction)?.pop();
+        let made = self.inner.create_tags(vec![tag], transaction)?.pop();
+        self.inner.fields.changed(transaction)?;
         made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
     }
 
@@ -439,8 +444,22 @@ impl Catalog {
         self.inner.variable_to_write(transaction, run, name)
     }
 
-    /// All hits, in columns.
+    /// Refuses to bring numbers of one tag together that are in several units.
+    fn check_units(&self, query: &Query) -> Result<()> {
+        let every = || Query { transaction: query.transaction, ..Query::all() };
+        let named = self.tags(&query.of_tags_alone().unwrap_or_else(every))?;
+        if queries::two_units(&named).is_none() {
+            return Ok(());
+        }
+        // Not all of them need have attributes that are asked for.
+        queries::two_units(&self.tags(&query.of_its_tags())?).map_or(Ok(()), Err)
+    }
+
+    /// All hits, in columns. Conflict where they are ordered by values of one tag in several units.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
+        if query.is_by_value() {
+            self.check_units(query)?;
+        }
         self.inner.ask(query, |tables| queries::collect(tables, query))
     }
 
@@ -452,6 +471,9 @@ impl Catalog {
     /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an
     /// engine in memory, is collected first.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+        if query.is_by_value() {
+            self.check_units(query)?;
+        }
         self.inner.stream(query)
     }
 
@@ -468,8 +490,9 @@ impl Catalog {
         Ok(self.inner.ask(query, |tables| queries::count(tables, query))?.0)
     }
 
-    /// Count, least, greatest and mean number of groups of hits.
+    /// Count, least, greatest and mean number of groups of hits. Conflict for values of one tag in several units.
     pub fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
+        self.check_units(query)?;
         self.inner.ask(query, |tables| queries::aggregate(tables, query, by))
     }
 

@@ -133,7 +133,7 @@ impl Inner {
         if known.iter().any(|tag| tag.decl == batch.tag) {
             return Ok(());
         }
-        let version = super::declare::free_version(&known, batch.tag.version);
+        let version = super::tags::free_version(&known, batch.tag.version);
         self.declarations().cache_tag(session, TagInfo { decl: batch.tag.clone(), version }, true);
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! What it declared itself is known at once and until it is discarded; what the engine answered, for
 //! [`FRESH`]. Each transaction has its own; what stands outside of transactions is seen in all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
@@ -51,6 +51,8 @@ struct SessionDeclarations {
 pub struct DeclarationCache {
     clock: Arc<dyn Clock>,
     sessions: HashMap<Option<Id>, SessionDeclarations>,
+    /// Units of the tags that this handle declared, by name.
+    units: HashMap<(Option<Id>, String), BTreeSet<String>>,
 }
 
 /// Whether a thing is known.
@@ -67,7 +69,7 @@ pub enum Lookup<T> {
 impl DeclarationCache {
     /// Knows nothing yet.
     pub fn new(clock: Arc<dyn Clock>) -> DeclarationCache {
-        DeclarationCache { clock, sessions: HashMap::new() }
+        DeclarationCache { clock, sessions: HashMap::new(), units: HashMap::new() }
     }
 
     fn until(&self, own: bool) -> Option<u64> {
@@ -219,6 +221,17 @@ impl DeclarationCache {
             }
         }
         Some(tags)
+    }
+
+    /// Keeps that this handle declared a tag, be it there already or not.
+    pub fn note_declared(&mut self, session: Option<Id>, tag: &TagDecl) {
+        self.units.entry((session, tag.name.clone())).or_default().insert(tag.unit.clone());
+    }
+
+    /// Units in which this handle declared tags of a name.
+    pub fn declared_units(&self, session: Option<Id>, name: &str) -> BTreeSet<String> {
+        let of = |id: Option<Id>| self.units.get(&(id, name.to_owned()));
+        [of(session), of(None)].into_iter().flatten().flatten().cloned().collect()
     }
 
     /// All tags of a name are known now.

@@ -9,15 +9,12 @@ use std::sync::Arc;
 
 use crate::engine::{Index, RunRow, RunSelect, Tables, TagRow, VariableRow};
 use fieldstone_core::nearest::did_you_mean;
-use fieldstone_core::value::ValueType;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{
-    Annotate, Record, RunDecl, RunName, StepDecl, TagDecl, VariableDecl, VariableName,
-};
+use fieldstone_format::catalog::{Annotate, Record, RunDecl, RunName, StepDecl, VariableDecl, VariableName};
 use fieldstone_format::setting::Exist;
 
-use super::agreement::{check_variable, field_difference, run_difference, takes, variable_difference};
+use super::agreement::{check_variable, field_difference, run_difference, variable_difference};
 use super::declaration_cache::Lookup;
 use crate::live::consistent_view::{ConsistentView, Visibility};
 use crate::live::inner::Inner;
@@ -52,14 +49,14 @@ fn variable_info(run: &RunName, row: VariableRow) -> VariableInfo {
     VariableInfo { run: run.clone(), decl: row.decl, declared: row.declared }
 }
 
-fn tag_info(row: TagRow) -> TagInfo {
+pub(super) fn tag_info(row: TagRow) -> TagInfo {
     TagInfo { decl: row.decl, version: row.version }
 }
 
 impl Inner {
     /// What a declaration is checked against: what everybody sees, and where that may not do also what a session
     /// holds.
-    fn visibility(&self, session: Option<Id>) -> Visibility {
+    pub(super) fn visibility(&self, session: Option<Id>) -> Visibility {
         let uncertain = self.declarations().deleted(session) || session.is_some();
         if uncertain { Visibility::All(session) } else { Visibility::Synced }
     }
@@ -404,76 +401,6 @@ impl Inner {
         }
         self.emit(session, vec![Record::Steps(run.clone(), fresh)])
     }
-
-    /// Every tag of a name.
-    pub fn tags_of(&self, session: Option<Id>, name: &str) -> Result<Vec<TagInfo>> {
-        if let Some(tags) = self.declarations().tags(session, name) {
-            return Ok(tags);
-        }
-        let found = self.look(self.visibility(session), &mut |tables| {
-            let all = tables.tags()?.into_iter().filter(|row| row.decl.name == name);
-            Ok(all.map(tag_info).collect::<Vec<TagInfo>>())
-        })?;
-        let mut tags = found;
-        let mut known = self.declarations();
-        for tag in &tags {
-            known.cache_tag(session, tag.clone(), false);
-        }
-        known.note_asked(session, name);
-        for own in known.own_tags(session, name) {
-            if tags.iter().all(|tag| tag.decl != own.decl) {
-                let version = free_version(&tags, own.decl.version);
-                tags.push(TagInfo { version, ..own });
-            }
-        }
-        Ok(tags)
-    }
-
-    /// Declares tags; how they are shown.
-    pub fn create_tags(&self, tags: Vec<TagDecl>, session: Option<Id>) -> Result<Vec<TagInfo>> {
-        self.journal.check_writable()?;
-        Record::Tags(tags.clone()).check()?;
-        let _declaring = self.declaring();
-        let mut shown = Vec::with_capacity(tags.len());
-        let mut fresh = Vec::new();
-        for decl in tags {
-            let known = self.tags_of(session, &decl.name)?;
-            if let Some(tag) = known.iter().find(|tag| tag.decl == decl) {
-                shown.push(tag.clone());
-                continue;
-            }
-            let tag = TagInfo { version: free_version(&known, decl.version), decl };
-            self.declarations().cache_tag(session, tag.clone(), true);
-            fresh.push(tag.decl.clone());
-            shown.push(tag);
-        }
-        if !fresh.is_empty() {
-            self.emit(session, vec![Record::Tags(fresh)])?;
-        }
-        Ok(shown)
-    }
-
-    /// The tag under which values of a type go.
-    pub fn tag_for(
-        &self,
-        session: Option<Id>,
-        name: &str,
-        version: Option<i64>,
-        kind: ValueType,
-    ) -> Result<TagDecl> {
-        let known = self.tags_of(session, name)?;
-        let asked = |tag: &&TagInfo| version.is_none_or(|version| tag.version == version);
-        let mut tags: Vec<&TagInfo> = known.iter().filter(asked).collect();
-        // The type itself before one that takes it, the newest version before others.
-        tags.sort_by_key(|tag| (tag.decl.kind != kind, !takes(tag.decl.kind, kind), -tag.version));
-        if let Some(tag) = tags.first() {
-            // Whether the very values fit is checked with the values, where the error can name them.
-            return Ok(tag.decl.clone());
-        }
-        let decl =
-            TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: String::new() };
-        Ok(decl)
-    }
 }
 
 /// What was found; where the engine cannot be asked, what was known a while ago.
@@ -482,13 +409,4 @@ fn or_stale<T>(found: Result<Option<T>>, known: Lookup<T>) -> Result<Option<T>> 
         (Err(e), Lookup::Stale(old)) if e.kind() == fieldstone_core::ErrorKind::Unavailable => Ok(Some(old)),
         (found, _) => found,
     }
-}
-
-/// The number that is shown for a tag that asks for `version` after these.
-pub fn free_version(tags: &[TagInfo], version: i64) -> i64 {
-    let mut free = version;
-    while tags.iter().any(|tag| tag.version == free) {
-        free = free.saturating_add(1);
-    }
-    free
 }

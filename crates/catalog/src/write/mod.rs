@@ -27,5 +27,6 @@ pub(crate) mod delete;
 mod moved;
 mod ownership;
 mod state;
+pub(crate) mod tags;
 mod validate;
 mod versions;

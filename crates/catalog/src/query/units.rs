@@ -1,0 +1,42 @@
+//! Units: numbers of one tag that are in several say nothing together.
+
+use std::collections::HashMap;
+
+use fieldstone_core::value::ValueType;
+use fieldstone_core::{Code, Error};
+
+use super::{Expr, Key, NameTest, Query, TagInfo, Term};
+
+impl Query {
+    /// Whether it brings values together, by their order.
+    pub(crate) fn is_by_value(&self) -> bool {
+        self.order.iter().any(|(key, _)| *key == Key::Value)
+    }
+
+    /// The same for the tags of the attributes that it finds.
+    pub(crate) fn of_its_tags(&self) -> Query {
+        let tagged = Expr::Term(Term::Tag(NameTest::Glob("*".to_owned())));
+        let expr = Expr::All(vec![self.expr.clone(), tagged]);
+        Query { expr, transaction: self.transaction, pick: self.pick, ..Query::all() }
+    }
+}
+
+/// The error of tags of numbers that share a name and not the unit.
+pub fn two_units(tags: &[TagInfo]) -> Option<Error> {
+    let mut numbers = tags
+        .iter()
+        .map(|tag| &tag.decl)
+        .filter(|decl| matches!(decl.kind, ValueType::Int | ValueType::UInt | ValueType::Float));
+    let mut units: HashMap<&str, &str> = HashMap::new();
+    numbers.find_map(|decl| {
+        let (name, unit) = (decl.name.as_str(), decl.unit.as_str());
+        let known = *units.entry(name).or_insert(unit);
+        (known != unit).then(|| {
+            Code::Conflict
+                .error(format!(
+                    "values of tag '{name}' are in units '{known}' and '{unit}', and say nothing together"
+                ))
+                .with_hint(format!("ask for one of them: unit='{known}'"))
+        })
+    })
+}
