@@ -395,11 +395,12 @@ class Params(dict[str, Any]):
 
 
 def _step(step: Any) -> int | None:
-    """A step as the native catalog takes it: anything that is a whole number to Python."""
+    """A step as the native catalog takes it: anything that is a whole number to Python, a float too."""
     if step is None:
         return None
     try:
-        number = index(step)
+        is_whole = getattr(step, "is_integer", None)
+        number = int(step) if is_whole is not None and is_whole() else index(step)
     except TypeError:
         raise Invalid(f"step {step!r} is no whole number", "steps are whole numbers, such as 6") from None
     if not -(2**63) <= number < 2**63:

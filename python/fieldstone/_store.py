@@ -428,6 +428,12 @@ class Store(_Store):
 def _name(name: Any) -> str:
     if not isinstance(name, str):
         raise Invalid(f"{name!r} is no name", "names are text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise Invalid(
+            f"{name!r} is text that UTF-8 cannot hold", "give text without lone surrogates"
+        ) from None
     return name
 
 

@@ -83,13 +83,18 @@ pub fn is_numpy_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether a value has masked elements. What is no kind of array of its own is not asked: importing `numpy.ma`
 /// takes 10 ms.
-fn is_masked(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_masked(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = array.py();
     let class = numpy(py)?.ndarray.bind(py);
     if array.get_type().is(class) || !array.is_instance(class)? {
         return Ok(false);
     }
     py.import("numpy.ma")?.getattr("is_masked")?.call1((array,))?.is_truthy()
+}
+
+/// The error of masked elements where nothing can be missing.
+pub fn masked(what: &str) -> PyErr {
+    invalid(format!("{what} has masked elements, which would be lost"), "give data.filled(value)")
 }
 
 /// The numpy dtype of an element type.
@@ -197,10 +202,7 @@ impl<'py> Data<'py> {
             }
             if data.is_instance(class)? || data.is_instance(numpy.generic.bind(py))? {
                 if is_masked(data)? {
-                    return Err(invalid(
-                        "the array has masked elements, which would be lost",
-                        "give data.filled(value)",
-                    ));
+                    return Err(masked("the array"));
                 }
                 return Data::array(numpy, numpy.asarray.bind(py).call1((data,))?);
             }
@@ -214,7 +216,12 @@ impl<'py> Data<'py> {
         }
         if data.hasattr("__array__")? {
             let numpy = numpy(py)?;
-            return Data::array(numpy, numpy.asarray.bind(py).call1((data,))?);
+            // What it turns into may be masked, which `asarray` would drop.
+            let made = data.call_method0("__array__")?;
+            if is_masked(&made)? {
+                return Err(masked("the array"));
+            }
+            return Data::array(numpy, numpy.asarray.bind(py).call1((made,))?);
         }
         let hint = match data.is_instance_of::<PyString>() {
             true => "text has no bytes of its own: give text.encode()",

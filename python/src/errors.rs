@@ -4,7 +4,7 @@ use fieldstone::{Code, Error, ErrorKind};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 
 static CLASSES: [PyOnceLock<Py<PyType>>; ErrorKind::ALL.len()] =
     [const { PyOnceLock::new() }; ErrorKind::ALL.len()];
@@ -61,6 +61,14 @@ impl<T> Refuse<T> for PyResult<T> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A text of Python's as UTF-8; Invalid where it has lone surrogates, as names of files that are not UTF-8 have.
+pub fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    text.to_str().or_refuse(text.py(), || {
+        let shown = text.repr().map_or_else(|_| "a text".to_owned(), |shown| shown.to_string());
+        invalid(format!("{shown} is text that UTF-8 cannot hold"), "give text without lone surrogates")
+    })
 }
 
 /// `Invalid` with a hint, ready to be raised.

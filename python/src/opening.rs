@@ -2,9 +2,9 @@
 
 use fieldstone::{Compression, Exist, Mode, OpenOptions};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, invalid, utf8};
 use crate::log::Waiting as _;
 use crate::registry;
 use crate::request::type_name;
@@ -54,6 +54,8 @@ impl Opening {
                 let path = paths.call_method1("expanduser", (path,))?;
                 Some(paths.call_method1("abspath", (path,))?.extract()?)
             }
+            // What is no URL is refused where it is opened.
+            _ => None,
         };
         Ok(Opening {
             url,
@@ -180,8 +182,12 @@ pub fn open(
 ) -> PyResult<Py<Store>> {
     let fspath = py.import("os")?.getattr("fspath")?;
     let path = |argument: &Bound<'_, PyAny>, what: &str| -> PyResult<String> {
-        let text = fspath.call1((argument,)).and_then(|text| text.extract::<String>());
-        text.map_err(|_| invalid(format!("{} is no {what}", type_name(argument)), "give text or a path"))
+        let text = fspath.call1((argument,));
+        if let Some(text) = text.as_ref().ok().and_then(|text| text.cast::<PyString>().ok()) {
+            return utf8(text).map(str::to_owned);
+        }
+        text.and_then(|text| text.extract::<String>())
+            .map_err(|_| invalid(format!("{} is no {what}", type_name(argument)), "give text or a path"))
     };
     let schema =
         schema.filter(|schema| !schema.is_none()).map(|schema| path(schema, "schema")).transpose()?;

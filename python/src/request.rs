@@ -10,7 +10,7 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyRange, PySlice, PyString, PyTuple, PyType,
 };
 
-use crate::errors::{Raise, Refuse, invalid};
+use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::keys::Key;
 use crate::sequence::{self, each, is_mapping, pairs};
 
@@ -78,7 +78,7 @@ impl PyRequest {
 pub fn requests(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Request>> {
     let Some(argument) = argument else { return Ok(vec![Request::new()]) };
     if let Ok(text) = argument.cast::<PyString>() {
-        let all = Request::parse_many(text.to_str()?).or_raise()?;
+        let all = Request::parse_many(utf8(text)?).or_raise()?;
         return Ok(if all.is_empty() { vec![Request::new()] } else { all });
     }
     if let Some(request) = one_request(argument)? {
@@ -113,7 +113,7 @@ fn wrong_request(found: &Bound<'_, PyAny>) -> PyErr {
 
 fn one_request(argument: &Bound<'_, PyAny>) -> PyResult<Option<Request>> {
     if let Ok(text) = argument.cast::<PyString>() {
-        return Request::parse(text.to_str()?).or_raise().map(Some);
+        return Request::parse(utf8(text)?).or_raise().map(Some);
     }
     if let Ok(request) = argument.cast::<PyRequest>() {
         return Ok(Some(request.get().0.clone()));
@@ -143,7 +143,7 @@ fn from_mapping(mapping: Option<&Bound<'_, PyAny>>) -> PyResult<Request> {
     let Some(mapping) = mapping else { return Ok(request) };
     pairs(mapping, |keyword, values| {
         let keyword = keyword_of(&keyword)?;
-        let keyword = keyword.to_str()?;
+        let keyword = utf8(&keyword)?;
         if let Some(values) = values_of(keyword, &values)? {
             request.set(keyword, values);
         }
@@ -163,7 +163,7 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
         return Ok(None);
     }
     if let Ok(text) = values.cast::<PyString>() {
-        return grammar(keyword, text.to_str()?).map(Some);
+        return grammar(keyword, utf8(text)?).map(Some);
     }
     if let Ok(slice) = values.cast::<PySlice>() {
         return sliced(keyword, slice).map(Some);
@@ -189,7 +189,7 @@ fn values_of(keyword: &str, values: &Bound<'_, PyAny>) -> PyResult<Option<Values
             return Ok(());
         }
         items.push(Item::One(match element.cast::<PyString>() {
-            Ok(text) => text.to_str()?.to_owned(),
+            Ok(text) => utf8(text)?.to_owned(),
             Err(_) => scalar(keyword, &element)?.ok_or_else(|| wrong_value(keyword, &element))?,
         }));
         Ok(())
@@ -394,7 +394,7 @@ enum Text<'py> {
 impl Text<'_> {
     fn as_str(&self) -> PyResult<&str> {
         match self {
-            Text::Python(text) => text.to_str(),
+            Text::Python(text) => utf8(text),
             Text::Rust(text) => Ok(text),
         }
     }
@@ -447,7 +447,7 @@ fn add_pair<'py>(
         Ok(text) => Text::Python(text),
         Err(other) => {
             let value = other.into_inner();
-            let name = keyword.to_str()?;
+            let name = utf8(&keyword)?;
             Text::Rust(scalar(name, &value)?.ok_or_else(|| {
                 invalid(
                     format!("{name} has {} where a key needs one value", type_name(&value)),

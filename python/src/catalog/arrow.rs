@@ -17,6 +17,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, make_array};
 use arrow_schema::{DataType, TimeUnit};
 use fieldstone::catalog::value::Value;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
@@ -27,11 +28,18 @@ const DAY: i64 = 86_400_000_000_000;
 
 /// The column that an Arrow object is; `None` where the object is none.
 pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
+    // What another library says against its own data is of that data.
+    let lent = |name: &str| {
+        object.call_method0(name).map_err(|error| match error.is_instance_of::<PyException>(object.py()) {
+            true => invalid(format!("{what} cannot be read as Arrow: {error}"), "give values of one type"),
+            false => error,
+        })
+    };
     let arrays = if object.hasattr("__arrow_c_array__")? {
-        let both = object.call_method0("__arrow_c_array__")?.cast_into::<PyTuple>()?;
-        vec![array(&both.get_item(0)?.cast_into()?, &both.get_item(1)?.cast_into()?)?]
+        let both = lent("__arrow_c_array__")?.cast_into::<PyTuple>()?;
+        vec![array(&both.get_item(0)?.cast_into()?, &both.get_item(1)?.cast_into()?, what)?]
     } else if object.hasattr("__arrow_c_stream__")? {
-        stream(&object.call_method0("__arrow_c_stream__")?.cast_into()?)?
+        stream(&lent("__arrow_c_stream__")?.cast_into()?, what)?
     } else {
         return Ok(None);
     };
@@ -57,8 +65,21 @@ fn take<T>(capsule: &Bound<'_, PyCapsule>, name: &'static std::ffi::CStr, empty:
     Ok(unsafe { place.replace(empty) })
 }
 
-fn array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayRef> {
+/// Refuses types that are more than their storage: what is stored of them says something else.
+fn check_plain(schema: &FFI_ArrowSchema, what: &str) -> PyResult<()> {
+    let metadata = schema.metadata().map_err(|e| invalid(format!("{what}: {e}"), "give numpy arrays"))?;
+    if let Some(name) = metadata.get("ARROW:extension:name") {
+        return Err(invalid(
+            format!("{what} is an Arrow array of the extension type {name}, which is no value of metadata"),
+            "cast it to a plain type that says the same: text, a number, a timestamp",
+        ));
+    }
+    schema.children().chain(schema.dictionary()).try_for_each(|child| check_plain(child, what))
+}
+
+fn array(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>, what: &str) -> PyResult<ArrayRef> {
     let schema = take(schema, c"arrow_schema", FFI_ArrowSchema::empty())?;
+    check_plain(&schema, what)?;
     let array = take(array, c"arrow_array", FFI_ArrowArray::empty())?;
     imported(array, &schema)
 }
@@ -70,7 +91,7 @@ fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> PyResult<ArrayRe
         .map_err(|e| invalid(format!("the Arrow array cannot be read: {e}"), "give numpy arrays"))
 }
 
-fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Vec<ArrayRef>> {
+fn stream(capsule: &Bound<'_, PyCapsule>, what: &str) -> PyResult<Vec<ArrayRef>> {
     let mut stream = take(capsule, c"arrow_array_stream", FFI_ArrowArrayStream::empty())?;
     let failed = || invalid("the Arrow stream ended with an error", "give numpy arrays");
     let (Some(get_schema), Some(get_next)) = (stream.get_schema(), stream.get_next()) else {
@@ -81,6 +102,7 @@ fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<Vec<ArrayRef>> {
     if unsafe { get_schema(&raw mut stream, &raw mut schema) } != 0 {
         return Err(failed());
     }
+    check_plain(&schema, what)?;
     let mut arrays = Vec::new();
     loop {
         let mut array = FFI_ArrowArray::empty();

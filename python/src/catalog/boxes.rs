@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 
 use super::tests::PyTest;
-use crate::errors::{Refuse, invalid};
+use crate::errors::{Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{is_mapping, pairs};
 
@@ -76,7 +76,7 @@ pub fn expr(object: &Bound<'_, PyAny>) -> PyResult<Expr> {
 /// A dimension: its name or index.
 pub fn dim(object: &Bound<'_, PyAny>) -> PyResult<Dim> {
     if let Ok(name) = object.cast::<PyString>() {
-        return Ok(Dim::Name(name.to_str()?.to_owned()));
+        return Ok(Dim::Name(utf8(name)?.to_owned()));
     }
     match object.extract::<usize>().if_it_is(object.py())? {
         Some(index) if !object.is_instance_of::<PyBool>() => Ok(Dim::Index(index)),
@@ -87,7 +87,7 @@ pub fn dim(object: &Bound<'_, PyAny>) -> PyResult<Dim> {
 /// The ranges of a box, by dimension.
 pub fn ranges(object: &Bound<'_, PyAny>) -> PyResult<Vec<(Dim, Range)>> {
     if let Ok(text) = object.cast::<PyString>() {
-        return text.to_str()?.split(',').map(|part| from_text(part.trim())).collect();
+        return utf8(text)?.split(',').map(|part| from_text(part.trim())).collect();
     }
     if is_mapping(object)? {
         let mut ranges = Vec::new();

@@ -91,6 +91,9 @@ fn is_one(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The column that an object is; `None` where it is one value.
 pub fn cells(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Cells>> {
+    if values::is_missing(object)? {
+        return Err(invalid(format!("{what} is missing"), "leave it out"));
+    }
     if is_one(object)? {
         return Ok(None);
     }
@@ -102,8 +105,8 @@ fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
         return from_numpy(object, what);
     }
     let module = object.get_type().getattr("__module__")?.extract::<String>().unwrap_or_default();
-    if module.starts_with("pandas.") {
-        return from_numpy(&object.call_method0("to_numpy")?, what);
+    if (module == "pandas" || module.starts_with("pandas.")) && object.hasattr("to_numpy")? {
+        return from_pandas(object, what);
     }
     if let Some(cells) = super::arrow::cells(object, what)? {
         return Ok(cells);
@@ -126,12 +129,26 @@ fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     objects(items.as_any(), what)
 }
 
+/// A column of pandas, by numpy and not by Arrow: that needs pyarrow, and takes periods, intervals and their like for their
+/// storage. Among objects what pandas calls missing is missing, also where NaN stands for it, as in columns of text.
+fn from_pandas(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
+    let array = object.call_method0("to_numpy")?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if kind == "O" {
+        let missing = values::asarray(&object.call_method0("isna")?)?;
+        if missing.call_method0("any")?.is_truthy()? {
+            return Err(absent(what, missing.call_method0("argmax")?.extract()?));
+        }
+    }
+    from_numpy(&array, what)
+}
+
 /// A list of objects, each by its own type.
 fn objects(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let mut row = 0;
     let cells = each(object, |item| {
         row += 1;
-        match item.is_none() {
+        match values::is_missing(&item)? {
             true => Err(absent(what, row - 1)),
             false => values::infer(&item, what),
         }
@@ -188,6 +205,12 @@ pub fn from_numpy(array: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let dtype = array.getattr("dtype")?;
     let kind: String = dtype.getattr("kind")?.extract()?;
     let dimensions: usize = array.getattr("ndim")?.extract()?;
+    if data::is_masked(array)? {
+        let flags = array.py().import("numpy.ma")?.getattr("getmaskarray")?.call1((array,))?;
+        let row = flags.call_method0("ravel")?.call_method0("argmax")?.extract::<usize>()?;
+        let width = flags.getattr("size")?.extract::<usize>()? / array.len()?.max(1);
+        return Err(absent(what, row / width.max(1)));
+    }
     if kind == "O" || dimensions > 1 {
         return objects(array, what);
     }

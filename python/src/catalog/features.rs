@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::tests::PyTest;
 use super::values;
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, invalid, utf8};
 use crate::request::type_name;
 
 /// What `find=` takes, as a declaration: a word, a test, a dict of tags and tests, or a list of these.
@@ -30,7 +30,7 @@ fn take(one: &Bound<'_, PyAny>, finders: &mut Vec<Finder>) -> PyResult<()> {
     if let Ok(test) = one.cast::<PyTest>() {
         finders.push(Finder::region(test.get().test()).or_raise()?);
     } else if let Ok(word) = one.cast::<PyString>() {
-        finders.extend(Finder::parse(&Value::Text(word.to_str()?.to_owned())).or_raise()?);
+        finders.extend(Finder::parse(&Value::Text(utf8(word)?.to_owned())).or_raise()?);
     } else if let Ok(named) = one.cast::<PyDict>() {
         for pair in named.items() {
             let (tag, test) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;

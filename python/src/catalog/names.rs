@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PySlice, PyString, PyTuple};
 
 use super::terms::one;
 use super::tests::{PyTest, no_slice};
-use crate::errors::{Refuse, invalid};
+use crate::errors::{Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, each};
 
@@ -33,7 +33,7 @@ fn nested(
     room.take(depth, what)?;
     let is = |test: NameTest| Expr::Term(term(test));
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(is(plain(text.to_str()?)));
+        return Ok(is(plain(utf8(text)?)));
     }
     if let Ok(test) = value.cast::<PyTest>() {
         return of_test(&test.get().test(), what, term);

@@ -6,7 +6,7 @@ use fieldstone::Target;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{Column, Values, VariableName};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PySequence, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PySequence, PyTuple};
 
 use super::columns::{self, Cells, cells, from_numpy};
 use super::values;
@@ -26,7 +26,17 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> 
         return Err(wrong());
     }
     match cells(object, what)? {
-        None => object.extract().map(Column::One).or_refuse(object.py(), wrong),
+        None => match float(object)? {
+            Some(number) => whole(number, what).map(Column::One),
+            None => object.extract().map(Column::One).or_refuse(object.py(), wrong),
+        },
+        Some(Cells::Float(cells)) => {
+            let numbers = cells.into_iter().enumerate().map(|(row, cell)| match cell.is_nan() {
+                true => Err(columns::absent(what, row)),
+                false => whole(cell, what),
+            });
+            numbers.collect::<PyResult<_>>().map(Column::Each)
+        }
         Some(Cells::Int(cells)) => Ok(Column::Each(cells)),
         Some(Cells::UInt(cells)) => {
             let cells = cells.into_iter().map(i64::try_from).collect::<Result<_, _>>();
@@ -34,6 +44,22 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Column<i64>> 
         }
         Some(Cells::Any(cells)) if cells.is_empty() => Ok(Column::Each(Vec::new())),
         Some(_) => Err(wrong()),
+    }
+}
+
+/// The number that an object is where it is a float of Python or numpy.
+pub fn float(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let is_float = object.is_instance_of::<PyFloat>()
+        || (object.hasattr("is_integer")? && object.extract::<i64>().is_err());
+    if is_float { object.extract::<f64>().if_it_is(object.py()) } else { Ok(None) }
+}
+
+/// The whole number that a float is: a column of pandas that had a gap holds floats.
+pub fn whole(number: f64, what: &str) -> PyResult<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.fract() == 0.0 && number.abs() <= EXACT {
+        true => Ok(number as i64),
+        false => Err(invalid(format!("{what} has {number:?}, which is no whole number"), "give integers")),
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyRange, PySlice, PyString};
 
 use super::tests::PyTest;
-use crate::errors::{Refuse, invalid};
+use crate::errors::{Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, each};
 
@@ -33,7 +33,7 @@ fn ranges(object: &Bound<'_, PyAny>, depth: usize, room: &mut Room) -> PyResult<
     room.take(depth, "step")?;
     let py = object.py();
     if let Ok(text) = object.cast::<PyString>() {
-        return from_text(text.to_str()?);
+        return from_text(utf8(text)?);
     }
     if object.is_instance_of::<PySlice>() || object.is_instance_of::<PyRange>() {
         let part = |name: &str| -> PyResult<Option<i64>> {
@@ -64,6 +64,10 @@ fn ranges(object: &Bound<'_, PyAny>, depth: usize, room: &mut Room) -> PyResult<
     if !object.is_instance_of::<PyBool>()
         && let Some(step) = object.extract::<i64>().if_it_is(py)?
     {
+        return Ok(vec![(step, step)]);
+    }
+    if let Some(number) = super::places::float(object)? {
+        let step = super::places::whole(number, "step")?;
         return Ok(vec![(step, step)]);
     }
     let items = object.try_iter().or_refuse(py, || wrong(&type_name(object)))?;

@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use super::chain::{Chain, Joint};
 use super::{boxes, names, steps, tests, values};
-use crate::errors::{Raise, Refuse, invalid};
+use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
@@ -55,7 +55,7 @@ impl PyWhere {
         let mut all = Vec::new();
         extend(&mut all, r#where, 0, &mut Room::new())?;
         for (name, value) in terms.into_iter().flat_map(|terms| terms.iter()) {
-            let name = name.cast::<PyString>()?.to_str()?.to_owned();
+            let name = utf8(name.cast::<PyString>()?)?.to_owned();
             if SHOWN.contains(&&*name) {
                 let hint = "give it to the call that asks: attributes, runs, steps, variables or tags";
                 return Err(invalid(format!("{name}= is no condition"), hint));
@@ -166,7 +166,7 @@ fn extend(
     if let Ok(expr) = given.cast::<PyWhere>() {
         all.push(expr.get().0.clone());
     } else if let Ok(text) = given.cast::<PyString>() {
-        all.push(Chain::of(text::parse_expr(text.to_str()?).or_raise()?)?);
+        all.push(Chain::of(text::parse_expr(utf8(text)?).or_raise()?)?);
     } else if let Ok(list) = given.cast::<PyList>() {
         for item in list.iter() {
             extend(all, Some(&item), depth + 1, room)?;
@@ -188,7 +188,7 @@ pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict
             continue;
         }
         let name = name.cast::<PyString>()?;
-        match name.to_str()? {
+        match utf8(name)? {
             "txn" => query.transaction = crate::store::transaction(Some(value.extract()?))?,
             "order" => query.order = order(&value)?,
             "limit" => {

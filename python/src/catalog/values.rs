@@ -64,6 +64,13 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// What a numpy array, or what turns into one, is as an array.
 pub fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // What it turns into may be masked, which `asarray` would drop.
+    let lazy = !object.is_instance(classes(object.py())?.ndarray.bind(object.py()))?
+        && object.hasattr("__array__")?;
+    let object = &if lazy { object.call_method0("__array__")? } else { object.clone() };
+    if crate::data::is_masked(object)? {
+        return Err(crate::data::masked(&type_name(object)));
+    }
     let made = classes(object.py())?.asarray.bind(object.py()).call1((object,));
     // Of a class that says it is longer than it is numpy makes no array, for want of memory.
     made.map_err(|error| match error.is_instance_of::<PyMemoryError>(object.py()) {
@@ -82,10 +89,11 @@ const TAKEN: &str = "give a bool, number, text, bytes, datetime, range, small ar
 /// The value that an object is. `what` names it in errors.
 pub fn infer(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
     match read(object, what, 0, &mut Room::new())? {
-        Value::Null => Err(invalid(
-            format!("{what} is None"),
-            "leave it out; None is a value inside lists and dicts only",
-        )),
+        Value::Null => {
+            let shown = if object.is_none() { "None" } else { "missing" };
+            let hint = "leave it out; None is a value inside lists and dicts only";
+            Err(invalid(format!("{what} is {shown}"), hint))
+        }
         value => Ok(value),
     }
 }
@@ -133,6 +141,9 @@ fn read(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) ->
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return each(object, |item| read(&item, what, depth + 1, room)).map(Value::List);
     }
+    if is_missing(object)? {
+        return Ok(Value::Null);
+    }
     if object.is_instance(classes.date.bind(py))? || object.is_instance(classes.datetime64.bind(py))? {
         return nanoseconds(object).map(Value::DateTime);
     }
@@ -146,6 +157,23 @@ fn read(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) ->
         return Ok(Value::Float(object.extract()?));
     }
     Err(invalid(format!("{what} is {}, which is no value of metadata", type_name(object)), TAKEN))
+}
+
+/// Whether an object stands for a value that is not there: None, masked of numpy, NA and NaT of pandas, NaT of numpy. NaN is
+/// a number.
+pub fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_none() {
+        return Ok(true);
+    }
+    let (py, classes) = (object.py(), classes(object.py())?);
+    if object.is_instance(classes.ndarray.bind(py))? {
+        return Ok(object.getattr("ndim")?.eq(0)? && crate::data::is_masked(object)?);
+    }
+    if object.is_instance(classes.datetime64.bind(py))? {
+        // It alone is not equal to itself.
+        return object.ne(object);
+    }
+    Ok(["NAType", "NaTType"].contains(&object.get_type().name()?.to_str()?))
 }
 
 fn not_utf8(what: &str) -> PyErr {
@@ -189,6 +217,9 @@ fn scalar(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
 }
 
 fn array(object: &Bound<'_, PyAny>, what: &str, depth: usize, room: &mut Room) -> PyResult<Value> {
+    if crate::data::is_masked(object)? {
+        return Err(crate::data::masked(what));
+    }
     let dimensions: usize = object.getattr("ndim")?.extract()?;
     match dimensions {
         0 => scalar(&object.get_item(PyTuple::empty(object.py()))?, what),

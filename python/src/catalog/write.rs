@@ -15,7 +15,7 @@ use super::columns::{self, Cells};
 use super::read::PyQuery;
 use super::{PyCatalog, RunPair, features, places, run_name, values};
 use crate::data::{self, Data};
-use crate::errors::{Raise, invalid};
+use crate::errors::{Raise, invalid, utf8};
 use crate::log::Waiting as _;
 use crate::opening;
 use crate::request::type_name;
@@ -45,7 +45,7 @@ fn optional<'a, 'py>(object: &'a Option<Bound<'py, PyAny>>) -> Option<&'a Bound<
 /// Coordinates along a dimension: (first, spacing), the name of another kind of grid, or one an element.
 fn coordinate(object: &Bound<'_, PyAny>) -> PyResult<Coordinate> {
     if let Ok(name) = object.cast::<PyString>() {
-        return Ok(Coordinate::Other(name.to_str()?.to_owned()));
+        return Ok(Coordinate::Other(utf8(name)?.to_owned()));
     }
     if object.is_instance_of::<PyTuple>() && object.hasattr("spacing")? {
         let (first, spacing) = object.extract()?;
@@ -367,7 +367,7 @@ fn tag_name(tag: &Bound<'_, PyAny>) -> PyResult<String> {
         invalid(format!("{} is no tag", type_name(tag)), hint)
     };
     match tag.cast::<PyString>() {
-        Ok(name) => Ok(name.to_str()?.to_owned()),
+        Ok(name) => Ok(utf8(name)?.to_owned()),
         Err(_) => tag
             .extract::<(String, i64)>()
             .map(|(name, _)| name)
