@@ -46,13 +46,10 @@ impl Opening {
         compression: Option<String>,
         catalog: Option<String>,
     ) -> PyResult<Opening> {
-        let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(&url);
-        let absolute = match path {
-            "memory:" => None,
-            path => {
-                let paths = py.import("os.path")?;
-                let path = paths.call_method1("expanduser", (path,))?;
-                Some(paths.call_method1("abspath", (path,))?.extract()?)
+        let absolute = match fieldstone::local_path(&url) {
+            Ok(path) if url != "memory:" => {
+                let path = py.import("os.path")?.call_method1("abspath", (path,))?;
+                path.extract().ok()
             }
             // What is no URL is refused where it is opened.
             _ => None,

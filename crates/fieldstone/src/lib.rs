@@ -57,7 +57,7 @@ pub use interop::ingest::{
     Taken, fdb_schema, ingest, ingest_fdb, ingest_into, suggest_schema,
 };
 pub use interop::{export, helper, lineage, outside};
-pub use open::{Mode, OpenOptions, init, open, open_in, share};
+pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::Store;
 pub use transaction::Transaction;

@@ -1,6 +1,8 @@
 //! From a URL to a store.
 
+use std::ffi::OsString;
 use std::fs::Permissions;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +71,8 @@ pub struct OpenOptions {
     pub exist: Option<Exist>,
 }
 
-/// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory.
+/// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:` for a
+/// new store in memory.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
@@ -85,18 +88,74 @@ fn place(url: &str) -> Result<(Env, Outside, PathBuf)> {
         // Files that are taken without copying are on this machine's disk all the same.
         return Ok((SimWorld::memory(), Some(Env::real().disk), "/store".into()));
     }
-    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
-    if path.is_empty() {
+    let path = local_path(url)?;
+    if path.as_os_str().is_empty() {
         return Err(Code::Url.error("the URL of the store is empty").with_hint("give a folder, or memory:"));
     }
-    if let Some((scheme, _)) = url.split_once("://")
-        && scheme != "file"
-    {
-        return Err(Code::Url
-            .error(format!("no store is reached by {scheme}://"))
-            .with_hint("give a folder, or memory:"));
+    Ok((Env::real(), None, path))
+}
+
+/// The path that a URL of this machine names: a path as it stands, with `~` for the home folder, or a `file:` URL, whose
+/// path is decoded.
+///
+/// ```
+/// assert_eq!(fieldstone::local_path("file://localhost/my%20store")?.to_str(), Some("/my store"));
+/// assert!(fieldstone::local_path("file://elsewhere/store").is_err());
+/// # Ok::<(), fieldstone::Error>(())
+/// ```
+pub fn local_path(url: &str) -> Result<PathBuf> {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("file")) {
+        return file_url(url, &url["file:".len()..]);
     }
-    Ok((Env::real(), None, at_home(path)?))
+    match url.split_once("://") {
+        Some((scheme, _)) => Err(Code::Url
+            .error(format!("no store is reached by {scheme}://"))
+            .with_hint("give a folder, or memory:")),
+        None => at_home(url),
+    }
+}
+
+/// The path of a `file:` URL, of what stands behind its scheme: `/path`, `///path`, `//localhost/path`, or a path that begins
+/// in the working folder.
+fn file_url(url: &str, rest: &str) -> Result<PathBuf> {
+    let wrong = |what: String| {
+        Err(Code::Url.error(format!("{url}: {what}")).with_hint("write file:///PATH, or the path"))
+    };
+    let path = match rest.strip_prefix("//") {
+        None => rest,
+        Some(rest) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                return wrong(format!("files of the host '{host}' are not reached by a file: URL"));
+            }
+            path
+        }
+    };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let code = digits.filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match code.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|byte| *byte != 0) {
+            Some(byte) => bytes.push(byte),
+            None => {
+                return wrong(
+                    "a % stands before two hexadecimal digits, and is written %25 itself".to_owned(),
+                );
+            }
+        }
+        rest = &after[2..];
+    }
+    match String::from_utf8(bytes) {
+        Ok(path) => at_home(&path),
+        Err(error) => Ok(OsString::from_vec(error.into_bytes()).into()),
+    }
 }
 
 /// A path that begins with `~` is one in the user's home folder, as in a shell, which does not see what programs are

@@ -7,8 +7,6 @@
 //! itself), `store` the store that the job is recorded in (absent where no other process can open it), `id` that store's
 //! id. Names that are not known are passed over; a text that is something else counts for nothing.
 
-use std::path::Path;
-
 use fieldstone_format::Id;
 use serde_json::{Map, Value};
 
@@ -65,11 +63,8 @@ pub fn reachable(url: &str) -> Option<String> {
     if url == "memory:" {
         return None;
     }
-    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
-    if path.contains("://") {
-        return Some(url.to_owned());
-    }
-    std::path::absolute(Path::new(path)).ok()?.into_os_string().into_string().ok()
+    let Ok(path) = crate::open::local_path(url) else { return Some(url.to_owned()) };
+    std::path::absolute(path).ok()?.into_os_string().into_string().ok()
 }
 
 #[cfg(test)]

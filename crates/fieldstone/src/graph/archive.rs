@@ -39,9 +39,9 @@ pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<Arch
         return store.graph().hidden(before, &mut |_| Ok(()));
     }
     let to = open_target(url, &**store)?;
-    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:")).unwrap_or(url);
+    let path = crate::open::local_path(url)?;
     // Who reads it may stand in another folder.
-    let path = std::path::absolute(path).map_err(|e| Error::io("find", path.as_ref(), e))?;
+    let path = std::path::absolute(&path).map_err(|e| Error::io("find", &path, e))?;
     let url = path.to_str().ok_or_else(|| Error::invalid("the path of the store is not UTF-8"))?;
     archive_into(store, before, &to, url)
 }
