@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use fieldstone::{Code, Error, nearest};
 
 /// What verbs are for, in the order in which people need them.
@@ -170,6 +170,13 @@ fn verb(command: clap::Command) -> clap::Command {
 
 /// A wrong call as an error with a hint: what clap found, in our form.
 pub fn wrong_call(error: &clap::Error, arguments: &[OsString]) -> Error {
+    if error.kind() == ErrorKind::InvalidUtf8
+        && let Some(wrong) = arguments.iter().find(|argument| argument.to_str().is_none())
+    {
+        return Code::CommandLine
+            .error(format!("the argument {wrong:?} is not UTF-8"))
+            .with_hint("give a file of that name on stdin: < FILE; or rename it");
+    }
     let rendered = error.render().to_string();
     let text = rendered.strip_prefix("error: ").unwrap_or(&rendered);
     // What is wrong comes first, then tips, then the usage.

@@ -108,6 +108,16 @@ impl Out {
         Out { to: BufWriter::with_capacity(1 << 16, to), format, quiet, terminal, width, lines: 0 }
     }
 
+    /// Whether somebody may still read what is printed: not where stdout is a pipe whose reader is gone.
+    pub fn is_read(&self) -> bool {
+        use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+        let is_pipe =
+            fstat(io::stdout()).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
+        // Linux opens a pipe for writing, if it need not wait, only where there is a reader.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        !is_pipe || open("/proc/self/fd/1", flags, Mode::empty()).err() != Some(rustix::io::Errno::NXIO)
+    }
+
     /// What `write` prints as text, for tests.
     #[cfg(test)]
     pub fn captured(width: Option<usize>, write: impl FnOnce(&mut Out) -> Done) -> String {

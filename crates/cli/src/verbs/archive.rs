@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value};
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use serde_json::json;
 
 use crate::arguments::{Writing, join, numbers};
@@ -145,10 +146,26 @@ impl Arguments {
     }
 }
 
+/// Whether stdin was closed when the program began: Rust then opens the null device in its place, to read and to write.
+fn stdin_is_closed() -> bool {
+    let stdin = std::io::stdin();
+    let is_null = match (fstat(&stdin), stat("/dev/null")) {
+        (Ok(own), Ok(null)) => own.st_rdev == null.st_rdev && own.st_mode == null.st_mode,
+        _ => false,
+    };
+    is_null && fcntl_getfl(&stdin).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
+
 fn read(path: Option<&Path>) -> Done<Vec<u8>> {
     let mut bytes = Vec::new();
     match path {
         Some(path) => bytes = std::fs::read(path).map_err(|e| file_error("read", path, e))?,
+        None if stdin_is_closed() => {
+            return Err(Code::CommandLine
+                .error("stdin is closed, or the null device: there are no bytes to archive")
+                .with_hint("name a file, or /dev/null for a value without bytes")
+                .into());
+        }
         None => {
             std::io::stdin()
                 .read_to_end(&mut bytes)

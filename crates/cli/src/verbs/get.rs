@@ -12,6 +12,7 @@ use fieldstone::{
 use serde_json::{Value, json};
 
 use crate::arguments::{Reading, Selecting};
+use crate::interrupt::Interrupt;
 use crate::output::{Done, Out, Stop, count, file_error};
 use crate::region::{Region, slabs};
 use crate::{explain, npy};
@@ -294,12 +295,18 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
             path.with_file_name(name)
         }
     };
+    let interrupt = Interrupt::watch();
     let file = match direct {
         true => File::options().write(true).open(&part),
         false => File::create(&part),
     };
-    let mut to = BufWriter::with_capacity(1 << 16, file.map_err(failed("write"))?);
-    let done = write(&mut to).map_err(|stop| match stop {
+    let file = Stoppable { to: file.map_err(failed("write"))?, interrupt: &interrupt };
+    let mut to = BufWriter::with_capacity(1 << 16, file);
+    let done = write(&mut to).map_err(|stop| match (stop, interrupt.code()) {
+        (_, Some(code)) => Stop::Exit(code),
+        (stop, None) => stop,
+    });
+    let done = done.map_err(|stop| match stop {
         // A full disk behind the file, not behind stdout.
         Stop::Error(error) if error.message().starts_with("cannot write the output") => {
             Stop::Error(error.context(path.display()))
@@ -312,7 +319,31 @@ fn whole_file(path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Done) -> Don
         false => std::fs::rename(&part, path).map_err(failed("write")),
     });
     if done.is_err() && !direct {
+        // What is in the buffer is not worth writing.
+        drop(to.into_parts());
         let _ = std::fs::remove_file(&part);
     }
-    done
+    match interrupt.code() {
+        Some(code) if done.is_err() => Err(Stop::Exit(code)),
+        _ => done,
+    }
+}
+
+/// A file that takes no more once a signal asked the program to end.
+struct Stoppable<'a> {
+    to: File,
+    interrupt: &'a Interrupt,
+}
+
+impl Write for Stoppable<'_> {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        match self.interrupt.is_asked() {
+            true => Err(std::io::Error::other("interrupted")),
+            false => self.to.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
 }

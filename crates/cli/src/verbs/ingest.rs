@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     if interrupted {
         out.note("interrupted; the same command goes on: what was taken stays and is not taken twice");
-        return Err(Stop::Exit(INTERRUPTED));
+        return Err(Stop::Exit(stop.code().unwrap_or(INTERRUPTED)));
     }
     outcome?;
     match report.missed() {

@@ -1,10 +1,14 @@
 //! `fieldstone list`: what exists, a line each, as it is found.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fieldstone::env::Clock;
 use fieldstone::unpacked::unpacked;
-use fieldstone::{Env, Error, ListEntry, ListOptions, Listing, Quoted, Request, Store};
+use fieldstone::{
+    Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store,
+};
 
 use crate::arguments::{Reading, Selecting, version};
 use crate::compact::Compact;
@@ -28,7 +32,8 @@ and key, with tabs between. A terminal gets a table that fits it.
 
 --since lists what became visible after a version (`fieldstone version`): fields that are new, or have a newer version
 or piece. --follow goes on with what is flushed from now on, or after --since; a field comes again with each piece. It
-ends with Ctrl-C, or when nothing came for --timeout seconds.
+waits for a store that is not there yet, and ends with Ctrl-C, when nothing came for --timeout seconds, or when
+nobody reads its output any more, as in: fieldstone list store --follow | grep -m1 step=240
 
 With --json: {\"fields\": [...]}, with --jsonl the same objects, one a line: key, nbytes, dtype, shape,
 complete, masked, time, owner, location and, for arrays of numbers, min, max and missing: of packed variables of
@@ -70,12 +75,12 @@ pub struct Arguments {
 
 /// Lists.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let requests = arguments.selecting.requests()?;
-    let store = arguments.store.open()?;
+    let request = arguments.selecting.parse()?;
     let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
     if arguments.follow {
-        return follow(arguments, &store, requests, &options, out);
+        return follow(arguments, &request, &options, out);
     }
+    let store = arguments.store.open()?;
     if let Some(since) = &arguments.since {
         let (entries, _) = store.list_all_since(requests, &version(since)?, &options)?;
         return arguments.print(&store, requests, entries, out);
@@ -117,14 +122,43 @@ impl Arguments {
     }
 }
 
-/// Lists what becomes visible, as it does.
-fn follow(
-    arguments: &Arguments,
-    store: &Store,
-    requests: &[Request],
-    options: &ListOptions,
-    out: &mut Out,
-) -> Done {
+/// How often whoever follows looks whether somebody still reads, and whether a store is there by now.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long one waits for news, and since when.
+struct Patience {
+    clock: Arc<dyn Clock>,
+    timeout: Duration,
+    last: u64,
+}
+
+impl Patience {
+    /// What is left; nothing where it is over.
+    fn left(&self) -> Option<Duration> {
+        let waited = Duration::from_nanos(self.clock.monotonic() - self.last);
+        self.timeout.checked_sub(waited).filter(|left| !left.is_zero())
+    }
+}
+
+/// The store, once it is there, and whether it came meanwhile; nothing where that takes too long, or nobody reads any more.
+fn opened(arguments: &Arguments, patience: &Patience, out: &Out) -> Done<Option<(Store, bool)>> {
+    let mut waits = false;
+    loop {
+        match arguments.store.open() {
+            Ok(store) => return Ok(Some((store, waits))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        let Some(left) = patience.left().filter(|_| out.is_read()) else { return Ok(None) };
+        if !std::mem::replace(&mut waits, true) {
+            out.note(format_args!("no store at {} yet: waiting for it", arguments.store.store));
+        }
+        patience.clock.sleep(left.min(LOOK).as_nanos() as u64);
+    }
+}
+
+/// Lists what becomes visible, as it does, until the time is over or nobody reads it any more.
+fn follow(arguments: &Arguments, request: &Request, options: &ListOptions, out: &mut Out) -> Done {
     if out.format() == Format::Json {
         return Err(Error::invalid("a list that goes on is no JSON document")
             .with_hint("use --jsonl: an object a line")
@@ -134,28 +168,48 @@ fn follow(
         Ok(timeout) => timeout.unwrap_or(Duration::MAX),
         Err(_) => return Err(Error::invalid("--timeout is no number of seconds").into()),
     };
+    let clock = Env::real().clock;
+    let mut patience = Patience { last: clock.monotonic(), clock, timeout };
     let columns = arguments.columns(out.width().is_some());
     let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
-    let mut seen = match &arguments.since {
-        Some(since) => version(since)?,
-        None => store.version()?,
-    };
-    let clock = Env::real().clock;
-    let mut last = clock.monotonic();
-    while store.wait(&seen, timeout.saturating_sub(Duration::from_nanos(clock.monotonic() - last)))? {
-        let (entries, now) = store.list_all_since(requests, &seen, options)?;
-        seen = now;
-        let entries = if out.json() { unpacked(store, requests, entries) } else { entries };
-        for entry in entries {
+    let mut print = |entries: Listing, store: &Store, out: &mut Out| -> Done<bool> {
+        let mut some = false;
+        for entry in unpacked(store, entries) {
             let entry = entry?;
             match out.json() {
                 true => out.document(&json::entry(&entry))?,
                 false => table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?,
             }
-            last = clock.monotonic();
+            some = true;
         }
         table.finish(out)?;
         out.finish()?;
+        Ok(some)
+    };
+    let Some((store, came)) = opened(arguments, &patience, out)? else { return Ok(()) };
+    let mut seen = match &arguments.since {
+        Some(since) => version(since)?,
+        None => store.version()?,
+    };
+    if came && arguments.since.is_none() {
+        // All of it was flushed since this began.
+        let at = Some(seen.clone());
+        let then = fieldstone::open(
+            &arguments.store.store,
+            &OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() },
+        )?;
+        if print(then.list(request, options)?, &then, out)? {
+            patience.last = patience.clock.monotonic();
+        }
+    }
+    while let Some(left) = patience.left().filter(|_| out.is_read()) {
+        if store.wait(&seen, left.min(LOOK))? {
+            let (entries, now) = store.list_since(request, &seen, options)?;
+            seen = now;
+            if print(entries, &store, out)? {
+                patience.last = patience.clock.monotonic();
+            }
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
@@ -11,8 +12,10 @@ use fieldstone_format::Id;
 
 use super::layout::Layout;
 
-/// Most files kept open for reading.
+/// Most files kept open for reading, where the process may hold so many.
 const OPEN_MAX: usize = 256;
+/// What the system says where the process, or the machine, has too many files open: ENFILE, EMFILE.
+const TOO_MANY: [i32; 2] = [23, 24];
 
 /// Files of the store's writers, opened for reading on demand.
 #[derive(Debug)]
@@ -20,12 +23,14 @@ pub struct OpenFiles {
     disk: Arc<dyn Disk>,
     layout: Layout,
     open: Mutex<HashMap<(Id, u32), Arc<dyn DiskFile>>>,
+    /// How many are kept open at most: fewer than [`OPEN_MAX`] once the system refused one.
+    most: AtomicUsize,
 }
 
 impl OpenFiles {
     /// No file is opened yet.
     pub fn new(disk: Arc<dyn Disk>, layout: Layout) -> OpenFiles {
-        OpenFiles { disk, layout, open: Mutex::default() }
+        OpenFiles { disk, layout, open: Mutex::default(), most: AtomicUsize::new(OPEN_MAX) }
     }
 
     /// The paths of the store.
@@ -40,7 +45,15 @@ impl OpenFiles {
             return Ok(file.clone());
         }
         let path = self.layout.file(writer, number);
-        let file = self.disk.open_plain(&path, false).map_err(|e| {
+        let mut opened = self.disk.open_plain(&path, false);
+        let refused = |e: &std::io::Error| e.raw_os_error().is_some_and(|code| TOO_MANY.contains(&code));
+        if !open.is_empty() && opened.as_ref().is_err_and(refused) {
+            // Half of what there was leaves room for what else the process opens.
+            self.most.store((open.len() / 2).max(1), Ordering::Relaxed);
+            open.clear();
+            opened = self.disk.open_plain(&path, false);
+        }
+        let file = opened.map_err(|e| {
             let error = Error::io("open", &path, e);
             match error.kind() {
                 // The index names the file, so its absence is damage.
@@ -48,7 +61,7 @@ impl OpenFiles {
                 _ => error,
             }
         })?;
-        if open.len() >= OPEN_MAX {
+        if open.len() >= self.most.load(Ordering::Relaxed) {
             open.clear();
         }
         open.insert((writer, number), file.clone());
