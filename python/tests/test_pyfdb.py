@@ -456,3 +456,56 @@ def test_a_program_changes_one_line(tmp_path, messages):
         capture_output=True, text=True, check=True, env={**os.environ},
     )  # fmt: skip
     assert sorted(done.stdout.split()) == sorted(["165", "166", "167"] * 2)
+
+
+def test_without_a_store_there_is_nothing(tmp_path):
+    for given in (str(tmp_path / "none"), {"url": str(tmp_path / "none"), "writable": False}):
+        try:
+            fdb = fieldstone.pyfdb.FDB(given)
+        except ValueError:
+            continue  # a configuration has words of its own
+        selection = {"class": "od"}
+        assert list(fdb.list(selection)) == list(fdb.status(selection)) == list(fdb.stats(selection)) == []
+        assert list(fdb.inspect(selection)) == list(fdb.wipe(selection, doit=True)) == []
+        assert len(list(fdb.purge(selection))) <= 1 and dict(fdb.axes(selection)) == {}
+        with fdb.retrieve(selection) as handle:
+            assert handle.size() == 0 and handle.read() == b"" and handle.readall() == b""
+    assert not (tmp_path / "none").exists()
+
+
+def test_numbers_and_days_of_numpy_are_values(tmp_path):
+    import datetime
+
+    import numpy as np
+
+    with fst.open(tmp_path / "s", schema="[class, expver, date? [type [step, param]]]") as store:
+        for step in (0, 6):
+            store.archive(f"class=rd,expver=x,date=20200101,type=fc,step={step},param=130", b"x")
+    fdb = fieldstone.pyfdb.FDB(str(tmp_path / "s"))
+    for step in (np.int64(6), np.array(6), [np.int32(6)], np.array([6]), "6"):
+        assert len(list(fdb.list({"class": "rd", "step": step}))) == 1
+    for date in (
+        datetime.date(2020, 1, 1),
+        np.datetime64("2020-01-01"),
+        datetime.datetime(2020, 1, 1),
+        20200101,
+    ):
+        assert len(list(fdb.list({"class": "rd", "date": date}))) == 2
+    fdb.archive(
+        b"y",
+        {
+            "class": "rd",
+            "expver": "x",
+            "date": np.datetime64("2020-01-02"),
+            "type": "fc",
+            "step": np.int64(0),
+            "param": "1",
+        },
+    )
+    fdb.flush()
+    assert len(list(fdb.list({"date": "20200102"}))) == 1
+    for wrong in (object(), b"x", {"a": 1}, [object()], datetime.datetime(2020, 1, 1, 6)):
+        with pytest.raises(RuntimeError):
+            list(fdb.list({"step": wrong}))
+        with pytest.raises(RuntimeError):
+            fdb.archive(b"x", {"class": "rd", "step": wrong})

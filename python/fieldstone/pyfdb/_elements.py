@@ -23,7 +23,7 @@ def _made_here(mark: object, name: str) -> None:
 
 
 class DataHandle:
-    """Fields one after another, read like a file."""
+    """Fields one after another, read like a file; nothing where there is no store."""
 
     def __init__(self, found: Any, *, mark: object = None) -> None:
         _made_here(mark, "DataHandle")
@@ -39,7 +39,7 @@ class DataHandle:
         """Opens it at its beginning; nothing happens where it is open."""
         if self._file is None:
             with raised():
-                self._file = self._found.open()
+                self._file = io.BytesIO() if self._found is None else self._found.open()
 
     def close(self) -> None:
         """Closes it; it can be opened again."""
@@ -50,7 +50,7 @@ class DataHandle:
     def size(self) -> int:
         """How many bytes there are in all."""
         with raised():
-            return self._found.nbytes
+            return 0 if self._found is None else self._found.nbytes
 
     def read(self, len: int = -1) -> bytes:
         """At most that many bytes from here on, all of them for -1; nothing at the end."""

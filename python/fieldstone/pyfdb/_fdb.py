@@ -109,7 +109,8 @@ class FDB:
         if len(mars_selection) == 0:
             raise TypeError("FDB.retrieve: Wildcard selection aren't support for retrieving.")
         self._check_visitable("retrieve")
-        return make(DataHandle, self._store.retrieve(request_of(mars_selection), strict=False))
+        request = request_of(mars_selection)
+        return make(DataHandle, self._store.retrieve(request, strict=False) if self._is_there() else None)
 
     def list(
         self, mars_selection: MarsSelection, include_masked: bool = False, level: int = 3
@@ -117,8 +118,11 @@ class FDB:
         """Fields (`level` 3), indexes (2) or datasets (1), in the order of their keys."""
         self._check_visitable("list")
         with raised():
+            request = request_of(mars_selection)
+            if not self._is_there():
+                return
             pinned = self._pinned()
-            entries = iter(pinned.list(request_of(mars_selection), depth=level, masked=include_masked))
+            entries = iter(pinned.list(request, depth=level, masked=include_masked))
         while True:
             with raised():
                 entry = next(entries, None)
@@ -134,6 +138,8 @@ class FDB:
     def axes(self, mars_selection: MarsSelection, level: int = 3) -> IndexAxis:
         """The values there are of each keyword, down to a level; "" where a field lacks an optional one."""
         request = request_of(mars_selection)
+        if not self._is_there():
+            return IndexAxis({})
         axes = self._store.axes(request)
         at = self._levels(request)
         found = {keyword: values for keyword, values in axes.items() if at.get(keyword, 3) <= level}
@@ -155,6 +161,8 @@ class FDB:
     def stats(self, mars_selection: MarsSelection) -> Iterator[StatsElement]:
         """Counts of the indexes that a selection touches, dataset by dataset."""
         request = request_of(mars_selection)
+        if not self._is_there():
+            return
         with raised():
             at = self._levels(request)
         whole = {keyword: values for keyword, values in request.items() if at.get(keyword, 3) < 3}
@@ -179,6 +187,8 @@ class FDB:
         """
         self._check_writable("wipe")
         request = request_of(mars_selection)
+        if not self._is_there():
+            return
         with raised():
             at = self._levels(request)
             deep = [keyword for keyword in request if at.get(keyword, 1) > 2]
@@ -259,8 +269,16 @@ class FDB:
         if not self._config.writable:
             raise user_error(f"the configuration says writable: false, so there is no {what}")
 
+    def _is_there(self) -> bool:
+        """Whether there is a store, or one on its way; where none is, nothing is found, as FDB has it."""
+        try:
+            next(iter(self._store.list(depth=1)), None)
+        except NotFound:
+            return False
+        return True
+
     def _pinned(self) -> Any:
-        """The store as it is now; what is not there yet is empty, as FDB has it."""
+        """The store as it is now; what is not flushed yet is not pinned."""
         try:
             return self._store._pinned()
         except NotFound:

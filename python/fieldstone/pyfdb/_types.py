@@ -8,8 +8,9 @@ Example::
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date, datetime, time
 from enum import IntEnum, IntFlag, auto
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,18 +94,33 @@ def raising(call: _F) -> _F:
     return wrapped  # type: ignore[return-value]
 
 
+def _text(value: Any) -> str | None:
+    """One value as text: text, a number, also of numpy, or a day, also of numpy and pandas."""
+    if hasattr(value, "item") and not isinstance(value, str | int | float) and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, datetime):
+        return None if value.time() != time() else value.strftime("%Y%m%d")
+    return value.strftime("%Y%m%d") if isinstance(value, date) else None
+
+
 def request_of(given: MarsSelection) -> dict[str, Any]:
     """A request of ours from one of pyfdb's."""
     made: dict[str, Any] = {}
     for keyword, values in given.items():
-        if isinstance(values, Mapping) or not isinstance(values, str | int | float | Collection):
-            raise ValueError(
-                f"the value of {keyword!r} is {values!r}: give text, a number, or a list of these"
-            )
-        if isinstance(values, str | int | float):
-            made[keyword] = str(values)
+        if (text := _text(values)) is not None:
+            made[keyword] = text
             continue
-        texts = [str(value) for value in values]
+        if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
+            raise user_error(
+                f"the value of {keyword!r} is {values!r}", "give text, a number, a day, or a list of these"
+            )
+        texts = []
+        for value in values:
+            if (text := _text(value)) is None:
+                raise user_error(f"{keyword!r} has the value {value!r}", "give texts, numbers or days")
+            texts.append(text)
         for text in texts:
             if "/" in text:
                 raise user_error(
@@ -119,14 +135,15 @@ def request_of(given: MarsSelection) -> dict[str, Any]:
 def key_of(given: MarsIdentifier) -> dict[str, str]:
     """A key of ours from one of pyfdb's."""
     if not isinstance(given, list | Mapping):
-        raise ValueError(f"the identifier is {given!r}: give a dict, or a list of (keyword, value)")
+        raise user_error(f"the identifier is {given!r}", "give a dict, or a list of (keyword, value)")
     made: dict[str, str] = {}
     for keyword, value in given.items() if isinstance(given, Mapping) else given:
         if keyword in made:
             raise KeyError(f"the identifier has {keyword!r} twice")
-        if not isinstance(value, str | int | float) or "/" in str(value):
-            raise ValueError(f"the identifier has {keyword}={value!r}: give one value for each keyword")
-        made[keyword] = str(value)
+        text = _text(value)
+        if text is None or "/" in text:
+            raise user_error(f"the identifier has {keyword}={value!r}", "give one value for each keyword")
+        made[keyword] = text
     return made
 
 
