@@ -124,12 +124,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn create_new(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// As [`create_new`](Disk::create_new); whoever may read its folder may read the file.
     fn create_alike(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens a file that a user named for reading; follows links.
+    /// Opens a file that a user named for reading; follows links, and never waits for a pipe. `InvalidInput` for what is not a
+    /// plain file.
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens an existing plain file where others may have put something else: never follows a link that
     /// stands in its place, and never waits for a pipe. `InvalidInput` for what is no plain file.
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens an existing file that a user named for reading and writing at explicit offsets; follows links.
+    /// As [`open_read`](Disk::open_read), for reading and writing at explicit offsets.
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a plain file, as [`open_plain`](Disk::open_plain), for appending, creating it alike where it
     /// is absent. `Unsupported` on a file system without a usable append.
@@ -154,7 +155,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Lets the file `to` be read and written by whom `from` may be.
+    /// Lets the file `to` be read and written by whom `from` may be. Where `from` is the folder of `to`, a new file, that gets the
+    /// permissions and the group that [`create_alike`](Disk::create_alike) gives one.
     fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Whether what another host did may show late at `path`: a network file system.
     fn lags(&self, path: &Path) -> bool;
@@ -162,6 +164,16 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn space(&self, path: &Path) -> io::Result<Space>;
     /// A stable, absolute form of `path` (links resolved where it exists).
     fn absolute(&self, path: &Path) -> io::Result<PathBuf>;
+}
+
+/// Creates a directory and those above it that are absent, each as [`Disk::create_dir_alike`] does.
+pub fn create_dirs_alike(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    let absent = |path: &&Path| {
+        !path.as_os_str().is_empty() && disk.stat(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let mut missing: Vec<&Path> = path.ancestors().take_while(absent).collect();
+    missing.reverse();
+    missing.into_iter().try_for_each(|folder| disk.create_dir_alike(folder))
 }
 
 /// The identity of this process in the world.
@@ -180,6 +192,11 @@ pub trait Identity: Send + Sync + fmt::Debug {
     }
     /// Whether a process of this host is alive.
     fn alive(&self, process: u32) -> bool;
+    /// The process as it stands in the names of files that it has not finished: `PROCESS@HOST`.
+    fn writer_name(&self) -> String {
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+        format!("{}@{}", self.process(), self.host().chars().filter(is_plain).collect::<String>())
+    }
 }
 
 /// Everything a store may touch.

@@ -360,12 +360,72 @@ fn not_plain() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file, but a link, a pipe or a device")
 }
 
-/// Makes a new file, readable by whoever may read its folder and of the folder's group. Where the file
-/// system or the group's rules do not allow that, the file is what it is.
-fn create_alike(path: &Path) -> io::Result<File> {
+/// Opens a file that a user named: follows links, and never waits for the other end of a pipe. It gives `InvalidInput` for
+/// anything but a plain file, except for what this process was given open, such as its standard input or the pipe of a
+/// shell's `<(…)`.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    open_followed(path, OpenOptions::new().read(true))
+}
+
+fn open_followed(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = match opened {
+        // The kernel says so of a pipe that nobody reads, and of a socket.
+        Err(e) if e.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(not_a_file()),
+        outcome => outcome?,
+    };
+    match stat_of(&file, Path::new(""), AtFlags::EMPTY_PATH, || file.metadata())?.kind {
+        FileKind::File => Ok(file),
+        FileKind::Directory => Err(Errno::ISDIR.into()),
+        // Opened again without the flag: what is read of it is waited for.
+        FileKind::Other if is_own_descriptor(path) => File::open(path),
+        FileKind::Other => Err(not_a_file()),
+    }
+}
+
+fn is_own_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin") || ["/dev/fd", "/proc/self/fd"].iter().any(|own| path.starts_with(own))
+}
+
+/// Refuses what others would wait for when they open it: a pipe, a socket, a device. A file that is not there is for them to
+/// report.
+pub fn refuse_waiting(path: &Path) -> io::Result<()> {
+    match RealDisk.stat(path) {
+        Ok(stat) if stat.kind == FileKind::Other => Err(not_a_file()),
+        _ => Ok(()),
+    }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file, but a pipe, a socket or a device")
+}
+
+/// All bytes of a file that a user named, as [`open_named`] opens it.
+pub fn read_named(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut open_named(path)?, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The folder of a file, and the mode of a file that whoever may read the folder may read.
+fn mode_alike(path: &Path) -> (Option<std::fs::Metadata>, u32) {
     let folder = path.parent().and_then(|folder| std::fs::metadata(folder).ok());
     let mode = 0o600 | folder.as_ref().map_or(0, |folder| folder.mode() & 0o044);
+    (folder, mode)
+}
+
+/// Makes a new file, readable by whoever may read its folder and of the folder's group.
+fn create_alike(path: &Path) -> io::Result<File> {
+    let (_, mode) = mode_alike(path);
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
+    make_alike(&file, path)?;
+    Ok(file)
+}
+
+/// Gives a file that was just made at `path` group and mode by its folder. Where the file system or the group's rules do not
+/// allow that, the file is what it is.
+fn make_alike(file: &File, path: &Path) -> io::Result<()> {
+    let (folder, mode) = mode_alike(path);
     let made = file.metadata()?;
     if let Some(folder) = folder {
         if made.gid() != folder.gid() {
@@ -375,7 +435,7 @@ fn create_alike(path: &Path) -> io::Result<File> {
             let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
         }
     }
-    Ok(file)
+    Ok(())
 }
 
 /// Whether the file system of a path is reached over a network, or by a program of a user that may do so.
@@ -419,7 +479,7 @@ impl Disk for RealDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(RealFile::handle(File::open(path)?, Mode::Read))
+        Ok(RealFile::handle(open_named(path)?, Mode::Read))
     }
 
     fn open_plain(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
@@ -428,7 +488,7 @@ impl Disk for RealDisk {
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = open_followed(path, OpenOptions::new().read(true).write(true))?;
         Ok(RealFile::handle(file, Mode::Write))
     }
 
@@ -515,7 +575,12 @@ impl Disk for RealDisk {
     }
 
     fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
+        let facts = std::fs::metadata(from)?;
+        if !facts.is_dir() {
+            return std::fs::set_permissions(to, facts.permissions());
+        }
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        make_alike(&OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(to)?, to)
     }
 
     fn lags(&self, path: &Path) -> bool {
