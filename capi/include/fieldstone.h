@@ -575,7 +575,7 @@ typedef struct fs_group_options {
    */
   int nattrs;
   /*
-   Its attributes.
+   Attributes of all its sets and of its files; one that a set has itself is the set's.
    */
   const struct fs_attr *attrs;
   /*
@@ -1247,8 +1247,8 @@ int fs_arrays_abandon(struct fs_arrays *job,
 int fs_arrays_report(struct fs_arrays *job, struct fs_arrays_counts *counts);
 
 /*
- Collective: declares a group of `nsets` sets, or takes it where it is there and says the same. FS_CONFLICT where
- ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+ Collective: declares a group of `nsets` sets, or takes it where it is there; sets that it has not are added, also to one
+ that is open. FS_CONFLICT where ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
  */
 int fs_arrays_group(struct fs_arrays *job,
                     const char *name,

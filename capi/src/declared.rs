@@ -49,7 +49,7 @@ pub struct fs_group_options {
     pub order: *const c_char,
     /// How many attributes it has.
     pub nattrs: c_int,
-    /// Its attributes.
+    /// Attributes of all its sets and of its files; one that a set has itself is the set's.
     pub attrs: *const fs_attr,
     /// How many extents `chunks` has: the dimensions of its sets; 0: chosen by size.
     pub nchunks: c_int,
@@ -68,8 +68,8 @@ pub struct fs_group_options {
     pub hints: *const fs_hint,
 }
 
-/// Collective: declares a group of `nsets` sets, or takes it where it is there and says the same. FS_CONFLICT where
-/// ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
+/// Collective: declares a group of `nsets` sets, or takes it where it is there; sets that it has not are added, also to one
+/// that is open. FS_CONFLICT where ranks, or an earlier declaration, say otherwise. `options` may be null. The group ends with its job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_arrays_group(
     job: *mut fs_arrays,

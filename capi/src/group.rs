@@ -271,7 +271,7 @@ unsafe fn declared_or(group: &ArrayGroup, set: &str, dtype: *const c_char) -> Re
         // SAFETY: the caller's promise is the same.
         return unsafe { element_type(dtype) };
     }
-    let declared = group.sets().iter().find(|known| known.variable.name == set);
+    let declared = group.find_set(set);
     declared
         .map(|set| set.dtype.to_native())
         .ok_or_else(|| Code::VariableNotFound.error(format!("the group has no set '{set}'")))

@@ -262,9 +262,11 @@ class ArrayJob:
         """A group of sets, declared; or without `sets` as it was declared.
 
         `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill``
-        where a set has its own; a sequence of names takes `dtype` for all. `shape` is the global one; a first
+        where a set has its own; a sequence of names takes `dtype` for all. Sets that the group has not are
+        added to it, also where it is open or an earlier job declared it. `shape` is the global one; a first
         extent of None is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what
-        stands where no rank writes. `attrs` are the group's. With ``order="F"`` the first dimension varies
+        stands where no rank writes. `attrs` are attributes of all its sets, and of its files; a set's own
+        hold where both name one. With ``order="F"`` the first dimension varies
         fastest in files, which then have the dimensions in reverse, as netCDF's Fortran interface shows them.
 
         `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs.

@@ -101,6 +101,18 @@ static void asked(fs_arrays *job, fs_group *flow, fs_group *particles) {
   CHECK(counts.written > 0 && counts.read > 0 && counts.opened > 0 && counts.write_seconds > 0);
 }
 
+/* A set that an open group has not is added. */
+static void further(fs_arrays *job, fs_group *flow) {
+  const uint64_t shape[2] = {NY, NX};
+  const fs_set set = {"w", "i4", 2, shape, NULL, NULL, 0, NULL};
+  int32_t w[NY][NX] = {{5}}, back[NY][NX];
+  fs_group *group;
+  OK(fs_arrays_group(job, "flow", 1, &set, NULL, &group));
+  OK(fs_group_write(group, "w", 18, "i4", 0, NULL, NULL, w, 1));
+  OK(fs_group_read(flow, "w", 18, "i4", 0, NULL, NULL, back));
+  CHECK(memcmp(w, back, sizeof w) == 0);
+}
+
 static void refused(fs_arrays *job, fs_group *flow) {
   const uint64_t shape[2] = {NY, NX}, other[2] = {NX, NY};
   const int64_t far[2] = {INT64_MAX, INT64_MAX};
@@ -221,6 +233,7 @@ int main(int argc, char **argv) {
   regular(job, flow);
   by_map(flow, particles);
   asked(job, flow, particles);
+  further(job, flow);
   refused(job, flow);
   OK(fs_arrays_declared_group(job, "flow", &again));
   OK(fs_arrays_close(job));

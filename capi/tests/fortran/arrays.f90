@@ -127,8 +127,14 @@ contains
 
   subroutine errors()
     type(fieldstone_group) :: other
-    integer(c_int32_t) :: few(3)
+    integer(c_int32_t) :: few(3), more(2, 3), back(2, 3)
     integer :: ierr
+    ! A set that the open group has not is added, with the group's level and attributes.
+    more = reshape([1, 2, 3, 4, 5, 6], [2, 3])
+    call fs_arrays_group(other, job, 'kinds', [fs_set('more', 'i4', [2, 3])])
+    call fs_group_write(other, 'more', 5, more)
+    call fs_group_read(group, 'more', 5, back)
+    call check(all(back == more), __LINE__)
     call fs_arrays_group(other, job, 'a', [fs_set('x', 'f8', [2, 2], dims=['x'])], ierr=ierr)
     call check(ierr == FS_INVALID .and. index(fs_error_message(), 'each dimension') > 0, __LINE__)
     call fs_arrays_group(other, job, 'a', [fs_set('x', 'u1', [2], fill=0d0)], ierr=ierr)

@@ -6,7 +6,7 @@
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{ArrayGroup, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
+use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
 
 use super::declare::run_text;
 use crate::engine::Index;
@@ -111,16 +111,18 @@ impl Inner {
                 fresh.push(group);
                 continue;
             };
-            let before = known.sets.len();
+            let before = known.sets.clone();
             known.merge(&group).map_err(|what| {
                 let (name, run) = (&group.name, run_text(run));
                 Code::VariableDiffers
                     .error(format!("group '{name}' of run {run} is declared with another {what}"))
                     .with_hint("take it as it was declared, or declare a group of another name")
             })?;
-            if known.sets.len() > before {
-                group.sets = known.sets.split_off(before);
-                known.sets.extend(group.sets.clone());
+            let is_there = |set: &ArraySet| {
+                before.iter().any(|other| other.variable == set.variable && other.view == set.view)
+            };
+            group.sets = known.sets.iter().filter(|set| !is_there(set)).cloned().collect();
+            if !group.sets.is_empty() {
                 fresh.push(group);
             }
         }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use fieldstone_array::distributed::files::organisation::Level;
+use fieldstone_array::distributed::files::sets::check_together;
 use fieldstone_array::distributed::group::{Group, GroupSettings, agreement};
 use fieldstone_array::distributed::plan::Method;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, Record};
+use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, ArraySet, Record};
 
 use super::inner::JobOptions;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
@@ -40,20 +41,14 @@ impl JobInner {
         let on_mesh = options?.map(|options| self.on_mesh(options)).transpose()?;
         let options = on_mesh.as_ref();
         if let Some(known) = state.groups.iter().position(|open| open.record.name == name) {
-            let same =
-                options.map_or(Ok(()), |options| {
-                    let record = &state.groups[known].record;
-                    let again = self.settle(name, options, Some(record), None)?;
-                    record.clone().merge(&again).map_err(|what| otherwise(name, &what)).and_then(|()| {
-                        match again.sets.len() <= record.sets.len() {
-                            true => Ok(()),
-                            false => Err(Code::VariableDiffers
-                                .error(format!("group {name} is open, and is declared with further sets"))
-                                .with_hint("declare all sets at once, or another group")),
-                        }
-                    })
-                });
-            return self.team.agree("group", same).map(|()| known);
+            let further = options.map_or(Ok(Vec::new()), |options| {
+                self.further_sets(name, &state.groups[known].record, options)
+            });
+            let further = self.team.agree("group", further)?;
+            return match further.is_empty() {
+                true => Ok(known),
+                false => self.add_sets(state, known, further).map(|()| known),
+            };
         }
         // As the catalog has it: rank 0 looks, and says so to the others.
         let found = match self.team.rank() {
@@ -62,47 +57,7 @@ impl JobInner {
         };
         let found = self.team.broadcast("group", 0, found)?;
         let found = if found.is_empty() { None } else { Some(self.decode(found)?) };
-        let mut why = String::new();
-        let record = match (options, found) {
-            (None, None) => {
-                let error = match self.team.rank() {
-                    0 => self.catalog_run().array_group(name).map(drop),
-                    _ => Ok(()),
-                };
-                self.team.agree("group", error)?;
-                return Err(Code::VariableNotFound.error(format!("the run has no group '{name}'")));
-            }
-            (None, Some(record)) => record,
-            (Some(options), found) => {
-                let in_files = self.options.layout == ArrayLayout::Files;
-                let reachable = self.writable().and_then(|()| match in_files {
-                    true => self.folder().map(drop),
-                    false => Ok(()),
-                });
-                self.team.agree("group", reachable)?;
-                let mut chosen = None;
-                if in_files && options.level == LevelChoice::Auto && found.is_none() {
-                    let draft = self.settle(name, options, None, None)?;
-                    // One set has one file in any case: nothing is to be measured.
-                    let open = match (draft.sets.len(), state.open_cost) {
-                        (0 | 1, _) => 0.0,
-                        (_, Some(known)) => known,
-                        (_, None) => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
-                    };
-                    state.open_cost = state.open_cost.or(Some(open).filter(|open| *open > 0.0));
-                    let choice = level::choose(&draft, open);
-                    (chosen, why) = (Some(choice.level.number() as u8), choice.why);
-                }
-                // The same on all ranks: they have agreed on the options, and have what rank 0 found.
-                let record = self.settle(name, options, found.as_ref(), chosen)?;
-                match found {
-                    Some(mut found) => {
-                        found.merge(&record).map_err(|what| otherwise(name, &what)).map(|()| found)
-                    }
-                    None => Ok(record),
-                }?
-            }
-        };
+        let (record, mut why) = self.record_of(state, name, (options, found))?;
         let declared = match (self.team.rank(), options) {
             (0, Some(_)) => self.declare_variables(&record),
             _ => Ok(()),
@@ -127,9 +82,92 @@ impl JobInner {
             )
         });
         let group = self.team.agree("group", declared.and(group))?;
-        let (declared, method) = (false, String::new());
+        // A group that is taken as it was declared is in the catalog.
+        let (declared, method) = (options.is_none(), String::new());
         state.groups.push(OpenGroup { record, group, declared, level: why, method, hints });
         Ok(state.groups.len() - 1)
+    }
+
+    /// Collective: what a group is, as it is declared now and as the catalog has it; and why its level was chosen, if it was.
+    fn record_of(
+        &self,
+        state: &mut JobState,
+        name: &str,
+        (options, found): (Option<&GroupOptions>, Option<GroupRecord>),
+    ) -> Result<(GroupRecord, String)> {
+        let (options, found) = match (options, found) {
+            (None, None) => {
+                let error = match self.team.rank() {
+                    0 => self.catalog_run().array_group(name).map(drop),
+                    _ => Ok(()),
+                };
+                self.team.agree("group", error)?;
+                return Err(Code::VariableNotFound.error(format!("the run has no group '{name}'")));
+            }
+            (None, Some(record)) => return Ok((record, String::new())),
+            (Some(options), found) => (options, found),
+        };
+        let in_files = self.options.layout == ArrayLayout::Files;
+        let reachable = self.writable().and_then(|()| match in_files {
+            true => self.folder().map(drop),
+            false => Ok(()),
+        });
+        self.team.agree("group", reachable)?;
+        let (mut chosen, mut why) = (None, String::new());
+        if in_files && options.level == LevelChoice::Auto && found.is_none() {
+            let draft = self.settle(name, options, None, None)?;
+            // One set has one file in any case: nothing is to be measured.
+            let open = match (draft.sets.len(), state.open_cost) {
+                (0 | 1, _) => 0.0,
+                (_, Some(known)) => known,
+                (_, None) => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
+            };
+            state.open_cost = state.open_cost.or(Some(open).filter(|open| *open > 0.0));
+            let choice = level::choose(&draft, open);
+            (chosen, why) = (Some(choice.level.number() as u8), choice.why);
+        }
+        // The same on all ranks: they have agreed on the options, and have what rank 0 found.
+        let record = self.settle(name, options, found.as_ref(), chosen)?;
+        let Some(mut found) = found else { return Ok((record, why)) };
+        found.merge(&record).map_err(|what| otherwise(name, &what))?;
+        Ok((found, why))
+    }
+
+    /// The sets of a declaration that a group has not.
+    ///
+    /// Errors: `Conflict` where the declaration says otherwise what the group says.
+    fn further_sets(
+        &self,
+        name: &str,
+        record: &GroupRecord,
+        options: &GroupOptions,
+    ) -> Result<Vec<ArraySet>> {
+        let mut merged = record.clone();
+        let again = self.settle(name, options, Some(record), None)?;
+        merged.merge(&again).map_err(|what| otherwise(name, &what))?;
+        Ok(merged.sets.split_off(record.sets.len()))
+    }
+
+    /// Collective: gives an open group further sets, which its next flush declares.
+    fn add_sets(&self, state: &mut JobState, known: usize, further: Vec<ArraySet>) -> Result<()> {
+        let open = &mut state.groups[known];
+        let mut record = open.record.clone();
+        record.sets.extend(further);
+        let decls = self.writable().and_then(|()| {
+            let spec = spec::files_of(&record)?;
+            match record.layout {
+                ArrayLayout::Files => check_together(&spec.sets).map(|()| spec.sets),
+                ArrayLayout::Fields => Ok(spec.sets),
+            }
+        });
+        let declared = decls.and_then(|mut decls| match self.team.rank() {
+            0 => self.declare_variables(&record).map(|()| decls.split_off(open.record.sets.len())),
+            _ => Ok(decls.split_off(open.record.sets.len())),
+        });
+        let decls = self.team.agree("group", declared)?;
+        open.group.add_sets(decls)?;
+        (open.record, open.declared) = (record, false);
+        Ok(())
     }
 
     /// What a declaration comes to where the group is known, or a level was chosen: what it leaves open is as it was.
@@ -152,11 +190,18 @@ impl JobInner {
             if record.method == "auto" {
                 record.method = found.method.clone();
             }
-            for set in &mut record.sets {
-                let known = found.sets.iter().find(|known| known.variable == set.variable);
-                if let Some(known) = known {
+            if record.attrs.is_empty() {
+                record.attrs = found.attrs.clone();
+            }
+        }
+        for set in &mut record.sets {
+            let mut known = found.iter().flat_map(|found| &found.sets);
+            match known.find(|known| known.variable == set.variable) {
+                Some(known) => {
                     (set.pattern, set.view) = (known.pattern, known.view.clone());
+                    spec::take_attrs(set, &record.attrs, known);
                 }
+                None => set.attrs = spec::shared_attrs(&record.attrs, &set.attrs),
             }
         }
         Ok(record)

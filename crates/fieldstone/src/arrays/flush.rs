@@ -2,7 +2,6 @@
 
 use fieldstone_array::distributed::files::sums::BLOCK;
 use fieldstone_array::distributed::group::{DurableArray, agreement};
-use fieldstone_array::distributed::view::View;
 use fieldstone_core::Result;
 use fieldstone_core::dtype::ByteOrder;
 use fieldstone_format::Id;
@@ -16,6 +15,22 @@ use super::report::Phase;
 use super::source::pairs;
 use super::spec;
 use crate::run::Run;
+
+impl OpenGroup {
+    /// Notes what this rank holds of sets of which no view is known yet; whether it is the first to be known of one.
+    fn note_views(&mut self) -> bool {
+        let mut is_first = false;
+        for (number, set) in self.record.sets.iter_mut().enumerate().filter(|(_, set)| set.view.is_empty()) {
+            let Some(view) = self.group.view(number) else { continue };
+            set.view = view.describe();
+            if view.word() == "irregular" {
+                set.pattern = BasicPattern::Irregular;
+            }
+            is_first |= !set.view.is_empty();
+        }
+        is_first
+    }
+}
 
 impl JobInner {
     pub fn flush(&self, state: &mut JobState) -> Result<()> {
@@ -128,10 +143,10 @@ impl JobInner {
         let transaction = state.logged.transaction.or(self.options.transaction);
         let exist = self.exist(transaction)?;
         let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
-        let logged = state.logged.groups();
-        for number in durable.iter().map(|(number, _)| *number).chain(logged) {
-            let open = &mut state.groups[number];
-            if !open.declared {
+        // All groups that the job declared, also those of which nothing was written.
+        for open in &mut state.groups {
+            let is_viewed = open.note_views();
+            if !open.declared || is_viewed {
                 self.declare(open, transaction)?;
                 open.declared = true;
             }
@@ -170,16 +185,13 @@ impl JobInner {
         Ok(())
     }
 
-    /// Declares a group to the catalog, with what is known of views by now.
+    /// Declares a group to the catalog, with the views that another job has said first.
     fn declare(&self, open: &mut OpenGroup, transaction: Option<Id>) -> Result<()> {
-        let views: Vec<Option<View>> =
-            (0..open.record.sets.len()).map(|set| open.group.view(set).cloned()).collect();
-        for (set, view) in open.record.sets.iter_mut().zip(views) {
-            if let (true, Some(view)) = (set.view.is_empty(), view) {
-                set.view = view.describe();
-                if view.word() == "irregular" {
-                    set.pattern = BasicPattern::Irregular;
-                }
+        let known = self.declared(&open.record.name)?.map_or_else(Vec::new, |known| known.sets);
+        for set in &mut open.record.sets {
+            let viewed = known.iter().find(|known| known.variable == set.variable && !known.view.is_empty());
+            if let Some(known) = viewed {
+                (set.pattern, set.view) = (known.pattern, known.view.clone());
             }
         }
         self.declare_variables(&open.record)?;

@@ -24,7 +24,6 @@ pub struct ArrayGroup {
     job: Arc<JobInner>,
     index: usize,
     name: String,
-    sets: Vec<ArraySet>,
 }
 
 /// How a call writes; equal on all ranks.
@@ -68,7 +67,7 @@ impl ReadRequest {
 
 impl ArrayGroup {
     pub(super) fn new(job: Arc<JobInner>, index: usize, open: &OpenGroup) -> ArrayGroup {
-        ArrayGroup { job, index, name: open.record.name.clone(), sets: open.record.sets.clone() }
+        ArrayGroup { job, index, name: open.record.name.clone() }
     }
 
     /// Its number in the job.
@@ -81,9 +80,16 @@ impl ArrayGroup {
         &self.name
     }
 
-    /// Its sets, as the catalog keeps them.
-    pub fn sets(&self) -> &[ArraySet] {
-        &self.sets
+    /// Its sets, as the catalog keeps them; those that a later declaration of the group added are the last.
+    pub fn sets(&self) -> Vec<ArraySet> {
+        self.job.state().groups[self.index].record.sets.clone()
+    }
+
+    /// One of its sets, where it has one of the name.
+    pub fn find_set(&self, name: &str) -> Option<ArraySet> {
+        let state = self.job.state();
+        let mut sets = state.groups[self.index].record.sets.iter();
+        sets.find(|set| set.variable.name == name).cloned()
     }
 
     /// Its level: 1, 2 or 3; `None` where its arrays lie in the store's logs.
@@ -139,7 +145,7 @@ impl ArrayGroup {
         let group = &mut state.groups[self.index].group;
         let sets = match names {
             Some(names) => names.iter().map(|name| group.set(name)).collect::<Result<Vec<_>>>()?,
-            None => (0..self.sets.len()).collect(),
+            None => (0..group.len()).collect(),
         };
         group.set_view(view, &sets);
         Ok(())
@@ -247,7 +253,8 @@ impl ArrayGroup {
         let source = match group.written(set, step)? {
             Some(source) => source,
             None => {
-                let key = self.job.key(&self.sets[set].variable.name, step)?;
+                let variable = state.groups[self.index].record.sets[set].variable.name.clone();
+                let key = self.job.key(&variable, step)?;
                 let transaction = self.job.flush_written(state, self.index, (set, step))?;
                 let store = &self.job.store;
                 let message = match self.job.team.rank() {
@@ -262,7 +269,7 @@ impl ArrayGroup {
                 source
             }
         };
-        let dtype = self.sets[set].dtype;
+        let dtype = state.groups[self.index].record.sets[set].dtype;
         let fits = match source.dtype.to_native() == dtype.to_native() {
             true => Ok(()),
             false => Err(Code::DtypeMismatch.error(format!(
@@ -300,7 +307,7 @@ impl ArrayGroup {
 
     /// Collective: as [`write`](Self::write), from dense memory in C order and this machine's byte order.
     pub fn write_dense(&self, name: &str, step: i64, bytes: &[u8]) -> Result<MoveReport> {
-        let Some(set) = self.sets.iter().find(|set| set.variable.name == name) else {
+        let Some(set) = self.find_set(name) else {
             return self.write(name, step, Err(Error::internal("never read")));
         };
         let shape = self.local_shape(name);
@@ -334,18 +341,14 @@ impl ArrayGroup {
 
     /// Collective: steps at which a set was flushed and is whole, ascending.
     pub fn steps(&self, name: &str) -> Result<Vec<i64>> {
-        let known = self.sets.iter().any(|set| set.variable.name == name);
-        let known = match known {
-            true => Ok(()),
-            false => self.job.state().groups[self.index].group.set(name).map(drop),
-        };
+        let known = self.job.state().groups[self.index].group.set(name).map(drop);
         self.job.team.agree("steps", known)?;
         self.common(&[name.to_owned()])
     }
 
     /// Collective: the newest step at which all sets were flushed and are whole.
     pub fn last_step(&self) -> Result<Option<i64>> {
-        let names: Vec<String> = self.sets.iter().map(|set| set.variable.name.clone()).collect();
+        let names: Vec<String> = self.sets().into_iter().map(|set| set.variable.name).collect();
         Ok(self.common(&names)?.last().copied())
     }
 

@@ -36,9 +36,4 @@ impl LoggedWrites {
     pub fn is_empty(&self) -> bool {
         self.written.is_empty() && self.lost.is_none()
     }
-
-    /// The groups of which something was written.
-    pub fn groups(&self) -> BTreeSet<usize> {
-        self.written.iter().map(|(group, ..)| *group).collect()
-    }
 }

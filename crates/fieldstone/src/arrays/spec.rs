@@ -95,7 +95,7 @@ pub struct GroupOptions {
     pub method: Method,
     /// In which order the elements of an array stand in a file.
     pub order: StorageOrder,
-    /// Attributes of the group.
+    /// Attributes of all its sets, and of its files; one that a set names itself is the set's.
     pub attrs: Vec<(String, Value)>,
     /// The mesh that values stand on, by name: sets take their first extent from it.
     pub mesh: Option<String>,
@@ -234,6 +234,23 @@ impl SetOptions {
             view: String::new(),
         })
     }
+}
+
+/// The attributes of a set: those that its group gives to all sets, and its own, which hold where both name one.
+pub(super) fn shared_attrs(group: &[(String, Value)], own: &[(String, Value)]) -> Vec<(String, Value)> {
+    let is_shared = |(name, _): &&(String, Value)| own.iter().all(|(other, _)| other != name);
+    group.iter().filter(is_shared).chain(own).cloned().collect()
+}
+
+/// Settles the attributes of a set that is declared again: where nothing is said they are as they were. Earlier releases
+/// declared sets without the attributes of their group: such a set stays as it is.
+pub(super) fn take_attrs(set: &mut ArraySet, group: &[(String, Value)], known: &ArraySet) {
+    let is_known =
+        set.attrs.len() == known.attrs.len() && set.attrs.iter().all(|one| known.attrs.contains(one));
+    set.attrs = match set.attrs.is_empty() || is_known {
+        true => known.attrs.clone(),
+        false => shared_attrs(group, &set.attrs),
+    };
 }
 
 /// One element as a value of the catalog. Types that it has no value for are kept as bytes, little-endian.

@@ -7,6 +7,7 @@
 mod array_faults;
 mod array_job;
 mod array_ranks;
+mod array_sets;
 mod arrays;
 mod arrays_digest;
 mod arrays_random;

@@ -241,7 +241,8 @@ words! {
 }
 
 impl ArrayGroup {
-    /// Takes the sets of a declaration of the same group that this one has not. Where the other says of the group or
+    /// Takes the sets of a declaration of the same group that this one has not, and the views of those of which it knows
+    /// none. Where the other says of the group or
     /// of a set what this one does not say, nothing is taken: the error says of what.
     pub fn merge(&mut self, again: &ArrayGroup) -> std::result::Result<(), String> {
         let properties = |group: &ArrayGroup| {
@@ -256,15 +257,19 @@ impl ArrayGroup {
         if properties(self) != properties(again) {
             return Err("attributes".to_owned());
         }
-        let mut fresh = Vec::new();
+        let mut merged = self.sets.clone();
         for set in &again.sets {
-            match self.sets.iter().find(|known| known.variable == set.variable) {
-                None => fresh.push(set.clone()),
-                Some(known) if known.content() == set.seen_as(known).content() => {}
+            match merged.iter_mut().find(|known| known.variable == set.variable) {
+                None => merged.push(set.clone()),
+                Some(known) if known.content() == set.seen_as(known).content() => {
+                    if known.view.is_empty() {
+                        (known.pattern, known.view) = (set.pattern, set.view.clone());
+                    }
+                }
                 Some(_) => return Err(format!("set '{}'", set.variable.name)),
             }
         }
-        self.sets.extend(fresh);
+        self.sets = merged;
         Ok(())
     }
 

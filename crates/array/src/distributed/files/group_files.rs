@@ -156,6 +156,19 @@ impl GroupFiles {
         })
     }
 
+    /// Takes further sets in, behind the others: they go to files that are made from now on.
+    ///
+    /// Errors: `Invalid` of sets that no file can hold, or that cannot stand in one with the others. Then none is taken.
+    pub fn add_sets(&mut self, more: &[SetDecl]) -> Result<()> {
+        let all = [&self.sets[..], more].concat();
+        check_together(&all)?;
+        self.sets = all;
+        for organisation in self.before.iter_mut().chain([&mut self.organisation]) {
+            organisation.add_sets(more.iter().map(SetDecl::is_varying));
+        }
+        Ok(())
+    }
+
     /// What files that are made from now on are opened with, beside the communicator's hints; equal on all ranks.
     pub fn set_hints(&mut self, hints: Hints) {
         self.hints = hints;

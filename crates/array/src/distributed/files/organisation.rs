@@ -124,6 +124,12 @@ impl Organisation {
         }
     }
 
+    /// Takes further sets in, behind the others; of each is said whether its extent varies. They go to files that are
+    /// made from now on.
+    pub fn add_sets(&mut self, varying: impl IntoIterator<Item = bool>) {
+        self.varying.extend(varying);
+    }
+
     /// Of the same sets at the same level, with no file.
     pub fn anew(&self) -> Organisation {
         Organisation::new(self.level, self.varying.clone())

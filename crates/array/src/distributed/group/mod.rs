@@ -159,6 +159,17 @@ impl Group {
         Ok(Group { team, files, planner, settings, sets, reversed, holes: BTreeMap::new() })
     }
 
+    /// Takes further sets in, behind the others; equal on all ranks. Each rank says what it holds of them as of any set.
+    ///
+    /// Errors: as of [`new`](Self::new). Then none is taken.
+    pub fn add_sets(&mut self, more: Vec<SetDecl>) -> Result<()> {
+        if let Some(files) = &mut self.files {
+            files.add_sets(&more)?;
+        }
+        self.sets.extend(more.into_iter().map(|decl| GroupSet { decl, view: None, resolved: None }));
+        Ok(())
+    }
+
     /// The files, where it has some.
     pub fn files(&self) -> Option<&GroupFiles> {
         self.files.as_ref()
@@ -178,6 +189,16 @@ impl Group {
     pub fn set(&self, name: &str) -> Result<usize> {
         let place = self.sets.iter().position(|set| set.decl.name == name);
         place.ok_or_else(|| agreement::no_set(name, self.sets.iter().map(|set| &*set.decl.name)))
+    }
+
+    /// How many sets it has.
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Whether it has no set.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
     }
 
     /// A set as it was declared.
