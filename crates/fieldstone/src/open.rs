@@ -10,13 +10,14 @@ use std::sync::Arc;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::attempt::Origin;
 use fieldstone_journal::medium::posix::layout::Layout;
 use fieldstone_store::api::{Compression, Exist};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use crate::catalog::CatalogSettings;
+use crate::store::own_files::FOLDERS;
 use crate::{Store, scheduler};
 
 /// What a store is opened for.
@@ -205,11 +206,23 @@ pub fn share(url: &str) -> Result<()> {
         return Err(Error::invalid("a store in memory is this process's alone").with_hint("name a folder"));
     }
     std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, e))?;
-    let layout = Layout::new(&path);
-    let inner = layout.of_all_writers().filter(|folder| folder.is_dir());
-    for folder in std::iter::once(path.clone()).chain(inner) {
-        std::fs::set_permissions(&folder, Permissions::from_mode(SHARED))
-            .map_err(|e| Error::io("open to the group", &folder, e))?;
+    let open = |folder: &Path| {
+        std::fs::set_permissions(folder, Permissions::from_mode(SHARED))
+            .map_err(|e| Error::io("open to the group", folder, e))
+    };
+    open(&path)?;
+    Layout::new(&path)
+        .of_all_writers()
+        .filter(|folder| folder.is_dir())
+        .try_for_each(|folder| open(&folder))?;
+    // The maker of a folder may remove what others make in it: so these are the owner's.
+    for folder in FOLDERS.map(|folder| path.join(folder)) {
+        Env::real().disk.create_dir_alike(&folder).map_err(|e| Error::io("make", &folder, e))?;
+        match open(&folder) {
+            // One that a member's job made before is the member's.
+            Err(error) if error.kind() == ErrorKind::Denied => {}
+            outcome => outcome?,
+        }
     }
     Ok(())
 }

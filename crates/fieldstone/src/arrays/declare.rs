@@ -14,6 +14,7 @@ use super::inner::JobOptions;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
 use super::level;
 use super::spec::{self, GroupOptions, LevelChoice};
+use crate::store::own_files::check_owners;
 
 impl JobInner {
     pub fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
@@ -109,7 +110,7 @@ impl JobInner {
         };
         let in_files = self.options.layout == ArrayLayout::Files;
         let reachable = self.writable().and_then(|()| match in_files {
-            true => self.folder().map(drop),
+            true => self.trusted_folder(),
             false => Ok(()),
         });
         self.team.agree("group", reachable)?;
@@ -131,6 +132,15 @@ impl JobInner {
         let Some(mut found) = found else { return Ok((record, why)) };
         found.merge(&record).map_err(|what| otherwise(name, &what))?;
         Ok((found, why))
+    }
+
+    /// Whether there is a folder for the files of this job, and nobody else could take them away; rank 0 looks.
+    pub fn trusted_folder(&self) -> Result<()> {
+        let (_, within) = self.folder()?;
+        match self.team.rank() {
+            0 => check_owners(self.env(), &self.store_folder()?, within),
+            _ => Ok(()),
+        }
     }
 
     /// The sets of a declaration that a group has not.

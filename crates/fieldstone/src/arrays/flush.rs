@@ -122,6 +122,10 @@ impl JobInner {
         durable: &[(usize, Vec<DurableArray>)],
         histories: Vec<HistoryDecl>,
     ) -> Result<()> {
+        if !durable.is_empty() {
+            // Folders may have been made by others meanwhile.
+            self.trusted_folder()?;
+        }
         self.archive(state, durable)?;
         // One that another job has kept meanwhile stands.
         let catalog = self.store.catalog();

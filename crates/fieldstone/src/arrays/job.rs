@@ -20,9 +20,7 @@ use super::report::{JobReport, Phase};
 use super::spec::GroupOptions;
 use crate::Store;
 use crate::run::Run;
-
-/// The folder of array files within a store's.
-const FOLDER: &str = "arrays";
+use crate::store::own_files::ARRAYS;
 
 /// A job: the ranks of a communicator, which write and read groups of one run. Clones are the same job.
 #[derive(Debug, Clone)]
@@ -191,7 +189,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
             run.push('.');
         }
         paths::encode(&name, &mut run);
-        within = format!("{FOLDER}/{run}/{random}");
+        within = format!("{ARRAYS}/{run}/{random}");
         let path = root.join(&within);
         folder = path.to_str().map(str::to_owned).ok_or_else(|| {
             Code::Name.error(format!("{} is no path in UTF-8, which ranks could agree upon", path.display()))

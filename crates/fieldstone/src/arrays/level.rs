@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fieldstone_array::distributed::files::organisation::Level;
 use fieldstone_core::env::comm::{FileMode, Team};
-use fieldstone_core::env::{Disk, Env};
+use fieldstone_core::env::{Disk, Env, create_dirs_alike};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::ArrayGroup;
 
@@ -34,7 +34,7 @@ pub struct ChosenLevel {
 pub fn cost_of_an_open(team: &Team, env: &Env, folder: &Path) -> Result<f64> {
     let disk: &Arc<dyn Disk> = &env.disk;
     let made = match team.rank() {
-        0 => disk.create_dir_all(folder).map_err(|e| Error::io("make", folder, e)),
+        0 => create_dirs_alike(&**disk, folder).map_err(|e| Error::io("make", folder, e)),
         _ => Ok(()),
     };
     team.agree("measure", made)?;

@@ -15,9 +15,7 @@ use super::imports::{FileRead, buffer};
 use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
-
-/// The folder of meshes within a store's.
-pub(super) const FOLDER: &str = "meshes";
+use crate::store::own_files::{MESHES, make_folder};
 
 /// A mesh that all ranks of a job have open.
 #[derive(Debug)]
@@ -41,13 +39,13 @@ impl ArrayJob {
     ) -> Result<JobMesh> {
         let job = self.inner.clone();
         job.team.agree("mesh", job.writable())?;
-        let folder = job.team.agree("mesh", job.store_folder())?.join(FOLDER);
+        let root = job.team.agree("mesh", job.store_folder())?;
         let made = match job.team.rank() {
-            0 => job.env().disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e)),
+            0 => make_folder(job.env(), &root, MESHES).map(drop),
             _ => Ok(()),
         };
         job.team.agree("mesh", made)?;
-        let mesh = Mesh::create(&job.team, job.env(), &folder, content)?;
+        let mesh = Mesh::create(&job.team, job.env(), &root.join(MESHES), content)?;
         let declared = match job.team.rank() {
             0 => declare(&job, &mesh, name, attrs),
             _ => Ok(()),
@@ -67,7 +65,7 @@ impl ArrayJob {
 fn declare(job: &JobInner, mesh: &Mesh, name: &str, attrs: &[(String, Value)]) -> Result<()> {
     let file = mesh.path().file_name().and_then(|file| file.to_str());
     let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
-    let decl: MeshDecl = mesh.declare(name, &format!("{FOLDER}/{file}"), attrs.to_vec());
+    let decl: MeshDecl = mesh.declare(name, &format!("{MESHES}/{file}"), attrs.to_vec());
     job.store.catalog().create_meshes(vec![decl], job.options.transaction)
 }
 

@@ -31,9 +31,7 @@ use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
-
-/// The folder of kept partitions within a store's.
-const FOLDER: &str = "histories";
+use crate::store::own_files::{HISTORIES, make_folder};
 
 /// Where the edges come from.
 #[derive(Debug, Clone, Copy)]
@@ -212,7 +210,7 @@ impl ArrayJob {
             }
         };
         let mut ignored = Vec::new();
-        let folder = job.store_folder().ok().map(|root| root.join(FOLDER));
+        let folder = job.store_folder().ok().map(|root| root.join(HISTORIES));
         let keeps = history && folder.is_some();
         let kept = match &folder {
             Some(folder) if keeps => job.kept(&name, folder, &ranks, &mut ignored)?,
@@ -307,7 +305,7 @@ impl JobInner {
         let known = match self.team.rank() {
             0 => self.store.catalog().histories(self.options.transaction).map(|all| {
                 let sum = |file: &str| {
-                    let path = format!("{FOLDER}/{file}");
+                    let path = format!("{HISTORIES}/{file}");
                     let found = all.iter().find(|decl| decl.path == path);
                     found.map_or(String::new(), |decl| hex(&decl.mesh))
                 };
@@ -337,10 +335,11 @@ impl JobInner {
 
     /// Collective: has threads write what was computed; the next flush declares it.
     fn keep(&self, name: &str, part: &Arc<Partition>) -> Result<()> {
-        let folder = self.store_folder()?.join(FOLDER);
+        let root = self.store_folder()?;
+        let folder = root.join(HISTORIES);
         let disk = self.env().disk.clone();
         let made = match self.team.rank() {
-            0 => disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e)),
+            0 => make_folder(self.env(), &root, HISTORIES).map(drop),
             _ => Ok(()),
         };
         self.team.agree("partition", made)?;
@@ -367,7 +366,7 @@ impl JobInner {
         ];
         let has_edges = part.source() == PartitionSource::Edges;
         for (file, content) in files.into_iter().take(if has_edges { 1 } else { 2 }) {
-            let within = format!("{FOLDER}/{file}");
+            let within = format!("{HISTORIES}/{file}");
             if self.pending().iter().any(|pending| pending.decl.path == within) {
                 continue;
             }

@@ -15,9 +15,9 @@ use fieldstone_format::catalog::{ImportedVariable, MeshDecl, MeshLocation, Stora
 
 use super::imports::buffer;
 use super::memory::dense;
-use super::meshes::FOLDER;
 use crate::Store;
 use crate::run::Run;
+use crate::store::own_files::{MESHES, make_folder};
 
 /// A mesh that this process has open.
 #[derive(Debug)]
@@ -85,8 +85,7 @@ impl Store {
     ) -> Result<(StoredMesh, bool)> {
         self.composed().journal().check_writable()?;
         let (team, env, root) = alone(self)?;
-        let folder = root.join(FOLDER);
-        env.disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e))?;
+        let folder = make_folder(&env, &root, MESHES)?;
         let mesh = Mesh::create(&team, &env, &folder, Ok(content))?;
         match self.catalog().mesh(content.name, transaction) {
             // Attributes are no content: those that the name has stay.
@@ -96,7 +95,7 @@ impl Store {
         }
         let file = mesh.path().file_name().and_then(|file| file.to_str());
         let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
-        let decl = mesh.declare(content.name, &format!("{FOLDER}/{file}"), attrs.to_vec());
+        let decl = mesh.declare(content.name, &format!("{MESHES}/{file}"), attrs.to_vec());
         self.catalog().create_meshes(vec![decl.clone()], transaction)?;
         Ok((StoredMesh { decl, mesh }, true))
     }

@@ -75,7 +75,7 @@ impl<'a> Check<'a> {
         self.report.damaged.push(Damage { key, file, why: error.message().to_owned() });
     }
 
-    /// Keeps damage, passes other errors on: a disk that fails is no verdict on the store.
+    /// Keeps damage, and what this user may not read; passes other errors on: a disk that fails is no verdict on the store.
     fn note(
         &mut self,
         key: Option<String>,
@@ -83,7 +83,7 @@ impl<'a> Check<'a> {
         outcome: Result<()>,
     ) -> Result<()> {
         match outcome {
-            Err(e) if e.kind() == ErrorKind::Corrupt => {
+            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Denied) => {
                 self.damage(key, file(), &e);
                 Ok(())
             }

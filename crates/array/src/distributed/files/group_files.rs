@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::env::{Disk, create_dirs_alike};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::{Attrs, paths, write};
 
@@ -121,6 +121,12 @@ pub struct GroupFiles {
     hints: Hints,
     /// How it was before each flush that was prepared and is not shown.
     before: Vec<Organisation>,
+}
+
+/// Lets a new file be read by whoever may read its folder.
+pub(in crate::distributed) fn make_alike(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    disk.copy_permissions(folder, path).map_err(|e| Error::io("set the permissions of", path, e))
 }
 
 impl GroupFiles {
@@ -518,7 +524,7 @@ impl GroupFiles {
         let image = FileImage::new(&variables, plan.has_records, &self.attrs)?;
         let name = self.new_name(&plan);
         let folder = match self.team.rank() {
-            0 => self.disk.create_dir_all(&self.folder).map_err(|e| Error::io("make", &self.folder, e)),
+            0 => create_dirs_alike(&*self.disk, &self.folder).map_err(|e| Error::io("make", &self.folder, e)),
             _ => Ok(()),
         };
         self.made = true;
@@ -530,7 +536,11 @@ impl GroupFiles {
         if !plan.has_records {
             header[..write::UNFINISHED.len()].copy_from_slice(&write::UNFINISHED);
         }
-        let written = if self.team.rank() == 0 { file.write_at(&header, 0) } else { Ok(()) };
+        let written = match self.team.rank() {
+            // MPI-IO or the disk made it by the umask.
+            0 => make_alike(&*self.disk, &path).and_then(|()| file.write_at(&header, 0)),
+            _ => Ok(()),
+        };
         let (through, is_direct) = match self.team.agree("make", written.and(through)) {
             Ok(through) => through,
             Err(error) => {

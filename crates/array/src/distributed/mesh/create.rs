@@ -10,6 +10,7 @@ use fieldstone_format::netcdf::{Attrs, NcType};
 use super::content::{KINDS, Measures, MeshContent};
 use super::image::{MeshHead, MeshImage, SHAPES, index_type};
 use super::{Mesh, MeshArray, STEP, hex};
+use crate::distributed::files::group_files::make_alike;
 
 /// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
@@ -86,7 +87,11 @@ fn write_file(
     (content, measures, image): (&MeshContent<'_>, &Measures, &MeshImage),
 ) -> Result<()> {
     let file = team.open(STEP, draft, FileMode::CreateNew)?;
-    let written = write_share(&file, content, measures, image);
+    let written = match team.rank() {
+        0 => make_alike(&*env.disk, draft),
+        _ => Ok(()),
+    };
+    let written = written.and_then(|()| write_share(&file, content, measures, image));
     if let Err(error) = file.sync(STEP, written) {
         file.give_up();
         return Err(error);

@@ -1,0 +1,61 @@
+"""Files that a store owns beside its logs: who may use them, and what is changed in them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import fieldstone as fst
+import numpy as np
+import pytest
+from conftest import require
+from own_files_job import PROGRAM, run_job
+
+OTHER = 12_345
+FOLDERS = ("arrays", "meshes", "histories")
+
+
+def test_own_files_are_as_readable_as_the_stores_folder_whatever_the_umask(tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    store.mkdir()
+    store.chmod(0o3775)
+    run_job(store, "a", 0o077)
+    run_job(store, "b", 0o022)
+    found = [path for name in FOLDERS for path in (store / name).rglob("*")]
+    folders = [path for path in found if path.is_dir()] + [store / name for name in FOLDERS]
+    files = [path for path in found if path.is_file()]
+    assert {path.suffix for path in files} >= {".nc", ".parts", ".edges"} and len(files) >= 8
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in found}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o3775}
+    assert all(modes[path] & 0o044 == 0o044 for path in files), modes
+
+
+def test_a_store_for_a_group_has_the_folders_of_arrays(tmp_path: Path) -> None:
+    subprocess.run([PROGRAM, "-q", "init", "s", "--shared"], cwd=tmp_path, check=True)
+    modes = [stat.S_IMODE((tmp_path / "s" / name).stat().st_mode) for name in FOLDERS]
+    assert modes == [0o3775] * 3
+
+
+@pytest.mark.parametrize("within", ["arrays", "arrays/r", "meshes", "histories"])
+def test_a_folder_that_another_user_could_take_away_is_refused(tmp_path: Path, within: str) -> None:
+    require("root", os.geteuid() == 0, "only root gives a folder to another user")
+    with fst.open(tmp_path / "s") as store:
+        store.archive("run=z,variable=t,step=0", b"z")
+    folder = tmp_path / "s" / within
+    folder.mkdir(parents=True)
+    os.chown(folder, OTHER, OTHER)
+    folder.chmod(0o777)
+
+    def job() -> None:
+        with fst.open(tmp_path / "s") as store, store.arrays("r") as job:
+            job.group("g", {"u": "f4"}, shape=(8,)).write("u", 0, np.ones(8, "f4"))
+            job.create_mesh("m", nodes={"x": [0.0, 1, 2], "y": [0.0, 1, 0]}, faces=np.array([[0, 1, 2]]))
+            job.partition("m", "hilbert")
+
+    with pytest.raises(fst.Denied, match=f"the folder .*{within} belongs to {OTHER}"):
+        job()
+    folder.chmod(0o1777)
+    job()
