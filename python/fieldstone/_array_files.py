@@ -170,9 +170,7 @@ class Partition:
         return f"<fieldstone.Partition {self.source}: {self.owned} nodes, {ghosts} ghosts, {edges} edges>"
 
 
-class Mesh(NamedTuple):
-    """A mesh that a store keeps: made by ``store.mesh`` and ``store.meshes``."""
-
+class _MeshRow(NamedTuple):
     name: str
     """Its name."""
     counts: dict[str, int]
@@ -182,10 +180,21 @@ class Mesh(NamedTuple):
     path: str
     """Path of its file, which has UGRID's conventions."""
 
+
+class Mesh(_MeshRow):
+    """A mesh that a store keeps: made by ``store.mesh`` and ``store.meshes``."""
+
+    _sums: tuple[int, int, list[int]] | None = None
+
     def to_xarray(self) -> xr.Dataset:
-        """Its file as an xarray Dataset (needs the extra ``fieldstone[xarray]``)."""
+        """Its file as an xarray Dataset (needs the extra ``fieldstone[xarray]``).
+
+        All of it is read and compared with the checksums that the store keeps of it first: Corrupt names the
+        file and the bytes that are other ones.
+        """
         import xarray as xr
 
+        _native._check_mesh(self.path, self._sums)
         return xr.open_dataset(self.path)
 
 
@@ -264,10 +273,13 @@ class ArrayTables:
 
 def meshes_of(store: Store) -> list[Mesh]:
     """Meshes of a store, by name."""
-    return [
-        Mesh(name, dict(zip(_LOCATIONS, counts, strict=True)), checksum.hex(), _within(store, path))
-        for name, counts, checksum, path in _native._meshes(store)
-    ]
+    found = []
+    for name, counts, checksum, path, sums in _native._meshes(store):
+        by_location = dict(zip(_LOCATIONS, counts, strict=True))
+        mesh = Mesh(name, by_location, checksum.hex(), _within(store, path))
+        mesh._sums = sums
+        found.append(mesh)
+    return found
 
 
 def mesh_of(store: Store, name: str) -> Mesh:

@@ -60,8 +60,8 @@ mod native {
 
     #[pymodule_export]
     use super::arrays::{
-        PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, PyPartition, array_table, histories, meshes,
-        open_arrays, write_xdmf,
+        PyArrayGroup, PyArrayJob, PyJobImport, PyJobMesh, PyPartition, array_table, check_mesh, histories,
+        meshes, open_arrays, write_xdmf,
     };
     #[pymodule_export]
     use super::catalog::{

@@ -59,3 +59,43 @@ def test_a_folder_that_another_user_could_take_away_is_refused(tmp_path: Path, w
         job()
     folder.chmod(0o1777)
     job()
+
+
+def test_a_file_that_may_not_be_read_is_a_line_of_verify(tmp_path: Path) -> None:
+    require("root", os.geteuid() == 0, "only root acts as two users")
+    store = tmp_path / "s"
+    run_job(store, "a", 0o022)
+    for path in tmp_path.parents:
+        if path != Path("/") and not path.stat().st_mode & 0o001:
+            path.chmod(path.stat().st_mode | 0o011)
+    tmp_path.chmod(0o755)
+    for folder in FOLDERS:
+        for path in (store / folder).rglob("*"):
+            if path.is_file():
+                path.chmod(0o600)
+    code = (
+        f"import os; os.setgroups([]); os.setgid({OTHER}); os.setuid({OTHER}); os.environ['HOME'] = '/none'\n"
+        f"import fieldstone as fst; r = fst.open({str(store)!r}, 'r').verify()\n"
+        "print(r.ok, *sorted({d.file.split('/')[0] for d in r.damaged}))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "XDG_CACHE_HOME"}
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert said.stdout.split() == ["False", "arrays", "histories", "meshes"], said.stderr
+
+
+def test_a_changed_mesh_is_no_dataset(tmp_path: Path) -> None:
+    run_job(tmp_path / "s", "m", 0o022)
+    store = fst.open(tmp_path / "s", "r")
+    mesh = store.mesh("m")
+    assert mesh.to_xarray().sizes["nm_node"] == 6
+    path = Path(mesh.path)
+    whole = path.read_bytes()
+    for at in (300, 4_100, len(whole) - 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(fst.Corrupt, match=f"{path.name}: the .* bytes from 0 on"):
+            store.mesh("m").to_xarray()
+        assert [d.file for d in store.verify().damaged] == [f"meshes/{path.name}"]
+    path.unlink()
+    with pytest.raises(fst.NotFound):
+        store.mesh("m").to_xarray()
+    assert not store.verify().ok

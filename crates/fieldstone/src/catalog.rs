@@ -13,7 +13,7 @@ pub use fieldstone_catalog::query::{
 pub use fieldstone_core::schema::step_number;
 pub use fieldstone_core::value;
 pub use fieldstone_format::catalog::{
-    Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeId, BasicPattern, Column, Coordinate,
+    Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeId, BasicPattern, Column, Coordinate, FileSums,
     HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable, MeshDecl, MeshLocation,
     RankSizes, RunDecl, RunName, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };

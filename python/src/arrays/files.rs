@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::arrays::{JobImport, JobMesh, MeshArray, MeshContent, MeshCoordinate, MeshRows, View};
-use fieldstone::catalog::ImportedVariable;
 use fieldstone::catalog::value::Value;
+use fieldstone::catalog::{FileSums, ImportedVariable};
 use fieldstone::container::Attrs;
 use fieldstone::{Error, Result};
 use pyo3::prelude::*;
@@ -236,18 +236,30 @@ impl PyJobMesh {
     }
 }
 
-/// Name, counts, checksum and path (within the store) of each mesh.
+/// Bytes of a mesh's file, of a block, and the checksums of its blocks.
+type SumsRow = (u64, u64, Vec<u32>);
+
+/// Reads a mesh's file and compares it with its checksums, or where there are none with the one in its header.
+#[pyfunction]
+#[pyo3(name = "_check_mesh")]
+pub fn check_mesh(py: Python<'_>, path: std::path::PathBuf, sums: Option<SumsRow>) -> PyResult<()> {
+    let sums = sums.map(|(size, block, sums)| FileSums { size, block, sums: sums.into() });
+    py.waiting(|| fieldstone::arrays::check_mesh(&path, sums.as_ref()).map(drop)).or_raise()
+}
+
+/// Name, counts, checksum, path (within the store) and checksums of the file of each mesh.
 #[pyfunction]
 #[pyo3(name = "_meshes")]
 #[allow(clippy::type_complexity, reason = "rows for Python")]
 pub fn meshes(
     py: Python<'_>,
     store: &Bound<'_, Store>,
-) -> PyResult<Vec<(String, [u64; 4], Py<PyBytes>, String)>> {
+) -> PyResult<Vec<(String, [u64; 4], Py<PyBytes>, String, Option<SumsRow>)>> {
     let handle = store.get().handle()?;
     let found = py.waiting(|| handle.meshes()).or_raise()?;
     let row = |mesh: fieldstone::catalog::MeshDecl| {
-        (mesh.name, mesh.counts, PyBytes::new(py, &mesh.checksum).unbind(), mesh.path)
+        let sums = mesh.sums.map(|sums| (sums.size, sums.block, sums.sums.to_vec()));
+        (mesh.name, mesh.counts, PyBytes::new(py, &mesh.checksum).unbind(), mesh.path, sums)
     };
     Ok(found.into_iter().map(row).collect())
 }

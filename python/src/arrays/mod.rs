@@ -15,7 +15,7 @@ use fieldstone::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-pub use files::{PyJobImport, PyJobMesh, array_table, histories, meshes, write_xdmf};
+pub use files::{PyJobImport, PyJobMesh, array_table, check_mesh, histories, meshes, write_xdmf};
 pub use group::PyArrayGroup;
 pub use partition::PyPartition;
 

@@ -150,7 +150,7 @@ pub fn create_with<T>(
         fill: spelling.fill,
         attrs: attrs(&[("long_name", "a wing")]),
     };
-    act(Mesh::create(team, env, Path::new(FOLDER), Ok(&content))?)
+    act(Mesh::create(team, env, Path::new(FOLDER), Ok(&content), |_| Ok(None))?)
 }
 
 pub fn world() -> (SimWorld, Env) {
@@ -229,7 +229,7 @@ fn a_file_is_the_same_for_any_ranks_and_spelling_and_holds_what_was_given() {
         let report = validate::validate(&bytes).unwrap();
         assert!(report.ok && report.findings.is_empty(), "{report:?}");
         let parts = all(on_ranks(1 + (seed % 5) as usize, &env, |team| {
-            let mesh = Mesh::open(&team, &*env.disk, &path)?;
+            let mesh = Mesh::open(&team, &*env.disk, &path, None)?;
             assert_eq!(mesh.counts(), model.counts());
             assert_eq!(path, Path::new(FOLDER).join(hex(&mesh.checksum()) + ".nc"));
             mesh.verify()?;
@@ -286,7 +286,7 @@ fn made_again_a_mesh_is_not_written_and_its_name_stays() {
         assert_eq!(after.count(kind), before.count(kind), "{kind:?}");
     }
     all(on_ranks(2, &env, |team| {
-        let mesh = Mesh::open(&team, &*env.disk, &path)?;
+        let mesh = Mesh::open(&team, &*env.disk, &path, None)?;
         assert_eq!(mesh.topology(), "wing");
         let said = mesh.declare("tail", "meshes/x.nc", Vec::new());
         assert_eq!(
@@ -364,7 +364,7 @@ fn the_header_is_ugrids() {
 /// Edges of a mesh of all ranks, in order; the shares have to say where they stand.
 fn edges(env: &Env, path: &Path, ranks: usize) -> Vec<[i64; 2]> {
     let shares = all(on_ranks(ranks, env, |team| {
-        let mesh = Mesh::open(&team, &*env.disk, path)?;
+        let mesh = Mesh::open(&team, &*env.disk, path, None)?;
         mesh.edges()
     }));
     let mut edges = Vec::new();
@@ -422,7 +422,7 @@ fn edges_are_those_given_else_those_of_faces_and_volumes_each_once() {
     let mut model = Model::random(&mut seeded(1));
     model.rows = [Vec::new(), Vec::new(), vec![(0..7).collect()]];
     let (path, _) = create(&env, &model, Spelling::PLAIN);
-    let results = on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path)?.edges());
+    let results = on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path, None)?.edges());
     let error = error_of(results, Code::Value);
     assert!(error.message().ends_with("volume 0 has 7 nodes, which do not say its edges"), "{error}");
 }
@@ -452,7 +452,7 @@ fn refused(change: impl Fn(usize, &mut MeshContent<'_>) + Sync, code: Code) -> S
             attrs: Attrs::default(),
         };
         change(team.rank(), &mut content);
-        Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content)).map(drop)
+        Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |_| Ok(None)).map(drop)
     });
     let error = error_of(results, code);
     assert_eq!(names(&env), [""; 0], "nothing is left");
@@ -559,7 +559,7 @@ fn what_is_wrong_is_named_with_rank_position_and_value() {
             fill: None,
             attrs: Attrs::default(),
         };
-        let mesh = Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content))?;
+        let mesh = Mesh::create(&team, &env, Path::new(FOLDER), Ok(&content), |_| Ok(None))?;
         assert_eq!(mesh.array(MeshArray::Faces)?.variable.shape, [2, 3]);
         let error = mesh.array(MeshArray::Edges).err().unwrap();
         assert_eq!((error.code(), error.hint()), (Code::NotFound, Some("it has x, y, faces")));
@@ -638,7 +638,7 @@ fn numbers_of_nodes_are_read_as_they_are_kept() {
         Model { coordinates: vec![vec![0.0; 3]; 2], rows: [vec![vec![0, 2]], Vec::new(), Vec::new()] };
     let (path, _) = create(&env, &model, Spelling::PLAIN);
     all(on_ranks(1, &env, |team| {
-        let mesh = Mesh::open(&team, &*env.disk, &path)?;
+        let mesh = Mesh::open(&team, &*env.disk, &path, None)?;
         assert_eq!(mesh.array(MeshArray::Edges)?.variable.dtype, DType::parse(">i4")?);
         Ok(())
     }));

@@ -23,7 +23,7 @@ fn a_damaged_file_is_found() {
     let (header, _) = parse::header(&bytes).unwrap();
     let verify = || {
         on_ranks(3, &env, |team| {
-            let mesh = Mesh::open(&team, &*env.disk, &path)?;
+            let mesh = Mesh::open(&team, &*env.disk, &path, None)?;
             let outcome = mesh.verify();
             mesh.close()?;
             outcome
@@ -53,7 +53,7 @@ fn a_damaged_file_is_found() {
         format!("faces[1, 4] of {} is 0", path.display())
     );
     world.overwrite(&path, &bytes[..bytes.len() - 1]).unwrap();
-    let cut = || on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path).map(drop));
+    let cut = || on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path, None).map(drop));
     assert!(error_of(cut(), Code::Truncated).message().contains("needs the bytes"));
     let at = bytes.windows(13).position(|window| window == b"mesh_checksum").unwrap() + 28;
     let mut other = bytes.clone();
@@ -93,7 +93,7 @@ fn a_damaged_header_is_an_error_or_the_same_mesh() {
         world.overwrite(&path, &damaged).unwrap();
         let outcome = all(on_ranks(1, &env, |team| {
             let read = || {
-                let mesh = Mesh::open(&team, &*env.disk, &path)?;
+                let mesh = Mesh::open(&team, &*env.disk, &path, None)?;
                 let _ = mesh.edges();
                 mesh.verify()
             };
@@ -129,7 +129,7 @@ fn a_mesh_that_is_not_made_leaves_nothing_and_one_that_is_survives_a_power_cut()
         assert!(left.iter().all(|name| name.ends_with(".nc")), "{nth}: {left:?}");
         for name in left {
             all(on_ranks(1, &env, |team| {
-                Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name))?.verify()
+                Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name), None)?.verify()
             }));
         }
         nth += 1;
@@ -140,7 +140,7 @@ fn a_mesh_that_is_not_made_leaves_nothing_and_one_that_is_survives_a_power_cut()
         env.disk.sync_dir(Path::new("/")).unwrap();
         let (path, _) = create(&env, &model, spelling);
         let env = world.power_cut(seed).process("host");
-        all(on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path)?.verify()));
+        all(on_ranks(2, &env, |team| Mesh::open(&team, &*env.disk, &path, None)?.verify()));
     }
 }
 
@@ -180,7 +180,7 @@ fn a_full_disk_or_a_rank_that_dies_leaves_no_mesh_that_is_not_whole() {
             parts += u32::from(name.ends_with(".part"));
             if !name.ends_with(".part") {
                 all(on_ranks(1, &env, |team| {
-                    Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name))?.verify()
+                    Mesh::open(&team, &*env.disk, &Path::new(FOLDER).join(&name), None)?.verify()
                 }));
             }
         }

@@ -143,14 +143,25 @@ impl Index {
                 })?;
                 return self.write_group(run, item, group.as_ref());
             }
-            MESH => self.note_conflicts(key, &what, &kept, &others, |a, b| {
-                Ok(mesh_decl(&a.content)?.difference(&mesh_decl(&b.content)?).is_some())
-            })?,
+            MESH => {
+                let mut mesh = kept.first().map(|first| mesh_decl(&first.content)).transpose()?;
+                self.note_conflicts(key, &what, &kept, &others, |first, later| {
+                    let decl = mesh_decl(&later.content)?;
+                    let Some(mesh) = &mut mesh else { return Ok(false) };
+                    let differs = mesh.difference(&decl).is_some();
+                    // A file that was lost and made again by its owner.
+                    if !differs && first.user == later.user && decl.sums.is_some() {
+                        mesh.sums = decl.sums;
+                    }
+                    Ok(differs)
+                })?;
+                let bytes = mesh.map(|mesh| content(&Record::Meshes(vec![mesh])));
+                return self.write_mesh(item, bytes.as_deref());
+            }
             _ => self.note_conflicts(key, &what, &kept, &others, |a, b| Ok(a.content != b.content))?,
         }
         match kind {
             IMPORT => self.write_import(run, item, holds.as_deref()),
-            MESH => self.write_mesh(item, holds.as_deref()),
             _ => self.write_history(item, holds.as_deref()),
         }
     }

@@ -124,7 +124,7 @@ pub(super) type DeletedAlone = ((i64, u64, i64), Vec<(i64, User)>);
 /// A declaration as it is kept.
 pub(super) struct StoredDeclaration {
     place: OrderKey,
-    user: User,
+    pub user: User,
     pub content: Vec<u8>,
 }
 

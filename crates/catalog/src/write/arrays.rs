@@ -158,8 +158,15 @@ impl Inner {
         self.journal.check_writable()?;
         Record::Meshes(meshes.clone()).check()?;
         let _declaring = self.declaring();
-        let fresh = fresh(
-            self.meshes(session)?,
+        let there = self.meshes(session)?;
+        // A file that was lost and made again has other checksums where its attributes are others.
+        let is_made_again = |decl: &&MeshDecl| {
+            let known = there.iter().find(|known| known.name == decl.name);
+            decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)
+        };
+        let again: Vec<MeshDecl> = meshes.iter().filter(is_made_again).cloned().collect();
+        let mut fresh = fresh(
+            there,
             meshes,
             |a, b| a.name == b.name,
             |known, decl| {
@@ -170,6 +177,7 @@ impl Inner {
                 })
             },
         )?;
+        fresh.extend(again);
         self.declare_arrays(session, None, Record::Meshes(fresh))
     }
 

@@ -1,20 +1,23 @@
 //! Unstructured meshes of a store: made by the ranks of a job, kept once by content, named in the catalog.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_array::distributed::group::MemoryMut;
-use fieldstone_array::distributed::mesh::{EdgeShare, Mesh, MeshArray, MeshContent};
+use fieldstone_array::distributed::mesh::{EdgeShare, Mesh, MeshArray, MeshContent, check_declared};
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::View;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{MeshDecl, MeshLocation, StorageOrder};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{FileSums, MeshDecl, MeshLocation, Record, StorageOrder};
+use fieldstone_format::log::SideRecord;
 
 use super::imports::{FileRead, buffer};
 use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
+use crate::Store;
 use crate::store::own_files::{MESHES, make_folder};
 
 /// A mesh that all ranks of a job have open.
@@ -45,7 +48,9 @@ impl ArrayJob {
             _ => Ok(()),
         };
         job.team.agree("mesh", made)?;
-        let mesh = Mesh::create(&job.team, job.env(), &root.join(MESHES), content)?;
+        let folder = root.join(MESHES);
+        let known = |path: &Path| sums_of(&job.store, path, job.options.transaction);
+        let mesh = Mesh::create(&job.team, job.env(), &folder, content, known)?;
         let declared = match job.team.rank() {
             0 => declare(&job, &mesh, name, attrs),
             _ => Ok(()),
@@ -66,7 +71,34 @@ fn declare(job: &JobInner, mesh: &Mesh, name: &str, attrs: &[(String, Value)]) -
     let file = mesh.path().file_name().and_then(|file| file.to_str());
     let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
     let decl: MeshDecl = mesh.declare(name, &format!("{MESHES}/{file}"), attrs.to_vec());
-    job.store.catalog().create_meshes(vec![decl], job.options.transaction)
+    declare_with_others(&job.store, decl, job.options.transaction)
+}
+
+/// Declares a mesh. If its file was lost and made again, other names of it get the checksums of the new one.
+pub(super) fn declare_with_others(store: &Store, decl: MeshDecl, transaction: Option<Id>) -> Result<()> {
+    let mut all = store.catalog().meshes(transaction)?;
+    all.retain(|other| other.path == decl.path && other.name != decl.name && other.sums != decl.sums);
+    all.iter_mut().for_each(|other| other.sums.clone_from(&decl.sums));
+    all.push(decl);
+    store.catalog().create_meshes(all, transaction)
+}
+
+/// The declaration of a mesh, which came from rank 0 as the kind of a side record and its bytes.
+fn decode(bytes: &[u8]) -> Result<MeshDecl> {
+    let (kind, bytes) = bytes.split_first_chunk().unwrap_or((&[0; 2], &[]));
+    match Record::decode(&SideRecord { kind: u16::from_le_bytes(*kind), bytes: bytes.to_vec().into() })? {
+        Record::Meshes(meshes) => meshes.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| Error::internal("a mesh came from rank 0 as something else"))
+}
+
+/// The checksums that are declared of a mesh's file.
+pub(super) fn sums_of(store: &Store, path: &Path, transaction: Option<Id>) -> Result<Option<FileSums>> {
+    let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+    let within = format!("{MESHES}/{file}");
+    let meshes = store.catalog().meshes(transaction)?;
+    Ok(meshes.into_iter().filter(|mesh| mesh.path == within).find_map(|mesh| mesh.sums))
 }
 
 impl JobInner {
@@ -80,26 +112,15 @@ impl JobInner {
     pub(super) fn mesh(self: &Arc<Self>, name: &str) -> Result<JobMesh> {
         let found = match self.team.rank() {
             0 => self.store.catalog().mesh(name, self.options.transaction).map(|decl| {
-                let mut bytes = decl.checksum;
-                bytes.push(0);
-                bytes.extend_from_slice(decl.path.as_bytes());
-                bytes
+                let side = Record::Meshes(vec![decl]).encode();
+                [&side.kind.to_le_bytes()[..], &side.bytes[..]].concat()
             }),
             _ => Ok(Vec::new()),
         };
-        let found = self.team.broadcast("mesh", 0, found)?;
-        let checksum_len = fieldstone_format::content_sum::BYTES;
-        let (checksum, path) = found.split_at(checksum_len.min(found.len()));
-        let path = String::from_utf8_lossy(path.get(1..).unwrap_or(&[])).into_owned();
-        let file = self.team.agree("mesh", self.store_folder())?.join(path);
-        let mesh = Mesh::open(&self.team, &*self.env().disk, &file)?;
-        let same = match mesh.checksum() == *checksum {
-            true => Ok(()),
-            false => Err(Code::Checksum
-                .error(format!("{} is not the mesh that '{name}' was declared as", file.display()))
-                .with_hint("restore the file: the catalog keeps its checksum")),
-        };
-        self.team.agree("mesh", same)?;
+        let decl = decode(&self.team.broadcast("mesh", 0, found)?)?;
+        let file = self.team.agree("mesh", self.store_folder())?.join(&decl.path);
+        let mesh = Mesh::open(&self.team, &*self.env().disk, &file, decl.sums.as_ref())?;
+        self.team.agree("mesh", check_declared(&mesh, &decl))?;
         Ok(JobMesh { job: self.clone(), mesh, name: name.to_owned() })
     }
 

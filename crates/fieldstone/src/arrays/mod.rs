@@ -73,7 +73,8 @@ pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use rewrite::{RewrittenGroup, rewrite};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
-pub use stored::{NodeRows, StoredMesh};
+pub(crate) use stored::check_mesh_of;
+pub use stored::{NodeRows, StoredMesh, check_mesh};
 pub use xdmf::XdmfReport;
 
 use fieldstone_core::Result;

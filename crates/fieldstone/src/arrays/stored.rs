@@ -11,10 +11,11 @@ use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
-use fieldstone_format::catalog::{ImportedVariable, MeshDecl, MeshLocation, StorageOrder};
+use fieldstone_format::catalog::{FileSums, ImportedVariable, MeshDecl, MeshLocation, StorageOrder};
 
 use super::imports::buffer;
 use super::memory::dense;
+use super::meshes::{declare_with_others, sums_of};
 use crate::Store;
 use crate::run::Run;
 use crate::store::own_files::{MESHES, make_folder};
@@ -56,6 +57,33 @@ fn alone(store: &Store) -> Result<(Team, Env, PathBuf)> {
     Ok((Team::new(Arc::new(SingleComm::new(env.disk.clone()))), env, root))
 }
 
+/// Reads the whole file of a mesh, which is at `path`, and compares it with its checksums; without these, its content with the
+/// checksum that its header says. How many bytes it has.
+///
+/// Errors: `Corrupt`, naming the file and the first damaged block.
+pub fn check_mesh(path: &Path, sums: Option<&FileSums>) -> Result<u64> {
+    let env = Env::real();
+    let team = Team::new(Arc::new(SingleComm::new(env.disk.clone())));
+    let mesh = Mesh::open(&team, &*env.disk, path, sums)?;
+    let checked = check(&mesh);
+    mesh.close().and(checked)
+}
+
+fn check(mesh: &Mesh) -> Result<u64> {
+    if mesh.sums().is_none() {
+        mesh.verify()?;
+    }
+    mesh.check_file()
+}
+
+/// As [`check_mesh`], of a mesh of a store.
+pub(crate) fn check_mesh_of(store: &Store, decl: &MeshDecl) -> Result<u64> {
+    let (team, env, root) = alone(store)?;
+    let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path), decl.sums.as_ref())?;
+    let checked = check_declared(&mesh, decl).and_then(|()| check(&mesh));
+    mesh.close().and(checked)
+}
+
 impl Store {
     /// A mesh that the store keeps, opened by this process alone.
     ///
@@ -63,7 +91,7 @@ impl Store {
     pub fn open_mesh(&self, name: &str) -> Result<StoredMesh> {
         let decl = self.mesh_info(name)?;
         let (team, env, root) = alone(self)?;
-        let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path))?;
+        let mesh = Mesh::open(&team, &*env.disk, &root.join(&decl.path), decl.sums.as_ref())?;
         check_declared(&mesh, &decl)?;
         Ok(StoredMesh { decl, mesh })
     }
@@ -86,17 +114,22 @@ impl Store {
         self.composed().journal().check_writable()?;
         let (team, env, root) = alone(self)?;
         let folder = make_folder(&env, &root, MESHES)?;
-        let mesh = Mesh::create(&team, &env, &folder, Ok(content))?;
+        let known = |path: &Path| sums_of(self, path, transaction);
+        let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;
         match self.catalog().mesh(content.name, transaction) {
             // Attributes are no content: those that the name has stay.
-            Ok(decl) if mesh.checksum() == *decl.checksum => return Ok((StoredMesh { decl, mesh }, false)),
+            Ok(decl) if mesh.checksum() == *decl.checksum => {
+                let decl = MeshDecl { sums: mesh.sums().cloned(), ..decl };
+                declare_with_others(self, decl.clone(), transaction)?;
+                return Ok((StoredMesh { decl, mesh }, false));
+            }
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let file = mesh.path().file_name().and_then(|file| file.to_str());
         let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
         let decl = mesh.declare(content.name, &format!("{MESHES}/{file}"), attrs.to_vec());
-        self.catalog().create_meshes(vec![decl.clone()], transaction)?;
+        declare_with_others(self, decl.clone(), transaction)?;
         Ok((StoredMesh { decl, mesh }, true))
     }
 }
@@ -119,6 +152,11 @@ impl StoredMesh {
     /// Path of its file.
     pub fn path(&self) -> &Path {
         self.mesh.path()
+    }
+
+    /// As [`check_mesh`], of this one.
+    pub fn verify(&self) -> Result<u64> {
+        check(&self.mesh)
     }
 
     /// How many of one kind it has.

@@ -51,7 +51,7 @@ impl KnownPoints {
             return Ok(known);
         }
         let team = Team::new(Arc::new(SingleComm::new(disk.clone())));
-        let opened = Mesh::open(&team, &**disk, &root.join(&mesh.path))?;
+        let opened = Mesh::open(&team, &**disk, &root.join(&mesh.path), mesh.sums.as_ref())?;
         check_declared(&opened, mesh)?;
         let located = Arc::new(LocatedMesh {
             checksum: mesh.checksum.clone(),

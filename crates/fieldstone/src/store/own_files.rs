@@ -3,11 +3,18 @@
 //! Their folders are made as those of logs are: with the group and the mode of the store's folder, so that whoever may write
 //! logs may write them, whatever the umask.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fieldstone_core::env::{Env, create_dirs_alike};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_array::distributed::partition::history::verify_history;
+use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
+use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_store::api::{Damage, FieldStore, VerifyReport};
+
+use super::Store;
+use crate::arrays::check_mesh_of;
 
 /// The folder of array files within a store's.
 pub const ARRAYS: &str = "arrays";
@@ -17,6 +24,8 @@ pub const MESHES: &str = "meshes";
 pub const HISTORIES: &str = "histories";
 /// All of them.
 pub const FOLDERS: [&str; 3] = [ARRAYS, MESHES, HISTORIES];
+/// Folders within one another that are looked into.
+const DEPTH: usize = 16;
 /// Permission bit of a folder in which nobody but its owner and theirs removes the files of others.
 const STICKY: u32 = 0o1000;
 
@@ -60,4 +69,140 @@ pub fn check_owners(env: &Env, root: &Path, within: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What stands in the folders of a store's own files.
+#[derive(Debug, Default)]
+pub struct OwnFiles {
+    /// Paths within the store, with bytes; also of what is no plain file, which has none.
+    pub files: Vec<(String, u64)>,
+    /// Paths that could not be looked at, and why.
+    pub unread: Vec<(String, io::Error)>,
+    /// Whether there is any of the folders.
+    pub exist: bool,
+}
+
+impl OwnFiles {
+    /// Of the store in the folder `root`.
+    pub fn of(disk: &dyn Disk, root: &Path) -> OwnFiles {
+        let mut found = OwnFiles::default();
+        FOLDERS.iter().for_each(|folder| found.look(disk, root, folder, DEPTH));
+        found.files.sort();
+        found
+    }
+
+    fn look(&mut self, disk: &dyn Disk, root: &Path, folder: &str, depth: usize) {
+        let names = match disk.list_dir(&root.join(folder)) {
+            Ok(names) => names,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
+            Err(e) => return self.unread.push((folder.to_owned(), e)),
+        };
+        self.exist = true;
+        for (name, kind) in names {
+            let path = format!("{folder}/{name}");
+            match kind {
+                FileKind::Directory if depth > 0 => self.look(disk, root, &path, depth - 1),
+                FileKind::File => match disk.stat(&root.join(&path)) {
+                    Ok(stat) => self.files.push((path, stat.len)),
+                    // Removed since the folder was read.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => self.unread.push((path, e)),
+                },
+                _ => self.files.push((path, 0)),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// As [`Admin::verify`](fieldstone_store::api::Admin::verify). For the empty request also meshes and kept partitions, and
+    /// the names of files that nothing refers to.
+    pub fn verify(&self, request: &Request) -> Result<VerifyReport> {
+        let fields: &dyn FieldStore = &**self;
+        let mut report = fields.verify(request)?;
+        let Some(root) = self.composed().folder().filter(|_| request.is_empty()) else { return Ok(report) };
+        let found = OwnFiles::of(&*self.composed().journal().env().disk, &root);
+        // A store of fields alone is verified without its catalog.
+        if !found.exist && found.unread.is_empty() && !self.uses_catalog() {
+            return Ok(report);
+        }
+        let mut named = report.array_files.clone();
+        match self.verify_declared(&root, &mut report) {
+            Ok(mut declared) => named.append(&mut declared),
+            // Damage that keeps the catalog from answering is named by the logs.
+            Err(error) => {
+                report.notes.push(format!("meshes and kept partitions are not read: {}", error.message()));
+                named.extend(
+                    found.files.iter().map(|(path, _)| path.clone()).filter(|path| !path.starts_with(ARRAYS)),
+                );
+            }
+        }
+        self.note_own_files(found, &named, &mut report);
+        Ok(report)
+    }
+
+    /// Reads all meshes and kept partitions; the paths of their files.
+    fn verify_declared(&self, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
+        let disk = &*self.composed().journal().env().disk;
+        let (meshes, histories) = (self.meshes()?, self.histories()?);
+        let mut named = BTreeSet::new();
+        // A mesh of two names is one file.
+        for decl in meshes.into_iter().filter(|decl| named.insert(decl.path.clone())) {
+            note(report, &decl.path, check_mesh_of(self, &decl))?;
+            if decl.sums.is_none() {
+                report.notes.push(format!(
+                    "{}: an earlier release wrote it: its content was compared, its header was not checked",
+                    decl.path
+                ));
+            }
+        }
+        for decl in histories {
+            match verify_history(disk, &root.join(&decl.path)) {
+                Err(e) if e.kind() == ErrorKind::NotFound => report.notes.push(format!(
+                    "{}: the kept partition is gone; it is made again when it is needed",
+                    decl.path
+                )),
+                outcome => note(report, &decl.path, outcome)?,
+            }
+            named.insert(decl.path);
+        }
+        Ok(named)
+    }
+
+    /// Names what stands in the folders of own files and is not one of those that something refers to.
+    fn note_own_files(&self, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
+        for (path, bytes) in &found.files {
+            if report.array_files.contains(path) {
+                report.files += 1;
+            } else if !named.contains(path) {
+                report.notes.push(unnamed(path, *bytes));
+            }
+        }
+        for (path, error) in found.unread {
+            report.damaged.push(Damage { key: None, file: path, why: error.to_string() });
+        }
+    }
+}
+
+fn unnamed(path: &str, bytes: u64) -> String {
+    format!("{path}: {bytes} bytes that nothing refers to: they are being written, or a job ended before their flush")
+}
+
+/// Counts what was read of a file, and keeps what is wrong with it.
+fn note(report: &mut VerifyReport, path: &str, outcome: Result<u64>) -> Result<()> {
+    report.files += 1;
+    match outcome {
+        Ok(bytes) => {
+            report.bytes += bytes;
+            Ok(())
+        }
+        Err(e)
+            if [ErrorKind::Corrupt, ErrorKind::NotFound, ErrorKind::Denied, ErrorKind::Invalid]
+                .contains(&e.kind()) =>
+        {
+            report.damaged.push(Damage { key: None, file: path.to_owned(), why: e.message().to_owned() });
+            Ok(())
+        }
+        Err(e) => Err(e),
+    }
 }

@@ -53,7 +53,14 @@ fn import(size: u64) -> ImportDecl {
 
 fn mesh(edges: u64) -> MeshDecl {
     let path = "meshes/wing.nc".into();
-    MeshDecl { name: "wing".into(), checksum: vec![1, 2], path, counts: [4, edges, 2, 0], attrs: Vec::new() }
+    MeshDecl {
+        name: "wing".into(),
+        checksum: vec![1, 2],
+        path,
+        counts: [4, edges, 2, 0],
+        attrs: Vec::new(),
+        sums: None,
+    }
 }
 
 fn history(nodes: u64) -> HistoryDecl {

@@ -53,6 +53,7 @@ mod lineage_export;
 mod listing;
 mod outside;
 mod outside_moved;
+mod own_files;
 mod processes;
 mod shared;
 mod strace;

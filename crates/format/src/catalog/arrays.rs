@@ -12,7 +12,7 @@
 //!             mtime: i64  checksum: optional bytes
 //!             variables: m: varint  m x { name: text  dtype: text  offset: varint  shape: list } }
 //! meshes    = n: varint  n x { name: text  checksum: bytes  path: text  nodes edges faces volumes: varint
-//!             attrs: named }
+//!             attrs: named  sums, in a record of meshes with checksums: optional sums }
 //! histories = n: varint  n x { mesh: bytes  nodes: varint  edges: varint  path: text
 //!             0 edges | 1 parts: vector: bytes  r: varint  ints(r) nodes  ints(r) ghosts  ints(r) edges }
 //! ```
@@ -27,6 +27,7 @@ use super::declarations::{
     check_name, check_named, put_list, put_named, put_optional, put_run, put_text, read_all, read_list,
     read_named, read_optional, read_run, read_text,
 };
+use super::file_sums::{FileSums, put_file_sums, read_file_sums};
 use super::{ROWS_MAX, RunName, VariableName};
 use crate::bytes::{Cursor, Put};
 use crate::columns::{put_ints, put_zigzag, read_ints, read_zigzag};
@@ -177,6 +178,8 @@ pub struct MeshDecl {
     pub counts: [u64; 4],
     /// Attributes.
     pub attrs: Vec<(String, Value)>,
+    /// Checksums of its file; earlier releases kept none.
+    pub sums: Option<FileSums>,
 }
 
 /// What one rank has of a partition.
@@ -313,7 +316,7 @@ impl ArraySet {
 }
 
 impl MeshDecl {
-    /// In what a mesh, declared again, says otherwise.
+    /// In what a mesh, declared again, says otherwise. Checksums are of its file, which may be made again.
     pub fn difference(&self, again: &MeshDecl) -> Option<&'static str> {
         let attrs = |mesh: &MeshDecl| {
             let mut bytes = Vec::new();
@@ -474,7 +477,13 @@ pub(super) fn read_imports(cursor: &mut Cursor<'_>) -> Result<(RunName, Vec<Impo
     Ok((run, imports))
 }
 
+/// Whether a mesh needs the form that has checksums.
+pub(super) fn have_sums(meshes: &[MeshDecl]) -> bool {
+    meshes.iter().any(|mesh| mesh.sums.is_some())
+}
+
 pub(super) fn put_meshes(out: &mut Vec<u8>, meshes: &[MeshDecl]) {
+    let with_sums = have_sums(meshes);
     out.put_varint(meshes.len() as u64);
     for mesh in meshes {
         put_text(out, &mesh.name);
@@ -482,10 +491,13 @@ pub(super) fn put_meshes(out: &mut Vec<u8>, meshes: &[MeshDecl]) {
         put_text(out, &mesh.path);
         mesh.counts.iter().for_each(|count| out.put_varint(*count));
         put_named(out, &mesh.attrs);
+        if with_sums {
+            put_optional(out, mesh.sums.as_ref(), put_file_sums);
+        }
     }
 }
 
-pub(super) fn read_meshes(cursor: &mut Cursor<'_>) -> Result<Vec<MeshDecl>> {
+pub(super) fn read_meshes(cursor: &mut Cursor<'_>, with_sums: bool) -> Result<Vec<MeshDecl>> {
     read_all(cursor, 8, |cursor| {
         Ok(MeshDecl {
             name: read_text(cursor)?,
@@ -493,6 +505,7 @@ pub(super) fn read_meshes(cursor: &mut Cursor<'_>) -> Result<Vec<MeshDecl>> {
             path: read_text(cursor)?,
             counts: [cursor.varint()?, cursor.varint()?, cursor.varint()?, cursor.varint()?],
             attrs: read_named(cursor)?,
+            sums: if with_sums { read_optional(cursor, read_file_sums)? } else { None },
         })
     })
 }
@@ -646,6 +659,9 @@ pub(super) fn check_mesh(mesh: &MeshDecl) -> Result<()> {
     check_named(&format!("{what}: attrs"), &mesh.attrs)?;
     check_checksum(&what, &mesh.checksum)?;
     check_path(&what, &mesh.path)?;
+    mesh.sums
+        .iter()
+        .try_for_each(|sums| sums.check().map_err(|why| Error::invalid(format!("{what}: {why}"))))?;
     check_sizes(&what, mesh.counts)
 }
 

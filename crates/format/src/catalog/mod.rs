@@ -17,6 +17,7 @@
 mod arrays;
 mod attributes;
 mod declarations;
+mod file_sums;
 mod keywords;
 mod line;
 mod record;
@@ -34,6 +35,7 @@ pub use arrays::{
     ImportedVariable, MeshDecl, MeshLocation, RankSizes, StorageOrder,
 };
 pub use attributes::{CELLS_MAX, RANK_MAX};
+pub use file_sums::FileSums;
 pub use keywords::{KEYWORD_VALUE_MAX, KEYWORDS_MAX};
 pub use line::{line_of, record_of};
 pub use record::{KINDS, ROWS_MAX, declares, is_catalog, keeps_runs};

@@ -3,8 +3,8 @@
 use fieldstone_core::{Code, Error, Result};
 
 use super::arrays::{
-    check_group, check_history, check_import, check_mesh, history_ranks, put_groups, put_histories,
-    put_imports, put_meshes, read_groups, read_histories, read_imports, read_meshes,
+    check_group, check_history, check_import, check_mesh, have_sums, history_ranks, put_groups,
+    put_histories, put_imports, put_meshes, read_groups, read_histories, read_imports, read_meshes,
 };
 use super::attributes::{put_batch, read_batch};
 use super::declarations::{
@@ -33,6 +33,8 @@ const MESHES: u16 = 0x0109;
 const HISTORIES: u16 = 0x010a;
 const MOVED: u16 = 0x010b;
 const STATES: u16 = 0x010c;
+/// Meshes of which one has the checksums of its file. Others keep the older form, which every release reads.
+const MESHES_WITH_SUMS: u16 = 0x010d;
 
 /// Most rows of a record: attributes, steps, deleted attributes.
 pub const ROWS_MAX: usize = 65_536;
@@ -50,7 +52,8 @@ pub fn declares(side: &SideRecord) -> bool {
 /// Whether a side record, by its kind alone, says nothing of which runs there are and what they are declared as:
 /// steps, variables, tags and attributes stand in a run that is there, and groups and imports make none.
 pub fn keeps_runs(side: &SideRecord) -> bool {
-    const KEEP: [u16; 8] = [STEPS, VARIABLES, TAGS, ATTRIBUTES, GROUPS, IMPORTS, MESHES, HISTORIES];
+    const KEEP: [u16; 9] =
+        [STEPS, VARIABLES, TAGS, ATTRIBUTES, GROUPS, IMPORTS, MESHES, MESHES_WITH_SUMS, HISTORIES];
     !is_catalog(side) || KEEP.contains(&side.kind)
 }
 
@@ -94,7 +97,7 @@ impl Record {
             }
             Record::Meshes(meshes) => {
                 put_meshes(&mut body, meshes);
-                MESHES
+                if have_sums(meshes) { MESHES_WITH_SUMS } else { MESHES }
             }
             Record::Histories(histories) => {
                 put_histories(&mut body, histories);
@@ -276,7 +279,8 @@ fn read_body(kind: u16, body: &[u8]) -> Result<Record> {
             let (run, imports) = read_imports(&mut cursor)?;
             Record::Imports(run, imports)
         }
-        MESHES => Record::Meshes(read_meshes(&mut cursor)?),
+        MESHES => Record::Meshes(read_meshes(&mut cursor, false)?),
+        MESHES_WITH_SUMS => Record::Meshes(read_meshes(&mut cursor, true)?),
         HISTORIES => Record::Histories(read_histories(&mut cursor)?),
         MOVED => Record::Moved(read_moved(&mut cursor)?),
         STATES => Record::States(read_states(&mut cursor)?),

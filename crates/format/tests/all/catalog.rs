@@ -9,7 +9,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, ArrayGroup, ArrayLayout, ArraySet, AttributeBatch, AttributeId, BasicPattern, Boxes, CellSets,
-    Column, Coordinate, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,
+    Column, Coordinate, FileSums, HistoryContent, HistoryDecl, ImportDecl, ImportFormat, ImportedVariable,
     KeywordColumn, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, Removal, RunDecl, RunName, RunPhase,
     RunState, StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
@@ -246,8 +246,27 @@ fn arrays() -> impl Strategy<Value = Record> {
             let format = if raw { ImportFormat::Raw } else { ImportFormat::NetCdf };
             ImportDecl { name, source, format, size, mtime, checksum, variables }
         });
-    let mesh = (name(), sum(), "[a-z]{1,5}/[a-z]{1,5}", [size(), size(), size(), size()], named())
-        .prop_map(|(name, checksum, path, counts, attrs)| MeshDecl { name, checksum, path, counts, attrs });
+    let sums = (1..64u64 << 20, vec(any::<u32>(), 1..9)).prop_map(|(block, sums)| FileSums {
+        size: block * sums.len() as u64 - block / 2,
+        block,
+        sums: sums.into(),
+    });
+    let mesh = (
+        name(),
+        sum(),
+        "[a-z]{1,5}/[a-z]{1,5}",
+        [size(), size(), size(), size()],
+        named(),
+        proptest::option::of(sums),
+    )
+        .prop_map(|(name, checksum, path, counts, attrs, sums)| MeshDecl {
+            name,
+            checksum,
+            path,
+            counts,
+            attrs,
+            sums,
+        });
     let rank = (size(), size(), size()).prop_map(|(nodes, ghosts, edges)| RankSizes { nodes, ghosts, edges });
     let parts = proptest::option::of((sum(), vec(rank, 1..20)));
     let history =

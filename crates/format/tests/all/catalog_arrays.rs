@@ -5,9 +5,9 @@ use fieldstone_core::ErrorKind;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{
-    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
-    ImportedVariable, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, RunName, StorageOrder,
-    VariableName,
+    ArrayGroup, ArrayLayout, ArraySet, BasicPattern, FileSums, HistoryContent, HistoryDecl, ImportDecl,
+    ImportFormat, ImportedVariable, MeshDecl, MeshLocation, ROWS_MAX, RankSizes, Record, RunName,
+    StorageOrder, VariableName,
 };
 use fieldstone_format::log::kinds;
 
@@ -141,6 +141,7 @@ fn what_a_record_of_arrays_may_not_hold_is_refused() {
         path: "m/a".into(),
         counts: [1; 4],
         attrs: vec![],
+        sums: None,
     };
     for path in ["", "/m/a", "../a", "m//a", "m/./a", "m/..", "m/\0"] {
         refused(
@@ -148,7 +149,12 @@ fn what_a_record_of_arrays_may_not_hold_is_refused() {
             "no path relative to the store",
         );
     }
-    refused(Record::Meshes(vec![MeshDecl { checksum: vec![], ..mesh }]), "not 0");
+    refused(Record::Meshes(vec![MeshDecl { checksum: vec![], ..mesh.clone() }]), "not 0");
+    for (size, block, sums) in [(1, 0, 1), (u64::MAX, 1 << 40, 1), (1 << 20, 1 << 10, 1), (0, 1, 1)] {
+        let sums = Some(FileSums { size, block, sums: vec![7; sums].into() });
+        let error = Record::Meshes(vec![MeshDecl { sums, ..mesh.clone() }]).check().unwrap_err();
+        assert!(error.message().contains("mesh 'wing'"), "{}", error.message());
+    }
     let parts = |n: usize| HistoryDecl {
         path: "h".into(),
         mesh: vec![1],

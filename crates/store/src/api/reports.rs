@@ -1,6 +1,8 @@
 //! What a store says of itself: verify, stats, status. All fields are public and most have a default:
 //! whatever store answers makes them itself.
 
+use std::collections::BTreeSet;
+
 use fieldstone_format::Id;
 use fieldstone_format::attempt::Origin;
 
@@ -31,6 +33,8 @@ pub struct VerifyReport {
     pub damaged: Vec<Damage>,
     /// What is worth knowing but no damage: torn tails, orphaned bytes.
     pub notes: Vec<String>,
+    /// Files beside the logs that fields stand in, relative to the store's folder.
+    pub array_files: BTreeSet<String>,
 }
 
 impl VerifyReport {

@@ -141,7 +141,10 @@ impl<'a> Check<'a> {
         let file = match &part.entry.location {
             Location::Removed { .. } => return Ok(()),
             Location::Blocks { file, .. } => PlaceFile::Own(part.writer, *file),
-            Location::Grown(grown) => PlaceFile::Grown(grown.path.as_str().into()),
+            Location::Grown(grown) => {
+                self.report.array_files.insert(grown.path.clone());
+                PlaceFile::Grown(grown.path.as_str().into())
+            }
             Location::External(external) => PlaceFile::Outside(external.url.as_str().into()),
             _ => PlaceFile::Own(part.writer, 0),
         };

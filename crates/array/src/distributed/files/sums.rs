@@ -62,7 +62,12 @@ impl FileLayer for SummedFile {
 impl SummedFile {
     /// The file with a layer that sums a slab of elements of `size` bytes; and that layer.
     pub fn over(file: &TeamFile, slab: Extent, size: u64) -> (TeamFile, Arc<SummedFile>) {
-        let (below, block) = (file.below(), BLOCK * size.max(1));
+        SummedFile::by_blocks(file, slab, BLOCK * size.max(1))
+    }
+
+    /// As [`over`](Self::over), in blocks of `block` bytes.
+    pub fn by_blocks(file: &TeamFile, slab: Extent, block: u64) -> (TeamFile, Arc<SummedFile>) {
+        let below = file.below();
         let summed = Arc::new(SummedFile { below, slab, block, pieces: Mutex::default() });
         (file.over(summed.clone()), summed)
     }

@@ -40,12 +40,14 @@ use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{ImportDecl, ImportFormat, ImportedVariable};
+use fieldstone_format::catalog::{FileSums, ImportDecl, ImportFormat, ImportedVariable};
 use fieldstone_format::content_sum::{BLOCK, BYTES, ContentSum};
 use fieldstone_format::netcdf::Header;
 
 use super::agreed::alike;
 use super::buffer::{BufferMut, Element};
+use super::files::checked::CheckedFile;
+use super::files::image::Extent;
 use super::plan::{FileArray, MoveReport, PastFileEnd, Planner, Read, Settings};
 use super::view::{LocalView, View};
 
@@ -159,19 +161,27 @@ impl Import {
     pub fn netcdf(team: &Team, disk: &dyn Disk, path: &Path, names: &[&str]) -> Result<Import> {
         let said = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let names_of = |_: &Header| Ok((names.iter().map(|name| (*name).to_owned()).collect(), ()));
-        Ok(Import::of_header((team, disk), path, (names, &said), names_of)?.0)
+        Ok(Import::of_header((team, disk), path, (names, &said, None), names_of)?.0)
     }
 
-    /// Collective: the variables of a netCDF classic file that `select` names, and what else it finds in the header.
+    /// Collective: the variables of a netCDF classic file that `select` names, and what else it finds in the header. Bytes that
+    /// are read are compared with `sums`, where there are some; they are equal on all ranks.
     pub(in crate::distributed) fn of_header<T>(
         (team, disk): (&Team, &dyn Disk),
         path: &Path,
-        (names, said): (&[&str], &str),
+        (names, said, sums): (&[&str], &str, Option<&FileSums>),
         select: impl FnOnce(&Header) -> Result<(Vec<String>, T)>,
     ) -> Result<(Import, T)> {
         let (file, facts) = open(team, disk, path, names, said)?;
+        let file = match checked(&file, path, facts.size, sums) {
+            Ok(checked) => checked,
+            Err(error) => {
+                file.give_up();
+                return Err(error);
+            }
+        };
         let header = match team.rank() {
-            0 => netcdf::read_header(&file).map_err(|error| error.context(path.display())),
+            0 => netcdf::read_header(&file, facts.size).map_err(|error| error.context(path.display())),
             _ => Ok(Vec::new()),
         };
         let header = match team.broadcast(STEP, 0, header) {
@@ -341,6 +351,28 @@ impl Import {
         })
     }
 
+    /// Collective: the checksums of the whole file, each rank reads a share of it. The layer it is read through may compare it.
+    ///
+    /// Errors: `Corrupt` where the file is shorter than it was, or a block of it is another one.
+    pub(in crate::distributed) fn sum_file(&self) -> Result<FileSums> {
+        let (team, size) = (self.file.team(), self.facts.size);
+        let block = FileSums::block_of(size);
+        let cut =
+            |rank: usize| (u128::from(size.div_ceil(block)) * rank as u128 / team.size() as u128) as u64;
+        let mut bytes = vec![0; block.min(size) as usize];
+        let mut own = Vec::new();
+        let mut blocks = cut(team.rank())..cut(team.rank() + 1);
+        let read = blocks.try_for_each(|number| {
+            let part = &mut bytes[..block.min(size - number * block) as usize];
+            PastFileEnd::Corrupt.read(&self.file, number * block, part)?;
+            own.extend(crc32c::crc32c(part).to_le_bytes());
+            Ok(())
+        });
+        let all = team.allgather(STEP, read.map(|()| own))?.concat();
+        let sums = all.as_chunks().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        Ok(FileSums { size, block, sums })
+    }
+
     /// What the catalog records of it under a name: its absolute path, size and time of when it was opened; `checksum` is one
     /// that was [taken](Self::checksum).
     pub fn describe(&self, name: &str, checksum: Option<[u8; BYTES]>) -> ImportDecl {
@@ -388,6 +420,19 @@ fn open(
     let (size, mtime) = (u64::from_le_bytes(*size), i64::from_le_bytes(*mtime));
     let facts = FileFacts { size, mtime, source: String::from_utf8_lossy(source).into_owned() };
     Ok((team.open(STEP, path, FileMode::Read)?, facts))
+}
+
+/// A file of `size` bytes, with a layer that compares what is read with checksums.
+fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> Result<TeamFile> {
+    let Some(FileSums { size: kept, block, sums }) = sums else { return Ok(file.clone()) };
+    if size != *kept {
+        return Err(Code::Truncated
+            .error(format!("{} has {size} bytes, and had {kept} when it was written", path.display()))
+            .with_hint("the file was changed or is damaged: restore it from a copy"));
+    }
+    let whole = Extent { offset: 0, len: size };
+    let name = path.display().to_string();
+    Ok(CheckedFile::over(file, &name, whole, *block, sums.clone())?.0)
 }
 
 /// A balanced cut of the first dimension; without dimensions all.

@@ -14,31 +14,35 @@ use crate::distributed::plan::FileArray;
 /// How an HDF5 file begins.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
-/// The bytes of the header of a file, after a look at what they say.
-pub(super) fn read_header(file: &TeamFile) -> Result<Vec<u8>> {
-    let mut magic = [0; 8];
-    if file.read_at(&mut magic, 0)? == magic.len() && magic == HDF5 {
+/// The bytes of the header of a file of `len` bytes, after a look at what they say.
+pub(super) fn read_header(file: &TeamFile, len: u64) -> Result<Vec<u8>> {
+    let (mut magic, source) = ([0; 8], HeaderFile { file, len });
+    if source.read_at(&mut magic, 0)? == magic.len() && magic == HDF5 {
         return Err(Code::FileFormat
             .error("this is a netCDF-4 file, that is HDF5; netCDF classic files (CDF-1, CDF-2, CDF-5) are imported")
             .with_hint("convert it: nccopy -k cdf5 IN OUT"));
     }
-    let (_, places) = parse::header(&HeaderFile(file))?;
+    let (_, places) = parse::header(&source)?;
     let mut bytes = vec![0; places.header_len as usize];
-    match file.read_at(&mut bytes, 0)? == bytes.len() {
+    match source.read_at(&mut bytes, 0)? == bytes.len() {
         true => Ok(bytes),
         false => Err(Error::corrupt("the file ends within its header, which was whole a moment ago")),
     }
 }
 
-/// A file whose header is looked at.
-struct HeaderFile<'a>(&'a TeamFile);
+/// A file of `len` bytes whose header is looked at.
+struct HeaderFile<'a> {
+    file: &'a TeamFile,
+    len: u64,
+}
 
 impl Source for HeaderFile<'_> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.0.read_at(buffer, offset)
+        let left = self.len.saturating_sub(offset).min(buffer.len() as u64);
+        self.file.read_at(&mut buffer[..left as usize], offset)
     }
     fn len(&self) -> Result<u64> {
-        self.0.len()
+        Ok(self.len)
     }
 }
 

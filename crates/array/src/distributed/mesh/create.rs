@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::FileSums;
 use fieldstone_format::netcdf::{Attrs, NcType};
 
 use super::content::{KINDS, Measures, MeshContent};
 use super::image::{MeshHead, MeshImage, SHAPES, index_type};
 use super::{Mesh, MeshArray, STEP, hex};
 use crate::distributed::files::group_files::make_alike;
+use crate::distributed::files::image::Extent;
+use crate::distributed::files::sums::{self, SummedFile};
 
 /// Bytes that are written at a time.
 const PIECE: usize = 1 << 20;
@@ -19,11 +22,20 @@ impl Mesh {
     /// Collective: keeps a mesh in a file of `folder`, which is there, and opens it. Where a mesh of the same content is
     /// there already, nothing is written, and its name and attributes stay. A rank that failed before passes its error.
     ///
+    /// All reads of it are compared with checksums: those of what was written, or those that `known` gives on rank 0
+    /// for a file that is there. If that knows none, the content is read and compared with the file's name first.
+    ///
     /// The file is written under a temporary name ending in `.part`, synced, and then renamed.
     ///
     /// Errors: `Invalid` for an entry that names no node, a row with too few, coordinates of different lengths, with
     /// rank, position and value; `Conflict` where ranks give different names, bases or attributes.
-    pub fn create(team: &Team, env: &Env, folder: &Path, content: Result<&MeshContent<'_>>) -> Result<Mesh> {
+    pub fn create(
+        team: &Team,
+        env: &Env,
+        folder: &Path,
+        content: Result<&MeshContent<'_>>,
+        known: impl Fn(&Path) -> Result<Option<FileSums>>,
+    ) -> Result<Mesh> {
         let measures =
             Measures::new(team, content.as_ref().map(|content| *content).map_err(Error::replicate))?;
         let content = content?;
@@ -37,20 +49,28 @@ impl Mesh {
         let path = folder.join(format!("{}.nc", hex(&head.checksum)));
         let draft = team.broadcast(STEP, 0, draft_name(team, env, &path))?;
         let is_new = !draft.is_empty();
+        let mut sums = None;
         if is_new {
             let coordinates: Vec<Attrs> = content.coordinates.iter().map(|one| one.attrs.clone()).collect();
             let image = MeshImage::new(&head, &coordinates, &content.attrs, measures.has_shapes);
             let image = team.agree(STEP, image)?;
             let draft = folder.join(String::from_utf8_lossy(&draft).as_ref());
-            if let Err(error) = write_file(team, env, (&draft, &path), (content, &measures, &image)) {
-                if team.rank() == 0 {
-                    // A draft that stays is no mesh: nothing refers to it.
-                    let _ = env.disk.unlink(&draft);
+            match write_file(team, env, (&draft, &path), (content, &measures, &image)) {
+                Ok(written) => sums = Some(written),
+                Err(error) => {
+                    if team.rank() == 0 {
+                        // A draft that stays is no mesh: nothing refers to it.
+                        let _ = env.disk.unlink(&draft);
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
         }
-        let mesh = Mesh::open(team, &*env.disk, &path)?;
+        let sums = match sums {
+            Some(sums) => sums,
+            None => known_sums(team, env, &path, known)?,
+        };
+        let mesh = Mesh::open(team, &*env.disk, &path, Some(&sums))?;
         let (found, made) = (&mesh.head, &head);
         let is_same = (found.counts, found.widths, found.has_z, found.checksum)
             == (made.counts, made.widths, made.has_z, made.checksum);
@@ -61,6 +81,27 @@ impl Mesh {
                 .with_hint("restore the file, or remove it: it is made anew")),
         }
     }
+}
+
+/// Collective: the checksums of a file that is there.
+fn known_sums(
+    team: &Team,
+    env: &Env,
+    path: &Path,
+    known: impl Fn(&Path) -> Result<Option<FileSums>>,
+) -> Result<FileSums> {
+    let found = match team.rank() {
+        0 => known(path).map(|sums| sums.map_or_else(Vec::new, |sums| sums.encode())),
+        _ => Ok(Vec::new()),
+    };
+    let found = team.broadcast(STEP, 0, found)?;
+    if !found.is_empty() {
+        return FileSums::decode(&found);
+    }
+    let mesh = Mesh::open(team, &*env.disk, path, None)?;
+    let sums = mesh.sum_file();
+    let closed = mesh.close();
+    sums.and_then(|sums| closed.map(|()| sums))
 }
 
 /// On rank 0 a name for the file while it is written, nothing where it is there already.
@@ -85,17 +126,29 @@ fn write_file(
     env: &Env,
     (draft, path): (&Path, &PathBuf),
     (content, measures, image): (&MeshContent<'_>, &Measures, &MeshImage),
-) -> Result<()> {
+) -> Result<FileSums> {
     let file = team.open(STEP, draft, FileMode::CreateNew)?;
+    let size = image.size();
+    let block = FileSums::block_of(size);
+    let whole = Extent { offset: 0, len: size };
+    let (through, summed) = SummedFile::by_blocks(&file, whole, block);
     let written = match team.rank() {
         0 => make_alike(&*env.disk, draft),
         _ => Ok(()),
     };
-    let written = written.and_then(|()| write_share(&file, content, measures, image));
-    if let Err(error) = file.sync(STEP, written) {
-        file.give_up();
-        return Err(error);
-    }
+    let written = written.and_then(|()| write_share(&through, content, measures, image));
+    let outcome = file.sync(STEP, written).and_then(|()| {
+        let sums = sums::collect(team, &[(summed, file.clone(), 0)])?.pop().unwrap_or_default();
+        let sums = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        team.broadcast(STEP, 0, Ok(sums))
+    });
+    let sums = match outcome {
+        Ok(sums) => sums,
+        Err(error) => {
+            file.give_up();
+            return Err(error);
+        }
+    };
     file.close(STEP, Ok(()))?;
     let renamed = match team.rank() {
         0 => {
@@ -105,7 +158,9 @@ fn write_file(
         }
         _ => Ok(()),
     };
-    team.agree(STEP, renamed)
+    team.agree(STEP, renamed)?;
+    let sums = sums.as_chunks().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+    Ok(FileSums { size, block, sums })
 }
 
 /// Writes what this rank holds; the first one the header, too.
@@ -116,9 +171,13 @@ fn write_share(
     image: &MeshImage,
 ) -> Result<()> {
     if file.team().rank() == 0 {
-        file.write_at(&image.header(), 0)?;
+        // With the zeros that nobody else writes: before the data, and behind kinds of volumes. So all bytes are summed.
+        let mut header = image.header();
+        header.resize(image.begin(MeshArray::X)? as usize, 0);
+        file.write_at(&header, 0)?;
+        let gap = image.shapes.map_or(0, |begin| image.topology - begin - measures.total[3]);
         // The topology's value means nothing; its attributes do.
-        file.write_at(&0i32.to_be_bytes(), image.topology)?;
+        file.write_at(&vec![0; gap as usize + NcType::Int.size()], image.topology - gap)?;
     }
     for (array, coordinate) in
         [MeshArray::X, MeshArray::Y, MeshArray::Z].into_iter().zip(&content.coordinates)

@@ -235,6 +235,11 @@ impl MeshImage {
         write::header(&self.header, false)
     }
 
+    /// Bytes of the file: the topology's value is its end.
+    pub fn size(&self) -> u64 {
+        self.topology + NcType::Int.size() as u64
+    }
+
     /// Where an array begins.
     pub fn begin(&self, array: MeshArray) -> Result<u64> {
         let found = self.begins.iter().find(|(other, _)| *other == array);

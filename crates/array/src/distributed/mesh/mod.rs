@@ -22,7 +22,7 @@ use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{MeshDecl, MeshLocation};
+use fieldstone_format::catalog::{FileSums, MeshDecl, MeshLocation};
 use fieldstone_format::content_sum::BYTES;
 
 use super::buffer::BufferMut;
@@ -87,23 +87,25 @@ pub struct Mesh {
     head: MeshHead,
     axes: Vec<MeshAxis>,
     is_new: bool,
+    sums: Option<FileSums>,
 }
 
 impl Mesh {
-    /// Collective: opens the file of a mesh. Its header is read, and nothing else.
+    /// Collective: opens the file of a mesh. Its header is read, and nothing else. With `sums`, equal on all ranks, whatever
+    /// is read of it is compared with them.
     ///
     /// Errors: `NotFound` where there is none; `Invalid` for a netCDF file that is no mesh of ours; `Corrupt` for one
     /// that is damaged or short.
-    pub fn open(team: &Team, disk: &dyn Disk, path: &Path) -> Result<Mesh> {
+    pub fn open(team: &Team, disk: &dyn Disk, path: &Path, sums: Option<&FileSums>) -> Result<Mesh> {
         let (import, (head, axes)) =
-            Import::of_header((team, disk), path, (&[], "the arrays of a mesh"), |header| {
+            Import::of_header((team, disk), path, (&[], "the arrays of a mesh", sums), |header| {
                 let head = MeshHead::parse(header)?;
                 let axes = MeshAxis::all(header, head.variables());
                 // With the topology, which is the last in the file: what was cut off is missed.
                 let names = head.variables().map(|(_, name)| name).chain([head.name.clone()]);
                 Ok((names.collect(), (head, axes)))
             })?;
-        Ok(Mesh { team: team.clone(), import, head, axes, is_new: false })
+        Ok(Mesh { team: team.clone(), import, head, axes, is_new: false, sums: sums.cloned() })
     }
 
     /// Path of its file.
@@ -134,6 +136,18 @@ impl Mesh {
     /// Checksum of its content: counts, connectivity, coordinates.
     pub fn checksum(&self) -> [u8; BYTES] {
         self.head.checksum
+    }
+
+    /// The checksums that its file is read by; none of one that is there and was opened without them.
+    pub fn sums(&self) -> Option<&FileSums> {
+        self.sums.as_ref()
+    }
+
+    /// Collective: reads the whole file, each rank a share, and compares it with its checksums; how many bytes it has.
+    ///
+    /// Errors: `Corrupt` for the first block that is another one.
+    pub fn check_file(&self) -> Result<u64> {
+        self.import.sum_file().map(|sums| sums.size)
     }
 
     /// Whether its file was made by the call that gave this.
@@ -194,6 +208,7 @@ impl Mesh {
             path: path.to_owned(),
             counts: self.head.counts,
             attrs,
+            sums: self.sums.clone(),
         }
     }
 

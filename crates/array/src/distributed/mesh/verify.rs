@@ -1,6 +1,7 @@
 //! Whether the content of a mesh's file is still that which its name says.
 
 use fieldstone_core::{Code, Result};
+use fieldstone_format::catalog::FileSums;
 use fieldstone_format::content_sum::ContentSum;
 
 use super::content::{KINDS, put_head, put_row};
@@ -29,6 +30,14 @@ impl Mesh {
                 ))
                 .with_hint("restore the file from a copy, or remove it and make the mesh again")),
         }
+    }
+
+    /// Collective: the checksums of its file, once its content has proved to be that which its name says.
+    ///
+    /// Errors: as those of [`verify`](Self::verify).
+    pub(super) fn sum_file(&self) -> Result<FileSums> {
+        self.verify()?;
+        self.import.sum_file()
     }
 
     /// This rank's part of the checksum.

@@ -61,7 +61,7 @@ pub fn import(dice: &mut Random) -> ImportDecl {
 
 pub fn mesh(dice: &mut Random) -> MeshDecl {
     let (name, checksum) = (["m", "n"][dice.below(2) as usize].into(), vec![dice.below(2) as u8]);
-    MeshDecl { name, checksum, path: "meshes/m".into(), counts: [4, 5, 2, 0], attrs: Vec::new() }
+    MeshDecl { name, checksum, path: "meshes/m".into(), counts: [4, 5, 2, 0], attrs: Vec::new(), sums: None }
 }
 
 pub fn kept_partition(dice: &mut Random) -> HistoryDecl {

@@ -45,6 +45,7 @@ pub fn mesh(extent: u64) -> MeshDecl {
         path: "m".into(),
         counts,
         attrs: Vec::new(),
+        sums: None,
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::partition::words::{Word, words};
 use fieldstone_format::partition::{BlockEntry, ContentSum, ENTRY, HistoryHeader, HistoryKind};
 
@@ -18,7 +18,7 @@ use super::super::number_set::{NumberCollector, NumberSet};
 use super::super::picked::{LocalMesh, LocalNumbers, zeros};
 use super::super::vector::NodeRanks;
 use super::super::{Partition, PartitionKey, PartitionSource, with_file};
-use super::{KeptFile, PIECE, STEP, of_another};
+use super::{KeptFile, PIECE, STEP, damaged, of_another};
 use crate::distributed::agreed::alike;
 
 mod scattered;
@@ -177,7 +177,8 @@ impl KeptEdges<'_, '_> {
             let at = (block.offset - first.offset) as usize;
             let bytes = &self.bytes[at..at + block.length(&header) as usize];
             if crc32c::crc32c(bytes) != block.sum {
-                return Err(Code::Checksum.error(format!("block {number} does not match its checksum")));
+                let error = damaged(bytes.len() as u64, block.offset);
+                return Err(error.context(format_args!("block {number}")));
             }
             let rows = for_each_row::<W, E>(&header, block, bytes, &mut act);
             rows.ok_or_else(|| Error::corrupt(format!("block {number} contradicts itself")))?;

@@ -22,10 +22,12 @@ use fieldstone_format::partition::{ContentSum, HEADER, HistoryHeader, HistoryKin
 
 mod edges;
 mod parts;
+mod verify;
 mod writer;
 
 pub use edges::read_edges;
 pub use parts::read_parts;
+pub use verify::verify_history;
 pub use writer::HistoryWriter;
 
 use super::with_file;
@@ -66,6 +68,11 @@ impl KeptFile<'_> {
             false => Err(of_another("mesh", header.mesh, mesh)),
         }
     }
+}
+
+/// The error of bytes that are not those that were written.
+fn damaged(len: u64, offset: u64) -> Error {
+    Code::Checksum.error(format!("the {len} bytes from {offset} on do not match their checksum"))
 }
 
 fn of_another(what: &str, given: impl std::fmt::Display, asked: impl std::fmt::Display) -> Error {

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::comm::Team;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::partition::words::words;
 use fieldstone_format::partition::{ContentSum, ENTRY, HistoryKind, PartEntry};
 
 use super::super::picked::zeros;
 use super::super::{Partition, PartitionKey, PartitionSource};
-use super::{KeptFile, PIECE, of_another, read_alone};
+use super::{KeptFile, PIECE, damaged, of_another, read_alone};
 
 /// Collective: this rank's part, as it was finished by an earlier run of as many ranks.
 ///
@@ -55,7 +55,9 @@ fn read(file: &mut KeptFile<'_>, team: &Team, (mesh, vector): (ContentSum, Conte
         ends.extend(pairs);
     })?;
     if column.sum != entry.sum {
-        return Err(Code::Checksum.error(format!("the part of rank {rank} does not match its checksum")));
+        return Err(
+            damaged(entry.length(&header), entry.offset).context(format_args!("the part of rank {rank}"))
+        );
     }
     let owned_edges = entry.owned_edges as usize;
     is_sound &= ascends(&nodes[..owned], header.nodes) && ascends(&nodes[owned..], header.nodes);
