@@ -15,6 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Team};
+use fieldstone::env::real::refuse_waiting;
 use fieldstone::{Code, Env, Error, Result};
 
 use crate::arguments::{result, text};
@@ -468,6 +469,7 @@ impl Comm for TableComm {
         let failed = |cause| Error::io(action, path, cause);
         // What stands before a colon at the beginning of a relative path would name a file system to MPI.
         let absolute = Env::real().disk.absolute(path).map_err(failed)?;
+        refuse_waiting(&absolute).map_err(failed)?;
         let name = CString::new(absolute.as_os_str().as_bytes())
             .map_err(|_| Code::Name.error(format!("{} holds a zero byte", path.display())))?;
         let mut file = std::ptr::null_mut();

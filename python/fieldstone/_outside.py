@@ -92,7 +92,11 @@ def _open(path: str, piece: _Box, how: Any) -> Any:
             "check template and root of the run's outside",
             "file-not-found",
         )
+    from ._helper.files import open_plain
+
     try:
+        # netCDF-C and HDF5 wait for the other end of a pipe.
+        open_plain(path).close()
         return how()
     except PermissionError:
         raise
@@ -147,8 +151,9 @@ def _netcdf(
 def _cut(path: str, name: str, place: tuple[slice, ...]) -> bool:
     """Whether a classic file ends before elements that its header promises; netCDF-C gives zeros then."""
     from ._helper.classic import HeaderError, Layout
+    from ._helper.files import open_plain
 
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         try:
             layout = Layout(file, os.path.getsize(path))
         except HeaderError:

@@ -13,6 +13,7 @@ use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
 use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
+use fieldstone::env::real::refuse_waiting;
 use fieldstone::{Code, Env, Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyList, PyTuple};
@@ -239,6 +240,7 @@ impl Comm for PythonComm {
         };
         Python::attach(|py| {
             let absolute = py.import("fieldstone._mpi")?.getattr("absolute")?.call1((path,))?;
+            refuse_waiting(path)?;
             let hints: Vec<(&str, &str)> = hints.iter().collect();
             let file = self.ours.bind(py).getattr("open")?.call1((absolute, word, hints))?.unbind();
             let (ours, teams) = (self.ours.clone_ref(py), self.teams.clone());

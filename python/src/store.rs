@@ -234,9 +234,8 @@ impl SchemaText {
     fn read(&self) -> fieldstone::Result<String> {
         match self {
             SchemaText::Text(text) => Ok(text.clone()),
-            SchemaText::File(path) => {
-                std::fs::read_to_string(path).map_err(|e| fieldstone::Error::io("read the schema", path, e))
-            }
+            SchemaText::File(path) => fieldstone::files::read_text(path)
+                .map_err(|e| fieldstone::Error::io("read the schema", path, e)),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Arguments that several verbs share: the store, the version to read, the request.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use clap::Args;
+use fieldstone::files;
 use fieldstone::{
     Code, Error, ErrorKind, Field, FieldStore, FieldStoreExt, Mode, OpenOptions, ReadOptions, Request,
     Result, nearest,
@@ -42,7 +42,8 @@ impl Reading {
 /// A version as it is given: itself, or the file that has it. Of many writers it is longer than an argument may be.
 pub fn version(text: &str) -> Result<String> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let read = std::fs::read_to_string(path).map_err(|e| file_failed("read", Path::new(path), e))?;
+    let path = Path::new(path);
+    let read = files::read_text(path).map_err(|e| file_failed("read", path, e))?;
     Ok(read.trim().to_owned())
 }
 
@@ -181,7 +182,7 @@ fn read_request(file: &str) -> Done<String> {
     let mut text = String::new();
     let read = match file {
         "-" => std::io::stdin().take(REQUEST_MAX).read_to_string(&mut text),
-        _ => File::open(file).and_then(|f| f.take(REQUEST_MAX).read_to_string(&mut text)),
+        _ => files::open(Path::new(file)).and_then(|f| f.take(REQUEST_MAX).read_to_string(&mut text)),
     };
     read.map_err(|e| file_error("read the request in", Path::new(file), e))?;
     let length = text.trim_end().len();

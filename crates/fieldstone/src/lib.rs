@@ -19,6 +19,7 @@ pub mod container;
 mod cubes;
 pub mod execution;
 pub mod explain;
+pub mod files;
 pub mod finders;
 pub mod graph;
 mod interop;

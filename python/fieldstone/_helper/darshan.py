@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import darshan.backend.cffi_backend as backend
 import numpy as np
 
+from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import RequestError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _copy(path: str, copy: Any) -> str:
     """Copies the log; the digest of its bytes."""
     digest = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             while part := file.read(COPY_BYTES):
                 digest.update(part)
                 copy.write(part)

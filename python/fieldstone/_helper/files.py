@@ -5,16 +5,33 @@ Example: ``list(boxes((4, 10), 8, 160))`` is two boxes of two rows each.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 import time
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+
+def open_plain(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
+    """A file to read; never waits for the other end of a pipe. OSError for what is not a plain file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            what = "it is not a plain file, but a folder, a pipe, a socket or a device"
+            raise OSError(errno.EINVAL, what, os.fspath(path))
+        return os.fdopen(descriptor, "rb", buffering=buffering)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def sha256(path: str, beat: Callable[[], None] = lambda: None) -> str:
     """Digest of a file's bytes; `beat` is called once a second, so that nobody takes this for dead."""
     digest, last = hashlib.sha256(), time.monotonic()
     buffer = memoryview(bytearray(1 << 20))
-    with open(path, "rb", buffering=0) as file:
+    with open_plain(path, buffering=0) as file:
         while n := file.readinto(buffer):
             digest.update(buffer[:n])
             if (now := time.monotonic()) - last > 1:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import eccodes
 import numpy as np
 
+from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import Channel, RequestError
 from fieldstone._helper.grib_keys import MISSING_DOUBLE, MISSING_LONG, UNKNOWN, apart_of, key_of
 
@@ -46,7 +47,7 @@ def ingest(channel: Channel, path: str) -> None:
     """Sends every message of a file with its key."""
     size = os.stat(path).st_size
     fields, ordinal, reported = 0, 0, 0.0
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         for found in messages(file, size):
             ordinal += 1
             what = f"message {ordinal} at byte {found.offset}"

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import RequestError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def read_mesh(path: str | os.PathLike[str]) -> MeshArrays:
     if os.path.isdir(path):
         return _checked(_by_uxarray(path, path), path)
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             magic = file.read(8)
     except FileNotFoundError:
         raise RequestError("NotFound", f"there is no file {path}", code="file-not-found") from None

@@ -31,7 +31,7 @@ from fieldstone._helper import PIECE_BYTES, attributes, exported, libnetcdf
 from fieldstone._helper.classic import HeaderError, Layout
 from fieldstone._helper.declare import Declared
 from fieldstone._helper.exported import Exported
-from fieldstone._helper.files import boxes, sha256
+from fieldstone._helper.files import boxes, open_plain, sha256
 from fieldstone._helper.frames import Channel, RequestError
 
 HEADER = "@header"
@@ -397,7 +397,7 @@ def classic_layout(path: str) -> Layout | None:
 
     Read before netCDF-C sees the file: some damaged headers make it crash or allocate without end.
     """
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         if file.read(3) != b"CDF":
             return None
         file.seek(0)

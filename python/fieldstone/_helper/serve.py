@@ -9,6 +9,7 @@ import stat
 import sys
 
 from fieldstone._helper import PROTOCOL
+from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import Channel, ProtocolError, RequestError
 
 TYPE_CHECKING = False
@@ -161,7 +162,7 @@ def _has_paths(path: str, size: int) -> bool:
     """Whether names of a netCDF file are paths: then Fieldstone wrote it, and reads it."""
     from fieldstone._helper.classic import HeaderError, Layout
 
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         try:
             return PATHS_ATTRIBUTE in Layout.global_attributes(file, size)
         except HeaderError:
@@ -172,7 +173,7 @@ def sniff(path: str, size: int) -> str:
     """``netcdf``, ``container``, ``unfinished``, ``grib``, or the reason why a file is none."""
     if size == 0:
         return "empty file"
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         head = file.read(GRIB_SEARCH)
         if head[:4] in CDF_MAGIC or head[:8] == HDF5_MAGIC:
             return "netcdf"

@@ -1,6 +1,5 @@
 //! `fieldstone annotate`: attributes on runs, steps and boxes of variables, one or a table of them.
 
-use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -195,7 +194,7 @@ impl Taking<'_> {
         let (mut from, of): (Box<dyn Read>, u64) = if path == Path::new("-") {
             (Box::new(std::io::stdin()), 0)
         } else {
-            let file = File::open(path).map_err(|e| file_error("read", path, e))?;
+            let file = fieldstone::files::open(path).map_err(|e| file_error("read", path, e))?;
             let length = file.metadata().map_or(0, |facts| facts.len());
             (Box::new(file), length)
         };

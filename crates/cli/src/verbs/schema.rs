@@ -148,7 +148,7 @@ fn read(file: &str) -> Done<String> {
     let mut bytes = Vec::new();
     match file {
         "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
-        _ => std::fs::read(file).map(|read| bytes = read),
+        _ => fieldstone::files::read(Path::new(file)).map(|read| bytes = read),
     }
     .map_err(|e| file_error("read", Path::new(file), e))?;
     String::from_utf8(bytes).map_err(|_| {

@@ -9,13 +9,14 @@
 //! * what cannot be read is noted and keeps nothing from being recorded (G-34).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
+use fieldstone_core::env::real::open_named;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Bytes of a file that are read at once.
@@ -79,7 +80,7 @@ pub fn checksum_text(bytes: &[u8]) -> String {
 
 /// The text of a file's checksum, and how many bytes there were.
 fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
-    let (mut file, mut part, mut sum, mut bytes) = (File::open(path)?, vec![0; PART], Xxh3::new(), 0);
+    let (mut file, mut part, mut sum, mut bytes) = (open_named(path)?, vec![0; PART], Xxh3::new(), 0);
     loop {
         let n = file.read(&mut part)?;
         if n == 0 {

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use fieldstone_core::env::real::open_named;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::grib::fields::fields;
 use fieldstone_format::grib::header::Header;
@@ -47,12 +49,14 @@ impl FileSource {
                 _ => Code::IoFailed.error(what),
             }
         };
-        let file = File::open(path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        if !facts.is_file() {
-            return Err(Code::FileKind.error(format!("{} is not a regular file", path.display())));
-        }
-        Ok(FileSource { file, size: facts.len() })
+        let file = match open_named(path) {
+            Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::IsADirectory) => {
+                return Err(Code::FileKind.error(format!("{} is not a regular file", path.display())));
+            }
+            outcome => outcome.map_err(failed)?,
+        };
+        let size = file.metadata().map_err(failed)?.len();
+        Ok(FileSource { file, size })
     }
 }
 

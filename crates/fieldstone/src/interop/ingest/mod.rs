@@ -56,6 +56,7 @@ use crate::interop::helper::{HelperOptions, Texts};
 use crate::interop::lineage::LineageOptions;
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_core::env::real::open_named;
 
 pub use fdb::{FdbSource, fdb_schema, ingest_fdb};
 pub use fieldstone_format::helper::StepDim;
@@ -244,7 +245,7 @@ const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    std::fs::File::open(path)?.take(GRIB_SEARCH).read_to_end(&mut head)?;
+    open_named(path)?.take(GRIB_SEARCH).read_to_end(&mut head)?;
     Ok(head)
 }
 
@@ -257,8 +258,7 @@ fn looks_like_grib(head: &[u8]) -> bool {
 fn looks_like_netcdf(path: &Path, head: &[u8]) -> bool {
     let behind = |at: &u64| {
         let mut magic = [0; HDF5.len()];
-        std::fs::File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, *at).is_ok())
-            && magic[..] == *HDF5
+        open_named(path).is_ok_and(|file| file.read_exact_at(&mut magic, *at).is_ok()) && magic[..] == *HDF5
     };
     NETCDF.iter().any(|magic| head.starts_with(magic))
         || (9..=30).map(|power| 1u64 << power).take_while(|at| *at < size_of(path)).any(|at| behind(&at))
