@@ -1,10 +1,10 @@
 //! `fieldstone arrays`: distributed arrays of runs, and the files that they stand in; and writing them anew.
 
 use clap::Args;
-use fieldstone::OpenOptions;
-use fieldstone::arrays::{GroupInventory, LevelChoice, RewrittenGroup, groups_of, rewrite};
+use fieldstone::arrays::{GroupInventory, LevelChoice, RewrittenGroup, groups_of, opens, rewrite, show};
 use fieldstone::catalog::query::Query;
 use fieldstone::catalog::{ArrayLayout, ArraySet, RunName};
+use fieldstone::{OpenOptions, Store};
 use serde_json::{Value, json};
 
 use crate::arguments::Reading;
@@ -18,6 +18,7 @@ Examples:
   fieldstone arrays store astro3d-42
   fieldstone arrays store astro3d-42 --rewrite
   fieldstone arrays store astro3d-42 --rewrite --level 2
+  fieldstone arrays store astro3d-42 --show
 
 Lists groups of distributed arrays, of all runs or of one: sets, steps, and how many files their arrays stand
 in; of one run also the files. With --rewrite the arrays of a run are written anew, into one file a group
@@ -25,9 +26,13 @@ in; of one run also the files. With --rewrite the arrays of a run are written an
 and the new versions become visible at once. No job may be writing the run meanwhile. The files of before
 stay, for older versions.
 
+A job that is killed within a flush may leave files that other programs cannot open, or that show a step less than is
+flushed: the list of a run's files names those that do not open. The next job of the run mends them, and so does --show.
+
 With --json: {\"groups\": [...]} of project, run, name, layout, level, method, order, mesh, location, attrs, sets
-(name, dtype, shape, dims, view), steps, arrays, incomplete and files (path, arrays, bytes); with --rewrite of
-name, level, arrays, bytes, before (a number of files) and files.";
+(name, dtype, shape, dims, view), steps, arrays, incomplete and files (path, arrays, bytes; of one run also opens: whether
+other programs can open it); with --rewrite of name, level, arrays, bytes, before (a number of files) and files. With --show
+--json: {\"files\": [...], \"left\": [...]}, of paths that were changed, and of path and why of those that could not be.";
 
 /// List distributed arrays of runs, or write them anew
 #[derive(Debug, Args)]
@@ -46,12 +51,18 @@ pub struct Arguments {
     /// 1: a file per set and step; 2: per set; 3: per group; without it as the group was declared
     #[arg(long, requires = "rewrite", value_name = "LEVEL")]
     level: Option<u64>,
+    /// Have the files of the run show all that is flushed into them, after a job that was killed
+    #[arg(long, requires = "run", conflicts_with_all = ["rewrite", "at"])]
+    show: bool,
 }
 
 /// Lists, or writes anew.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.rewrite {
         return write_anew(arguments, out);
+    }
+    if arguments.show {
+        return show_files(arguments, out);
     }
     let store = arguments.store.open()?;
     let runs: Vec<RunName> = match &arguments.run {
@@ -65,7 +76,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         found.extend(groups_of(&store, run)?.into_iter().map(|group| (run, group)));
     }
     if out.json() {
-        return out.items("groups", found.iter().map(|(run, group)| Ok(object(run, group))));
+        let opens = |path: &str| arguments.run.is_some().then(|| opens(&store, path));
+        return out.items("groups", found.iter().map(|(run, group)| Ok(object(run, group, &opens))));
     }
     if found.is_empty() {
         out.note("no run has distributed arrays");
@@ -85,7 +97,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     table.finish(out)?;
     if arguments.run.is_some() {
         for file in found.iter().flat_map(|(_, group)| &group.files) {
-            out.line(format_args!("{}\t{}\t{} bytes", file.path, count(file.arrays, "array"), file.bytes))?;
+            let opens = if opens(&store, &file.path) { "" } else { "\tdoes not open: see --show" };
+            let arrays = count(file.arrays, "array");
+            out.line(format_args!("{}\t{arrays}\t{} bytes{opens}", file.path, file.bytes))?;
         }
     }
     Ok(())
@@ -119,7 +133,7 @@ fn set_cell(set: &ArraySet) -> String {
     format!("{} {} {}", set.variable.name, set.dtype.name(), extents.join("x"))
 }
 
-fn object(run: &RunName, found: &GroupInventory) -> Value {
+fn object(run: &RunName, found: &GroupInventory, opens: &dyn Fn(&str) -> Option<bool>) -> Value {
     let group = &found.group;
     let sets: Vec<Value> = group
         .sets
@@ -137,7 +151,13 @@ fn object(run: &RunName, found: &GroupInventory) -> Value {
     let files: Vec<Value> = found
         .files
         .iter()
-        .map(|file| json!({"path": file.path, "arrays": file.arrays, "bytes": file.bytes}))
+        .map(|file| {
+            let mut object = json!({"path": file.path, "arrays": file.arrays, "bytes": file.bytes});
+            if let (Some(opens), Some(object)) = (opens(&file.path), object.as_object_mut()) {
+                object.insert("opens".to_owned(), opens.into());
+            }
+            object
+        })
         .collect();
     json!({
         "project": project(run),
@@ -158,18 +178,43 @@ fn object(run: &RunName, found: &GroupInventory) -> Value {
     })
 }
 
-fn write_anew(arguments: &Arguments, out: &mut Out) -> Done {
-    let level = match arguments.level.map(LevelChoice::number).transpose()? {
-        Some(LevelChoice::Is(level)) => Some(level),
-        _ => None,
-    };
+/// The store, opened to write, and the run that is named.
+fn open_to_write(arguments: &Arguments) -> Done<(Store, RunName)> {
     let name = RunName {
         project: arguments.project.clone().unwrap_or_default(),
         name: arguments.run.clone().unwrap_or_default(),
     };
     // NotFound where no store is; and none is made.
     drop(arguments.store.open()?);
-    let store = fieldstone::open(&arguments.store.store, &OpenOptions::default())?;
+    Ok((fieldstone::open(&arguments.store.store, &OpenOptions::default())?, name))
+}
+
+fn show_files(arguments: &Arguments, out: &mut Out) -> Done {
+    let (store, name) = open_to_write(arguments)?;
+    let shown = show(&store, &name)?;
+    if out.json() {
+        let left: Vec<Value> =
+            shown.left.iter().map(|(path, why)| json!({"path": path, "why": why})).collect();
+        return out.document(&json!({"files": shown.files, "left": left}));
+    }
+    for path in &shown.files {
+        out.line(format_args!("{path}: shows all that is flushed"))?;
+    }
+    for (path, why) in &shown.left {
+        out.line(format_args!("{path}: {why}"))?;
+    }
+    if shown.files.is_empty() && shown.left.is_empty() {
+        out.note("all files show what is flushed into them");
+    }
+    Ok(())
+}
+
+fn write_anew(arguments: &Arguments, out: &mut Out) -> Done {
+    let level = match arguments.level.map(LevelChoice::number).transpose()? {
+        Some(LevelChoice::Is(level)) => Some(level),
+        _ => None,
+    };
+    let (store, name) = open_to_write(arguments)?;
     let written = rewrite(&store, &name, level)?;
     if out.json() {
         return out.items("groups", written.iter().map(|group| Ok(written_object(group))));

@@ -36,6 +36,11 @@ impl JobInner {
     pub fn flush(&self, state: &mut JobState) -> Result<()> {
         agreement::same_call(&self.team, "flush", "flushes", Ok(0))?;
         let prepared = self.timed(state, Phase::Sync, |state| {
+            let mut files = state.groups.iter().filter_map(|open| open.group.files());
+            if !state.marked && self.team.rank() == 0 && files.any(|files| !files.is_flushed()) {
+                self.mark();
+                state.marked = true;
+            }
             let mut durable = Vec::new();
             for (number, open) in state.groups.iter_mut().enumerate() {
                 if open.group.files().is_some_and(|files| !files.is_flushed()) {
@@ -58,6 +63,7 @@ impl JobInner {
         match made {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
+                state.unshown = true;
                 // Nobody knows whether the commit was made: what it may name stays, and is not written into.
                 for open in &mut state.groups {
                     open.declared = false;
@@ -77,7 +83,11 @@ impl JobInner {
             }
         }
         state.logged = LoggedWrites::default();
-        self.timed(state, Phase::Commit, |state| each(state.groups.iter_mut().map(|open| open.group.show())))
+        self.timed(state, Phase::Commit, |state| {
+            let shown = each(state.groups.iter_mut().map(|open| open.group.show()));
+            state.unshown = shown.is_err();
+            shown
+        })
     }
 
     /// Collective: rank 0 gives the store what was made durable, and makes it visible in one commit. An error within is of a

@@ -83,6 +83,10 @@ pub struct JobState {
     pub writer: Option<Arc<DeferredWriter>>,
     /// Seconds that an open takes here, once that was measured.
     pub open_cost: Option<f64>,
+    /// Whether rank 0 has left the mark of an open job.
+    pub marked: bool,
+    /// Whether a file may show less than is flushed.
+    pub unshown: bool,
     pub closed: bool,
 }
 
@@ -92,6 +96,8 @@ pub struct JobInner {
     pub team: Team,
     pub run: RunName,
     pub options: JobOptions,
+    /// The process of rank 0, as it stands in names of files that are not finished.
+    pub writer: String,
     /// The folder of this job's files, and its path within the store's; none where the store is not in a folder.
     pub folder: Option<(PathBuf, String)>,
     pub writable: bool,

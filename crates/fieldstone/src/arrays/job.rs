@@ -17,10 +17,11 @@ use super::each;
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions};
 use super::report::{JobReport, Phase};
+use super::show::show_left;
 use super::spec::GroupOptions;
 use crate::Store;
 use crate::run::Run;
-use crate::store::own_files::ARRAYS;
+use crate::store::own_files::{ARRAYS, remove_left};
 
 /// A job: the ranks of a communicator, which write and read groups of one run. Clones are the same job.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ impl ArrayJob {
         let begun = team.broadcast("job", 0, begun)?;
         let mut parts = begun.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
         let mut part = || parts.next().unwrap_or_default();
-        let (writes, name, folder, within) = (part(), part(), part(), part());
+        let (writes, name, folder, within, writer) = (part(), part(), part(), part(), part());
         let folder = (!folder.is_empty()).then(|| (PathBuf::from(folder), within));
         let run = RunName { project: options.project.clone(), name };
         let (options, writable) = (options.clone(), writes == "w");
@@ -65,6 +66,7 @@ impl ArrayJob {
             team,
             run,
             options,
+            writer,
             folder,
             writable,
             state: Mutex::default(),
@@ -151,7 +153,11 @@ impl ArrayJob {
         }
         let flushed = self.inner.flush(&mut state);
         self.inner.memory.release();
-        flushed.and(state.close())
+        let closed = flushed.and(state.close());
+        if closed.is_ok() && state.marked && !state.unshown {
+            self.inner.unmark();
+        }
+        closed
     }
 
     /// Ends the job on this rank for an error of its own, whatever the others do: in the step that they are in, or come
@@ -182,6 +188,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
         found => drop(found?),
     }
     let (mut folder, mut within) = (String::new(), String::new());
+    let writer = env.identity.writer_name();
     if let Some(root) = store.composed().folder() {
         let mut run = String::new();
         if !options.project.is_empty() {
@@ -189,6 +196,11 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
             run.push('.');
         }
         paths::encode(&name, &mut run);
+        if writable {
+            remove_left(env, &root);
+            let run_name = RunName { project: options.project.clone(), name: name.clone() };
+            show_left(store, &run_name, &root.join(ARRAYS).join(&run));
+        }
         within = format!("{ARRAYS}/{run}/{random}");
         let path = root.join(&within);
         folder = path.to_str().map(str::to_owned).ok_or_else(|| {
@@ -196,7 +208,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
         })?;
     }
     let writes = if writable { "w" } else { "r" };
-    Ok([writes, &name, &folder, &within].join("\0").into_bytes())
+    Ok([writes, &name, &folder, &within, &writer].join("\0").into_bytes())
 }
 
 impl JobInner {

@@ -5,7 +5,8 @@
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
-//! * `inventory`: what a store has of a run's arrays; `rewrite`: a run's arrays, written anew;
+//! * `inventory`: what a store has of a run's arrays; `rewrite`: a run's arrays, written anew; `show`: what a killed job did
+//!   not live to show;
 //! * `level`: which level of file organisation pays;
 //! * `stored`: meshes as one process has them; `xdmf`: a text by which other programs draw fields on a mesh where they lie;
 //! * `source`: where what was flushed stands; `logged`: arrays that ranks write into the store's logs; `logged_array`: such
@@ -51,6 +52,7 @@ mod partitions;
 mod pending;
 mod report;
 mod rewrite;
+mod show;
 mod source;
 mod spec;
 mod stored;
@@ -72,6 +74,7 @@ pub use meshes::JobMesh;
 pub use partitions::{JobPartition, MeshEdges, MeshVector, PartitionOptions};
 pub use report::{JobReport, Phase};
 pub use rewrite::{RewrittenGroup, rewrite};
+pub use show::{ShownFiles, opens, show};
 pub use spec::{GroupOptions, LevelChoice, SetOptions};
 pub(crate) use stored::check_mesh_of;
 pub use stored::{NodeRows, StoredMesh, check_mesh};

@@ -31,7 +31,7 @@ use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
-use crate::store::own_files::{HISTORIES, make_folder};
+use crate::store::own_files::{HISTORIES, PART, make_folder};
 
 /// Where the edges come from.
 #[derive(Debug, Clone, Copy)]
@@ -371,7 +371,7 @@ impl JobInner {
                 continue;
             }
             let (path, attempt) = (folder.join(&file), self.attempt()?);
-            let temporary = folder.join(format!("{file}.{attempt}.part"));
+            let temporary = folder.join(format!("{file}.{attempt}.{}{PART}", self.writer));
             let begin = match content {
                 HistoryContent::Edges => HistoryWriter::edges,
                 HistoryContent::Parts { .. } => HistoryWriter::parts,

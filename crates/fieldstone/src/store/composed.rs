@@ -32,6 +32,7 @@ use fieldstone_journal::participant::FlushParticipant;
 
 use super::grids::KnownGrids;
 use super::mesh_points::KnownPoints;
+use super::own_files::OwnFiles;
 use crate::execution::current::current;
 use crate::execution::{reachable, settle};
 
@@ -251,7 +252,13 @@ impl Transactions for Composed {
 impl Admin for Composed {
     fn stats(&self, request: &Request) -> Result<Stats> {
         self.journal.check_there()?;
-        self.fields.stats(request)
+        let mut stats = self.fields.stats(request)?;
+        if let Some(root) = self.folder() {
+            let own = OwnFiles::of(&*self.journal.env().disk, &root).files;
+            stats.files += own.len() as u64;
+            stats.file_bytes += own.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        Ok(stats)
     }
 
     fn status(&self) -> Result<Status> {

@@ -11,6 +11,7 @@ use fieldstone_array::distributed::partition::history::verify_history;
 use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::netcdf::write::UNFINISHED;
 use fieldstone_store::api::{Damage, FieldStore, VerifyReport};
 
 use super::Store;
@@ -24,10 +25,54 @@ pub const MESHES: &str = "meshes";
 pub const HISTORIES: &str = "histories";
 /// All of them.
 pub const FOLDERS: [&str; 3] = [ARRAYS, MESHES, HISTORIES];
+/// How the name of a file ends that is being written.
+pub const PART: &str = ".part";
 /// Folders within one another that are looked into.
 const DEPTH: usize = 16;
 /// Permission bit of a folder in which nobody but its owner and theirs removes the files of others.
 const STICKY: u32 = 0o1000;
+
+/// Nanoseconds after which a writer of another host, of whom nothing was seen, counts as gone.
+const WEEK: i64 = 7 * 24 * 3600 * 1_000_000_000;
+/// How the name of a mark of an open job begins.
+const MARK: &str = "open-";
+
+/// The name of the mark that a writer leaves in the folder of its job.
+pub fn mark_of(writer: &str) -> String {
+    format!("{MARK}{writer}")
+}
+
+/// Whether the writer that a file's name ends in (`…PROCESS@HOST`, with or without `.part`) has ended: by its process, where it
+/// ran on this host, else by its silence. Names of earlier releases end in no writer.
+pub fn is_gone(env: &Env, path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.strip_suffix(PART).unwrap_or(name);
+    let own = env.identity.writer_name();
+    let (own_host, host) = (own.split_once('@'), name.rsplit_once('@'));
+    if let (Some((_, own_host)), Some((before, host))) = (own_host, host)
+        && own_host == host
+    {
+        let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        return digits.parse().is_ok_and(|process| !env.identity.alive(process));
+    }
+    let changed = env.disk.stat_with_time(path).map(|(_, changed)| changed);
+    changed.is_ok_and(|changed| env.clock.now().saturating_sub(changed) > WEEK)
+}
+
+/// Removes what writers left unfinished that have ended: files of this user in the folders of meshes and kept partitions. What
+/// cannot be removed stays, and `verify` names it.
+pub fn remove_left(env: &Env, root: &Path) {
+    for folder in [MESHES, HISTORIES].map(|folder| root.join(folder)) {
+        for (name, kind) in env.disk.list_dir(&folder).unwrap_or_default() {
+            let path = folder.join(&name);
+            let is_left = kind == FileKind::File && name.ends_with(PART) && is_gone(env, &path);
+            if is_left && env.disk.stat(&path).is_ok_and(|stat| stat.uid == env.identity.uid()) {
+                let removed = env.disk.unlink(&path);
+                tracing::info!(path = %path.display(), ?removed, "a file that a writer left unfinished");
+            }
+        }
+    }
+}
 
 /// Makes a folder within the store in the folder `root`, where it is absent.
 ///
@@ -169,12 +214,20 @@ impl Store {
         Ok(named)
     }
 
-    /// Names what stands in the folders of own files and is not one of those that something refers to.
+    /// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
+    /// nothing.
     fn note_own_files(&self, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
+        let (disk, root) = (&*self.composed().journal().env().disk, self.composed().folder());
         for (path, bytes) in &found.files {
             if report.array_files.contains(path) {
                 report.files += 1;
-            } else if !named.contains(path) {
+                if root.as_ref().is_some_and(|root| shows_nothing(disk, &root.join(path))) {
+                    report.notes.push(format!(
+                        "{path}: it shows none of its steps to other programs, because its job was killed; \
+                         fieldstone arrays STORE RUN --show ends that"
+                    ));
+                }
+            } else if !named.contains(path) && !is_mark(path) {
                 report.notes.push(unnamed(path, *bytes));
             }
         }
@@ -184,8 +237,27 @@ impl Store {
     }
 }
 
+/// Whether a file is the mark that a job leaves in its folder while it is open.
+fn is_mark(path: &str) -> bool {
+    path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(MARK))
+}
+
 fn unnamed(path: &str, bytes: u64) -> String {
-    format!("{path}: {bytes} bytes that nothing refers to: they are being written, or a job ended before their flush")
+    match path.ends_with(PART) {
+        true => format!(
+            "{path}: {bytes} bytes that are being written, or that a killed job left; the next job of its owner removes it"
+        ),
+        false => format!(
+            "{path}: {bytes} bytes that nothing refers to: they are being written, or a job ended before their flush"
+        ),
+    }
+}
+
+/// Whether a netCDF file says of itself that it is not finished.
+pub fn shows_nothing(disk: &dyn Disk, path: &Path) -> bool {
+    let mut magic = [0; UNFINISHED.len()];
+    let read = disk.open_plain(path, false).and_then(|file| file.read_at(&mut magic, 0));
+    read.is_ok() && magic == UNFINISHED
 }
 
 /// Counts what was read of a file, and keeps what is wrong with it.

@@ -47,6 +47,7 @@ mod handles;
 mod ingest;
 mod ingest_heap;
 mod kill;
+mod left_files;
 mod lineage;
 mod lineage_audit;
 mod lineage_export;

@@ -32,6 +32,13 @@ pub struct FileImage {
     steps: bool,
 }
 
+/// The bytes that say how many records a file has, and where they stand.
+pub fn count_of_records(records: u64) -> (u64, Vec<u8>) {
+    let mut head = Vec::new();
+    write::put_head(&mut head, Version::Cdf5, Some(records));
+    (4, head.split_off(4))
+}
+
 impl FileImage {
     /// The file of these variables, with a record for each step, or at one step. `attrs` are global.
     pub fn new(variables: &[SetVariable], has_records: bool, attrs: &Attrs) -> Result<FileImage> {
@@ -77,9 +84,7 @@ impl FileImage {
 
     /// The bytes that say how many steps there are, where these are records, and where they stand.
     pub fn records(&self, records: u64) -> (u64, Vec<u8>) {
-        let mut head = Vec::new();
-        write::put_head(&mut head, Version::Cdf5, Some(records));
-        (4, head.split_off(4))
+        count_of_records(records)
     }
 
     /// Where a variable lies at a record; the last one is `step`. Of a file without records the record is 0.

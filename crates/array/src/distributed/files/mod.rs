@@ -9,6 +9,7 @@
 //! | [`checked`] | what ranks read, checked |
 //! | [`deferred`] | writes that a thread makes |
 //! | [`direct_io`] | reading and writing past the page cache |
+//! | [`show`] | what a killed job did not live to show |
 //! | [`group_files`] | the files on all ranks: made, written into, shown |
 
 pub mod checked;
@@ -18,4 +19,5 @@ pub mod group_files;
 pub mod image;
 pub mod organisation;
 pub mod sets;
+pub mod show;
 pub mod sums;

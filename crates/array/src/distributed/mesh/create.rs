@@ -115,7 +115,8 @@ fn draft_name(team: &Team, env: &Env, path: &Path) -> Result<Vec<u8>> {
             let mut random = [0; 8];
             env.rand.fill(&mut random);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            Ok(format!("{name}.{:016x}.part", u64::from_le_bytes(random)).into_bytes())
+            let number = u64::from_le_bytes(random);
+            Ok(format!("{name}.{number:016x}.{}.part", env.identity.writer_name()).into_bytes())
         }
         Err(cause) => Err(Error::io("look for", path, cause)),
     }

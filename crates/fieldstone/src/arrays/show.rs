@@ -1,0 +1,149 @@
+//! Files of a run that a killed job left between its commit and the bytes by which a file shows it: shown later.
+//!
+//! A job that writes files leaves a mark in its folder until it is closed, so that the next one need not look at the files of
+//! all jobs before it. A mark names the process that made it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fieldstone_array::distributed::files::show as array_file;
+use fieldstone_core::Result;
+use fieldstone_core::env::{Env, FileKind};
+use fieldstone_format::catalog::RunName;
+use fieldstone_store::api::PlaceFile;
+
+use super::inner::JobInner;
+use super::inventory::groups_of;
+use crate::Store;
+use crate::steps::entries;
+use crate::store::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
+
+/// How often files are looked at again, because a job that still runs has flushed meanwhile.
+const ROUNDS: usize = 8;
+
+/// What was done about files that show less than is flushed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShownFiles {
+    /// Paths of those that show all of it now, relative to the store's folder.
+    pub files: Vec<String>,
+    /// Those that could not be changed, and why.
+    pub left: Vec<(String, String)>,
+}
+
+/// Has the files of a run show all arrays that are flushed into them; after a job that was killed they may show less.
+///
+/// Errors: `NotFound` for a run that is not there; what the catalog gives. A file that cannot be changed is named in the result.
+pub fn show(store: &Store, run: &RunName) -> Result<ShownFiles> {
+    crate::run::Run::find(store, Some(&run.project), &run.name, None)?;
+    show_within(store, run, |_| true)
+}
+
+/// Whether other programs can open a file of the store's arrays.
+pub fn opens(store: &Store, path: &str) -> bool {
+    let Some(root) = store.composed().folder() else { return true };
+    !shows_nothing(&*store.composed().journal().env().disk, &root.join(path))
+}
+
+fn show_within(store: &Store, run: &RunName, is_meant: impl Fn(&str) -> bool) -> Result<ShownFiles> {
+    let mut shown = ShownFiles::default();
+    let Some(root) = store.composed().folder() else { return Ok(shown) };
+    let disk = &*store.composed().journal().env().disk;
+    // A file of a job that still runs may show more than was known when it was looked at: then it is looked at again.
+    for _ in 0..ROUNDS {
+        let mut changed = Vec::new();
+        shown.left.clear();
+        for (path, last) in last_slabs(store, run)?.into_iter().filter(|(path, _)| is_meant(path)) {
+            match array_file::show(disk, &root.join(&path), last) {
+                Ok(true) => changed.push(path),
+                Ok(false) => {}
+                Err(error) => shown.left.push((path, error.message().to_owned())),
+            }
+        }
+        if changed.is_empty() {
+            break;
+        }
+        shown
+            .files
+            .extend(changed.into_iter().filter(|path| !shown.files.contains(path)).collect::<Vec<_>>());
+        store.refresh()?;
+    }
+    Ok(shown)
+}
+
+/// Where the last array begins that is flushed into each file of a run.
+fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
+    let mut last: BTreeMap<String, u64> = BTreeMap::new();
+    for group in groups_of(store, run)? {
+        for set in &group.group.sets {
+            for entry in entries(store, run, &set.variable.name, None)? {
+                let Some(place) = entry?.1.place else { continue };
+                if let PlaceFile::Grown(path) = place.file {
+                    let at = last.entry(path.to_string()).or_default();
+                    *at = place.offset.max(*at);
+                }
+            }
+        }
+    }
+    Ok(last)
+}
+
+impl JobInner {
+    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) takes away.
+    pub fn mark(&self) {
+        let Ok((folder, _)) = self.folder() else { return };
+        let path = folder.join(mark_of(&self.writer));
+        // Without it files that a killed job left are shown by the program alone.
+        if let Err(error) = self.env().disk.create_alike(&path) {
+            tracing::debug!(path = %path.display(), %error, "no mark of an open job");
+        }
+    }
+
+    /// On rank 0: all that was flushed is shown.
+    pub fn unmark(&self) {
+        if let Ok((folder, _)) = self.folder() {
+            let _ = self.env().disk.unlink(&folder.join(mark_of(&self.writer)));
+        }
+    }
+}
+
+/// Shows what jobs of a run before this one left, as far as this user may; what fails is no matter of the job.
+pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
+    let env = store.composed().journal().env();
+    let marks = marks(env, folder_of_run);
+    if marks.is_empty() {
+        return;
+    }
+    let name = folder_of_run.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let folders: Vec<String> = marks.iter().map(|(job, _)| format!("{ARRAYS}/{name}/{job}/")).collect();
+    match show_within(store, run, |path| folders.iter().any(|folder| path.starts_with(folder))) {
+        Ok(shown) if shown.left.is_empty() => {
+            for (job, mark) in marks {
+                let path = folder_of_run.join(job).join(mark);
+                if is_gone(env, &path) {
+                    let _ = env.disk.unlink(&path);
+                }
+            }
+        }
+        Ok(shown) => {
+            tracing::warn!(left = ?shown.left, "files of a job before this one show less than is flushed")
+        }
+        Err(error) => tracing::warn!(%error, "files of a job before this one may show less than is flushed"),
+    }
+}
+
+/// Marks of this user in the folders of a run's jobs: the job's folder, and the mark's name.
+fn marks(env: &Env, folder_of_run: &Path) -> Vec<(String, String)> {
+    let list = |path: &Path| env.disk.list_dir(path).unwrap_or_default();
+    let jobs = list(folder_of_run).into_iter().filter(|(_, kind)| *kind == FileKind::Directory);
+    let marks = jobs.flat_map(|(job, _)| {
+        let names = list(&folder_of_run.join(&job)).into_iter().map(|(name, _)| name);
+        let marks: Vec<(String, String)> =
+            names.filter(|name| name.starts_with(&mark_of(""))).map(|name| (job.clone(), name)).collect();
+        marks
+    });
+    let uid = env.identity.uid();
+    let is_own = |(job, mark): &(String, String)| {
+        env.disk.stat(&folder_of_run.join(job).join(mark)).is_ok_and(|stat| stat.uid == uid)
+    };
+    marks.filter(is_own).collect()
+}
