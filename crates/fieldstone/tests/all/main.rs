@@ -40,6 +40,7 @@ mod finders;
 mod fleet;
 mod graph;
 mod graph_archive;
+mod graph_damage;
 mod graph_faults;
 mod graph_sharing;
 mod graph_slots;

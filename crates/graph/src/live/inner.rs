@@ -76,7 +76,7 @@ pub struct GraphInner {
     chosen: Option<PathBuf>,
     /// Where segments are written, once the store is there and they can stand somewhere.
     folder: OnceLock<Arc<SegmentFolder>>,
-    me: Weak<GraphInner>,
+    pub(super) me: Weak<GraphInner>,
     process: PerProcess<ProcessState>,
 }
 
@@ -344,6 +344,15 @@ impl GraphInner {
         session: Option<Id>,
         take: &dyn Fn(&GraphView, &Arc<GraphState>) -> Result<T>,
     ) -> Result<T> {
+        self.with_moment(session, &|view, state, _| take(view, state))
+    }
+
+    /// The same for who also keeps what the logs held then.
+    pub(super) fn with_moment<T>(
+        &self,
+        session: Option<Id>,
+        take: &dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>,
+    ) -> Result<T> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
@@ -381,7 +390,7 @@ impl GraphInner {
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
             let shown = self.with_own(view, session, all, transaction)?;
             let save = self.is_due(view.applied().in_memory());
-            let taken = shown.map(|shown| take(view, &shown)).transpose();
+            let taken = shown.map(|shown| take(view, &shown, &feed)).transpose();
             drop(slot);
             if save {
                 self.save_beside();
@@ -406,7 +415,14 @@ impl GraphInner {
         Ok(slot.insert(view))
     }
 
-    fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
+    /// Segments of a state that lie over the view for a session: what is not flushed.
+    pub(super) fn own_segments(&self, session: Option<Id>, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
+        let sessions = lock(&self.process().own);
+        let own = sessions.get(&session).filter(|own| Arc::ptr_eq(&own.shown, state));
+        own.map_or_else(Vec::new, |own| own.segments.clone())
+    }
+
+    pub(super) fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
         let pace = Pace { bytes: STEP, ..Pace::usual(&*self.env.clock) };
         follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
     }

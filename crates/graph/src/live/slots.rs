@@ -3,25 +3,70 @@
 //! A slot that does not serve any more has nothing that is not on disk or in the logs: the view is let go of, the next
 //! read opens it, and a traversal begins again, once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 
+use fieldstone_journal::feed::Feed;
+
 use super::inner::{GraphInner, WHOLE, lock};
 use super::partitions::Partitions;
 use crate::folder::MergeOlder;
+use crate::segment::Segment;
 use crate::slot::travels::{self, SlotTravel};
 use crate::slot::{Engine, SlotCluster};
 use crate::state::GraphState;
-use crate::travel::{Travel, TravelPlan, Travelled, travel as walk_plan};
+use crate::travel::{Travel, TravelPlan, Travelled, WalkAgain, travel as walk_plan};
 use crate::view::{GraphView, SlotHost};
 
 /// A traversal that has begun: it sees nothing that is put from here on.
 enum Begun {
     InOnePiece(Arc<GraphState>, TravelPlan),
     InSlots(Arc<SlotCluster>, SlotTravel),
+}
+
+/// What a traversal saw: the logs, and over them what was not flushed.
+#[derive(Debug)]
+struct SeenMoment {
+    inner: Weak<GraphInner>,
+    travel: Travel,
+    feed: Feed,
+    own: Vec<Arc<Segment>>,
+}
+
+impl WalkAgain for SeenMoment {
+    fn again(&self) -> Result<Travelled> {
+        let gone = || Error::corrupt("the graph's view is damaged, and its store is closed");
+        let inner = self.inner.upgrade().ok_or_else(gone)?;
+        // Those who come later read a view that is made of the logs, too.
+        inner.remake()?;
+        let base = self.base(&inner)?;
+        let state = match self.own.is_empty() {
+            true => base,
+            false => Arc::new(base.with(self.own.iter().cloned())),
+        };
+        let plan = self.travel.plan(state.vocabulary())?;
+        walk_plan(state, plan, &*inner.env.clock)
+    }
+}
+
+impl SeenMoment {
+    /// What the logs said: the view, where nobody has flushed since and it is in one piece; else made in memory.
+    fn base(&self, inner: &GraphInner) -> Result<Arc<GraphState>> {
+        let whole = |view: &GraphView, state: &Arc<GraphState>| match view.in_slots(state) {
+            None => Ok(Some(view.state())),
+            Some(_) => Ok(None),
+        };
+        let view = inner.with_state(None, &whole)?;
+        if let (Some(state), true) = (view, inner.journal.feed()?.heads() == self.feed.heads()) {
+            return Ok(state);
+        }
+        let mut view = GraphView::new();
+        inner.follow(&mut view, &self.feed, true)?;
+        Ok(view.state())
+    }
 }
 
 impl GraphInner {
@@ -40,24 +85,30 @@ impl GraphInner {
     /// Walks the graph step by step, in its slots where it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: Option<Id>) -> Result<Travelled> {
         self.journal.check_there()?;
-        let begin = |view: &GraphView, state: &Arc<GraphState>| {
+        let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
-            Ok(match view.in_slots(state) {
+            let (feed, own) = (feed.clone(), self.own_segments(session, state));
+            let seen = SeenMoment { inner: self.me.clone(), travel: travel.clone(), feed, own };
+            let begun = match view.in_slots(state) {
                 None => Begun::InOnePiece(state.clone(), plan),
                 Some((slots, over)) => {
                     Begun::InSlots(slots.clone(), travels::begin(slots, state, over, plan, engine)?)
                 }
-            })
+            };
+            Ok((begun, seen))
         };
         let mut again = true;
         loop {
             let mut slots = None;
-            let outcome = self.with_state(session, &begin).and_then(|begun| match begun {
-                Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock),
-                Begun::InSlots(of, walk) => {
-                    slots = Some(of);
-                    walk.run()
-                }
+            let outcome = self.with_moment(session, &begin).and_then(|(begun, seen)| {
+                let travelled = match begun {
+                    Begun::InOnePiece(state, plan) => walk_plan(state, plan, &*self.env.clock),
+                    Begun::InSlots(of, walk) => {
+                        slots = Some(of);
+                        walk.run()
+                    }
+                }?;
+                Ok(travelled.with_again(Arc::new(seen)))
             });
             match outcome {
                 Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,

@@ -33,6 +33,7 @@ pub use crate::find::VertexTest;
 pub use figures::{SlotFigures, StepFigures};
 pub use paths::{Path, Paths};
 pub use plan::TravelPlan;
+pub(crate) use travelled::WalkAgain;
 pub use travelled::{Travelled, travel, travel_within};
 
 /// What is walked.

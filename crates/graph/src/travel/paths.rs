@@ -3,12 +3,14 @@
 //! Of hops as they are written every way is given, and a vertex may come twice in one. What is repeated gives, at the
 //! end of each round, the ways to there; in these no vertex comes twice. By cause a way has its own times.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 
 use super::expand::{Expander, Moment, Number, TakenRelation};
+use super::travelled::WalkAgain;
 use super::walk::Reached;
 use crate::read::{Relation, relation};
 
@@ -37,6 +39,11 @@ pub struct Paths {
     way: Vec<Stop>,
     /// What led to each stop but the first.
     taken: Vec<TakenRelation>,
+    again: Option<Arc<dyn WalkAgain>>,
+    /// How many ways were given.
+    given: usize,
+    /// Ways that were given before the walk was made again, in text, with how often.
+    passed: HashMap<String, usize>,
 }
 
 impl std::fmt::Debug for Paths {
@@ -46,14 +53,52 @@ impl std::fmt::Debug for Paths {
 }
 
 impl Paths {
-    pub(super) fn new(expander: Expander, reached: Arc<Reached>) -> Paths {
+    pub(super) fn new(expander: Expander, reached: Arc<Reached>, again: Option<Arc<dyn WalkAgain>>) -> Paths {
         let mut starts = reached.starts();
         starts.reverse();
-        Paths { expander, reached, starts, way: Vec::new(), taken: Vec::new() }
+        let (way, taken, passed) = Default::default();
+        Paths { expander, reached, starts, way, taken, again, given: 0, passed }
     }
 
     /// The next way; `None` behind the last.
     pub fn next_path(&mut self) -> Result<Option<Path>> {
+        loop {
+            match self.advance() {
+                Err(damage) if damage.kind() == ErrorKind::Corrupt => self.walk_again(damage)?,
+                Ok(Some(path)) if self.was_given(&path) => {}
+                outcome => {
+                    self.given += usize::from(matches!(outcome, Ok(Some(_))));
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// Whether a way was given before the walk was made again.
+    fn was_given(&mut self, path: &Path) -> bool {
+        if self.passed.is_empty() {
+            return false;
+        }
+        let left = self.passed.get_mut(&format!("{path:?}")).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    }
+
+    /// Goes on in the same walk, made once more over a state that can be read.
+    fn walk_again(&mut self, damage: Error) -> Result<()> {
+        let Some(again) = self.again.take() else { return Err(damage) };
+        let mut passed: HashMap<String, usize> = HashMap::new();
+        let mut before = Paths::new(self.expander.clone(), self.reached.clone(), None);
+        for _ in 0..self.given {
+            if let Some(path) = before.advance()? {
+                *passed.entry(format!("{path:?}")).or_default() += 1;
+            }
+        }
+        let Some((expander, reached)) = again.again()?.into_ways() else { return Err(damage) };
+        *self = Paths { given: self.given, passed, ..Paths::new(expander, reached, None) };
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Option<Path>> {
         loop {
             let next = match self.way.last_mut() {
                 Some(stop) => stop.open.pop(),

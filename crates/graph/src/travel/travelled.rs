@@ -1,9 +1,11 @@
 //! What a traversal gives: sets of vertices, or whole ways; what it cost.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
-use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::walk::{WalkLink, WalkNode};
 use fieldstone_format::graph_segment::VertexPlace;
@@ -54,6 +56,20 @@ impl VertexSet {
     }
 }
 
+/// Walks once more what was walked, at the same moment, where segments of the state turn out to be damaged.
+pub(crate) trait WalkAgain: Send + Sync + std::fmt::Debug {
+    /// The same traversal, over a state that is made of the logs.
+    fn again(&self) -> Result<Travelled>;
+}
+
+/// What takes the place of a traversal that cannot be read any more.
+#[derive(Debug)]
+struct WalkedAgain {
+    travelled: Travelled,
+    /// Names of each set, those that could be read before at their places.
+    names: Vec<Vec<VertexName>>,
+}
+
 /// What a traversal gave. It holds the state that was walked: what is put later does not show.
 #[derive(Debug, Clone)]
 pub struct Travelled {
@@ -64,6 +80,8 @@ pub struct Travelled {
     figures: Vec<StepFigures>,
     slots: Option<SlotFigures>,
     truncated: bool,
+    again: Option<Arc<dyn WalkAgain>>,
+    walked_again: Arc<OnceLock<WalkedAgain>>,
 }
 
 /// Walks a plan over a state.
@@ -116,8 +134,13 @@ impl Travelled {
     }
 
     fn empty(state: Arc<GraphState>, plan: Arc<TravelPlan>) -> Travelled {
-        let (sets, figures, slots) = Default::default();
-        Travelled { state, plan, sets, ways: None, figures, slots, truncated: false }
+        let (sets, figures, slots, again, walked_again) = Default::default();
+        Travelled { state, plan, sets, ways: None, figures, slots, truncated: false, again, walked_again }
+    }
+
+    /// With a way to walk again, where what it gave turns out to be damaged.
+    pub(crate) fn with_again(self, again: Arc<dyn WalkAgain>) -> Travelled {
+        Travelled { again: Some(again), ..self }
     }
 
     fn take(&mut self, expander: Expander, mut reached: Reached) {
@@ -175,18 +198,75 @@ impl Travelled {
 
     /// Names of the vertices of a set, from the i-th on, at most so many; none behind the last.
     pub fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
-        let Some(set) = self.sets.get(set) else { return Ok(Vec::new()) };
-        let end = from.saturating_add(most).min(set.len());
-        (from..end).map(|i| self.state.name(set.place(i)?)).collect()
+        let Some(places) = self.sets.get(set) else { return Ok(Vec::new()) };
+        let range = from..from.saturating_add(most).min(places.len());
+        let read = match self.walked_again.get() {
+            None => range.clone().map(|i| self.state.name(places.place(i)?)).collect(),
+            Some(known) => Ok(known.of_set(set, range.clone())),
+        };
+        match read {
+            Err(damage) if damage.kind() == ErrorKind::Corrupt => {
+                Ok(self.walk_again(damage)?.of_set(set, range))
+            }
+            outcome => outcome,
+        }
     }
 
     /// A vertex as it was at the moment that was asked about; what is not there is shown as deleted.
     pub fn vertex(&self, name: &VertexName) -> Result<Vertex> {
-        shown(&self.state, name, self.plan.at)
+        let read = |state| shown(state, name, self.plan.at);
+        match self.walked_again.get() {
+            Some(known) => read(&known.travelled.state),
+            None => match read(&self.state) {
+                Err(damage) if damage.kind() == ErrorKind::Corrupt => {
+                    read(&self.walk_again(damage)?.travelled.state)
+                }
+                outcome => outcome,
+            },
+        }
+    }
+
+    /// The same traversal over a state that can be read; the error is the damage where there is none.
+    fn walk_again(&self, damage: Error) -> Result<&WalkedAgain> {
+        let Some(again) = &self.again else { return Err(damage) };
+        let travelled = again.again()?;
+        let names = self.sets.iter().zip(&travelled.sets).map(|(old, new)| {
+            let new = (0..new.len()).map(|i| travelled.state.name(new.place(i)?)).collect::<Result<_>>()?;
+            let old = (0..old.len()).map(|i| old.place(i).and_then(|place| self.state.name(place)));
+            Ok(in_places(old.map(Result::ok).collect(), new))
+        });
+        let names: Option<Vec<Vec<VertexName>>> = names.collect::<Result<Vec<_>>>()?.into_iter().collect();
+        match names {
+            Some(names) => Ok(self.walked_again.get_or_init(|| WalkedAgain { travelled, names })),
+            None => Err(damage),
+        }
     }
 
     /// The ways, from the first on; none where vertices are given.
     pub fn paths(&self) -> Option<Paths> {
-        self.ways.as_ref().map(|(expander, reached)| Paths::new(expander.clone(), reached.clone()))
+        let (expander, reached) = self.ways.as_ref()?;
+        Some(Paths::new(expander.clone(), reached.clone(), self.again.clone()))
     }
+
+    /// What ways are made of.
+    pub(super) fn into_ways(self) -> Option<(Expander, Arc<Reached>)> {
+        self.ways
+    }
+}
+
+impl WalkedAgain {
+    fn of_set(&self, set: usize, range: Range<usize>) -> Vec<VertexName> {
+        let names = self.names.get(set).map_or(&[][..], Vec::as_slice);
+        names.get(range).unwrap_or_default().to_vec()
+    }
+}
+
+/// Names of a set in the order of before: those that could be read stay where they were. `None` where the sets are others.
+fn in_places(old: Vec<Option<VertexName>>, new: Vec<VertexName>) -> Option<Vec<VertexName>> {
+    if old.len() != new.len() {
+        return None;
+    }
+    let known: HashSet<VertexName> = old.iter().flatten().cloned().collect();
+    let mut rest = new.into_iter().filter(|name| !known.contains(name));
+    old.into_iter().map(|name| name.or_else(|| rest.next())).collect()
 }
