@@ -166,14 +166,20 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn absolute(&self, path: &Path) -> io::Result<PathBuf>;
 }
 
-/// Creates a directory and those above it that are absent, each as [`Disk::create_dir_alike`] does.
-pub fn create_dirs_alike(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    let absent = |path: &&Path| {
-        !path.as_os_str().is_empty() && disk.stat(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-    };
-    let mut missing: Vec<&Path> = path.ancestors().take_while(absent).collect();
-    missing.reverse();
-    missing.into_iter().try_for_each(|folder| disk.create_dir_alike(folder))
+/// Creates a directory below `root` and those between them that are absent, each as [`Disk::create_dir_alike`] does; `root` by
+/// itself is made as [`Disk::create_dir_all`] does.
+pub fn create_dirs_alike(disk: &dyn Disk, root: &Path, path: &Path) -> io::Result<()> {
+    if disk.stat(path).is_ok() {
+        return Ok(());
+    }
+    let below = path.strip_prefix(root).map_err(|_| io::ErrorKind::InvalidInput)?;
+    disk.create_dir_all(root)?;
+    let mut folder = root.to_owned();
+    for part in below {
+        folder.push(part);
+        disk.create_dir_alike(&folder)?;
+    }
+    Ok(())
 }
 
 /// The identity of this process in the world.

@@ -121,7 +121,10 @@ impl JobInner {
             let open = match (draft.sets.len(), state.open_cost) {
                 (0 | 1, _) => 0.0,
                 (_, Some(known)) => known,
-                (_, None) => level::cost_of_an_open(&self.team, self.env(), &self.folder()?.0)?,
+                (_, None) => {
+                    let (root, folder) = (self.store_folder()?, &self.folder()?.0);
+                    level::cost_of_an_open(&self.team, self.env(), (&root, folder))?
+                }
             };
             state.open_cost = state.open_cost.or(Some(open).filter(|open| *open > 0.0));
             let choice = level::choose(&draft, open);

@@ -30,11 +30,12 @@ pub struct ChosenLevel {
     pub why: String,
 }
 
-/// Collective: seconds that making and closing a file in `folder` takes all ranks, at least; the files are removed.
-pub fn cost_of_an_open(team: &Team, env: &Env, folder: &Path) -> Result<f64> {
+/// Collective: seconds that making and closing a file in `folder`, of the store in `root`, takes all ranks, at least; the files
+/// are removed.
+pub fn cost_of_an_open(team: &Team, env: &Env, (root, folder): (&Path, &Path)) -> Result<f64> {
     let disk: &Arc<dyn Disk> = &env.disk;
     let made = match team.rank() {
-        0 => create_dirs_alike(&**disk, folder).map_err(|e| Error::io("make", folder, e)),
+        0 => create_dirs_alike(&**disk, root, folder).map_err(|e| Error::io("make", folder, e)),
         _ => Ok(()),
     };
     team.agree("measure", made)?;

@@ -79,7 +79,7 @@ pub fn remove_left(env: &Env, root: &Path) {
 /// Errors: as of [`check_owners`].
 pub fn make_folder(env: &Env, root: &Path, within: &str) -> Result<PathBuf> {
     let folder = root.join(within);
-    create_dirs_alike(&*env.disk, &folder).map_err(|e| Error::io("make", &folder, e))?;
+    create_dirs_alike(&*env.disk, root, &folder).map_err(|e| Error::io("make", &folder, e))?;
     check_owners(env, root, within)?;
     Ok(folder)
 }

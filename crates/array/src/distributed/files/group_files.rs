@@ -524,7 +524,7 @@ impl GroupFiles {
         let image = FileImage::new(&variables, plan.has_records, &self.attrs)?;
         let name = self.new_name(&plan);
         let folder = match self.team.rank() {
-            0 => create_dirs_alike(&*self.disk, &self.folder).map_err(|e| Error::io("make", &self.folder, e)),
+            0 => self.make_folders(),
             _ => Ok(()),
         };
         self.made = true;
@@ -570,6 +570,15 @@ impl GroupFiles {
             shown: 0,
         });
         Ok(())
+    }
+
+    /// Makes the folder of the files, and those above it within the store.
+    fn make_folders(&self) -> Result<()> {
+        let made = match self.folder.ancestors().nth(FOLDERS).filter(|root| !root.as_os_str().is_empty()) {
+            Some(root) => create_dirs_alike(&*self.disk, root, &self.folder),
+            None => self.disk.create_dir_all(&self.folder),
+        };
+        made.map_err(|e| Error::io("make", &self.folder, e))
     }
 
     /// A name for a file that no other one of the group has.
