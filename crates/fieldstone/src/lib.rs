@@ -26,6 +26,7 @@ mod interop;
 mod open;
 mod run;
 pub mod scheduler;
+mod secrets;
 mod steps;
 mod store;
 mod transaction;

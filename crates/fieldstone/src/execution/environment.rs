@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use fieldstone_core::env::Env;
 use fieldstone_core::value::Value;
 
-use super::secrets::{HIDDEN, hide, is_secret_name};
 use crate::scheduler;
+use crate::secrets::{is_secret, shown_value};
 
 /// Names of variables that are kept; a `*` at the end stands for anything.
 const ALLOWED: [&str; 32] = [
@@ -86,10 +86,9 @@ impl Variables {
         let mut kept = Vec::new();
         for (name, value) in &self.0 {
             let named = more.iter().any(|other| matches(other, name));
-            let listed = ALLOWED.iter().any(|known| matches(known, name)) && !is_secret_name(name);
+            let listed = ALLOWED.iter().any(|known| matches(known, name)) && !is_secret(name, value);
             if named || listed {
-                let value = if is_secret_name(name) { HIDDEN.to_owned() } else { hide(value) };
-                kept.push((name.clone(), Value::Text(value)));
+                kept.push((name.clone(), shown_value(name, &Value::Text(value.clone()))));
             }
         }
         Value::Map(kept)

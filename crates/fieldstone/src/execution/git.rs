@@ -11,7 +11,7 @@ use fieldstone_core::env::Clock;
 use fieldstone_core::value::Value;
 
 use super::files::checksum_text;
-use super::secrets::hide;
+use crate::secrets::hide;
 
 /// How long what was said holds, nanoseconds.
 const HOLDS: u64 = 2_000_000_000;

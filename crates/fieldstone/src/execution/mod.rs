@@ -33,7 +33,6 @@ mod git;
 mod inner;
 mod ledger;
 mod link;
-mod secrets;
 mod streams;
 
 use std::path::{Path, PathBuf};
@@ -58,7 +57,7 @@ use streams::{StreamFile, StreamMode};
 
 use crate::interop::lineage::GraphRows;
 use crate::interop::lineage::props::{PropList, Span, count, relation};
-use crate::{OpenOptions, Store};
+use crate::{OpenOptions, Store, secrets};
 
 /// How far the times of files may lag behind the clock, nanoseconds: a tick of the kernel, at most 10 ms.
 const LAG: u64 = 10_000_000;
@@ -322,7 +321,7 @@ impl Execution {
         let mut ended = PropList::default();
         ended.set_some("exit", outcome.exit.map(Value::Int));
         ended.set_some("signal", outcome.signal.map(Value::Int));
-        ended.set_some("error", outcome.error.as_deref().map(|text| Value::Text(secrets::hide(text))));
+        ended.set_some("error", outcome.error.clone().map(Value::Text));
         let mut rows = self.inner.description(Some(self.home_id()), Some((end, &ended)))?;
         // The version of its beginning is there.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);
@@ -434,15 +433,7 @@ fn describe(
     props.set("host", Value::Text(Env::real().identity.host()));
     props.set_some("parent", parent.map(Value::Text));
     if !options.params.is_empty() {
-        let shown = |(name, value): &(String, Value)| {
-            let value = if secrets::is_secret_name(name) {
-                Value::Text(secrets::HIDDEN.to_owned())
-            } else {
-                value.clone()
-            };
-            (name.clone(), value)
-        };
-        props.set("params", Value::Map(options.params.iter().map(shown).collect()));
+        props.set("params", Value::Map(options.params.clone()));
     }
     props.set("env", variables.kept(&options.env));
     props.set_some("git", git::describe(folder, &*Env::real().clock));

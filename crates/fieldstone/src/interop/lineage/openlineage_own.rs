@@ -7,8 +7,8 @@
 use fieldstone_core::value::Value;
 use serde_json::{Map, Value as Json};
 
-use super::props::count;
-use super::{Props, RelationPut, VertexName};
+use super::props::{PropList, count};
+use super::{RelationPut, VertexName};
 
 /// Of a run.
 pub const EXECUTION: &str = "fieldstone_execution";
@@ -75,9 +75,9 @@ fn versions(
         put.time = Some(stamp("stamp").ok_or("a version has no stamp")?);
         put.until = stamp("until");
         if let Some(props) = one.get("props").and_then(Json::as_object) {
-            let props = pairs(props);
-            let all = props.iter().map(|(name, value)| (name.as_str(), value));
-            put.props = Props::of(all).map_err(|error| error.to_string())?;
+            let mut list = PropList::default();
+            pairs(props).iter().for_each(|(name, value)| list.set(name, value.clone()));
+            put.props = list.props().map_err(|error| error.to_string())?;
         }
         puts.push(put);
     }

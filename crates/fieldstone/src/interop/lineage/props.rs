@@ -7,6 +7,7 @@ use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 
 use super::{GraphRows, Props, RelationPut, VertexName, VertexPut};
+use crate::secrets;
 
 /// Longest text of a property in bytes; longer ones are cut, which an ellipsis shows.
 pub const TEXT: usize = 4096;
@@ -50,9 +51,10 @@ impl PropList {
         self.0.len()
     }
 
-    /// As the graph takes them.
+    /// As the graph takes them: without what looks like a secret, whoever recorded it.
     pub fn props(&self) -> Result<Props> {
-        Props::of(self.0.iter().map(|(name, value)| (name.as_str(), value)))
+        let shown = secrets::shown(&self.0);
+        Props::of(shown.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
     /// As one value.
