@@ -29,6 +29,7 @@ mod darshan;
 pub(crate) mod export;
 mod openlineage;
 mod openlineage_own;
+mod outcome;
 pub(crate) mod props;
 mod sacct;
 mod script;

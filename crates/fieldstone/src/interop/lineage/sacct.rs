@@ -210,8 +210,10 @@ fn props(row: &Line<'_>, options: &LineageOptions) -> Result<(PropList, PropList
     ended.set_some("state", row.text("State"));
     // "exit:signal"
     if let Some((exit, signal)) = row.get("ExitCode").and_then(|code| code.split_once(':')) {
-        ended.set_some("exit", exit.parse().ok().map(Value::Int));
         let signal = signal.parse().ok().filter(|signal| *signal != 0);
+        // What a signal ended has no exit code of its own: 0 there would say that all went well.
+        let exit = exit.parse().ok().filter(|exit| *exit != 0 || signal.is_none());
+        ended.set_some("exit", exit.map(Value::Int));
         ended.set_some("signal", signal.map(Value::Int));
     }
     let (mut early, mut late) = (PropList::default(), PropList::default());

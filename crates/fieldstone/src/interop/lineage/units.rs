@@ -9,7 +9,7 @@ use fieldstone_core::value::Value;
 use fieldstone_graph::dossier::{Dossier, is_execution};
 use fieldstone_graph::read::Relation;
 
-use super::VertexName;
+use super::{VertexName, outcome};
 
 /// What a unit did to one vertex: all relations of one type between them.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,27 +178,15 @@ impl Unit {
         }
     }
 
-    /// The number of a signal that ended it, or an exit other than 0.
+    /// Why it failed: as its job says, else as the first of its processes says that failed.
     pub fn failure(&self, dossier: &Dossier) -> Option<String> {
-        let runner = self.runners(dossier).into_iter().next()?;
-        let number = |name: &str| match dossier.prop(runner, name) {
-            Some(Value::Int(n)) => Some(*n),
-            _ => None,
-        };
-        let error = match dossier.prop(runner, "error") {
-            Some(Value::Text(error)) => Some(error.clone()),
-            _ => None,
-        };
-        let signal = number("signal").filter(|n| *n != 0).map(|n| format!("ended by signal {n}"));
-        let exit = number("exit").filter(|n| *n != 0).map(|n| format!("ended with exit code {n}"));
-        // States of others: OpenLineage's, SLURM's.
-        let state = match dossier.prop(runner, "state") {
-            Some(Value::Text(state)) if matches!(state.as_str(), "FAIL" | "FAILED" | "ABORT" | "TIMEOUT") => {
-                Some(format!("ended as {state}"))
-            }
-            _ => None,
-        };
-        error.or(signal).or(exit).or(state)
+        let of = |member: &VertexName| outcome::failure(|name| dossier.prop(member, name));
+        let says = |name: &str| dossier.prop(&self.name, name).is_some();
+        let own = of(&self.name);
+        if own.is_some() || ["exit", "signal", "state"].into_iter().any(says) {
+            return own;
+        }
+        self.parts.iter().find_map(of)
     }
 }
 

@@ -18,8 +18,8 @@ use serde_json::{Map, Value as Json, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::names::{self, PRODUCER, stamp_text};
-use crate::interop::lineage::VertexName;
 use crate::interop::lineage::units::{number, text};
+use crate::interop::lineage::{VertexName, outcome};
 
 /// The specification that events follow.
 const EVENT: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
@@ -160,7 +160,7 @@ impl Run {
         let around = ends.from(execution).iter().chain(ends.to(execution));
         let first = edges.iter().map(|edge| edge.stamp).min().or(around.map(|edge| edge.stamp).min());
         let (begin, end) = (moment("start").or(first).unwrap_or_default(), moment("end"));
-        let failure = failure(dossier, execution);
+        let failure = outcome::failure(|name| dossier.prop(execution, name));
         let [namespace, name, id] = identity(dossier, execution);
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         for (kind, list) in [("read", &mut inputs), ("write", &mut outputs)] {
@@ -196,25 +196,6 @@ impl Run {
             "producer": PRODUCER,
             "schemaURL": EVENT,
         })
-    }
-}
-
-/// Why an execution failed, where it did.
-fn failure(dossier: &Dossier, execution: &VertexName) -> Option<String> {
-    let of_it = |name: &str| dossier.prop(execution, name);
-    if let Some(Value::Text(error)) = of_it("error") {
-        return Some(error.clone());
-    }
-    for (name, what) in [("signal", "ended by signal"), ("exit", "ended with exit code")] {
-        if let Some(Value::Int(n)) = of_it(name).filter(|value| **value != Value::Int(0)) {
-            return Some(format!("{what} {n}"));
-        }
-    }
-    match of_it("state") {
-        Some(Value::Text(state)) if matches!(state.as_str(), "FAIL" | "ABORT" | "FAILED") => {
-            Some(format!("ended as {state}"))
-        }
-        _ => None,
     }
 }
 
