@@ -14,6 +14,7 @@ use fieldstone_core::Result;
 use fieldstone_format::graph::{Props, RelationRow, TypeDecl, Version, VertexName, VertexRow};
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::described::source;
 use crate::state::{GraphState, RelationReader, VertexVersion};
 
 /// Rows after which those that were found are handed over.
@@ -128,6 +129,10 @@ impl Finder<'_> {
         // Users of whom a newer put came up; of whom one that gives static properties did, which stay until then.
         let (mut putting, mut fixing): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for version in versions.iter().filter(|version| version.stamp <= self.before && !version.deleted) {
+            // What a source says adds to the rest, and is hidden by nothing.
+            if source(version)?.is_some() {
+                continue;
+            }
             let VertexVersion { stamp, user, deleted, archived, .. } = *version;
             let hidden = note(&mut putting, user, true);
             let fixed = version.fixed.is_some();

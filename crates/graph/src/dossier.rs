@@ -13,12 +13,11 @@ use fieldstone_core::value::Value;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
+pub use crate::described::Properties;
+use crate::described::described;
 use crate::read::Relation;
 use crate::state::{END, EdgeVersion, GraphState, VertexVersion, standing};
 use crate::trace::{Lineage, TraceOptions, trace};
-
-/// Properties of a vertex, by name.
-pub type Properties = Vec<(String, Value)>;
 
 /// Whether vertices of a type are executions.
 pub fn is_execution(kind: &str) -> bool {
@@ -152,7 +151,7 @@ fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Proper
     }
     let fixed = shown.iter().find_map(|version| version.fixed.as_ref());
     let mut all = fixed.map(|props| props.pairs()).transpose()?.unwrap_or_default();
-    let own = shown.first().map(|version| version.props.pairs()).transpose()?.unwrap_or_default();
+    let own = described(&shown)?;
     all.retain(|(name, _)| own.iter().all(|(other, _)| name != other));
     all.extend(own);
     Ok(all)

@@ -5,6 +5,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::described::described;
 use crate::read::{self, Vertex};
 use crate::segment::index::{each_text, words};
 use crate::state::{END, GraphState, VertexVersion, standing};
@@ -66,7 +67,12 @@ impl VertexTest {
             return Err(read::moved(name, &url));
         }
         let fixed = fixed.and_then(|version| version.fixed.as_ref());
-        pass(&self.tests, |name| either(fixed, &newest.props, name))
+        let props = described(&holding)?;
+        let own = |name: &str| props.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        pass(&self.tests, |name| match own(name) {
+            Some(value) => Ok(Some(value)),
+            None => fixed.map_or(Ok(None), |fixed| fixed.get(name)),
+        })
     }
 }
 

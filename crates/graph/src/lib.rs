@@ -9,6 +9,7 @@
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
 //! | [`archive`] | moving hidden versions to another store |
 //! | [`audit`] | what a user did, or who had to do with a file |
+//! | [`described`] | what a vertex is, by what several sources say |
 //! | [`dossier`] | a lineage with all that is known of it |
 //! | [`find`] | vertices by what they are |
 //! | [`folder`] | segments on disk, and their list |
@@ -27,6 +28,7 @@
 pub mod archive;
 pub mod audit;
 pub mod cause;
+pub mod described;
 pub mod dossier;
 pub mod find;
 pub mod folder;

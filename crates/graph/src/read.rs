@@ -10,6 +10,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::{Props, VertexName};
 use fieldstone_format::graph_segment::VertexPlace;
 
+use crate::described::described;
 use crate::state::{END, Edge, EdgeVersion, GraphState, RelationReader, VertexVersion, standing};
 
 /// A vertex as it was at some moment.
@@ -86,6 +87,7 @@ fn filled(
     state: &GraphState,
     name: &VertexName,
     version: &VertexVersion,
+    props: Vec<(String, Value)>,
     fixed: Option<&VertexVersion>,
 ) -> Result<Vertex> {
     let moved = [Some(version), fixed].into_iter().flatten().find(|version| version.archived);
@@ -94,7 +96,7 @@ fn filled(
         name: name.clone(),
         archived: moved.and_then(|version| state.vertex_archived_in(version)),
         fixed: given.map(|props| props.pairs()).transpose()?.unwrap_or_default(),
-        props: version.props.pairs()?,
+        props,
         stamp: version.stamp,
         time: version.time,
         user: version.user,
@@ -125,7 +127,7 @@ pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<V
     let standing = standing(&versions, at, VertexVersion::facts);
     if let Some(version) = standing.first() {
         let fixed = standing.iter().find(|version| version.fixed.is_some());
-        return filled(state, name, version, fixed.copied());
+        return filled(state, name, version, described(&standing)?, fixed.copied());
     }
     // Nobody put it, but a relation that leads from or to it.
     let mut first: Option<EdgeVersion> = None;
@@ -156,7 +158,8 @@ pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<V
 /// All versions of a vertex, newest first.
 pub fn versions(state: &GraphState, name: &VertexName) -> Result<Vec<Vertex>> {
     let versions = state.vertex_versions(VertexPlace::of(name))?;
-    versions.iter().map(|version| filled(state, name, version, Some(version))).collect()
+    let own = |version: &VertexVersion| filled(state, name, version, version.props.pairs()?, Some(version));
+    versions.iter().map(own).collect()
 }
 
 /// Relations at a vertex, of one type (as either end calls it) or all, at most so many versions.

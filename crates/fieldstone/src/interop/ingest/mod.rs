@@ -33,6 +33,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod added;
 mod declare;
 mod exported;
 mod external;

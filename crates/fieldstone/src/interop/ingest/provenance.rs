@@ -1,18 +1,17 @@
 //! Provenance that others recorded, into the graph: logs, listings, events, directory trees.
 //!
-//! A file's rows are a transaction, as its fields are; those that the graph has already are not written again. Events
+//! A file's rows are a transaction, as its fields are; those that the graph has already are not written again (`added`). Events
 //! of one run may stand in several files, so OpenLineage's rows come after the last file.
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fieldstone_core::env::Env;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 
+use super::added::{new_relations, new_vertices};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
 use crate::Store;
-use crate::graph::{RelationPut, Versions, VertexName, VertexPut};
 use crate::interop::lineage::{
     GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, recognise, tree,
 };
@@ -132,50 +131,13 @@ fn put(
 
 fn put_within(store: &Store, rows: GraphRows, transaction: Id, taken: &mut Taken) -> Result<()> {
     let all = rows.len() as u64;
-    let GraphRows { vertices, relations, .. } = rows;
-    let (vertices, relations) =
-        (new_vertices(store, vertices, transaction)?, new_relations(store, relations, transaction)?);
+    let GraphRows { vertices, relations, whole, .. } = rows;
+    let vertices = new_vertices(store, vertices, whole, transaction)?;
+    let relations = new_relations(store, relations, whole, transaction)?;
     let new = (vertices.len() + relations.len()) as u64;
     store.graph().put_vertices(vertices, Some(transaction))?;
     store.graph().put_relations(relations, Some(transaction))?;
     taken.relations += new;
-    taken.unchanged += all - new;
+    taken.unchanged += all.saturating_sub(new);
     Ok(())
-}
-
-/// Those that the graph does not have at their times.
-fn new_vertices(store: &Store, vertices: Vec<VertexPut>, transaction: Id) -> Result<Vec<VertexPut>> {
-    let mut new = Vec::with_capacity(vertices.len());
-    for put in vertices {
-        let versions = store.graph().versions(&put.vertex, Some(transaction))?;
-        let same =
-            put.time.is_some_and(|time| versions.iter().any(|known| known.stamp == time && !known.deleted));
-        if !same {
-            new.push(put);
-        }
-    }
-    Ok(new)
-}
-
-fn new_relations(store: &Store, relations: Vec<RelationPut>, transaction: Id) -> Result<Vec<RelationPut>> {
-    type FarEnds = HashSet<(VertexName, u64)>;
-    let mut known: HashMap<(VertexName, String), FarEnds> = HashMap::new();
-    let mut new = Vec::with_capacity(relations.len());
-    for put in relations {
-        let (source, kind) = (put.source.clone(), put.kind.to_string());
-        let at = match known.entry((source, kind)) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                let graph = store.graph();
-                let there =
-                    graph.edges(&put.source, Some(&put.kind), Versions::ALL, None, Some(transaction))?;
-                entry.insert(there.into_iter().map(|edge| (edge.far, edge.stamp)).collect())
-            }
-        };
-        let time = put.time.ok_or_else(|| Error::internal("recorded history without a time"))?;
-        if at.insert((put.target.clone(), time)) {
-            new.push(put);
-        }
-    }
-    Ok(new)
 }

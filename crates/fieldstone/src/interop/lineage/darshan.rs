@@ -159,7 +159,7 @@ impl DarshanRows {
 
 fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut GraphRows) -> Result<()> {
     let words: Vec<&str> = job.exe.split_whitespace().collect();
-    let mut props = PropList::default();
+    let mut props = PropList::of_source("darshan");
     props.set("argv", Value::List(words.iter().map(|word| Value::Text((*word).to_owned())).collect()));
     props.set("nprocs", Value::Int(job.nprocs));
     props.set("number", Value::Int(job.number));

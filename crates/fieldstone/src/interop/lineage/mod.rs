@@ -70,6 +70,9 @@ pub struct GraphRows {
     pub relations: Vec<RelationPut>,
     /// What was left out or is less than certain, a line each.
     pub notes: Vec<String>,
+    /// Whether they say all that is known of what they describe, so that what a graph has at their times gives way to
+    /// them; else they add to it.
+    pub whole: bool,
 }
 
 impl GraphRows {

@@ -5,6 +5,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
+use fieldstone_graph::described::SOURCE;
 
 use super::{GraphRows, Props, RelationPut, VertexName, VertexPut};
 use crate::secrets;
@@ -17,6 +18,11 @@ pub const TEXT: usize = 4096;
 pub struct PropList(Vec<(String, Value)>);
 
 impl PropList {
+    /// Those that a source other than Fieldstone says, by which they add to what was recorded.
+    pub fn of_source(source: &str) -> PropList {
+        PropList(vec![(SOURCE.to_owned(), Value::Text(source.to_owned()))])
+    }
+
     /// Gives a property this value.
     pub fn set(&mut self, name: &str, value: Value) {
         let value = match value {

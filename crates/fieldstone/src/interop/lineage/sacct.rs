@@ -198,7 +198,7 @@ impl Taken {
 
 /// What was known as the job began, and what as it ended.
 fn props(row: &Line<'_>, options: &LineageOptions) -> Result<(PropList, PropList)> {
-    let (mut begun, mut ended) = (PropList::default(), PropList::default());
+    let (mut begun, mut ended) = (PropList::of_source("sacct"), PropList::default());
     for (name, column) in
         [("name", "JobName"), ("cwd", "WorkDir"), ("submit_line", "SubmitLine"), ("nodes", "NodeList")]
     {

@@ -1,0 +1,160 @@
+//! What imported rows add to a graph that has some of them.
+//!
+//! A vertex or relation has one version at a stamp, so two listings of one job meet there. The second
+//! adds to what the first said: properties by name, of two values of one name the greater, the later end. So it does not matter
+//! in which order, in how many files, or how often something is brought in. A version that another source, or
+//! Fieldstone itself, put at the same stamp stays: the next free one is taken.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use fieldstone_core::value::Value;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_graph::described::SOURCE;
+
+use crate::Store;
+use crate::graph::{Props, RelationPut, Versions, VertexName, VertexPut};
+
+/// Properties by name.
+type Pairs = Vec<(String, Value)>;
+
+/// Those of vertices that say something which the graph does not have at their times. `whole`: what they say takes the place
+/// of what is there.
+pub fn new_vertices(
+    store: &Store,
+    vertices: Vec<VertexPut>,
+    whole: bool,
+    transaction: Id,
+) -> Result<Vec<VertexPut>> {
+    let mut new: Vec<VertexPut> = Vec::with_capacity(vertices.len());
+    let mut at: HashMap<(VertexName, u64), usize> = HashMap::new();
+    for mut put in vertices {
+        let Some(mut time) = put.time else {
+            new.push(put);
+            continue;
+        };
+        let versions = store.graph().versions(&put.vertex, Some(transaction))?;
+        let mut pairs = put.props.pairs()?;
+        let own = source(&pairs).map(str::to_owned);
+        let there = |time: u64| {
+            let mut of_time = versions.iter().filter(move |known| known.stamp == time && !known.deleted);
+            let same = |known: &&crate::graph::Vertex| source(&known.props) == own.as_deref();
+            let first = of_time.clone().next();
+            of_time.find(same).or(first)
+        };
+        while own.is_some() && there(time).is_some_and(|known| source(&known.props) != own.as_deref()) {
+            time = time.saturating_add(1);
+        }
+        if let Some(known) = there(time) {
+            if own.is_none() {
+                continue;
+            }
+            pairs = if whole { pairs } else { sum(known.props.clone(), pairs) };
+            if is_same(&pairs, &known.props) && (put.fixed.is_none() || !known.fixed.is_empty()) {
+                continue;
+            }
+        }
+        put.time = Some(time);
+        match at.entry((put.vertex.clone(), time)) {
+            Entry::Occupied(place) => {
+                let before = &mut new[*place.get()];
+                before.props = props(&sum(before.props.pairs()?, pairs))?;
+                before.fixed = put.fixed.or(before.fixed.take());
+            }
+            Entry::Vacant(place) => {
+                place.insert(new.len());
+                put.props = props(&pairs)?;
+                new.push(put);
+            }
+        }
+    }
+    Ok(new)
+}
+
+/// The end and properties of a version of a relation, and which of the new ones it is.
+type Version = (Option<u64>, Pairs, Option<usize>);
+
+/// Those of relations that say something which the graph does not have at their times.
+pub fn new_relations(
+    store: &Store,
+    relations: Vec<RelationPut>,
+    whole: bool,
+    transaction: Id,
+) -> Result<Vec<RelationPut>> {
+    type FarEnds = HashMap<(VertexName, u64), Version>;
+    let mut known: HashMap<(VertexName, String), FarEnds> = HashMap::new();
+    let mut new: Vec<RelationPut> = Vec::with_capacity(relations.len());
+    for mut put in relations {
+        let at = match known.entry((put.source.clone(), put.kind.to_string())) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let graph = store.graph();
+                let there =
+                    graph.edges(&put.source, Some(&put.kind), Versions::ALL, None, Some(transaction))?;
+                let versions = there.into_iter().filter(|edge| !edge.deleted && edge.archived.is_none());
+                let version =
+                    |edge: crate::graph::Relation| ((edge.far, edge.stamp), (edge.until, edge.props, None));
+                entry.insert(versions.map(version).collect())
+            }
+        };
+        let time = put.time.ok_or_else(|| Error::internal("recorded history without a time"))?;
+        let mut pairs = put.props.pairs()?;
+        let place = match at.get(&(put.target.clone(), time)) {
+            None => None,
+            Some((until, before, place)) => {
+                if !whole || place.is_some() {
+                    put.until = put.until.max(*until);
+                    pairs = sum(before.clone(), pairs);
+                }
+                if put.until == *until && is_same(&pairs, before) {
+                    continue;
+                }
+                *place
+            }
+        };
+        put.props = props(&pairs)?;
+        let version = (put.until, pairs, Some(place.unwrap_or(new.len())));
+        at.insert((put.target.clone(), time), version);
+        match place {
+            Some(place) => new[place] = put,
+            None => new.push(put),
+        }
+    }
+    Ok(new)
+}
+
+fn props(pairs: &Pairs) -> Result<Props> {
+    Props::of(pairs.iter().map(|(name, value)| (name.as_str(), value)))
+}
+
+/// The source that properties name.
+fn source(pairs: &[(String, Value)]) -> Option<&str> {
+    match pairs.iter().find(|(name, _)| name == SOURCE) {
+        Some((_, Value::Text(source))) => Some(source),
+        _ => None,
+    }
+}
+
+/// Whether two say the same, in whatever order.
+fn is_same(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
+    a.len() == b.len() && a.iter().all(|(name, value)| b.iter().any(|(n, v)| n == name && v == value))
+}
+
+/// All of both; of two values of one name the greater, of two maps all of both.
+fn sum(mut all: Pairs, more: Pairs) -> Pairs {
+    for (name, value) in more {
+        match all.iter_mut().find(|(known, _)| *known == name) {
+            None => all.push((name, value)),
+            Some((_, Value::Map(held))) if matches!(value, Value::Map(_)) => {
+                if let Value::Map(more) = value {
+                    *held = sum(std::mem::take(held), more);
+                }
+            }
+            Some((_, held)) if held.order(&value).is_lt() => *held = value,
+            Some(_) => {}
+        }
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
