@@ -79,3 +79,17 @@ def test_each_change_is_durable_where_that_is_asked_for(tmp_path):
             assert other.get({"run": "a", "variable": "t"}) == b"x"
             assert other.attributes(tag="note").count() == 1
         assert store.unflushed == 0
+
+
+def test_start_and_end_of_a_run_in_two_calls(tmp_path):
+    parts = tmp_path / "start.json", tmp_path / "end.json"
+    data = [{"namespace": "file", "name": name} for name in ("/data/in.nc", "/data/out.nc")]
+    parts[0].write_text(json.dumps(event("START", "2026-11-21T07:00:00Z", outputs=[data[1]])))
+    parts[1].write_text(json.dumps(event("COMPLETE", "2026-11-21T07:05:00Z", inputs=[data[0]])))
+    for order in (parts, parts[::-1]):
+        with fst.open("memory:") as store:
+            for part in order:
+                fst.ingest(store, part, progress=False)
+            assert ("file", "/data/in.nc") in store.graph.trace(("file", "/data/out.nc"))
+            props = store.graph.vertex(("job", "openlineage:lab/regrid/r-1")).props
+            assert props["state"] == "COMPLETE" and props["recorded_by"] == "openlineage"

@@ -45,6 +45,7 @@ mod graph_faults;
 mod graph_sharing;
 mod graph_slots;
 mod handles;
+mod imports;
 mod ingest;
 mod ingest_heap;
 mod kill;

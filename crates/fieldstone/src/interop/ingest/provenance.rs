@@ -1,7 +1,8 @@
 //! Provenance that others recorded, into the graph: logs, listings, events, directory trees.
 //!
 //! A file's rows are a transaction, as its fields are; those that the graph has already are not written again (`added`). Events
-//! of one run may stand in several files, so OpenLineage's rows come after the last file.
+//! of one run may stand in several files and ingests, so OpenLineage's rows come after the last file, with what the graph
+//! has of their runs.
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use fieldstone_format::Id;
 use super::added::{new_relations, new_vertices};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
 use crate::Store;
+use crate::graph::Versions;
 use crate::interop::lineage::{
     GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, recognise, tree,
 };
@@ -92,8 +94,13 @@ impl<'a> Provenance<'a> {
 
     /// Puts what the events of all files come to; its counts stand at the last of them.
     pub fn finish(self, taken: &mut [Taken], skipped: &mut Vec<Skipped>) -> Result<()> {
-        let Provenance { store, reader, events, .. } = self;
+        let Provenance { store, mut reader, events, .. } = self;
         let Some(last) = events.and_then(|at| taken.get_mut(at)) else { return Ok(()) };
+        for job in reader.events().jobs() {
+            let versions = store.graph().versions(&job, None)?;
+            let relations = store.graph().edges(&job, None, Versions::ALL, None, None)?;
+            reader.events().remember(&job, &versions, &relations);
+        }
         let rows = reader.finish()?;
         let path = last.path.clone();
         put(store, rows, &path, last, skipped)

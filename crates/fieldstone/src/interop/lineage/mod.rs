@@ -29,6 +29,7 @@ mod darshan;
 pub(crate) mod export;
 mod openlineage;
 mod openlineage_own;
+mod openlineage_runs;
 mod outcome;
 pub(crate) mod props;
 mod sacct;
@@ -187,6 +188,11 @@ impl<'a> LineageReader<'a> {
                     })
             }
         }
+    }
+
+    /// The OpenLineage events that were read.
+    pub fn events(&mut self) -> &mut OpenLineage {
+        &mut self.events
     }
 
     /// The rows of all OpenLineage events that were read.

@@ -1,14 +1,16 @@
 //! OpenLineage: events of runs, what they read and wrote.
 //!
 //! A file holds one event, a list of them, or one after another (one a line). The events of a run count as one,
-//! whichever files they are in:
+//! whichever files and ingests they are in ([`runs`](super::openlineage_runs)):
 //!
 //! * the run is the job `openlineage:<namespace>/<name>/<run id>`; it began with its event START, else with the first that
-//!   is known, and ended with COMPLETE, FAIL or ABORT;
-//! * inputs are read, outputs written, from its beginning to its end; there is no relation between an input and an
+//!   is known, and ended with COMPLETE, FAIL or ABORT; its facet `parent` names the job that contains it;
+//! * inputs are read, outputs written, from its first event to its last; there is no relation between an input and an
 //!   output, as no event says which went into which;
 //! * a data set of the namespace `file` (of this host) is the file of that path, every other one is
-//!   `dataset:<namespace>/<name>`;
+//!   `dataset:<namespace>/<name>`; it is read or written under each name that its facet `symlinks` gives, too;
+//! * its facet `lifecycleStateChange` says what became of it: OVERWRITE, CREATE, TRUNCATE and DROP replace what was there,
+//!   RENAME reads the old name just before and replaces both, ALTER is a write;
 //! * facets that are a text, a number or a bool are kept as properties `<facet>.<name>`, of the run and its job at the job, of a
 //!   data set at the relation; others, and what is not known here, are passed over;
 //! * events without a run (of jobs, of data sets) are noted;
@@ -24,13 +26,18 @@ use fieldstone_core::{Code, Result};
 use serde_json::{Map, Value as Json};
 
 use super::openlineage_own::{self as own, OwnExecution};
-use super::props::{PropList, Span, clip, count, put_execution, relation};
-use super::{GraphRows, RelationPut, VertexName, VertexPut};
+use super::openlineage_runs::RunEvents;
+use super::props::{clip, count};
+use super::{GraphRows, RelationPut, VertexName};
+use crate::graph::{Relation, Vertex};
+use crate::secrets;
 
 /// Longest name, of which an id has three and the graph takes 64 KiB.
 const NAME: usize = 16 << 10;
 /// Most properties that facets give a vertex or relation.
-const FACETS: usize = 64;
+pub const FACETS: usize = 64;
+/// The property that says what became of a data set.
+pub const STATE: &str = "lifecycleStateChange.lifecycleStateChange";
 /// Members of every facet that say nothing of the run.
 const EMPTY: [&str; 3] = ["_producer", "_schemaURL", "_deleted"];
 
@@ -50,38 +57,42 @@ pub struct OpenLineage {
     other: u64,
 }
 
-/// What is known of a run.
-#[derive(Debug, Clone, Default)]
-struct RunEvents {
-    start: Option<u64>,
-    first: Option<u64>,
-    end: Option<(u64, String)>,
-    /// Facets, of the events of its beginning and of all, each with the time of its event: the latest counts.
-    begun: Facets,
-    all: Facets,
-    /// Relations: whether it was written, the data set.
-    data: BTreeMap<(bool, VertexName), Facets>,
-    /// What an export of ours says of the execution, of the newest event.
-    own: Option<(u64, OwnExecution)>,
-    /// Relations as such an export has them, by type, ends and stamp.
-    exact: BTreeMap<(VertexName, std::sync::Arc<str>, VertexName, Option<u64>), RelationPut>,
-}
-
-/// Properties with the times of their events.
-type Facets = BTreeMap<String, (u64, Value)>;
-
 /// Scalars of facets, by name.
-type Scalars = Vec<(String, Value)>;
+pub type Scalars = Vec<(String, Value)>;
 
 /// An event, checked.
-struct Event {
-    time: u64,
-    kind: String,
-    job: String,
-    facets: Scalars,
-    data: Vec<(bool, VertexName, Scalars)>,
-    own: Option<OwnExecution>,
-    exact: Vec<RelationPut>,
+pub struct Event {
+    pub time: u64,
+    pub kind: String,
+    pub job: String,
+    /// The job that the run is part of.
+    pub parent: Option<String>,
+    pub facets: Scalars,
+    pub data: Vec<DataMention>,
+    pub own: Option<OwnExecution>,
+    pub exact: Vec<RelationPut>,
+}
+
+/// What an event says of a data set.
+pub struct DataMention {
+    /// Whether it is an output.
+    pub written: bool,
+    pub vertex: VertexName,
+    pub facets: Scalars,
+    pub change: Change,
+}
+
+/// What became of a data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was read, or written to.
+    None,
+    /// It has nothing of what it was before.
+    Replaced,
+    /// It is gone, or has come from elsewhere: nothing was written to what it was.
+    Removed,
+    /// It was read just before, since it is what another one was renamed to.
+    Renamed,
 }
 
 impl OpenLineage {
@@ -125,111 +136,34 @@ impl OpenLineage {
     }
 
     fn take(&mut self, event: Event) {
-        let Event { time, kind, job, facets, data, own, exact } = event;
-        let run = self.runs.entry(job).or_default();
-        run.first = Some(run.first.map_or(time, |first| first.min(time)));
-        match kind.as_str() {
-            "START" => {
-                run.start = Some(run.start.map_or(time, |start| start.min(time)));
-                merge(&mut run.begun, time, &facets);
-            }
-            "COMPLETE" | "FAIL" | "ABORT" => {
-                let end = (time, kind);
-                run.end = Some(run.end.take().map_or(end.clone(), |known| known.max(end)));
-            }
-            _ => {}
-        }
-        merge(&mut run.all, time, &facets);
-        if let Some(own) = own.filter(|_| run.own.as_ref().is_none_or(|(known, _)| *known <= time)) {
-            run.own = Some((time, own));
-        }
-        for put in exact {
-            run.exact.insert((put.source.clone(), put.kind.clone(), put.target.clone(), put.time), put);
-        }
-        for (written, vertex, facets) in data {
-            merge(run.data.entry((written, vertex)).or_default(), time, &facets);
+        self.runs.entry(event.job.clone()).or_default().take(event);
+    }
+
+    /// The jobs of the runs, of which a graph may know other events.
+    pub fn jobs(&self) -> Vec<VertexName> {
+        let others = self.runs.iter().filter(|(_, run)| !run.is_own());
+        others.map(|(id, _)| VertexName::new("job", id)).collect()
+    }
+
+    /// Takes what a graph has of a job: its versions, and the relations at it in all theirs. The rows then come of the events
+    /// that were ingested before, too.
+    pub fn remember(&mut self, job: &VertexName, versions: &[Vertex], relations: &[Relation]) {
+        if let Some(run) = self.runs.get_mut(&*job.id) {
+            run.remember(versions, relations);
         }
     }
 
     /// The rows of all runs.
     pub fn rows(&self) -> Result<GraphRows> {
-        let mut rows = GraphRows::default();
+        let mut rows = GraphRows { whole: true, ..GraphRows::default() };
         for (id, run) in &self.runs {
-            let Some(begin) = run.start.or(run.first) else { continue };
-            let span = Span { begin, end: run.end.as_ref().map(|(end, _)| *end) };
-            rows.relations.extend(run.exact.values().cloned());
-            let vertex = match &run.own {
-                Some((_, own)) => own.vertex.clone(),
-                None => VertexName::new("job", id),
-            };
-            if let Some((_, own)) = &run.own {
-                put_own(&mut rows, own, span)?;
-            }
-            let (begun, mut ended) = (list(&run.begun), list(&run.all));
-            ended.set_some("state", run.end.as_ref().map(|(_, state)| Value::Text(state.clone())));
-            if run.own.is_none() {
-                put_execution(&mut rows, &vertex, span, begun, &ended)?;
-            }
-            for ((written, data), facets) in &run.data {
-                let kind = if *written { "write" } else { "read" };
-                let mut put = relation(kind, &vertex, data, span);
-                let mut props = list(facets);
-                let size = ["outputStatistics.size", "inputStatistics.size"].map(|name| facets.get(name));
-                if let Some((_, bytes @ (Value::Int(_) | Value::UInt(_)))) = size.into_iter().flatten().next()
-                {
-                    props.set("bytes", bytes.clone());
-                }
-                put.props = props.props()?;
-                rows.relations.push(put);
-            }
+            run.put(&VertexName::new("job", id), &mut rows)?;
         }
         if self.other > 0 {
             rows.notes.push(format!("{} OpenLineage events are of no run and are left out", self.other));
         }
         Ok(rows)
     }
-}
-
-/// Puts an execution that an export of ours describes: with its times, where it had any.
-fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
-    let (mut begun, mut ended) = (PropList::default(), PropList::default());
-    let has = |name: &str| own.props.iter().any(|(known, _)| known == name);
-    for (name, value) in own.props.iter().filter(|(name, _)| !matches!(name.as_str(), "start" | "end")) {
-        let late = matches!(name.as_str(), "exit" | "signal" | "error" | "state");
-        if late { ended.set(name, value.clone()) } else { begun.set(name, value.clone()) }
-    }
-    if span.end.is_none() {
-        begun.merge(&ended);
-    }
-    if has("start") {
-        return put_execution(rows, &own.vertex, span, begun, &ended);
-    }
-    begun.merge(&ended);
-    if begun.len() > 0 {
-        let props = begun.props()?;
-        let time = Some(span.begin);
-        rows.vertices.push(VertexPut { vertex: own.vertex.clone(), fixed: None, props, time });
-    }
-    Ok(())
-}
-
-/// Adds properties; where two events have one, that of the later counts, whichever was read first.
-fn merge(into: &mut Facets, time: u64, facets: &Scalars) {
-    for (name, value) in facets {
-        let newer = |(known, held): &(u64, Value)| known.cmp(&time).then_with(|| held.order(value)).is_lt();
-        if into.get(name).is_none_or(newer) {
-            into.insert(name.clone(), (time, value.clone()));
-        }
-    }
-}
-
-fn list(facets: &Facets) -> PropList {
-    let mut props = PropList::default();
-    // Names with a dot are facets'; what an event itself says is always there.
-    let (more, own): (Vec<_>, Vec<_>) = facets.iter().partition(|(name, _)| name.contains('.'));
-    let kept = own.into_iter().chain(more.into_iter().take(FACETS));
-    kept.for_each(|(name, (_, value))| props.set(name, value.clone()));
-    props
 }
 
 /// An event; `None` for one of no run, and why it is not whole.
@@ -256,7 +190,8 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
     ];
     facets.extend(scalars(run.get("facets")));
     facets.extend(scalars(job.get("facets")));
-    facets.extend(parent(run).map(|parent| ("parent".to_owned(), Value::Text(clip(&parent)))));
+    let parent = parent(run);
+    facets.extend(parent.iter().map(|parent| ("parent".to_owned(), Value::Text(clip(parent)))));
     let ours = own::execution(run.get("facets"))?;
     let near = ours.as_ref().map_or_else(|| VertexName::new("job", &id), |ours| ours.vertex.clone());
     let mut exact = ours.as_ref().map(|ours| ours.relations.clone()).unwrap_or_default();
@@ -269,19 +204,69 @@ fn event(value: &Json) -> std::result::Result<Option<Event>, String> {
         for (i, set) in sets.iter().enumerate() {
             let named = |why: String| format!("{member}, number {}: {why}", i + 1);
             let set = set.as_object().ok_or_else(|| named("not a JSON object".to_owned()))?;
-            let vertex = dataset(&text(set, "namespace").map_err(named)?, &text(set, "name").map_err(named)?);
-            let mut facets = scalars(set.get("facets"));
+            let vertex = identifier(set).map_err(named)?;
             let of_use = set.get(if written { "outputFacets" } else { "inputFacets" });
             let kind = if written { "write" } else { "read" };
             if let Some(relations) = own::relations(kind, &near, of_use).map_err(named)? {
                 exact.extend(relations);
                 continue;
             }
-            facets.extend(scalars(of_use));
-            data.push((written, vertex, facets));
+            mentions(written, vertex, set, of_use, &mut data).map_err(named)?;
         }
     }
-    Ok(Some(Event { time, kind, job: id, facets, data, own: ours, exact }))
+    Ok(Some(Event { time, kind, job: id, parent, facets, data, own: ours, exact }))
+}
+
+/// The vertex that an object with a namespace and a name is.
+fn identifier(object: &Map<String, Json>) -> std::result::Result<VertexName, String> {
+    Ok(dataset(&text(object, "namespace")?, &text(object, "name")?))
+}
+
+/// What an event says of one of its inputs or outputs, under each of its names.
+fn mentions(
+    written: bool,
+    vertex: VertexName,
+    set: &Map<String, Json>,
+    of_use: Option<&Json>,
+    data: &mut Vec<DataMention>,
+) -> std::result::Result<(), String> {
+    let facets = set.get("facets");
+    let facet = |name: &str| facets.and_then(|facets| facets.get(name)).and_then(Json::as_object);
+    let state = facet("lifecycleStateChange");
+    let word = state.and_then(|state| state.get("lifecycleStateChange")?.as_str()).unwrap_or_default();
+    let change = match (word.to_ascii_uppercase().as_str(), written) {
+        ("DROP", _) => Change::Removed,
+        ("RENAME", true) => Change::Removed,
+        ("TRUNCATE", _) | ("OVERWRITE" | "CREATE", true) => Change::Replaced,
+        _ => Change::None,
+    };
+    // What is done to an input is written to it.
+    let written = written || change != Change::None;
+    let mut all = scalars(facets);
+    let state: Scalars = all.iter().filter(|(name, _)| name == STATE).cloned().collect();
+    if word.eq_ignore_ascii_case("RENAME")
+        && let Some(before) = state_before(facet("lifecycleStateChange"))?
+    {
+        let mention = |written, change| {
+            let (vertex, facets) = (before.clone(), state.clone());
+            DataMention { written, vertex, facets, change }
+        };
+        data.extend([mention(false, Change::Renamed), mention(true, Change::Removed)]);
+    }
+    let links = facet("symlinks").and_then(|facet| facet.get("identifiers")?.as_array());
+    for link in links.into_iter().flatten().filter_map(Json::as_object) {
+        let (vertex, facets, change) = (identifier(link)?, state.clone(), change.clone());
+        data.push(DataMention { written, vertex, facets, change });
+    }
+    all.extend(scalars(of_use));
+    data.push(DataMention { written, vertex, facets: all, change });
+    Ok(())
+}
+
+/// What a data set was called before it was renamed.
+fn state_before(state: Option<&Map<String, Json>>) -> std::result::Result<Option<VertexName>, String> {
+    let before = state.and_then(|state| state.get("previousIdentifier")?.as_object());
+    before.map(identifier).transpose()
 }
 
 /// The job that a run is part of, by its facet `parent`.
@@ -297,7 +282,8 @@ fn dataset(namespace: &str, name: &str) -> VertexName {
     // `file://host` is another host's.
     let here = ["file", "file:", "file://", "file:///", "file://localhost"].contains(&namespace);
     match (here, name.strip_prefix("file://").unwrap_or(name)) {
-        (false, _) => VertexName::new("dataset", &format!("{namespace}/{name}")),
+        // A namespace may be a URL with a password in it.
+        (false, _) => VertexName::new("dataset", &secrets::hide(&format!("{namespace}/{name}"))),
         (true, path) if path.starts_with('/') => VertexName::new("file", path),
         (true, path) => VertexName::new("file", &format!("/{path}")),
     }

@@ -57,10 +57,11 @@ fn the_events_of_a_run_count_as_one() {
         format!("{job} write dataset:postgres://db:5432/x.y"),
         format!("{job} write file:/b.nc"),
     ];
-    assert_eq!(relations, expected);
+    assert_eq!(relations[0], format!("job:openlineage:ns/all/r0 contains {job}"));
+    assert_eq!(relations[1..], expected);
     let end = NOON + SECOND / 2 * 21;
     assert!(whole.relations.iter().all(|r| (r.time, r.until) == (Some(NOON), Some(end))));
-    let table = &whole.relations[2].props;
+    let table = &whole.relations[3].props;
     let get = |name: &str| table.get(name).unwrap();
     assert_eq!(get("bytes"), Some(Value::Int(1234)));
     assert_eq!(get("outputStatistics.rowCount"), Some(Value::Int(5)));
@@ -104,20 +105,21 @@ fn a_run_that_was_not_seen_to_begin_or_end() {
 }
 
 #[test]
-fn a_run_begins_with_its_start_and_ends_with_its_last_end() {
+fn what_a_run_reads_and_writes_lasts_from_its_first_event_to_its_last() {
     let at = |kind: &str, second: u64| {
         let inputs = json!([{"namespace": "file", "name": "/a"}]);
         run_event(kind, &format!("2026-11-21T12:00:0{second}Z"), inputs, json!([])).to_string()
     };
     let span = |mut texts: Vec<String>| {
-        let put = rows(&texts).relations[0].clone();
+        let put = rows(&texts).relations[1].clone();
         texts.reverse();
-        assert_eq!(rows(&texts).relations[0], put, "whatever their order");
+        assert_eq!(rows(&texts).relations[1], put, "whatever their order");
         let since = |time: u64| (time - NOON) / SECOND;
         (since(put.time.unwrap()), put.until.map(since))
     };
-    assert_eq!(span(vec![at("RUNNING", 1), at("START", 2), at("OTHER", 5)]), (2, None));
-    assert_eq!(span(vec![at("RUNNING", 3), at("OTHER", 1)]), (1, None));
+    assert_eq!(span(vec![at("RUNNING", 1), at("START", 2), at("OTHER", 5)]), (1, Some(5)));
+    assert_eq!(span(vec![at("RUNNING", 3), at("OTHER", 1)]), (1, Some(3)));
+    assert_eq!(span(vec![at("START", 1)]), (1, None));
     assert_eq!(span(vec![at("START", 1), at("FAIL", 3), at("COMPLETE", 6)]), (1, Some(6)));
 }
 
@@ -160,4 +162,46 @@ fn events_of_no_run_are_noted_and_properties_bounded() {
     let props = rows(&[many.to_string()]).vertices[0].props.clone();
     assert!(props.bytes().len() < 66 * 4200, "{}", props.bytes().len());
     assert_eq!(props.get("name").unwrap(), Some(Value::Text("regrid".into())));
+}
+
+/// A data set with what became of it, and its other names.
+fn changed(name: &str, change: &str, before: Option<&str>, links: &[&str]) -> Json {
+    let id = |name: &str| json!({"namespace": "db", "name": name});
+    let links: Vec<Json> = links.iter().map(|name| id(name)).collect();
+    let mut state = json!({"lifecycleStateChange": change});
+    if let Some(before) = before {
+        state["previousIdentifier"] = id(before);
+    }
+    json!({"namespace": "db", "name": name,
+        "facets": {"lifecycleStateChange": state, "symlinks": {"identifiers": links}}})
+}
+
+/// The relations of one event at noon, without the job: `write db/t 0 replaces`, seconds since noon.
+fn said(inputs: Json, outputs: Json) -> Vec<String> {
+    let event = run_event("COMPLETE", "2026-11-21T12:00:00Z", inputs, outputs);
+    let since = |time: Option<u64>| time.unwrap() as i64 - NOON as i64;
+    let rows = rows(&[event.to_string()]);
+    let of_data = rows.relations.iter().filter(|put| &*put.kind != "contains");
+    let one = |put: &RelationPut| {
+        let replaces = if put.props.replaces() { " replaces" } else { "" };
+        format!("{} {} {}{replaces}", put.kind, put.target.id, since(put.time))
+    };
+    of_data.map(one).collect()
+}
+
+#[test]
+fn what_became_of_a_data_set_and_its_names_count() {
+    for change in ["OVERWRITE", "CREATE", "TRUNCATE", "DROP", "overwrite"] {
+        assert_eq!(said(json!([]), json!([changed("t", change, None, &[])])), ["write db/t 0 replaces"]);
+    }
+    assert_eq!(said(json!([]), json!([changed("t", "ALTER", None, &[])])), ["write db/t 0"]);
+    assert_eq!(said(json!([changed("t", "DROP", None, &[])]), json!([])), ["write db/t 0 replaces"]);
+    let renamed = said(json!([]), json!([changed("new", "RENAME", Some("old"), &[])]));
+    assert_eq!(renamed, ["read db/old -1", "write db/new 0 replaces", "write db/old 0 replaces"]);
+    let linked =
+        said(json!([changed("a", "", None, &["b"])]), json!([changed("c", "OVERWRITE", None, &["d"])]));
+    assert_eq!(linked, ["read db/a 0", "read db/b 0", "write db/c 0 replaces", "write db/d 0 replaces"]);
+    // What it replaces in place it read before.
+    let both = said(json!([changed("t", "", None, &[])]), json!([changed("t", "OVERWRITE", None, &[])]));
+    assert_eq!(both, ["read db/t -1", "read db/t 0", "write db/t 0 replaces"]);
 }

@@ -1,0 +1,328 @@
+//! A run of OpenLineage, of all its events that are known.
+//!
+//! The rows of a run are a function of the set of its events: they do not depend on which of them came in one file or
+//! ingest, nor on their order, nor on how often each came. So each event time has a version of the job with what the events
+//! of that time say, which add up when they are read ([`described`](fieldstone_graph::described)), and a relation
+//! is there from the first event that is known to the last. Where an event makes these others than they were put, they are
+//! put again: the version at the same stamp takes the place of the one before, and one that began at what was the
+//! first event then stays as a part of the longer one, without properties.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
+use fieldstone_graph::described::SOURCE;
+
+use super::openlineage::{Change, DataMention, Event, FACETS, STATE, Scalars};
+use super::openlineage_own::OwnExecution;
+use super::props::{PropList, Span, moment, put_execution, relation};
+use super::{GraphRows, RelationPut, VertexName, VertexPut};
+use crate::graph::{Relation, Vertex};
+
+/// What properties of imported events say of their source.
+const OPENLINEAGE: &str = "openlineage";
+/// The types of the events of a version, in order and with commas.
+const TYPES: &str = "event";
+/// Types of events that end a run.
+const ENDS: [&str; 3] = ["COMPLETE", "FAIL", "ABORT"];
+
+/// Properties by name; of equal names the greater value counts, so that the order of events does not matter.
+type Facets = BTreeMap<String, Value>;
+
+/// What is known of a run.
+#[derive(Debug, Clone, Default)]
+pub struct RunEvents {
+    /// By time: types of the events, and what they say of run and job.
+    events: BTreeMap<u64, (BTreeSet<String>, Facets)>,
+    /// What it read and wrote: whether it was written, the data set.
+    data: BTreeMap<(bool, VertexName), DataUse>,
+    /// The job that it is part of, and when the graph has that it began to be.
+    parents: BTreeMap<VertexName, Option<u64>>,
+    /// What an export of ours says of the execution, of the newest event.
+    own: Option<(u64, OwnExecution)>,
+    /// Relations as such an export has them, by type, ends and stamp.
+    exact: BTreeMap<(VertexName, Arc<str>, VertexName, Option<u64>), RelationPut>,
+}
+
+/// What is known of a data set of a run.
+#[derive(Debug, Clone, Default)]
+struct DataUse {
+    facets: Facets,
+    /// Whether it was read or written as a whole, from the first event to the last.
+    plain: bool,
+    /// When it was replaced, or for what was read just before.
+    changes: BTreeSet<u64>,
+    /// Stamps of versions that the graph has.
+    known: BTreeSet<u64>,
+}
+
+impl RunEvents {
+    /// Whether an export of ours says what it is.
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Takes an event.
+    pub fn take(&mut self, event: Event) {
+        let Event { time, kind, parent, facets, data, own, exact, .. } = event;
+        let (kinds, of_time) = self.events.entry(time).or_default();
+        kinds.extend(Some(kind).filter(|kind| !kind.is_empty()));
+        merge(of_time, &facets);
+        if let Some(parent) = parent {
+            self.parents.entry(VertexName::new("job", &parent)).or_default();
+        }
+        if let Some(own) = own.filter(|_| self.own.as_ref().is_none_or(|(known, _)| *known <= time)) {
+            self.own = Some((time, own));
+        }
+        for put in exact {
+            self.exact.insert((put.source.clone(), put.kind.clone(), put.target.clone(), put.time), put);
+        }
+        for DataMention { written, vertex, facets, change } in data {
+            let of_it = self.data.entry((written, vertex)).or_default();
+            merge(&mut of_it.facets, &facets);
+            of_it.plain |= matches!(change, Change::None | Change::Replaced);
+            of_it.changes.extend((change != Change::None).then_some(time));
+        }
+    }
+
+    /// Takes what a graph has of it.
+    pub fn remember(&mut self, versions: &[Vertex], relations: &[Relation]) {
+        for version in versions.iter().filter(|version| !version.deleted) {
+            let text = |name: &str| match version.props.iter().find(|(known, _)| known == name) {
+                Some((_, Value::Text(text))) => Some(text.as_str()),
+                _ => None,
+            };
+            if text(SOURCE) != Some(OPENLINEAGE) {
+                continue;
+            }
+            let (kinds, of_time) = self.events.entry(version.stamp).or_default();
+            kinds.extend(text(TYPES).into_iter().flat_map(|all| all.split(',')).map(str::to_owned));
+            let derived = |name: &str| [SOURCE, TYPES, "start", "end", "state"].contains(&name);
+            let facets: Scalars = version.props.iter().filter(|(name, _)| !derived(name)).cloned().collect();
+            merge(of_time, &facets);
+        }
+        for relation in relations.iter().filter(|relation| !relation.deleted) {
+            match (relation.kind.as_str(), relation.reverse) {
+                ("read" | "write", false) => self.remember_use(relation),
+                (_, true) if self.parents.contains_key(&relation.far) => {
+                    let known = self.parents.entry(relation.far.clone()).or_default();
+                    *known = Some(known.map_or(relation.stamp, |known| known.min(relation.stamp)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn remember_use(&mut self, relation: &Relation) {
+        let written = relation.kind == "write";
+        let of_it = self.data.entry((written, relation.far.clone())).or_default();
+        let get = |name: &str| relation.props.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let replaces = get("replaces") == Some(&Value::Bool(true));
+        let is_removal = matches!(get(STATE), Some(Value::Text(state)) if is_removal(state));
+        let facets = relation.props.iter().filter(|(name, _)| name != "replaces" && name != "bytes");
+        merge(&mut of_it.facets, &facets.cloned().collect());
+        of_it.known.insert(relation.stamp);
+        if !written && is_removal {
+            of_it.changes.insert(relation.stamp.saturating_add(1));
+        } else {
+            of_it.changes.extend(replaces.then_some(relation.stamp));
+            of_it.plain |= !(replaces && is_removal);
+        }
+    }
+
+    /// From the first event to the last; without an end where there is but one moment, and that is none.
+    fn span(&self) -> Option<Span> {
+        let (first, last) = (*self.events.keys().next()?, *self.events.keys().next_back()?);
+        Some(Span { begin: first, end: (last > first || self.end().is_some()).then_some(last) })
+    }
+
+    /// When it began: with START, else with its first event.
+    fn start(&self) -> Option<u64> {
+        let of_start = self.events.iter().find(|(_, (kinds, _))| kinds.contains("START"));
+        of_start.or(self.events.iter().next()).map(|(time, _)| *time)
+    }
+
+    /// When and as what it ended.
+    fn end(&self) -> Option<(u64, &str)> {
+        let ends = |kinds: &'_ BTreeSet<String>| ENDS.into_iter().filter(|end| kinds.contains(*end)).max();
+        self.events.iter().rev().find_map(|(time, (kinds, _))| Some((*time, ends(kinds)?)))
+    }
+
+    /// Puts the rows of the run.
+    pub fn put(&self, job: &VertexName, rows: &mut GraphRows) -> Result<()> {
+        let Some(span) = self.span() else { return Ok(()) };
+        rows.relations.extend(self.exact.values().cloned());
+        let vertex = self.own.as_ref().map_or(job, |(_, own)| &own.vertex);
+        match &self.own {
+            Some((_, own)) => {
+                let begin = self.start().unwrap_or(span.begin);
+                put_own(rows, own, Span { begin, end: self.end().map(|(end, _)| end) })?;
+            }
+            None => self.put_versions(vertex, rows)?,
+        }
+        let parents = self.parents.iter().filter(|_| self.own.is_none());
+        for (parent, known) in parents {
+            let span = Span { begin: known.unwrap_or(span.begin), ..span };
+            rows.relations.push(relation("contains", parent, vertex, span));
+        }
+        for ((written, data), of_it) in &self.data {
+            let replaced = self.data.get(&(true, data.clone())).map(|own| &own.changes);
+            let kind = if *written { "write" } else { "read" };
+            let mut all = match written {
+                true => of_it.writes(span),
+                false => of_it.reads(span, replaced.into_iter().flatten().copied()),
+            };
+            // What was put of fewer events is a part of what is there now, and has nothing to say.
+            for stamp in &of_it.known {
+                all.entry(*stamp).or_insert(UseVersion {
+                    end: span.end,
+                    says: Says::Nothing,
+                    replaces: false,
+                });
+            }
+            for (begin, version) in all {
+                let mut put = relation(kind, vertex, data, Span { begin, end: version.end });
+                put.props = of_it.props(*written, &version).props()?;
+                rows.relations.push(put);
+            }
+        }
+        Ok(())
+    }
+
+    /// A version for each time at which there were events.
+    fn put_versions(&self, vertex: &VertexName, rows: &mut GraphRows) -> Result<()> {
+        for (time, (kinds, facets)) in &self.events {
+            let mut props = PropList::of_source(OPENLINEAGE);
+            let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+            props.set_some(TYPES, (!kinds.is_empty()).then(|| Value::Text(kinds.join(","))));
+            bounded(facets, &mut props);
+            props.set_some("start", self.start().and_then(moment));
+            if let Some((_, state)) = self.end().filter(|(end, _)| end == time) {
+                props.set_some("end", moment(*time));
+                props.set("state", Value::Text(state.to_owned()));
+            }
+            let (vertex, props) = (vertex.clone(), props.props()?);
+            rows.vertices.push(VertexPut { vertex, fixed: None, props, time: Some(*time) });
+        }
+        Ok(())
+    }
+}
+
+/// What a version of a relation says of the data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// Nothing: another version does.
+    Nothing,
+    /// What became of it.
+    State,
+    /// All that is known.
+    All,
+}
+
+/// A version of a relation as it is to be.
+struct UseVersion {
+    end: Option<u64>,
+    says: Says,
+    replaces: bool,
+}
+
+impl DataUse {
+    /// The versions of the relation of a run that read the data set, by their stamps. `replaced`: when it replaced that.
+    fn reads(&self, span: Span, replaced: impl Iterator<Item = u64>) -> BTreeMap<u64, UseVersion> {
+        let just_before = |change: u64, says| {
+            let before = change.saturating_sub(1);
+            (before, UseVersion { end: Some(before), says, replaces: false })
+        };
+        let mut all: BTreeMap<u64, UseVersion> = BTreeMap::new();
+        if self.plain {
+            // What it replaced in place it read before that, too.
+            all.extend(replaced.map(|change| just_before(change, Says::Nothing)));
+            all.insert(span.begin, UseVersion { end: span.end, says: Says::All, replaces: false });
+        }
+        all.extend(self.changes.iter().map(|change| just_before(*change, Says::State)));
+        all
+    }
+
+    /// The versions of the relation of a run that wrote the data set.
+    fn writes(&self, span: Span) -> BTreeMap<u64, UseVersion> {
+        let mut all = BTreeMap::new();
+        if self.plain {
+            let says = if self.changes.is_empty() { Says::All } else { Says::Nothing };
+            all.insert(span.begin, UseVersion { end: span.end, says, replaces: false });
+        }
+        for change in &self.changes {
+            let says = if self.changes.last() == Some(change) { Says::All } else { Says::State };
+            all.insert(*change, UseVersion { end: span.end, says, replaces: true });
+        }
+        all
+    }
+
+    fn props(&self, written: bool, version: &UseVersion) -> PropList {
+        let mut props = PropList::default();
+        if version.says == Says::All {
+            bounded(&self.facets, &mut props);
+            let size = ["outputStatistics.size", "inputStatistics.size"].map(|name| self.facets.get(name));
+            if let Some(bytes @ (Value::Int(_) | Value::UInt(_))) = size.into_iter().flatten().next() {
+                props.set("bytes", bytes.clone());
+            }
+            props.remove(STATE);
+        }
+        // By these words it is known again what was not written to as a whole, or read just before.
+        let state = self.facets.get(STATE).filter(|state| match state {
+            Value::Text(state) if is_removal(state) => !self.plain || !written,
+            _ => written,
+        });
+        let kept = version.says == Says::State || (version.says == Says::All && written);
+        props.set_some(STATE, state.filter(|_| kept).cloned());
+        if version.replaces {
+            props.set("replaces", Value::Bool(true));
+        }
+        props
+    }
+}
+
+/// Whether a state says that a data set is gone, or is another one's now.
+fn is_removal(state: &str) -> bool {
+    ["DROP", "RENAME"].iter().any(|word| state.eq_ignore_ascii_case(word))
+}
+
+/// Puts an execution that an export of ours describes: with its times, where it had any.
+fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
+    let (mut begun, mut ended) = (PropList::default(), PropList::default());
+    let has = |name: &str| own.props.iter().any(|(known, _)| known == name);
+    for (name, value) in own.props.iter().filter(|(name, _)| !matches!(name.as_str(), "start" | "end")) {
+        let late = matches!(name.as_str(), "exit" | "signal" | "error" | "state");
+        if late { ended.set(name, value.clone()) } else { begun.set(name, value.clone()) }
+    }
+    if span.end.is_none() {
+        begun.merge(&ended);
+    }
+    if has("start") {
+        return put_execution(rows, &own.vertex, span, begun, &ended);
+    }
+    begun.merge(&ended);
+    if begun.len() > 0 {
+        let props = begun.props()?;
+        let time = Some(span.begin);
+        rows.vertices.push(VertexPut { vertex: own.vertex.clone(), fixed: None, props, time });
+    }
+    Ok(())
+}
+
+/// Adds properties; of two of one name the greater counts.
+fn merge(into: &mut Facets, facets: &Scalars) {
+    for (name, value) in facets {
+        if into.get(name).is_none_or(|held| held.order(value).is_lt()) {
+            into.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Sets properties, of facets no more than there is room for.
+fn bounded(facets: &Facets, props: &mut PropList) {
+    // Names with a dot are facets'; what an event itself says is always there.
+    let (more, own): (Vec<_>, Vec<_>) = facets.iter().partition(|(name, _)| name.contains('.'));
+    let kept = own.into_iter().chain(more.into_iter().take(FACETS));
+    kept.for_each(|(name, value)| props.set(name, value.clone()));
+}
