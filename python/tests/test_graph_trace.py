@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 from datetime import datetime
 
 import fieldstone as fst
@@ -316,3 +317,74 @@ def test_a_lineage_as_a_networkx_graph(story):
     assert isinstance(graph, nx.MultiDiGraph) and graph.number_of_edges() == 8
     assert nx.ancestors(graph, A) == {WRITE_A, RANKS[0], MAKE_C}
     assert graph.edges[RANKS[3], C, 0]["type"] == "write"
+
+
+# -- against a walk that goes on from everything at every time
+
+
+def test_a_program_is_what_it_was_when_its_execution_began(graph):
+    model = ("file", "model")
+    graph.put_edge("write", ("job", "compile-1"), model, props={"replaces": True}, time=1)
+    graph.put_edge("exe", ("job", "run"), model, time=2, until=9)
+    graph.put_edge("write", ("job", "compile-2"), model, props={"replaces": True}, time=4)
+    graph.put_edge("write", ("job", "run"), ("file", "result"), time=8)
+    assert up(graph, "result") == {"run", "model", "compile-1"}
+
+
+def test_a_read_that_lasts_over_a_replacement_has_both(graph):
+    graph.put_edge("write", ("job", "x"), ("file", "f"), props={"replaces": True}, time=1)
+    graph.put_edge("read", ("job", "j"), ("file", "f"), time=2, until=10)
+    graph.put_edge("write", ("job", "j"), ("file", "early"), time=5)
+    graph.put_edge("write", ("job", "y"), ("file", "f"), props={"replaces": True}, time=8)
+    graph.put_edge("write", ("job", "j"), ("file", "late"), time=20)
+    for name in ("early", "late"):
+        graph.put_edge("read", ("job", "k"), ("file", name), time=30)
+    graph.put_edge("write", ("job", "k"), ("file", "sum"), time=40)
+    assert up(graph, "early") == {"j", "f", "x"} and up(graph, "late") == {"j", "f", "y"}
+    assert up(graph, "sum") == {"k", "early", "late", "j", "f", "x", "y"}
+
+
+def walked(relations, root, upstream):
+    """What an exhaustive walk by cause reaches: every vertex at every time at which it comes there."""
+    reached, names, pending = set(), set(), [(root, 10**9 if upstream else 0)]
+    while pending:
+        here, time = state = pending.pop()
+        if state in reached:
+            continue
+        reached.add(state)
+        names.add(here)
+        stamps = [b for kind, _, far, b, _, new in relations if kind == "write" and far == here and new]
+        last = max((b for b in stamps if b <= time), default=-1)
+        following = min((b for b in stamps if b > time), default=10**9)
+        for kind, job, data, begin, end, _ in relations:
+            if upstream and begin <= time:
+                if kind == "write" and data == here and begin >= last:
+                    pending.append((job, min(time, end)))
+                elif kind in ("read", "exe") and job == here:
+                    pending.append((data, min(time, begin if kind == "exe" else end)))
+            elif not upstream and end >= time:
+                if kind == "read" and data == here and begin <= following:
+                    pending.append((job, max(time, begin)))
+                elif kind == "write" and job == here:
+                    pending.append((data, max(time, begin)))
+    return names
+
+
+def test_lineage_is_what_an_exhaustive_walk_finds(graph):
+    dice = random.Random(11)
+    for history in range(150):
+        relations = []
+        stamps = dice.sample(range(1, 60), 14)
+        for begin in stamps:
+            kind = dice.choice(["read", "read", "write", "write", "write", "exe"])
+            job = ("job", f"{history}/{dice.randrange(3)}")
+            data = ("file", f"{history}/{dice.randrange(3)}")
+            end = begin + dice.choice([0, 0, 5, 30])
+            new = kind == "write" and dice.random() < 0.5
+            relations.append((kind, job, data, begin, end, new))
+            props = {"replaces": True} if new else None
+            graph.put_edge(kind, job, data, props=props, time=begin, until=end)
+        for root in {relations[0][2], relations[-1][2], relations[0][1]}:
+            for direction in ("up", "down"):
+                found = set(graph.trace(root, direction=direction).vertices)
+                assert found == walked(relations, root, direction == "up"), (root, direction, relations)

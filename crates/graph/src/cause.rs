@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `wasWrittenBy`, `read` | up: to what was before | to the relation's end, if that is earlier |
 //! | `write`, `wasReadBy` | down: to what came after | to the relation's beginning, if that is later |
-//! | `exe` | up | no |
+//! | `exe` | up | to the relation's beginning, if that is earlier: a program is read when it starts |
 //! | all others | none: taken whatever the time | no |
 
 use fieldstone_core::Result;
@@ -75,10 +75,9 @@ pub fn goes_on(
         }
         Course::Down => end >= time && !(of_data && hiding.is_some_and(|next| version.stamp > next)),
     };
-    let moves = &*direction.kind != "exe";
-    taken.then_some(match (moves, course) {
-        (false, _) => time,
-        (true, Course::Up) => time.min(end),
-        (true, Course::Down) => time.max(version.stamp),
+    taken.then_some(match course {
+        Course::Up if &*direction.kind == "exe" => time.min(version.stamp),
+        Course::Up => time.min(end),
+        Course::Down => time.max(version.stamp),
     })
 }

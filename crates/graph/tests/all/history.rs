@@ -91,7 +91,8 @@ impl History {
             let replaces = kind == "write" && !version.deleted && dice.one_in(3);
             let props =
                 if replaces { Props::of([("replaces", &Value::Bool(true))]).unwrap() } else { number(dice) };
-            let until = (!version.deleted && dice.one_in(3)).then(|| stamp + dice.below(6));
+            let longest = *dice.pick(&[6, 30]);
+            let until = (!version.deleted && dice.one_in(3)).then(|| stamp + dice.below(longest));
             let row = RelationRow { kind: kind.into(), source, target, version, until, props };
             history.relations.push((row, user));
         }

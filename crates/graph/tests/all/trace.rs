@@ -1,4 +1,4 @@
-//! Lineage by cause: against a walk that finds all that is reached again and again, until nothing changes.
+//! Lineage by cause: against a walk that goes on from every vertex at every time at which it comes there.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,7 @@ impl History {
         if put || self.standing(at).iter().any(there) { at } else { last - 1 }
     }
 
-    /// Relations that a walk takes. What is reached is found again and again from all that was reached before, until
-    /// nothing changes; of one vertex, between the same writes that replace it, what allows more stays.
+    /// Relations that a walk takes which goes on from every vertex at every time at which it comes there.
     fn walked(
         &self,
         root: &VertexName,
@@ -33,28 +32,16 @@ impl History {
         let standing = self.standing(options.at.unwrap_or(u64::MAX));
         let start =
             if up { self.begins(root, options.at.unwrap_or(u64::MAX)) } else { options.since.unwrap_or(0) };
-        let mut reached: BTreeSet<Reached> = BTreeSet::new();
-        loop {
-            let (mut next, mut taken) = (BTreeSet::from([(root.clone(), start, 0)]), BTreeSet::new());
-            for state in &reached {
-                self.hops(state, &standing, options, &mut next, &mut taken);
+        let (mut reached, mut taken) = (BTreeSet::new(), BTreeSet::new());
+        let mut open = vec![(root.clone(), start, 0)];
+        while let Some(state) = open.pop() {
+            if reached.insert(state.clone()) {
+                let mut next = BTreeSet::new();
+                self.hops(&state, &standing, options, &mut next, &mut taken);
+                open.extend(next);
             }
-            let epoch = |state: &Reached| epoch(&standing, &state.0, state.1, up);
-            let allows_more = |other: &Reached, state: &Reached| {
-                let no_less = if up { other.1 >= state.1 } else { other.1 <= state.1 };
-                other != state
-                    && other.0 == state.0
-                    && no_less
-                    && other.2 <= state.2
-                    && epoch(other) == epoch(state)
-            };
-            let kept = next.iter().filter(|state| !next.iter().any(|other| allows_more(other, state)));
-            let kept: BTreeSet<Reached> = kept.cloned().collect();
-            if kept == reached {
-                return taken;
-            }
-            reached = kept;
         }
+        taken
     }
 
     fn hops(
@@ -92,7 +79,7 @@ impl History {
                 continue;
             }
             let after = match (kind, up) {
-                ("exe", _) => *time,
+                ("exe", _) => *time.min(begin),
                 (_, true) => *time.min(end),
                 (_, false) => *time.max(begin),
             };
@@ -105,27 +92,6 @@ impl History {
 
 /// A vertex, a time and hops.
 type Reached = (VertexName, u64, u32);
-
-/// How many times at which something changes for a walk at a vertex are over: writes that replace it, and, upstream,
-/// deletions that ended what it looks at.
-fn epoch(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> usize {
-    let mut bounds = BTreeSet::new();
-    for (begin, _, ended, row) in standing {
-        let (from, to) = (row.source == *here, row.target == *here);
-        let looked_at = match &*row.kind {
-            "contains" => from || to,
-            "write" => to,
-            _ => from,
-        };
-        if &*row.kind == "write" && to && row.props.get("replaces").unwrap() == Some(Value::Bool(true)) {
-            bounds.insert(*begin);
-        }
-        if up && looked_at && *ended != u64::MAX {
-            bounds.insert(*ended);
-        }
-    }
-    bounds.into_iter().filter(|bound| *bound <= time).count()
-}
 
 /// The write that hides others at a vertex and a time.
 fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> Option<u64> {
@@ -140,7 +106,7 @@ fn hiding(standing: &[Standing<'_>], here: &VertexName, time: u64, up: bool) -> 
 }
 
 #[test]
-fn it_is_what_a_walk_finds_that_tries_all_it_reached_again() {
+fn it_is_what_a_walk_finds_that_goes_on_from_every_time() {
     for seed in seeds(2_000) {
         let dice = &mut *seeded(seed);
         let history = History::random(dice);

@@ -105,7 +105,9 @@ impl Contact {
         }
         let Some(contact) = all.get_mut(place) else { return };
         contact.begin = contact.begin.min(edge.stamp);
-        contact.end = contact.end.max(end(edge));
+        // A program is read when it starts, whatever becomes of its file afterwards.
+        let ended = if edge.kind == "exe" { edge.stamp } else { end(edge) };
+        contact.end = contact.end.max(ended);
         contact.count += 1;
         for (name, sum) in [("bytes", &mut contact.bytes), ("fields", &mut contact.fields)] {
             if let Some(n) = number(edge, name) {

@@ -237,7 +237,8 @@ fn relate(
     match edge.kind.as_str() {
         "read" | "exe" => {
             let versions = generations.get(&edge.far).map(Vec::as_slice).unwrap_or_default();
-            let newest = versions.iter().rev().find(|version| version.begin <= end(edge));
+            let by = if edge.kind == "exe" { edge.stamp } else { end(edge) };
+            let newest = versions.iter().rev().find(|version| version.begin <= by);
             let entity = newest.map_or_else(|| qualified(&edge.far), |version| version.id.clone());
             let mut record = Map::new();
             record.insert("prov:activity".to_owned(), qualified(&edge.near).into());

@@ -1,0 +1,153 @@
+//! What a walk knows of a vertex that it reached: versions of relations, in an order in which those of one time are found
+//! without looking at all.
+
+use std::collections::HashMap;
+
+use fieldstone_format::graph_segment::VertexPlace;
+
+use crate::cause::{self, Course};
+use crate::state::{END, EdgeVersion};
+use crate::vocabulary::Direction;
+
+/// A version of a relation, as the walk may take it from one of its ends.
+#[derive(Debug, Clone)]
+pub struct Hop {
+    pub far: VertexPlace,
+    pub direction: Direction,
+    pub version: EdgeVersion,
+    /// When one of its ends was deleted.
+    pub ended: Option<u64>,
+}
+
+impl Hop {
+    /// Whether it leads from a job to a process of it, or back.
+    pub fn is_part(&self) -> bool {
+        &*self.direction.kind == "contains"
+    }
+
+    /// Whether it leads from data to an execution: what replaced the data may hide it.
+    fn is_of_data(&self) -> bool {
+        self.direction.reverse && !self.is_part()
+    }
+
+    fn end(&self) -> u64 {
+        self.version.end().min(self.ended.unwrap_or(END))
+    }
+
+    /// Whether a walk that takes it may go on at the time at which it came, and not only at one of the relation's.
+    pub fn lasts(&self) -> bool {
+        !self.is_part() && &*self.direction.kind != "exe" && self.version.stamp < self.end()
+    }
+
+    /// The same at one time.
+    pub fn lasts_at(&self, time: u64, course: Course) -> bool {
+        let (begin, end) = (self.version.stamp, self.end());
+        match course {
+            Course::Up => begin <= time && time < end,
+            Course::Down => begin < time && time <= end,
+        }
+    }
+
+    /// Whether a bound is within it.
+    pub fn has(&self, bound: u64) -> bool {
+        self.version.stamp <= bound && bound <= self.end()
+    }
+}
+
+/// A vertex.
+#[derive(Debug, Default)]
+pub struct Reached {
+    /// When it was replaced; ascending.
+    replacing: Vec<u64>,
+    /// Between which times a walk that is there takes the same; ascending.
+    pub bounds: Vec<u64>,
+    /// Hops from data, by their beginning.
+    data: Vec<Hop>,
+    /// The latest end of those up to each.
+    latest: Vec<u64>,
+    /// All other hops.
+    others: Vec<Hop>,
+    /// Whether the hops are here, or have to be read again.
+    pub is_loaded: bool,
+    /// Whether a hop from data lasts.
+    pub lasts: bool,
+    /// By epoch, the fewest hops with which all of it was gone on from.
+    pub done: HashMap<usize, u32>,
+}
+
+impl Reached {
+    /// A vertex with these hops. `replacing`: when it was replaced.
+    pub fn of(hops: Vec<Hop>, mut replacing: Vec<u64>, course: Option<Course>) -> Reached {
+        replacing.sort_unstable();
+        let mut bounds = replacing.clone();
+        if course == Some(Course::Up) {
+            bounds.extend(hops.iter().filter_map(|hop| hop.ended));
+        }
+        bounds.sort_unstable();
+        bounds.dedup();
+        let (mut data, others): (Vec<Hop>, Vec<Hop>) = hops.into_iter().partition(Hop::is_of_data);
+        data.sort_by_key(|hop| hop.version.stamp);
+        let mut most = 0;
+        let latest = data.iter().map(|hop| {
+            most = hop.end().max(most);
+            most
+        });
+        let latest = latest.collect();
+        let lasts = data.iter().any(Hop::lasts);
+        Reached { replacing, bounds, data, latest, others, is_loaded: true, lasts, done: HashMap::new() }
+    }
+
+    /// Which of the epochs a time is in.
+    pub fn epoch(&self, time: u64) -> usize {
+        self.bounds.partition_point(|bound| *bound <= time)
+    }
+
+    /// The hops that a walk takes which is there at a time, and when it goes on; without a course all, at the same time.
+    pub fn hops(&self, time: u64, course: Option<Course>) -> impl Iterator<Item = (&Hop, u64)> {
+        let hiding = course.and_then(|course| cause::hiding(&self.replacing, time, course));
+        let by = |stamp: u64| self.data.partition_point(|hop| hop.version.stamp < stamp);
+        let range = match course {
+            None => 0..self.data.len(),
+            Some(Course::Up) => {
+                by(hiding.unwrap_or(0))..by(time.saturating_add(1)).max(by(hiding.unwrap_or(0)))
+            }
+            Some(Course::Down) => {
+                let mut begin = by(time);
+                // Of those that began before, only what has not ended.
+                while begin > 0 && self.latest[begin - 1] >= time {
+                    begin -= 1;
+                }
+                begin..hiding.map_or(self.data.len(), |next| by(next.saturating_add(1))).max(begin)
+            }
+        };
+        self.data[range].iter().chain(&self.others).filter_map(move |hop| {
+            let after = match course {
+                Some(course) if !hop.is_part() => {
+                    cause::goes_on(&hop.direction, course, (&hop.version, hop.ended), time, hiding)?
+                }
+                _ => time,
+            };
+            Some((hop, after))
+        })
+    }
+
+    /// The hops from data that a walk takes at a time of an epoch from which it went on before, and that lead elsewhere than
+    /// then.
+    pub fn lasting(&self, time: u64, course: Course) -> Vec<VertexPlace> {
+        let hops = self.hops(time, Some(course)).filter(|(hop, _)| hop.is_of_data());
+        hops.filter(|(hop, _)| hop.lasts_at(time, course)).map(|(hop, _)| hop.far).collect()
+    }
+
+    /// All but those from data.
+    pub fn others(&self) -> &[Hop] {
+        &self.others
+    }
+
+    /// Lets go of hops that nothing but a walk with fewer hops asks for again.
+    pub fn unload(&mut self) {
+        if self.bounds.is_empty() && !self.lasts {
+            (self.data, self.latest, self.is_loaded) = (Vec::new(), Vec::new(), false);
+            self.others = Vec::new();
+        }
+    }
+}
