@@ -182,7 +182,8 @@ impl Execution {
         let without = store.composed().journal().home().folder;
         let streams = if options.streams { streams::own(without.as_deref(), &mut notes) } else { Vec::new() };
         let mut begun = describe(&options, &variables, &folder, parent);
-        begun.set_some("streams", streams::described(&streams));
+        let piped = options.streams && streams::is_piped();
+        begun.set_some("streams", streams::described(&streams, piped));
         let inner = Arc::new(ExecutionInner::new(env, naming, begun));
         let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
         let mut read = files::expand(&options.reads, &folder, &mut absent);

@@ -3,15 +3,15 @@
 //! Linux says which file a descriptor is of (`/proc/self/fd`); elsewhere there are none.
 //!
 //! Invariants:
-//! * a stream is a regular file that stands at its path: no pipe, no terminal, no device, nothing that was removed, and
-//!   nothing in the folder of the store;
+//! * a stream is a regular file that stands at its path: no terminal, no device, nothing that was removed, and nothing in
+//!   the folder of the store; of an input that is a pipe no more is known than that;
 //! * how a file was opened is learned from its flags, its length and where the stream stood as the execution began: one
 //!   that was empty then has nothing of older writers (G-61).
 
 use std::fs::{self, File, Metadata};
 use std::io::{Seek, stderr, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fieldstone_core::value::Value;
@@ -130,8 +130,17 @@ pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
     streams
 }
 
-/// What is said of streams: path, mode, and the offset where it is not the beginning of what is read.
-pub fn described(streams: &[StreamFile]) -> Option<Value> {
+/// Whether the input of this process comes through a pipe.
+pub fn is_piped() -> bool {
+    let input = stdin();
+    let file = input.as_fd().try_clone_to_owned().map(File::from);
+    let kind = file.and_then(|file| file.metadata()).map(|facts| facts.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
+}
+
+/// What is said of streams: path, mode, and the offset where it is not the beginning of what is read; of an input that is
+/// a pipe the mode alone.
+pub fn described(streams: &[StreamFile], piped: bool) -> Option<Value> {
     let one = |stream: &StreamFile| {
         let mut pairs = vec![
             ("path".to_owned(), Value::Text(stream.path.to_str()?.to_owned())),
@@ -142,5 +151,9 @@ pub fn described(streams: &[StreamFile]) -> Option<Value> {
         }
         Some((stream.name.to_owned(), Value::Map(pairs)))
     };
-    (!streams.is_empty()).then(|| Value::Map(streams.iter().filter_map(one).collect()))
+    let mut all: Vec<(String, Value)> = streams.iter().filter_map(one).collect();
+    if piped {
+        all.push(("stdin".to_owned(), Value::Map(vec![("mode".to_owned(), Value::Text("pipe".to_owned()))])));
+    }
+    (!all.is_empty()).then_some(Value::Map(all))
 }

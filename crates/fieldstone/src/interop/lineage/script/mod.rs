@@ -5,7 +5,8 @@
 //! 2. What nothing here made must be as it was: where a checksum was recorded it is compared, and another one stops the
 //!    script.
 //! 3. Each execution runs in a subshell: in its folder, with the variables that were recorded, and its arguments. One
-//!    that ended with an exit code must end with the same.
+//!    that ended with an exit code must end with the same. Its input is the file that it was, and so is its output where that
+//!    is the result or somebody reads it; else what it prints is the script's own output, and logs of old jobs stay.
 //! 4. The result's checksum, where one was recorded, is compared with what is there then.
 //!
 //! What an execution wrote that says no command counts as given. Every text of others stands in single quotes or, in
@@ -25,7 +26,7 @@ use super::VertexName;
 use super::export::names::{folder, roots_text, stamp_text};
 use super::units::{Contact, Unit, units};
 use order::{by_cause, chosen, given, writers};
-use words::{is_variable, line, pieces, quoted, redirections};
+use words::{is_piped, is_variable, line, outputs, pieces, quoted, redirections};
 
 /// Inputs without a checksum that are named one by one.
 const LISTED: usize = 200;
@@ -75,6 +76,8 @@ struct Command<'a> {
     processes: usize,
     /// What stands before and behind its words for its input and output.
     around: (String, String),
+    /// Whether its input came through a pipe.
+    piped: bool,
 }
 
 /// A secret that an argument has.
@@ -89,14 +92,15 @@ pub fn script(dossier: &Dossier) -> Result<String> {
     let all = units(dossier);
     let mut secrets = Vec::new();
     let commands: Vec<Vec<Command<'_>>> =
-        all.iter().map(|unit| commands(dossier, unit, &mut secrets)).collect();
+        all.iter().map(|unit| commands(dossier, unit, &BTreeSet::new(), &mut secrets)).collect();
     let chosen = chosen(lineage, &all, &commands)?;
     let writers = writers(&all, &chosen);
     let order = by_cause(&all, &chosen, &writers);
     // Secrets are numbered in the order of the script, and only those of its commands.
     let mut secrets = Vec::new();
+    let needed = needed(lineage, &all, &chosen);
     let commands: BTreeMap<usize, Vec<Command<'_>>> =
-        order.iter().map(|i| (*i, self::commands(dossier, &all[*i], &mut secrets))).collect();
+        order.iter().map(|i| (*i, self::commands(dossier, &all[*i], &needed, &mut secrets))).collect();
 
     let mut text = String::from("#!/bin/sh\n");
     // Writing to a text does not fail.
@@ -106,7 +110,7 @@ pub fn script(dossier: &Dossier) -> Result<String> {
         text.push_str("# The lineage was cut off at a limit: something upstream is missing here.\n");
     }
     text.push_str(
-        "# Input and output of commands are redirected where they were files; pipes were not recorded.\n",
+        "# Input is redirected where it was a file; output where it is a result. Pipes were not recorded.\n",
     );
     text.push_str("set -eu\n\n");
     for Secret { number, what } in &secrets {
@@ -135,7 +139,7 @@ pub fn script(dossier: &Dossier) -> Result<String> {
     for (n, i) in order.iter().enumerate() {
         let (unit, commands) = (&all[*i], commands.get(i).map(Vec::as_slice).unwrap_or_default());
         let _ = writeln!(text, "# ---- {} of {}: {}", n + 1, order.len(), heading(dossier, unit));
-        step(&mut text, dossier, unit, commands);
+        step(&mut text, dossier, unit, commands, &needed);
     }
     if !results.is_empty() {
         text.push_str("# ---- the result, byte for byte\n");
@@ -144,6 +148,25 @@ pub fn script(dossier: &Dossier) -> Result<String> {
         let _ = writeln!(text, "check {} {}", quoted(path), quoted(checksum));
     }
     Ok(text)
+}
+
+/// What the script has to make: what was asked for, and what the executions read of one another. Of an execution that was
+/// asked for itself all but its output, unless it wrote nothing else.
+fn needed<'a>(
+    lineage: &'a fieldstone_graph::trace::Lineage,
+    all: &'a [Unit],
+    chosen: &BTreeSet<usize>,
+) -> BTreeSet<&'a str> {
+    let file = |data: &'a VertexName| (&*data.kind == "file").then_some(&*data.id);
+    let mut needed: BTreeSet<&str> = lineage.roots.iter().filter_map(file).collect();
+    for unit in chosen.iter().map(|i| &all[*i]) {
+        needed.extend(unit.reads.iter().chain(&unit.programs).filter_map(|input| file(&input.data)));
+        let is_root = lineage.roots.iter().any(|root| *root == unit.name || unit.parts.contains(root));
+        if let ([only], true) = (&unit.writes[..], is_root) {
+            needed.extend(file(&only.data));
+        }
+    }
+    needed
 }
 
 /// Checks of what must be there as it was.
@@ -197,7 +220,12 @@ fn heading(dossier: &Dossier, unit: &Unit) -> String {
 }
 
 /// The commands of a unit: of its job, or one for all processes that ran the same.
-fn commands<'a>(dossier: &'a Dossier, unit: &'a Unit, secrets: &mut Vec<Secret>) -> Vec<Command<'a>> {
+fn commands<'a>(
+    dossier: &'a Dossier,
+    unit: &'a Unit,
+    needed: &BTreeSet<&str>,
+    secrets: &mut Vec<Secret>,
+) -> Vec<Command<'a>> {
     let mut commands: Vec<(Vec<&Value>, Command<'a>)> = Vec::new();
     for runner in unit.runners(dossier) {
         let Some(Value::List(argv) | Value::Array(argv)) = dossier.prop(runner, "argv") else { continue };
@@ -223,8 +251,15 @@ fn commands<'a>(dossier: &'a Dossier, unit: &'a Unit, secrets: &mut Vec<Secret>)
             Some(Value::Text(folder)) => Some(folder.as_str()),
             _ => None,
         };
-        let around = redirections(dossier.prop(runner, "streams"));
-        commands.push((said, Command { runner, words, folder, env, left, recorded, processes: 1, around }));
+        let streams = dossier.prop(runner, "streams");
+        // What the command renamed was no log.
+        let is_needed = |path: &str, mode: &str| {
+            let wrote = unit.writes.iter().any(|write| &*write.data.id == path);
+            needed.contains(path) || (mode == "write" && !wrote)
+        };
+        let (around, piped) = (redirections(streams, &is_needed), is_piped(streams));
+        let command = Command { runner, words, folder, env, left, recorded, processes: 1, around, piped };
+        commands.push((said, command));
     }
     commands.into_iter().map(|(_, command)| command).collect()
 }
@@ -263,7 +298,13 @@ fn words(dossier: &Dossier, runner: &VertexName, argv: &[Value], secrets: &mut V
 }
 
 /// One unit: comments on what it read and wrote, the code it ran, and its commands.
-fn step(text: &mut String, dossier: &Dossier, unit: &Unit, commands: &[Command<'_>]) {
+fn step(
+    text: &mut String,
+    dossier: &Dossier,
+    unit: &Unit,
+    commands: &[Command<'_>],
+    needed: &BTreeSet<&str>,
+) {
     for (verb, contacts) in [("executed", &unit.programs), ("reads", &unit.reads), ("writes", &unit.writes)] {
         for contact in contacts.iter().take(LISTED) {
             let version =
@@ -280,10 +321,13 @@ fn step(text: &mut String, dossier: &Dossier, unit: &Unit, commands: &[Command<'
     if unit.prop(dossier, "slurm").is_some() {
         text.push_str("# It ran under SLURM; this runs it here.\n");
     }
+    let runners = unit.runners(dossier).into_iter();
+    let logs: Vec<&str> = runners.flat_map(|runner| outputs(dossier.prop(runner, "streams"))).collect();
     let folders: BTreeSet<&str> = unit
         .writes
         .iter()
         .filter(|write| &*write.data.kind == "file")
+        .filter(|write| needed.contains(&*write.data.id) || !logs.contains(&&*write.data.id))
         .filter_map(|write| folder(&write.data))
         .collect();
     for folder in folders {
@@ -328,6 +372,9 @@ fn run(text: &mut String, dossier: &Dossier, command: &Command<'_>) {
     }
     for (name, value) in &command.env {
         let _ = writeln!(text, "    export {name}={}", quoted(value));
+    }
+    if command.piped {
+        text.push_str("    # Its input came through a pipe, which was not recorded: here it reads that of the script.\n");
     }
     let mut words = command.words.join(" ");
     if command.processes > 1 {

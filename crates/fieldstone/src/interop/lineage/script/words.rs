@@ -16,13 +16,19 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// What stands before and behind a command, so that its input and output are the files that are recorded as its streams.
-pub fn redirections(streams: Option<&Value>) -> (String, String) {
-    let (mut before, mut behind) = (String::new(), String::new());
+/// Output goes to a file that `is_needed`, by its path and mode, alone: all else that was printed then is a log of its own
+/// time, which stays.
+pub fn redirections(streams: Option<&Value>, is_needed: &dyn Fn(&str, &str) -> bool) -> (String, String) {
+    let (mut before, mut behind, mut redirected) = (String::new(), String::new(), false);
     let Some(Value::Map(streams)) = streams else { return (before, behind) };
     for (name, number) in [("stdin", "0"), ("stdout", "1"), ("stderr", "2")] {
         let Some((_, Value::Map(facts))) = streams.iter().find(|(known, _)| known == name) else { continue };
         let get = |name: &str| facts.iter().find(|(known, _)| known == name).map(|(_, value)| value);
         let (Some(Value::Text(path)), Some(Value::Text(mode))) = (get("path"), get("mode")) else { continue };
+        if name != "stdin" && mode != "stdout" && !is_needed(path, mode) {
+            continue;
+        }
+        redirected |= name == "stdout";
         // An input or output that is not named is written as shells have it.
         let named = if number == "2" { "2" } else { "" };
         match (name, mode.as_str(), get("offset")) {
@@ -33,11 +39,36 @@ pub fn redirections(streams: Option<&Value>) -> (String, String) {
             (_, "write", _) => behind.push_str(&format!(" {named}> {}", quoted(path))),
             (_, "append", _) => behind.push_str(&format!(" {named}>> {}", quoted(path))),
             (_, "update", _) => behind.push_str(&format!(" {number}<> {}", quoted(path))),
-            ("stderr", "stdout", _) => behind.push_str(" 2>&1"),
+            ("stderr", "stdout", _) if redirected => behind.push_str(" 2>&1"),
             _ => {}
         }
     }
     (before, behind)
+}
+
+/// Whether the input came through a pipe.
+pub fn is_piped(streams: Option<&Value>) -> bool {
+    let Some(Value::Map(streams)) = streams else { return false };
+    streams.iter().any(|(name, facts)| match facts {
+        Value::Map(facts) => {
+            name == "stdin" && facts.contains(&("mode".to_owned(), Value::Text("pipe".to_owned())))
+        }
+        _ => false,
+    })
+}
+
+/// Paths of the files that were the output of a command.
+pub fn outputs(streams: Option<&Value>) -> Vec<&str> {
+    let Some(Value::Map(streams)) = streams else { return Vec::new() };
+    let mut paths = Vec::new();
+    for (_, facts) in streams.iter().filter(|(name, _)| name != "stdin") {
+        let Value::Map(facts) = facts else { continue };
+        let path = facts.iter().find(|(known, _)| known == "path");
+        if let Some((_, Value::Text(path))) = path {
+            paths.push(path.as_str());
+        }
+    }
+    paths
 }
 
 /// A text within a comment, or within a message: one line of it.
@@ -111,7 +142,7 @@ mod tests {
             facts.extend(offset.map(|offset| ("offset".to_owned(), Value::Int(offset))));
             (name.to_owned(), Value::Map(facts))
         };
-        let around = |streams: Vec<(String, Value)>| redirections(Some(&Value::Map(streams)));
+        let around = |streams: Vec<(String, Value)>| redirections(Some(&Value::Map(streams)), &|_, _| true);
         let (before, behind) = around(vec![
             stream("stderr", "/log", "append", None),
             stream("stdin", "/a b", "read", None),
@@ -124,7 +155,19 @@ mod tests {
         let both = vec![stream("stdout", "/o", "append", None), stream("stderr", "/o", "stdout", None)];
         assert_eq!(around(both).1, " >> /o 2>&1");
         assert_eq!(around(vec![stream("stdout", "/o", "$(x)", None)]).1, "");
-        assert_eq!(redirections(Some(&text("> /o"))), redirections(None));
+        assert_eq!(redirections(Some(&text("> /o")), &|_, _| true), redirections(None, &|_, _| true));
+        let logs = Value::Map(vec![
+            stream("stdin", "/in", "read", None),
+            stream("stdout", "/result", "write", None),
+            stream("stderr", "/log", "append", None),
+        ]);
+        assert_eq!(redirections(Some(&logs), &|path, _| path == "/result").1, " < /in > /result");
+        assert_eq!(redirections(Some(&logs), &|_, _| false).1, " < /in");
+        let piped =
+            Value::Map(vec![("stdin".to_owned(), Value::Map(vec![("mode".to_owned(), text("pipe"))]))]);
+        assert!(is_piped(Some(&piped)) && !is_piped(Some(&logs)) && !is_piped(None));
+        assert_eq!(redirections(Some(&piped), &|_, _| true).1, "");
+        assert_eq!(outputs(Some(&logs)), ["/result", "/log"]);
     }
 
     #[test]
