@@ -502,3 +502,19 @@ fn a_script_says_where_a_command_read_a_pipe() {
     assert!(sh(&t, "$F run store -q --writes y -- sh -c 'echo 1 > y'").status.success());
     assert!(!rebuilds(&t, "y").contains("came through a pipe"));
 }
+
+#[test]
+fn files_of_a_folder_that_was_written_have_a_maker() {
+    for (writes, reads) in [("out", "out/f"), ("out/**", "out/f"), ("out/f", "out"), ("o*", "out/**")] {
+        let t = TestStore::empty();
+        let make = format!(
+            "$F run store -q --name maker --writes '{writes}' -- sh -c 'mkdir -p out/sub; echo 1 > out/f'"
+        );
+        assert!(sh(&t, &make).status.success());
+        let read = format!("$F run store -q --reads '{reads}' --writes sum -- sh -c 'cat out/f > sum'");
+        assert!(sh(&t, &read).status.success());
+        let path = std::fs::canonicalize(t.path()).unwrap().join("sum");
+        let tree = t.run(["trace", "store", path.to_str().unwrap()]).ok().out();
+        assert!(tree.contains(&job(&t, "maker").0), "{writes} {reads}: {tree}");
+    }
+}

@@ -1,7 +1,9 @@
 //! Files that an execution reads and writes: which they are, what is in them, and whether they are others than before.
 //!
-//! Patterns are those of a shell: `*`, `?` and `[a-z]` within a name, `**` for folders of any depth. A name that begins
-//! with a dot is matched by one that does. A path that is there is taken as it is, whatever signs it holds.
+//! Patterns are those of a shell: `*`, `?` and `[a-z]` within a name, `**` for folders of any depth, at the end also for what is
+//! in them. A name that begins with a dot is matched by one that does. A path that is there is taken as it is, whatever
+//! signs it holds. A folder that is named stands for all files below it, too: who reads one of them read what came into
+//! the folder.
 //!
 //! Invariants:
 //! * ids are full paths without links, as `fieldstone trace` looks for them;
@@ -166,6 +168,30 @@ pub fn expand(patterns: &[String], folder: &Path, absent: &mut dyn FnMut(&str)) 
     all
 }
 
+/// The same of what is read: of a folder that is named as such, and not by a pattern, also the files below it, but for
+/// those in `without`.
+pub fn expand_reads(
+    patterns: &[String],
+    folder: &Path,
+    without: Option<&Path>,
+    absent: &mut dyn FnMut(&str),
+) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for pattern in patterns {
+        let named = expand(std::slice::from_ref(pattern), folder, absent);
+        let last = pattern.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        if last == "**" || !last.contains(['*', '?', '[']) || folder.join(pattern).exists() {
+            for root in named.iter().filter(|path| path.is_dir()) {
+                each_below(root, without, &mut |path, _| all.push(path));
+            }
+        }
+        all.extend(named);
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 fn expand_one(pattern: &str, folder: &Path) -> Vec<PathBuf> {
     let whole = folder.join(pattern);
     if whole.symlink_metadata().is_ok() {
@@ -190,7 +216,31 @@ fn expand_one(pattern: &str, folder: &Path) -> Vec<PathBuf> {
                 .collect(),
         };
     }
+    if whole.file_name().is_some_and(|last| last == "**") {
+        let within = |folder: &PathBuf| children(folder, "*").into_iter().filter(|path| !is_folder(path));
+        let files: Vec<PathBuf> = found.iter().flat_map(within).collect();
+        found.extend(files);
+        found.sort_unstable();
+    }
     found
+}
+
+/// Gives the regular files below a folder to `take`, but for those in `without`; no link is followed.
+fn each_below(root: &Path, without: Option<&Path>, take: &mut dyn FnMut(PathBuf, &Metadata)) {
+    let Ok(root) = fs::canonicalize(root) else { return };
+    let mut pending = vec![root];
+    while let Some(folder) = pending.pop() {
+        if without == Some(&*folder) {
+            continue;
+        }
+        for path in entries(&folder) {
+            match path.symlink_metadata() {
+                Ok(facts) if facts.is_dir() => pending.push(path),
+                Ok(facts) if facts.is_file() => take(path, &facts),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -297,24 +347,18 @@ pub fn marks(patterns: &[String], watched: &[PathBuf], folder: &Path, without: O
         if let Ok(full) = fs::canonicalize(&path)
             && let Ok(facts) = fs::metadata(&full)
         {
+            if facts.is_dir() {
+                each_below(&full, without, &mut |path, facts| {
+                    marks.insert(path, FileMark::of(facts));
+                });
+            }
             marks.insert(full, FileMark::of(&facts));
         }
     }
     for root in watched {
-        let Ok(root) = fs::canonicalize(folder.join(root)) else { continue };
-        let mut pending = vec![root];
-        while let Some(folder) = pending.pop() {
-            if without == Some(&*folder) {
-                continue;
-            }
-            for path in entries(&folder) {
-                match path.symlink_metadata() {
-                    Ok(facts) if facts.is_dir() => pending.push(path),
-                    Ok(facts) if facts.is_file() => drop(marks.insert(path, FileMark::of(&facts))),
-                    _ => {}
-                }
-            }
-        }
+        each_below(&folder.join(root), without, &mut |path, facts| {
+            marks.insert(path, FileMark::of(facts));
+        });
     }
     marks
 }

@@ -186,7 +186,7 @@ impl Execution {
         begun.set_some("streams", streams::described(&streams, piped));
         let inner = Arc::new(ExecutionInner::new(env, naming, begun));
         let mut absent = |pattern: &str| notes.push(format!("{pattern}: there is no such file to read"));
-        let mut read = files::expand(&options.reads, &folder, &mut absent);
+        let mut read = files::expand_reads(&options.reads, &folder, without.as_deref(), &mut absent);
         let input = streams.iter().find(|stream| stream.mode == StreamMode::Read);
         read.extend(input.map(|stream| stream.path.clone()));
         let mut reads: Vec<NamedFile> =
