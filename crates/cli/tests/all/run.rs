@@ -518,3 +518,17 @@ fn files_of_a_folder_that_was_written_have_a_maker() {
         assert!(tree.contains(&job(&t, "maker").0), "{writes} {reads}: {tree}");
     }
 }
+
+#[test]
+fn an_edited_script_of_an_interpreter_is_a_difference() {
+    for command in ["sh x.sh", "env A=1 sh -e x.sh", "nice sh ./x.sh"] {
+        let t = TestStore::empty();
+        for n in ["1", "2"] {
+            std::fs::write(t.path().join("x.sh"), format!("echo {n} > o\n")).unwrap();
+            assert!(sh(&t, &format!("$F run store -q --name r{n} --writes o -- {command}")).status.success());
+        }
+        let (first, second) = (job(&t, "r1").0, job(&t, "r2").0);
+        let rows = t.run(["trace", "store", "--compare", &first, &second]).ok().out();
+        assert!(rows.contains("x.sh"), "{command}: {rows}");
+    }
+}

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use fieldstone_core::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Execution, ExecutionOptions, Outcome, VARIABLE, files};
+use super::{Execution, ExecutionOptions, Outcome, VARIABLE, files, interpreters};
 use crate::Store;
 
 /// Signals that are passed on.
@@ -56,6 +56,8 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
     let folder = std::env::current_dir().map_err(|e| Error::io("look at", ".".as_ref(), e))?;
     let path = std::env::var("PATH").ok();
     options.executable = files::program(&text(program), path.as_deref(), &folder);
+    let scripts = interpreters::scripts(&options.argv, path.as_deref(), &folder);
+    options.reads.extend(scripts.iter().filter_map(|script| script.to_str().map(str::to_owned)));
     let mut execution = Execution::begin(store, options)?;
     catch();
     let started = Command::new(program).args(arguments).env(VARIABLE, execution.link().encode()).spawn();

@@ -8,8 +8,7 @@
 //! | `current` | which execution a call belongs to |
 //! | `inner`, `ledger` | what an execution adds to commits; what it read |
 //! | `capture` | fields that were asked for within one |
-//! | `environment`, `git`, `files`, `streams`, `link` | what is known of it; the variable that children are given |
-//! | `secrets` | what is never written |
+//! | `environment`, `git`, `files`, `interpreters`, `streams`, `link` | what is known of it; the variable that children are given |
 //!
 //! ```
 //! use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
@@ -31,6 +30,7 @@ mod environment;
 mod files;
 mod git;
 mod inner;
+mod interpreters;
 mod ledger;
 mod link;
 mod streams;
