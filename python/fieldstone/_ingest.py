@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -19,6 +20,20 @@ _Progress = Callable[[Path, int, int, int, int], object]
 _BAR = 30
 
 
+def _offset(timezone: str | tzinfo) -> str:
+    """What a timezone is ahead of UTC, as a text such as ``+01:00``."""
+    if isinstance(timezone, str):
+        return timezone
+    ahead = timezone.utcoffset(None)
+    if ahead is None:
+        raise Invalid(
+            f"timezone={timezone} has no fixed offset from UTC",
+            hint='give the offset that held, as "+01:00", or list with TZ=UTC sacct',
+        )
+    minutes = round(ahead.total_seconds() / 60)
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
 def ingest(
     store: Store | _Path,
     paths: _Path | Iterable[_Path],
@@ -30,6 +45,7 @@ def ingest(
     tree: bool = False,
     recursive: bool = True,
     step_dim: str | Literal[False] | None = None,
+    timezone: str | tzinfo = "UTC",
     schema: _Path | None = None,
     progress: Literal["auto"] | bool | Callable[[int, int], object] = "auto",
 ) -> IngestReport:
@@ -61,10 +77,13 @@ def ingest(
     new store gets the FDB's own schema. Each dataset of it is one transaction; what goes wrong with the
     FDB raises, datasets taken before it stay, and the same call again goes on.
 
-    Darshan logs, the text of ``sacct -P`` with its header (times in UTC), OpenLineage events (JSON) and, with
-    ``tree=True``, directories go into the provenance graph, ``store.graph``. Events of one run may stand in
-    several files of one call; what they come to is counted at the last. History that is taken twice is there
-    once.
+    `timezone` is that of the times in a listing of ``sacct``: an offset from UTC (``"+01:00"``), or a tzinfo
+    that has a fixed one. Invalid for others.
+
+    Darshan logs, the text of ``sacct -P`` with its header, OpenLineage events (JSON) and, with ``tree=True``,
+    directories go into the provenance graph, ``store.graph``, and add to what it has. Events of one run may
+    stand in several files and calls; what those of one call come to is counted at its last file. History that
+    is taken twice is there once.
 
     With `mesh` the unstructured mesh of a file is taken under that name, and nothing else of it: UGRID, MPAS,
     ICON, ESMF, SCRIP, Exodus, FESOM (also its folder), GEOS, SU2, gmsh, AFLR3 and what else meshio reads. It
@@ -101,7 +120,7 @@ def ingest(
         raise Invalid(
             "files are taken whole, without a request", hint="a request selects fields of fdb:CONFIG"
         )
-    options = (key, python, shown, copy, tree, mesh, recursive, step_dim)
+    options = (key, python, shown, copy, tree, mesh, recursive, step_dim, _offset(timezone))
     try:
         if isinstance(store, Store):
             if schema is not None:

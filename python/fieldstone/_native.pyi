@@ -71,6 +71,7 @@ def _ingest(
     mesh: str | None,
     recursive: bool,
     step_dim: str | bool | None,
+    timezone: str,
 ) -> IngestReport: ...
 def _transfer(
     source: _Store,

@@ -30,8 +30,10 @@ pub fn ingest<'py>(
     mesh: Option<String>,
     recursive: bool,
     step_dim: Option<&Bound<'py, PyAny>>,
+    timezone: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let paths = paths.0;
+    let ahead = fieldstone::lineage::utc_offset(timezone).map_err(exception)?;
     let step_dim = step_dim.map_or(Ok(StepDim::Leading), step_dim_of)?;
     let key = key.map(KeyText::new).transpose()?;
     let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
@@ -58,7 +60,7 @@ pub fn ingest<'py>(
         let progress: Option<&fieldstone::OnProgress<'_>> = Some(&tell);
         let shallow = !recursive;
         let options =
-            IngestOptions { key, external: !copy, mesh, tree, shallow, step_dim, ahead: 0, helper, progress };
+            IngestOptions { key, external: !copy, mesh, tree, shallow, step_dim, ahead, helper, progress };
         let mut report = IngestReport::default();
         let outcome = fieldstone::ingest_into(&handle, &paths, &options, &mut report);
         let outcome = outcome.and_then(|()| report.check());

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import fieldstone as fst
 import pytest
@@ -79,6 +81,21 @@ def test_each_change_is_durable_where_that_is_asked_for(tmp_path):
             assert other.get({"run": "a", "variable": "t"}) == b"x"
             assert other.attributes(tag="note").count() == 1
         assert store.unflushed == 0
+
+
+def test_times_of_a_listing_are_of_the_zone_that_is_given(tmp_path):
+    listing = tmp_path / "jobs.txt"
+    listing.write_text(LISTING)
+
+    def begins(zone):
+        with fst.open("memory:") as store:
+            fst.ingest(store, listing, timezone=zone, progress=False)
+            return store.graph.vertex(("job", "17")).props["start"].astype("datetime64[s]").item().hour
+
+    assert begins("UTC") == 7 and begins("+01:00") == 6 and begins(timezone(timedelta(hours=-2))) == 9
+    for zone in ("Europe/Berlin", ZoneInfo("Europe/Berlin")):
+        with pytest.raises(fst.Invalid, match="offset"):
+            begins(zone)
 
 
 def test_start_and_end_of_a_run_in_two_calls(tmp_path):

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fieldstone_core::Result;
-use fieldstone_core::value::Value;
+use fieldstone_core::value::{Value, parse_moment};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::VertexPlace;
 
@@ -154,5 +154,61 @@ fn properties(state: &GraphState, vertex: &VertexName, at: u64) -> Result<Proper
     let own = described(&shown)?;
     all.retain(|(name, _)| own.iter().all(|(other, _)| name != other));
     all.extend(own);
+    if is_execution(&vertex.kind) {
+        for (_, value) in all.iter_mut().filter(|(name, _)| matches!(name.as_str(), "start" | "end")) {
+            *value = moment(value);
+        }
+    }
     Ok(all)
+}
+
+/// A time as a moment: of a number that says seconds since 1970, or milli-, micro- or nanoseconds, by its size; of a text
+/// as in RFC 3339. All else stays as it is.
+fn moment(value: &Value) -> Value {
+    const SECOND: i64 = 1_000_000_000;
+    let whole = |n: i64| {
+        let unit = match n.unsigned_abs() {
+            0..100_000_000_000 => SECOND,
+            100_000_000_000..100_000_000_000_000 => 1_000_000,
+            100_000_000_000_000..100_000_000_000_000_000 => 1_000,
+            _ => 1,
+        };
+        n.checked_mul(unit)
+    };
+    let found = match value {
+        Value::Int(n) => whole(*n),
+        Value::UInt(n) => i64::try_from(*n).ok().and_then(whole),
+        Value::Float(x) if x.abs() < 1e11 => {
+            let fraction = ((x - x.trunc()) * SECOND as f64).round() as i64;
+            whole(x.trunc() as i64).and_then(|n| n.checked_add(fraction))
+        }
+        Value::Float(x) if x.abs() < 9e18 => whole(x.trunc() as i64),
+        Value::Text(text) => parse_moment(text),
+        _ => None,
+    };
+    found.map_or_else(|| value.clone(), Value::DateTime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_moments_however_they_are_given() {
+        let noon = Value::DateTime(1_795_262_400_500_000_000);
+        for value in [
+            Value::Float(1_795_262_400.5),
+            Value::Int(1_795_262_400_500),
+            Value::UInt(1_795_262_400_500_000),
+            Value::Int(1_795_262_400_500_000_000),
+            Value::Text("2026-11-21T12:00:00.5Z".into()),
+            noon.clone(),
+        ] {
+            assert_eq!(moment(&value), noon, "{value}");
+        }
+        assert_eq!(moment(&Value::Int(7)), Value::DateTime(7_000_000_000));
+        for other in [Value::Text("noon".into()), Value::Bool(true), Value::Float(f64::NAN)] {
+            assert_eq!(moment(&other).to_string(), other.to_string());
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use fieldstone_core::value::Value;
 use fieldstone_format::graph::VertexName;
 
-use crate::trace::Lineage;
+use crate::trace::{Lineage, Way};
 
 /// Characters of a vertex's name that are shown.
 const NAME: usize = 200;
@@ -26,12 +26,12 @@ impl Lineage {
         let depth = |name: &VertexName| depths.get(name).copied().unwrap_or(0);
         let roots: HashSet<&VertexName> = self.roots.iter().collect();
         let mut below: HashMap<&VertexName, Vec<(&str, &VertexName)>> = HashMap::new();
-        // Data first. No walk goes from a program to those who ran it.
+        // Data first.
         let (programs, data): (Vec<_>, Vec<_>) = self.edges.iter().partition(|edge| edge.kind == "exe");
         for edge in data.into_iter().chain(programs) {
             let reverse = self.reverses.get(&edge.kind).unwrap_or(&edge.kind);
             for (near, kind, far) in [(&edge.near, &edge.kind, &edge.far), (&edge.far, reverse, &edge.near)] {
-                let walked = edge.kind != "exe" || near == &edge.near;
+                let walked = is_walked(self.way, &edge.kind, near == &edge.near);
                 if walked && (depth(far) >= depth(near) || roots.contains(far)) {
                     below.entry(near).or_default().push((kind, far));
                 }
@@ -105,6 +105,17 @@ impl Lineage {
             }
         }
         notes
+    }
+}
+
+/// Whether a walk goes along a relation, from its source or from its target: upstream nobody comes from data to who read
+/// them, though a job that wrote them may have.
+fn is_walked(way: Way, kind: &str, from_source: bool) -> bool {
+    match (kind, way) {
+        ("exe", _) => from_source,
+        ("read", Way::Up) | ("write", Way::Down) => from_source,
+        // Of several that were asked for, one may stand below the job that wrote another.
+        _ => true,
     }
 }
 

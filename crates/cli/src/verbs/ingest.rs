@@ -38,7 +38,7 @@ out of the others is reported and is no error.
 fdb:CONFIG is an FDB, by the path of its configuration; a request after it selects fields. A new store gets
 the FDB's schema. Each of its datasets is taken whole or not at all; run again, it goes on where it broke off.
 
-Darshan logs, text of sacct -P with its header (times in UTC), OpenLineage events and, with --tree, directories go into
+Darshan logs, text of sacct -P with its header (times in UTC, or as --tz says), OpenLineage events and, with --tree, directories go into
 the provenance graph: see `fieldstone trace`.
 
 With --mesh the unstructured mesh of a file is taken, and nothing else of it: UGRID, MPAS, ICON, ESMF, SCRIP, Exodus,
@@ -65,6 +65,9 @@ pub struct Arguments {
     /// Take directories, too: what stands in them, as vertices of the graph
     #[arg(long)]
     tree: bool,
+    /// Where sacct ran, local time was so far ahead of UTC: +01:00
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    tz: Option<String>,
     /// Take of a folder only its own files, and none of the folders below it
     #[arg(long)]
     no_recursive: bool,
@@ -101,6 +104,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         external: arguments.no_copy,
         mesh: arguments.mesh.clone(),
         tree: arguments.tree,
+        ahead: arguments.tz.as_deref().map(fieldstone::lineage::utc_offset).transpose()?.unwrap_or(0),
         shallow: arguments.no_recursive,
         step_dim: match (&arguments.step_dim, arguments.no_step_dim) {
             (Some(name), _) => StepDim::Named(name.clone()),

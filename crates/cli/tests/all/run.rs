@@ -532,3 +532,28 @@ fn an_edited_script_of_an_interpreter_is_a_difference() {
         assert!(rows.contains("x.sh"), "{command}: {rows}");
     }
 }
+
+#[test]
+fn a_row_of_accounting_adds_to_what_was_recorded_and_hides_nothing() {
+    let t = TestStore::empty();
+    std::fs::write(t.path().join("in"), "1\n").unwrap();
+    let run = "SLURM_JOB_ID=4711 $F run store -q --env HOME --reads in --writes out -- sh -c 'cat in > out'";
+    assert!(sh(&t, run).status.success());
+    let before = props(&t, "job:4711");
+    let listing = "JobID|JobName|UID|Start|End|State|ExitCode|Comment\n\
+        4711|model|0|2026-01-01T01:00:00|2037-01-01T00:00:00|NODE_FAIL|0:0|token=hunter-nine\n";
+    std::fs::write(t.path().join("jobs"), listing).unwrap();
+    t.run(["ingest", "store", "jobs", "-q", "--tz", "+01:00"]).ok();
+    let after = t.run(["graph", "find", "store", "job", "state = NODE_FAIL", "--json"]).ok().json();
+    let after = &after["vertices"][0]["props"];
+    for name in ["argv", "cwd", "env", "host", "start", "end", "exit"] {
+        assert_eq!(after[name], before[name], "{name}");
+    }
+    assert_eq!((&after["state"], &after["sacct"]["name"]), (&json!("NODE_FAIL"), &json!("model")));
+    assert_eq!(after["sacct"]["start"], "2026-01-01T00:00:00Z");
+    assert_eq!(after["sacct"]["slurm"]["Comment"], "token=***");
+    assert!(rebuilds(&t, "out").contains("cat in > out"));
+    let path = std::fs::canonicalize(t.path()).unwrap().join("out");
+    let export = t.run(["graph", "export", "store", path.to_str().unwrap(), "--format", "openlineage"]).ok();
+    assert!(export.out().contains("\"FAIL\"") && !export.out().contains("\"COMPLETE\""));
+}

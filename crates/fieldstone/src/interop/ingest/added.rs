@@ -16,6 +16,9 @@ use fieldstone_graph::described::SOURCE;
 use crate::Store;
 use crate::graph::{Props, RelationPut, Versions, VertexName, VertexPut};
 
+/// A second, in nanoseconds.
+const SECOND: i64 = 1_000_000_000;
+
 /// Properties by name.
 type Pairs = Vec<(String, Value)>;
 
@@ -122,6 +125,38 @@ pub fn new_relations(
         }
     }
     Ok(new)
+}
+
+/// Relations from jobs that the graph knows to what a log of Darshan has of one of their programs: a log has the number of
+/// its job, which is SLURM's where there is one, else that of a process. So times have to agree, too.
+pub fn recorded_jobs(store: &Store, vertices: &[VertexPut]) -> Result<Vec<RelationPut>> {
+    let mut relations: Vec<RelationPut> = Vec::new();
+    for put in vertices {
+        let (Some(Value::Int(number)), Some(Value::DateTime(start))) =
+            (put.props.get("number")?, put.props.get("start")?)
+        else {
+            continue;
+        };
+        let job = VertexName::new("job", &number.to_string());
+        let versions = store.graph().versions(&job, None)?;
+        if versions.is_empty() || relations.iter().any(|known| known.target == put.vertex) {
+            continue;
+        }
+        let Ok(known) = store.graph().vertex(&job, None, None) else { continue };
+        let time = |name: &str| match known.props.iter().find(|(known, _)| known == name) {
+            Some((_, Value::DateTime(time))) => Some(*time),
+            _ => None,
+        };
+        // Either has whole seconds, as a rule.
+        let began = time("start").is_some_and(|began| began <= start.saturating_add(SECOND));
+        let ended = time("end").is_some_and(|end| end.saturating_add(SECOND) < start);
+        if began && !ended {
+            let mut relation = RelationPut::new("contains", job, put.vertex.clone());
+            relation.time = put.time;
+            relations.push(relation);
+        }
+    }
+    Ok(relations)
 }
 
 fn props(pairs: &Pairs) -> Result<Props> {

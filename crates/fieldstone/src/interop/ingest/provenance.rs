@@ -10,7 +10,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 
-use super::added::{new_relations, new_vertices};
+use super::added::{new_relations, new_vertices, recorded_jobs};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
 use crate::Store;
 use crate::graph::Versions;
@@ -76,7 +76,12 @@ impl<'a> Provenance<'a> {
                     self.events = Some(at);
                     self.put(rows, path, &mut taken, skipped)
                 }
-                Ok(rows) => self.put(rows, path, &mut taken, skipped),
+                Ok(mut rows) => {
+                    if source == LineageSource::Darshan {
+                        rows.relations.extend(recorded_jobs(self.store, &rows.vertices)?);
+                    }
+                    self.put(rows, path, &mut taken, skipped)
+                }
                 Err(error) => Err(error),
             },
         };

@@ -8,6 +8,7 @@
 //!   the process `<id of the job>/<rank>`. Only processes with a record are there.
 //! * A file is seen by several layers of one program. The lowest that saw data move says how much: POSIX or DFS, else
 //!   MPI-IO, else PnetCDF's variables, else HDF5's data sets. STDIO is not built on the others, and is added.
+//! * The program is a file where its path is whole; `./a.out` is another one in each folder, and stands in `argv` alone.
 //! * Standard input, output and error are no files, and what was only opened has no relation.
 //! * Older logs know a job's start to the second, and what happened to a fraction of one since. There `until` is almost a
 //!   second later than the log says, so that what was written surely counts as written before it was read in
@@ -168,7 +169,8 @@ fn put_job(job: &DarshanJob, vertex: &VertexName, times: &Times, rows: &mut Grap
     put_execution(rows, vertex, span, props, &PropList::default())?;
     let user = VertexName::new("user", &job.uid.to_string());
     rows.relations.push(relation("run", &user, vertex, times.job()));
-    if let Some(program) = words.first() {
+    // `./a.out` is another program in each folder, of which the log says nothing.
+    if let Some(program) = words.first().filter(|program| program.starts_with('/')) {
         let program = VertexName::new("file", program);
         let begin = Span { begin: job.start, end: None };
         rows.relations.push(relation("exe", vertex, &program, begin));

@@ -51,7 +51,7 @@ pub use checksum::checksum;
 pub use compare::{Difference, compare, compared_by};
 pub use export::{LineageFormat, export, write_text};
 pub use openlineage::OpenLineage;
-pub use sacct::sacct;
+pub use sacct::{sacct, utc_offset};
 pub use script::script;
 pub use tree::{TreeReport, tree};
 

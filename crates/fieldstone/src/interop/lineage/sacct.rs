@@ -141,6 +141,34 @@ fn moment(text: &str, ahead: i32) -> Option<u64> {
     u64::try_from(moment).ok()
 }
 
+/// Seconds that a zone is ahead of UTC: `UTC`, `Z`, `+01:00`, `+0100`, `-3`.
+pub fn utc_offset(zone: &str) -> Result<i32> {
+    let wrong = || {
+        Code::Option
+            .error(format!("'{zone}' is no offset from UTC"))
+            .with_hint("offsets are UTC, +01:00, -0330; where the clocks were changed list with TZ=UTC sacct")
+    };
+    if ["UTC", "GMT", "Z", "utc", "gmt", "z"].contains(&zone) {
+        return Ok(0);
+    }
+    let zone = zone.strip_prefix("UTC").unwrap_or(zone);
+    let (sign, digits) = match (zone.strip_prefix('+'), zone.strip_prefix('-')) {
+        (Some(digits), _) => (1, digits),
+        (_, Some(digits)) => (-1, digits),
+        _ => return Err(wrong()),
+    };
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(both) => both,
+        None if digits.len() == 4 && digits.is_ascii() => digits.split_at(2),
+        None => (digits, "0"),
+    };
+    let number = |text: &str, most: i32| {
+        let plain = text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|n| plain && *n <= most).ok_or_else(wrong)
+    };
+    Ok(sign * (number(hours, 14)? * 3600 + number(minutes, 59)? * 60))
+}
+
 /// What was taken of a listing.
 #[derive(Default)]
 struct Taken {
@@ -322,6 +350,26 @@ PENDING|18_[5-9]|18|array|1000|ann|Unknown|Unknown|0:0|big|00:00:00|None assigne
             let error = begin(wrong, 0).unwrap_err();
             assert!(error.message().contains("line 2") && error.message().contains(wrong), "{error}");
         }
+    }
+
+    #[test]
+    fn a_zone_is_an_offset() {
+        for (zone, ahead) in
+            [("UTC", 0), ("Z", 0), ("+01:00", 3600), ("-0330", -12600), ("+2", 7200), ("UTC+14", 50400)]
+        {
+            assert_eq!(utc_offset(zone).unwrap(), ahead, "{zone}");
+        }
+        for wrong in ["", "Europe/Berlin", "+", "+15", "1", "+1:2:3", "+é", "+01:60", "+-1", "+001"] {
+            assert_eq!(utc_offset(wrong).unwrap_err().code(), Code::Option, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_signal_ended_has_no_exit_code_of_0() {
+        let rows = taken("JobID|Start|End|State|ExitCode\n1|1|5|FAILED|0:9\n2|1|5|FAILED|1:9\n");
+        let get = |id: &str, name: &str| put(&rows, id).last().unwrap().props.get(name).unwrap();
+        assert_eq!((get("1", "exit"), get("1", "signal")), (None, Some(Value::Int(9))));
+        assert_eq!((get("2", "exit"), get("2", "signal")), (Some(Value::Int(1)), Some(Value::Int(9))));
     }
 
     #[test]
