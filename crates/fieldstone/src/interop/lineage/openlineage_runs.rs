@@ -2,10 +2,10 @@
 //!
 //! The rows of a run are a function of the set of its events: they do not depend on which of them came in one file or
 //! ingest, nor on their order, nor on how often each came. So each event time has a version of the job with what the events
-//! of that time say, which add up when they are read ([`described`](fieldstone_graph::described)), and a relation
-//! is there from the first event that is known to the last. Where an event makes these others than they were put, they are
-//! put again: the version at the same stamp takes the place of the one before, and one that began at what was the
-//! first event then stays as a part of the longer one, without properties.
+//! of that time say, which add up when they are read ([`described`](fieldstone_graph::described)). A relation has a
+//! version at each event time, too, which lasts to the last event that is known: whichever event came first to be put, the
+//! versions are the same in the end. The first has the properties. Where an event makes versions others than they were
+//! put, they are put again, and take the place of those at the same stamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -170,10 +170,10 @@ impl RunEvents {
             let replaced = self.data.get(&(true, data.clone())).map(|own| &own.changes);
             let kind = if *written { "write" } else { "read" };
             let mut all = match written {
-                true => of_it.writes(span),
-                false => of_it.reads(span, replaced.into_iter().flatten().copied()),
+                true => of_it.writes(span, self.events.keys()),
+                false => of_it.reads(span, self.events.keys(), replaced.into_iter().flatten()),
             };
-            // What was put of fewer events is a part of what is there now, and has nothing to say.
+            // A version that no event accounts for is a part of the rest, and has nothing to say.
             for stamp in &of_it.known {
                 all.entry(*stamp).or_insert(UseVersion {
                     end: span.end,
@@ -227,10 +227,24 @@ struct UseVersion {
     replaces: bool,
 }
 
+impl UseVersion {
+    /// One of those at the times of events, of which the first says what is to be said.
+    fn at(time: u64, span: Span, says: Says) -> UseVersion {
+        let says = if time == span.begin { says } else { Says::Nothing };
+        UseVersion { end: span.end, says, replaces: false }
+    }
+}
+
 impl DataUse {
-    /// The versions of the relation of a run that read the data set, by their stamps. `replaced`: when it replaced that.
-    fn reads(&self, span: Span, replaced: impl Iterator<Item = u64>) -> BTreeMap<u64, UseVersion> {
-        let just_before = |change: u64, says| {
+    /// The versions of the relation of a run that read the data set, by their stamps. `times`: of its events; `replaced`:
+    /// when it replaced the data set.
+    fn reads<'a>(
+        &self,
+        span: Span,
+        times: impl Iterator<Item = &'a u64>,
+        replaced: impl Iterator<Item = &'a u64>,
+    ) -> BTreeMap<u64, UseVersion> {
+        let just_before = |change: &u64, says| {
             let before = change.saturating_sub(1);
             (before, UseVersion { end: Some(before), says, replaces: false })
         };
@@ -238,18 +252,18 @@ impl DataUse {
         if self.plain {
             // What it replaced in place it read before that, too.
             all.extend(replaced.map(|change| just_before(change, Says::Nothing)));
-            all.insert(span.begin, UseVersion { end: span.end, says: Says::All, replaces: false });
+            all.extend(times.map(|time| (*time, UseVersion::at(*time, span, Says::All))));
         }
-        all.extend(self.changes.iter().map(|change| just_before(*change, Says::State)));
+        all.extend(self.changes.iter().map(|change| just_before(change, Says::State)));
         all
     }
 
     /// The versions of the relation of a run that wrote the data set.
-    fn writes(&self, span: Span) -> BTreeMap<u64, UseVersion> {
+    fn writes<'a>(&self, span: Span, times: impl Iterator<Item = &'a u64>) -> BTreeMap<u64, UseVersion> {
         let mut all = BTreeMap::new();
         if self.plain {
             let says = if self.changes.is_empty() { Says::All } else { Says::Nothing };
-            all.insert(span.begin, UseVersion { end: span.end, says, replaces: false });
+            all.extend(times.map(|time| (*time, UseVersion::at(*time, span, says))));
         }
         for change in &self.changes {
             let says = if self.changes.last() == Some(change) { Says::All } else { Says::State };
