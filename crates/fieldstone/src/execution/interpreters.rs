@@ -103,7 +103,7 @@ const RUNNERS: [&str; 14] = [
     "accelerate.commands.launch",
 ];
 /// Options that are followed by code, and not by a file.
-const CODE: [&str; 7] = ["-c", "-e", "-E", "--eval", "--execute", "-r", "--print"];
+const CODE: [&str; 6] = ["-c", "-e", "-E", "--eval", "--execute", "--print"];
 
 /// Where files are looked for.
 struct Places<'a> {
@@ -252,10 +252,14 @@ fn is_code(option: &str, interpreter: &str) -> bool {
     let shell = interpreter.ends_with("sh");
     // Options of a shell may stand together: `bash -lc`.
     let joined = shell && option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
-    joined
-        || (CODE.contains(&option)
-            && !(shell && option != "-c")
-            && !(interpreter == "python" && option != "-c"))
+    let of_interpreter = match interpreter {
+        "python" | "ipython" | "pypy" => option == "-c",
+        // Their scripts follow the code.
+        "gnuplot" | "lua" | "luajit" => false,
+        "php" => option == "-r",
+        _ => CODE.contains(&option),
+    };
+    joined || (!shell && of_interpreter)
 }
 
 #[cfg(test)]
@@ -288,11 +292,11 @@ mod tests {
         fs::set_permissions(root.join("model"), fs::Permissions::from_mode(0o755)).unwrap();
         let found = |line: &str| {
             let words: Vec<String> = line.split(' ').map(|word| word.replace('␣', " ")).collect();
-            let names = scripts(&words, Some("/usr/bin:/bin"), root);
-            names
-                .iter()
-                .map(|path| path.strip_prefix(root).unwrap_or(path).display().to_string())
-                .collect::<Vec<_>>()
+            let place = |path: &PathBuf| fs::canonicalize(path).unwrap();
+            let below =
+                |path: PathBuf| path.strip_prefix(place(&root.to_owned())).unwrap().display().to_string();
+            let found = scripts(&words, Some("/usr/bin:/bin"), root);
+            found.iter().map(|path| below(place(path))).collect::<Vec<_>>()
         };
         for (line, script) in [
             ("python3 x.py in.nc", "x.py"),
@@ -311,13 +315,15 @@ mod tests {
             ("python3 app", "app/__main__.py"),
             ("mpiexec -n 4 python3 x.py", "x.py"),
             ("srun -p gpu -n 4 env A=1 python3 -u x.py", "x.py"),
-            ("mpirun -np 2 ./model in.nc", "./model"),
+            ("mpirun -np 2 ./model in.nc", "model"),
+            ("gnuplot -e x=1 x.jl", "x.jl"),
+            ("node -r esm x.jl", "x.jl"),
             ("timeout 10 nice -n 5 bash x.sh", "x.sh"),
             ("torchrun --nproc 2 x.py", "x.py"),
             ("python3 -m mpi4py x.py", "x.py"),
             ("singularity exec image.sif python3 x.py", "x.py"),
             ("sh -c python3␣x.py␣>␣out", "x.py"),
-            ("bash -lc cd␣.;␣A=1␣./x.sh␣1", "./x.sh"),
+            ("bash -lc cd␣.;␣A=1␣./x.sh␣1", "x.sh"),
         ] {
             assert_eq!(found(line), [script], "{line}");
         }
