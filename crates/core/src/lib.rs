@@ -15,8 +15,10 @@ pub mod glob;
 pub mod key;
 pub mod nearest;
 pub mod packing;
+mod processor;
 pub mod request;
 pub mod schema;
+pub mod sync;
 pub mod template;
 pub mod value;
 

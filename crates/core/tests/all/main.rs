@@ -24,5 +24,6 @@ mod schema_request;
 mod schema_roles;
 mod schema_select;
 mod schema_text;
+mod sync;
 mod template;
 mod values;

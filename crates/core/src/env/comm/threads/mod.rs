@@ -41,6 +41,7 @@ use self::meeting::{Call, Died, Meeting};
 use super::single::DiskCommFile;
 use super::{Comm, CommFile, FileMode, Reduce, Teams};
 use crate::env::Disk;
+use crate::processor::Processor;
 use crate::{Error, Result};
 
 /// The greatest number of ranks of a run.
@@ -84,36 +85,6 @@ where
         let lost = |_| Err(Error::internal("a thread was lost"));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
     })
-}
-
-/// A processor of this machine.
-#[derive(Debug, Clone, Copy)]
-struct Processor(#[cfg(target_os = "linux")] rustix::thread::CpuSet);
-
-#[cfg(target_os = "linux")]
-impl Processor {
-    /// The one that the caller is on, if it can be named.
-    fn of_this_thread() -> Option<Processor> {
-        let (number, mut one) = (rustix::thread::sched_getcpu(), rustix::thread::CpuSet::new());
-        (number < rustix::thread::CpuSet::MAX_CPU).then(|| {
-            one.set(number);
-            Processor(one)
-        })
-    }
-
-    /// Keeps this thread on it; where the system allows none, it runs anywhere.
-    fn stay(&self) {
-        let _ = rustix::thread::sched_setaffinity(None, &self.0);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Processor {
-    fn of_this_thread() -> Option<Processor> {
-        None
-    }
-
-    fn stay(&self) {}
 }
 
 /// Why a thread unwound.

@@ -1,0 +1,31 @@
+//! The processor that a thread runs on: threads that take turns are quickest on one.
+
+/// A processor of this machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Processor(#[cfg(target_os = "linux")] rustix::thread::CpuSet);
+
+#[cfg(target_os = "linux")]
+impl Processor {
+    /// The one that the caller is on, if it can be named.
+    pub(crate) fn of_this_thread() -> Option<Processor> {
+        let (number, mut one) = (rustix::thread::sched_getcpu(), rustix::thread::CpuSet::new());
+        (number < rustix::thread::CpuSet::MAX_CPU).then(|| {
+            one.set(number);
+            Processor(one)
+        })
+    }
+
+    /// Keeps this thread on it; where the system allows none, it runs anywhere.
+    pub(crate) fn stay(&self) {
+        let _ = rustix::thread::sched_setaffinity(None, &self.0);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Processor {
+    pub(crate) fn of_this_thread() -> Option<Processor> {
+        None
+    }
+
+    pub(crate) fn stay(&self) {}
+}

@@ -1,0 +1,275 @@
+//! Locks and condition variables that are std's, except in a run.
+
+use core::time::Duration;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
+
+use super::schedule::{Member, member, waker};
+
+/// Wakes those who wait for a lock, when it is given back.
+#[derive(Debug)]
+struct Release(usize);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        if let Some(member) = waker() {
+            member.wake(self.0);
+        }
+    }
+}
+
+/// Takes a lock: at once, or when its holders have given it back.
+fn take<G, W>(
+    member: &Member,
+    what: usize,
+    attempt: impl Fn() -> TryLockResult<G>,
+    whole: impl Fn(G) -> W,
+) -> LockResult<W> {
+    member.pause();
+    loop {
+        match attempt() {
+            Ok(guard) => return Ok(whole(guard)),
+            Err(TryLockError::Poisoned(guard)) => return Err(PoisonError::new(whole(guard.into_inner()))),
+            Err(TryLockError::WouldBlock) => member.wait(what),
+        }
+    }
+}
+
+fn wrapped<G, W>(outcome: LockResult<G>, whole: impl Fn(G) -> W) -> LockResult<W> {
+    match outcome {
+        Ok(guard) => Ok(whole(guard)),
+        Err(guard) => Err(PoisonError::new(whole(guard.into_inner()))),
+    }
+}
+
+/// As [`std::sync::Mutex`].
+#[derive(Default)]
+pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// As [`std::sync::MutexGuard`]: given back, then those who wait are woken.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T: ?Sized> {
+    inner: sync::MutexGuard<'a, T>,
+    _release: Release,
+    owner: &'a Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// A mutex that nobody holds.
+    pub const fn new(value: T) -> Mutex<T> {
+        Mutex(sync::Mutex::new(value))
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(&self.0).cast::<u8>() as usize
+    }
+
+    fn whole<'a>(&'a self, inner: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard { inner, _release: Release(self.address()), owner: self }
+    }
+
+    /// Takes it.
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let whole = |guard| self.whole(guard);
+        match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_lock(), whole),
+            None => wrapped(self.0.lock(), whole),
+        }
+    }
+
+    /// Takes it where nobody holds it.
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        super::pause();
+        match self.0.try_lock() {
+            Ok(guard) => Ok(self.whole(guard)),
+            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+            Err(TryLockError::Poisoned(guard)) => {
+                Err(TryLockError::Poisoned(PoisonError::new(self.whole(guard.into_inner()))))
+            }
+        }
+    }
+
+    /// The value, for the only one who has it.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.0.get_mut()
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+/// As [`std::sync::Condvar`].
+#[derive(Debug, Default)]
+pub struct Condvar(sync::Condvar);
+
+/// As [`std::sync::WaitTimeoutResult`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether the time was over.
+    pub fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    /// Nobody waits for it.
+    pub const fn new() -> Condvar {
+        Condvar(sync::Condvar::new())
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Gives the lock back, and takes it again when it is notified.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        let owner = guard.owner;
+        if let Some(member) = member() {
+            drop(guard);
+            member.wait(self.address());
+            return owner.lock();
+        }
+        wrapped(self.0.wait(guard.inner), |guard| owner.whole(guard))
+    }
+
+    /// The same while a condition holds, but not longer than so long; in a run, than until all other threads wait.
+    pub fn wait_timeout_while<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        longest: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        let owner = guard.owner;
+        let Some(member) = member() else {
+            let whole = |(guard, late): (sync::MutexGuard<'a, T>, sync::WaitTimeoutResult)| {
+                (owner.whole(guard), WaitTimeoutResult(late.timed_out()))
+            };
+            return wrapped(self.0.wait_timeout_while(guard.inner, longest, condition), whole);
+        };
+        while condition(&mut guard) {
+            drop(guard);
+            let woken = member.wait_some_time(self.address());
+            guard = match owner.lock() {
+                Ok(guard) => guard,
+                Err(guard) => return Err(PoisonError::new((guard.into_inner(), WaitTimeoutResult(false)))),
+            };
+            if !woken {
+                let late = condition(&mut guard);
+                return Ok((guard, WaitTimeoutResult(late)));
+            }
+        }
+        Ok((guard, WaitTimeoutResult(false)))
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        match member() {
+            Some(member) => member.wake(self.address()),
+            None => self.0.notify_all(),
+        }
+    }
+
+    /// Wakes one of those who wait.
+    pub fn notify_one(&self) {
+        match member() {
+            Some(member) => member.wake_one(self.address()),
+            None => self.0.notify_one(),
+        }
+    }
+}
+
+/// As [`std::sync::RwLock`].
+#[derive(Debug, Default)]
+pub struct RwLock<T>(sync::RwLock<T>);
+
+/// As [`std::sync::RwLockReadGuard`].
+#[derive(Debug)]
+pub struct RwLockReadGuard<'a, T> {
+    inner: sync::RwLockReadGuard<'a, T>,
+    _release: Release,
+}
+
+/// As [`std::sync::RwLockWriteGuard`].
+#[derive(Debug)]
+pub struct RwLockWriteGuard<'a, T> {
+    inner: sync::RwLockWriteGuard<'a, T>,
+    _release: Release,
+}
+
+impl<T> RwLock<T> {
+    /// A lock that nobody holds.
+    pub const fn new(value: T) -> RwLock<T> {
+        RwLock(sync::RwLock::new(value))
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Takes it beside others who read.
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        let whole = |inner| RwLockReadGuard { inner, _release: Release(self.address()) };
+        match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_read(), whole),
+            None => wrapped(self.0.read(), whole),
+        }
+    }
+
+    /// Takes it alone.
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let whole = |inner| RwLockWriteGuard { inner, _release: Release(self.address()) };
+        match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_write(), whole),
+            None => wrapped(self.0.write(), whole),
+        }
+    }
+}
+
+impl<T> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for RwLockWriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
