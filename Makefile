@@ -51,7 +51,7 @@ test-python: build test-tools
 test-long:
 	cargo build -p fieldstone --examples --locked --quiet
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
-	  crash:: power_cut:: syncs:: damage::
+	  crash:: power_cut:: syncs:: damage:: schedules::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
 	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::

@@ -17,6 +17,8 @@ mod decisions;
 mod kit;
 #[path = "house/map.rs"]
 mod map;
+#[path = "house/threads.rs"]
+mod threads;
 #[path = "house/words.rs"]
 mod words;
 

@@ -1,9 +1,11 @@
 //! Independent pieces of work on several threads.
 
+use std::iter;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, thread};
+
+use fieldstone_core::sync::thread;
 
 /// What `work` makes of each item, in their order; at most `threads` at once, and no more than there are cores.
 /// A panic of one is a panic of the caller.

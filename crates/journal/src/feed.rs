@@ -13,10 +13,11 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::entry::Entry;

@@ -9,9 +9,10 @@
 //!   do not count for a writer that names an attempt, which hides them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use fieldstone_core::geometry::{IndexBox, uncovered};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::key_text;

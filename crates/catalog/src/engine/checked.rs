@@ -17,6 +17,8 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use fieldstone_core::sync::thread;
+
 use rusqlite::ffi;
 
 use super::page::{self, FRAME, FRAME_HEAD, FRAME_HEAD_SUM, LOG_HEAD, LOG_HEAD_SUM, Note, PAGE};
@@ -118,7 +120,7 @@ impl Checked {
             match self.read(page, i64::from(number - 1) * PAGE as i64) {
                 ffi::SQLITE_OK if page::is_whole(page, number) => return ffi::SQLITE_OK,
                 // A file that ends too early lost pages.
-                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => std::thread::yield_now(),
+                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => thread::yield_now(),
                 code => return code,
             }
         }
@@ -157,7 +159,7 @@ impl Checked {
                 return ffi::SQLITE_OK;
             }
             // The note may be of a log that was ended, and begun anew, since it was read.
-            std::thread::yield_now();
+            thread::yield_now();
         }
         self.damage()
     }
@@ -247,7 +249,7 @@ impl Checked {
                     bytes.copy_from_slice(&whole[FRAME_HEAD..]);
                     return ffi::SQLITE_OK;
                 }
-                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => std::thread::yield_now(),
+                ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ => thread::yield_now(),
                 code => return code,
             }
         }

@@ -23,6 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fieldstone_core::sync::thread;
 use fieldstone_core::{Code, Result};
 use rusqlite::ffi;
 
@@ -75,7 +76,7 @@ pub(super) fn ready() -> Result<()> {
                     prepare();
                 }
             }
-            at_work if at_work == mine => std::thread::sleep(PAUSE),
+            at_work if at_work == mine => thread::sleep(PAUSE),
             // A thread of the parent's was at it, and had not touched SQLite yet: see `prepare`.
             at_work => {
                 let _ = STATE.compare_exchange(at_work, NOTHING, Ordering::AcqRel, Ordering::Acquire);
@@ -230,7 +231,7 @@ fn enter() {
     }
     while GATE.fetch_add(1, Ordering::SeqCst) & FORKING != 0 {
         GATE.fetch_sub(1, Ordering::SeqCst);
-        std::thread::sleep(PAUSE);
+        thread::sleep(PAUSE);
     }
 }
 
@@ -254,7 +255,7 @@ fn until(mut holds: impl FnMut() -> bool) -> bool {
         if holds() {
             return true;
         }
-        std::thread::sleep(PAUSE);
+        thread::sleep(PAUSE);
     }
     false
 }

@@ -16,9 +16,9 @@
 //! * in a forked child no connection of its parent's is used, closed or waited for.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 

@@ -9,8 +9,10 @@
 //! * of the store nothing is called with a lock held but what takes records, which calls nobody.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError, Weak};
+
+use fieldstone_core::sync::thread::JoinHandle;
+use fieldstone_core::sync::{Mutex, MutexGuard, thread};
 
 use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::{Error, Result};
@@ -238,7 +240,7 @@ impl Inner {
         }
         let work = move || inner.apply_flushed();
         // Where no thread can be started, whoever reads next applies it.
-        *applying = std::thread::Builder::new().name("catalog-apply".into()).spawn(work).ok();
+        *applying = thread::Builder::new().name("catalog-apply".into()).spawn(work).ok();
     }
 
     /// Applies what was flushed if the engine is free; else whoever reads next does. What goes wrong is kept for

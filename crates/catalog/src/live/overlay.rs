@@ -27,10 +27,11 @@
 //! * a copy is made only after laying anew has cost about as much, so that the sum is at most twice the least;
 //! * copies hold at most [`COPY_MAX`] each, and [`COPIES`] sessions have one.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_journal::feed::Commit;
 use fieldstone_journal::follow::{Followed, is_ahead};

@@ -1,7 +1,9 @@
 //! Queries, streams, and the calls that look at the engine as a whole.
 
 use std::collections::HashSet;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use fieldstone_core::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use fieldstone_core::sync::thread;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
@@ -120,7 +122,7 @@ impl Inner {
         let (sender, receiver) = sync_channel(WAITING);
         let inner = self.shared()?;
         let query = query.clone();
-        std::thread::Builder::new()
+        thread::Builder::new()
             .name("catalog".into())
             .spawn(move || inner.send(&query, moment, &sender))
             .map_err(|e| Code::ProcessLimit.error(format!("cannot start a thread for a query: {e}")))?;

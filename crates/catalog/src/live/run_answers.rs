@@ -6,8 +6,8 @@
 //! catalog of the same store, the journal knows it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::keeps_runs;
 use fieldstone_journal::Journal;

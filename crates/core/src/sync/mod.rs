@@ -3,7 +3,7 @@
 //!
 //! In what ships they are those of std, under their own names. With the feature `schedules`, which the test kit switches on,
 //! they are wrappers that do the same, except within [`schedule::run`]: there one thread runs at a time, and wherever a
-//! thread takes a lock, waits, starts another one or calls a simulated disk, a seed draws who goes on.
+//! thread takes a lock, waits, starts another one or calls a simulated disk, a seed draws who goes on (T-5).
 //!
 //! Invariant: nothing here decides anything but who goes on. Atomic numbers are std's: they are no place where
 //! another thread is let on.

@@ -13,11 +13,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
-use fieldstone_core::schema::Schema;
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;

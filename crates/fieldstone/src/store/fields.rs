@@ -1,11 +1,12 @@
 //! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_store::api::{
     ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,

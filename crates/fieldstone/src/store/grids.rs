@@ -15,12 +15,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_catalog::engine::{CoordinateRange, GridRegion, PointSet, VariableRow};
 use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_core::packing::Packing;
 use fieldstone_core::request::{Request, Values};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{Coordinate, RunName, VariableDecl, VariableName};

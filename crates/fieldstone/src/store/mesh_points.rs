@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_array::distributed::mesh::{Mesh, MeshPoints, check_declared};
 use fieldstone_catalog::engine::{CoordinateRange, MeshRegion};
@@ -10,6 +10,7 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::env::comm::single::SingleComm;
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::catalog::{MeshDecl, MeshLocation};
 
 /// Bytes of coordinates that are kept; the mesh asked for last is kept whatever it takes.

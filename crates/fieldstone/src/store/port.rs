@@ -1,11 +1,12 @@
 //! What catalog and graph ask of the store that they are joined to.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{PoisonError, Weak};
 
 use fieldstone_catalog::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
 use fieldstone_catalog::live::FieldPort;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{MeshDecl, MeshLocation, RunName};
 use fieldstone_graph::live::GraphPort;

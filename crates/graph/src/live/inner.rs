@@ -10,8 +10,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+
+use fieldstone_core::sync::thread::JoinHandle;
+use fieldstone_core::sync::{Mutex, MutexGuard, thread};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::real::trusted_folder;
@@ -512,7 +514,7 @@ impl GraphInner {
             return;
         }
         // Where no thread can be started, they stay in memory.
-        *saving = std::thread::Builder::new()
+        *saving = thread::Builder::new()
             .name("graph-save".into())
             .spawn(move || inner.save(MergeOlder::Tiers(LARGEST)))
             .ok();

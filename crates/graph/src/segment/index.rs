@@ -5,9 +5,10 @@
 //! are hidden, or of another moment, are in it too, and who asks looks at the vertex or relation itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::value::{Glob, Test, Value};
 use fieldstone_format::graph::Props;
 use fieldstone_format::graph_segment::adjacency::groups;

@@ -3,8 +3,9 @@
 //! Pages come back in the order in which they were given, and only when they are asked for: so the calls that write
 //! them do not depend on how fast the thread is.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use fieldstone_core::sync::thread;
+
+use fieldstone_core::sync::mpsc::{Receiver, Sender, channel};
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_segment::directory::Section;

@@ -9,9 +9,10 @@ use std::hash::BuildHasherDefault;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph_segment::PAGE;
 use fieldstone_format::graph_segment::directory::{Directory, Section, Summary, TRAILER};
@@ -289,7 +290,7 @@ impl PageCache {
         self.read.load(Ordering::Relaxed)
     }
 
-    fn shard(&self, key: &PageKey) -> std::sync::MutexGuard<'_, Shard> {
+    fn shard(&self, key: &PageKey) -> MutexGuard<'_, Shard> {
         self.shards[shard_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,11 +1,12 @@
 //! All slots of a view: each a thread with a shelf of its own, between them a network.
 
+use fieldstone_core::sync::thread::JoinHandle;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::env::Clock;
+use fieldstone_core::sync::{Mutex, MutexGuard, thread};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::rows::PlacedRows;
@@ -107,7 +108,7 @@ impl SlotCluster {
         let slot =
             SlotServer::new(number, partitioner, shelf, self.clock.clone(), network.is_reliable(), delay);
         let leaving = Leaving { number, network: network.clone() };
-        let thread = std::thread::Builder::new().name(format!("graph-slot-{number}"));
+        let thread = thread::Builder::new().name(format!("graph-slot-{number}"));
         let serving = thread.spawn(move || {
             // However the thread ends, who waits for the slot hears of it.
             let _leaving = leaving;

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
 
 /// Carries frames. Ends are numbers: slots from 0, clients behind them.
 pub trait Network: Debug + Send + Sync {

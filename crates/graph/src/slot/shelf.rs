@@ -4,9 +4,10 @@
 //! it. Segments in front, which are being written to disk, are left as they are meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_format::graph_segment::VertexPlace;
 
 use crate::hashing::PlaceMap;

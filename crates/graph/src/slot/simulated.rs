@@ -4,12 +4,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::sim::Random;
+use fieldstone_core::sync::Mutex;
 
 use super::network::Network;
 use super::server::{Serving, SlotServer};

@@ -1,9 +1,9 @@
 //! A transaction of the view while it grows, and how its rows become segments: in parts, side by side.
 
 use std::panic::resume_unwind;
-use std::thread;
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::thread;
 
 use super::applied::{Applied, spill};
 use crate::folder::SegmentFolder;

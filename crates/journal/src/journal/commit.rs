@@ -9,10 +9,11 @@
 //! * the stamp and the owners are looked up when the batch is closed, so that they hold for everybody in it;
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use fieldstone_core::Error;
 use fieldstone_core::Result;
+use fieldstone_core::sync::{MutexGuard, thread};
 use fieldstone_format::Id;
 use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
@@ -136,7 +137,7 @@ impl Journal {
                     break;
                 }
                 drop(writer);
-                std::thread::yield_now();
+                thread::yield_now();
                 yields += 1;
                 writer = lock(&state.writer);
             } else {

@@ -20,10 +20,11 @@ mod transactions;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
+use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::log::SideRecord;

@@ -10,9 +10,10 @@
 //! * no I/O happens under the lock.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::schema::Schema;
+use fieldstone_core::sync::RwLock;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::schema_extension;
 use fieldstone_format::setting::{self, Setting};

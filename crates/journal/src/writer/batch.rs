@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::thread::{self, ThreadId};
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::thread::{self, ThreadId};
 use fieldstone_format::FIRST_VERSION;
 use fieldstone_format::block::{Block, INLINE_BLOCKS};
 use fieldstone_format::entry::{Blocks, Entry, Location};

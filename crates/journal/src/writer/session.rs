@@ -15,8 +15,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, ThreadId};
 
+use fieldstone_core::sync::thread::{self, ThreadId};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;

@@ -1,7 +1,7 @@
 //! Reading many fields into one buffer: what comes at the same cost by one call of the source, large
 //! batches by several threads.
 
-use std::thread;
+use fieldstone_core::sync::thread;
 
 use fieldstone_core::{Error, Result};
 

@@ -40,11 +40,12 @@
 #![deny(clippy::missing_trait_methods)]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{encode_key, key_text};

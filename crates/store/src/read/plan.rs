@@ -4,9 +4,10 @@
 //! what its entry says is decoded again when it is read, for [`WINDOW`] fields at a time, so that a
 //! retrieve of millions of fields runs in bounded memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::schema::Selection;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::segment::BlockCursor;

@@ -4,11 +4,11 @@
 //! Damage is what a visible field, or one of a transaction that is not decided, stands on. A version that newer ones hide,
 //! or that was removed, is read too, and named in a note where it is damaged: only older versions of the store need it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::schema::Selection;
-use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::Id;
+use fieldstone_core::sync::Mutex;
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::entry::Location;
 use fieldstone_format::log::FrameInfo;
 use fieldstone_format::marker::{self, Marker};

@@ -29,6 +29,7 @@ mod objects;
 mod owners;
 mod pieces;
 mod power_cut;
+mod schedules;
 mod schema;
 mod settings;
 mod shared;

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Error, Result};
 
 /// An object.

@@ -10,9 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::claim;
 

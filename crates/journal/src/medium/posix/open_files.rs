@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 
