@@ -6,9 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{
-    FORTRAN_MODULES, capi, check_heat, fortran_objects, objects, open, printed, shared, succeed,
-};
+use common::{FORTRAN_MODULES, capi, check_heat, fortran_objects, objects, open, printed, shared, succeed};
 use fieldstone::catalog::value::Value;
 use fieldstone_testkit::require::program;
 

@@ -6,7 +6,9 @@ use std::ops::Deref;
 use crate::Store;
 
 pub use fieldstone_catalog::engine::{ARRAY_TABLES, Interrupt, Selection};
-pub use fieldstone_catalog::live::{CatalogCheck, CatalogSettings, DeleteReport, Deletion, RebuildReport};
+pub use fieldstone_catalog::live::{
+    CatalogCheck, CatalogSettings, DeclarationRow, Declared, DeleteReport, Deletion, RebuildReport,
+};
 pub use fieldstone_catalog::query::{
     self, Aggregate, BoxInfo, By, Hit, HitTable, Query, RunInfo, StepInfo, TagInfo, VariableInfo,
 };

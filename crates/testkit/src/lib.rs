@@ -23,4 +23,4 @@ pub mod random;
 pub mod require;
 pub mod samples;
 
-pub use random::{Random, seeded};
+pub use random::{Random, Seeded, seeded};

@@ -6,7 +6,9 @@
 //! none of the name.
 
 use fieldstone_core::nearest::did_you_mean;
+use fieldstone_core::schema::step_number;
 use fieldstone_core::value::ValueType;
+
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 

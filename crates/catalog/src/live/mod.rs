@@ -44,6 +44,7 @@ use fieldstone_journal::Journal;
 
 pub use port::FieldPort;
 
+pub use crate::engine::{DeclarationRow, Declared};
 use crate::engine::{Interrupt, Selection};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,

@@ -442,8 +442,8 @@ impl Leaf {
                 let value = run.params.iter().find(|(name, _)| *name == test.0);
                 test.1.matches_maybe(value.map(|(_, value)| value))
             }),
-            Leaf::Created(test) => decl.map(|(run, declared)| {
-                test.matches_maybe(declared.then_some(Value::DateTime(run.created)).as_ref())
+            Leaf::Created(test) => decl.map(|(run, _)| {
+                test.matches_maybe((run.created != 0).then_some(Value::DateTime(run.created)).as_ref())
             }),
             Leaf::Step(ranges) => place.map(|place| {
                 place.step.is_some_and(|step| ranges.iter().any(|(from, to)| (*from..=*to).contains(&step)))

@@ -160,6 +160,12 @@ fn read(path: Option<&Path>) -> Done<Vec<u8>> {
     let mut bytes = Vec::new();
     match path {
         Some(path) => bytes = fieldstone::files::read(path).map_err(|e| file_error("read", path, e))?,
+        None if stdin_is_closed() => {
+            return Err(Code::CommandLine
+                .error("stdin is closed, or the null device: there are no bytes to archive")
+                .with_hint("name a file, or /dev/null for a value without bytes")
+                .into());
+        }
         None => {
             std::io::stdin()
                 .read_to_end(&mut bytes)

@@ -75,10 +75,10 @@ pub struct Arguments {
 
 /// Lists.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
-    let request = arguments.selecting.parse()?;
+    let requests = arguments.selecting.requests()?;
     let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
     if arguments.follow {
-        return follow(arguments, &request, &options, out);
+        return follow(arguments, requests, &options, out);
     }
     let store = arguments.store.open()?;
     if let Some(since) = &arguments.since {
@@ -158,7 +158,7 @@ fn opened(arguments: &Arguments, patience: &Patience, out: &Out) -> Done<Option<
 }
 
 /// Lists what becomes visible, as it does, until the time is over or nobody reads it any more.
-fn follow(arguments: &Arguments, request: &Request, options: &ListOptions, out: &mut Out) -> Done {
+fn follow(arguments: &Arguments, requests: &[Request], options: &ListOptions, out: &mut Out) -> Done {
     if out.format() == Format::Json {
         return Err(Error::invalid("a list that goes on is no JSON document")
             .with_hint("use --jsonl: an object a line")
@@ -174,7 +174,8 @@ fn follow(arguments: &Arguments, request: &Request, options: &ListOptions, out: 
     let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
     let mut print = |entries: Listing, store: &Store, out: &mut Out| -> Done<bool> {
         let mut some = false;
-        for entry in unpacked(store, entries) {
+        let entries = if out.json() { unpacked(store, requests, entries) } else { entries };
+        for entry in entries {
             let entry = entry?;
             match out.json() {
                 true => out.document(&json::entry(&entry))?,
@@ -198,13 +199,13 @@ fn follow(arguments: &Arguments, request: &Request, options: &ListOptions, out: 
             &arguments.store.store,
             &OpenOptions { mode: Mode::Read, at, ..OpenOptions::default() },
         )?;
-        if print(then.list(request, options)?, &then, out)? {
+        if print(then.list_all(requests, options)?, &then, out)? {
             patience.last = patience.clock.monotonic();
         }
     }
     while let Some(left) = patience.left().filter(|_| out.is_read()) {
         if store.wait(&seen, left.min(LOOK))? {
-            let (entries, now) = store.list_since(request, &seen, options)?;
+            let (entries, now) = store.list_all_since(requests, &seen, options)?;
             seen = now;
             if print(entries, &store, out)? {
                 patience.last = patience.clock.monotonic();

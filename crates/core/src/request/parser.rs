@@ -192,6 +192,7 @@ impl Parser<'_> {
         for (sign, values) in [("?*", Values::Present), (ABSENT, Values::Absent)] {
             if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(sign)) {
                 self.at += sign.len();
+                self.end = self.at;
                 return Ok(values);
             }
         }

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
+use fieldstone_core::schema::Schema;
 use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_journal::Journal;

@@ -1,8 +1,9 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and grids lie;
-//!   `origins`: from fields to commits, and back; `own_files`: files of arrays, meshes, kept partitions.
+//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `moving_grids`, `grib_points`: where meshes and
+//!   grids lie; `origins`: from fields to commits, and back; `many`: calls with a list of requests; `own_files`: files of
+//!   arrays, meshes, kept partitions.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};

@@ -1,7 +1,7 @@
 //! What killed jobs left of the files that a store owns beside its logs: it is named, counted, shown or removed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fieldstone::arrays::{GroupOptions, LevelChoice, SetOptions, show};
 use fieldstone::env::Env;

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Barrier;
 
+use fieldstone::catalog::Query;
 use fieldstone::catalog::query::text::parse;
-use fieldstone::catalog::{Query, RunPhase};
 use fieldstone::env::Env;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{OnProgress, TransferOptions, TransferReport, move_to};
@@ -18,7 +18,7 @@ use fieldstone::{
     Value, open_in,
 };
 use fieldstone_testkit::errors::error;
-use fieldstone_testkit::{Random, require, seeded};
+use fieldstone_testkit::{Seeded, require, seeded};
 
 const STORES: [&str; 3] = ["/one", "/two", "/three"];
 const STEPS: i64 = 3;
@@ -83,7 +83,7 @@ fn has(store: &Store) -> Vec<String> {
     for run in catalog.runs(&all).unwrap().into_iter().filter(|run| run.declared) {
         lines.push(format!("{} {:?}", run.decl.run.name, run.decl.params));
         let phase = run.decl.state.map(|state| state.phase);
-        lines.extend(phase.filter(|phase| *phase == RunPhase::Finished).map(|_| "finished".to_owned()));
+        lines.extend(phase.map(|phase| format!("{phase:?}")).filter(|phase| phase == "Finished"));
     }
     let variables = catalog.variables(&all).unwrap().into_iter().filter(|row| row.declared);
     lines.extend(variables.map(|row| format!("{:?} {:?}", row.decl.variable, row.decl.shape)));
@@ -265,7 +265,7 @@ fn a_move_keeps_what_the_target_says_beside_what_it_carries() {
 }
 
 /// A move from one store to another, by a process of its own that may be killed; within it, with some luck, another one.
-fn random_move(world: &SimWorld, dice: &RefCell<Random>, kills: &Cell<u64>, depth: u32) {
+fn random_move(world: &SimWorld, dice: &RefCell<Seeded>, kills: &Cell<u64>, depth: u32) {
     let (from, to, kill, within) = {
         let mut dice = dice.borrow_mut();
         let from = dice.below(3) as usize;

@@ -8,7 +8,8 @@ use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::schema::Selection;
 use fieldstone_core::sync::Mutex;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::Id;
 use fieldstone_format::entry::Location;
 use fieldstone_format::log::FrameInfo;
 use fieldstone_format::marker::{self, Marker};

@@ -92,7 +92,7 @@ enum Event {
     Aborted(Id),
     /// A call failed that was to commit this.
     Undecided(Id, Error),
-    Failed(Error),
+    Failed(#[allow(dead_code, reason = "shown where a seed fails")] Error),
 }
 
 /// Records that a participant has for a session, and how often the session had lost something when they came.
