@@ -29,8 +29,8 @@ REAL = "FIELDSTONE_CARGO"
 COMMAND = ["-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
 TARGETS = ["--lib", "--bins", "--tests", "--examples"]
 WHOLE = "FIELDSTONE_BUILD_WORKSPACE"
-"""Where this variable is set, module and program come from a build of the whole workspace with its tests, so that a run of
-all tests compiles each crate once."""
+"""Where this variable is set, module and program come from a build of the whole workspace with its tests, so
+that a run of all tests compiles each crate once."""
 
 
 def get_requires_for_build_wheel(settings=None):
@@ -117,7 +117,10 @@ def cargo(arguments: list[str]) -> int:
 
 
 def _build_program(command: list[str]) -> str:
-    """Builds the program, puts it where maturin looks for scripts (cargo says where it is), returns what cargo reports."""
+    """Builds the program and puts it where maturin looks for scripts (cargo says where it is).
+
+    Returns what cargo reports.
+    """
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     built = (m for m in messages if m.get("executable") and m["target"]["kind"] == ["bin"])

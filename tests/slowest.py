@@ -2,7 +2,8 @@
 
     python tests/slowest.py [--limit SECONDS] REPORT...
 
-A test that is longer belongs into `make test-long`, with a short form here: CONTRIBUTING.md says how long a run may take.
+A test that is longer belongs into `make test-long`, with a short form here: CONTRIBUTING.md says how long a
+run may take.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def slowest(reports: list[Path], count: int = 10) -> list[tuple[float, str]]:
 def main(arguments: list[str]) -> int:
     """Print the slowest; 1 where one is above the limit."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("reports", nargs="+", type=Path)
     options = parser.parse_args(arguments)
     found = slowest(options.reports)

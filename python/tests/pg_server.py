@@ -3,8 +3,8 @@
 It stands in a temporary folder, is reached by a Unix socket, and goes with the process that made it, however
 that ends: a small shell waits at a pipe and cleans up. As root it runs as the user `postgres`.
 
-`python pg_server.py COMMAND…` runs a command that finds a server's folder in `FIELDSTONE_TEST_POSTGRESQL`, or nothing
-there where PostgreSQL is not installed.
+`python pg_server.py COMMAND…` runs a command that finds a server's folder in `FIELDSTONE_TEST_POSTGRESQL`, or
+nothing there where PostgreSQL is not installed.
 """
 
 from __future__ import annotations
