@@ -55,7 +55,8 @@ test-long:
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
 	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::
-	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s python/tests/test_grib_matrix.py python/tests/test_corpus_grib.py
+	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s python/tests/test_grib_matrix.py python/tests/test_corpus_grib.py \
+	  python/tests/test_heap_round.py
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 

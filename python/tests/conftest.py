@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -22,9 +23,13 @@ def required() -> set[str]:
 
 
 def pytest_configure() -> None:
-    """In the background of a shell Ctrl-C is ignored, also by what is started there; tests send it."""
+    """Sets what tests rely on: Ctrl-C, and points of grids that eccodes itself lays out."""
+    # In the background of a shell Ctrl-C is ignored, also by what is started there; tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # earthkit, which a test imports, has eccodes ask eckit for points unless eccodes is in use by then.
+    with contextlib.suppress(ImportError, RuntimeError):
+        import fieldstone._helper.grib  # noqa: F401
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -233,7 +233,10 @@ def by_eccodes(raw: bytes) -> tuple[np.ndarray, np.datetime64 | None]:
 
 
 def time_by_eccodes(raw: bytes) -> np.datetime64 | None:
-    """The moment of validity; None where ecCodes has none."""
+    """The moment of validity; None where ecCodes has none.
+
+    Of some steps in years of GRIB 1 it says a time such as 0597, which is not a time of day.
+    """
     handle = eccodes.codes_new_from_message(raw)
     try:
         date = eccodes.codes_get_string(handle, "validityDate")
@@ -242,7 +245,7 @@ def time_by_eccodes(raw: bytes) -> np.datetime64 | None:
         return None
     finally:
         eccodes.codes_release(handle)
-    if len(date) != 8 or not time.isdigit():
+    if len(date) != 8 or not time.isdigit() or int(time[:-2]) > 23 or int(time[-2:]) > 59:
         return None
     return np.datetime64(f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:]}", "m")
 

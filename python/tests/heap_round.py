@@ -23,6 +23,8 @@ import netCDF4
 import xarray as xr
 
 STAGES = ("store", "copy", "export", "again")
+ABSENT = "!*"
+"""In the key of a file that was taken: its fields lack this keyword, and those of another file have it."""
 
 
 @dataclass
@@ -77,7 +79,9 @@ def difference(expected: xr.Dataset, got: xr.Dataset | str) -> str:
         xr.testing.assert_identical(expected, got)
     except AssertionError as error:
         return str(error)
-    kinds = {n: (v.dtype, got[n].dtype) for n, v in expected.variables.items() if v.dtype != got[n].dtype}
+    # Of `variables`: to index a Dataset collects the coordinates of each one.
+    types = {n: (v.dtype, got.variables[n].dtype) for n, v in expected.variables.items()}
+    kinds = {n: pair for n, pair in types.items() if pair[0] != pair[1]}
     return f"types: {kinds}" if kinds else ""
 
 
@@ -90,9 +94,9 @@ def messages(store: fst.Store) -> Counter[bytes]:
     return found
 
 
-def through(folders: list[Path], work: Path) -> Outcome:
-    """Takes a heap through all stages, and compares."""
-    report = fst.ingest(work / "store", folders, progress=False)
+def through(heap: list[Path], work: Path) -> Outcome:
+    """Takes a heap of folders and files through all stages, and compares."""
+    report = fst.ingest(work / "store", heap, progress=False)
     store = fst.open(work / "store", "r")
     fst.copy(store, to=work / "copy")
     (work / "out").mkdir()
@@ -111,7 +115,7 @@ def through(folders: list[Path], work: Path) -> Outcome:
         if "run" not in taken.key:
             continue
         base = dict(taken.key)
-        name = base["run"] + (f"-{base['source']}" if base.get("source", "!*") != "!*" else "")
+        name = base["run"] + (f"-{base['source']}" if base.get("source", ABSENT) != ABSENT else "")
         out = next((p for p in exported.files if p.stem == name), None)
         dropped = [what.partition("[")[0].partition(":")[0] for what in parts.get(taken.path, [])]
         try:
@@ -148,7 +152,8 @@ def compare(
         return shown(lambda **o: xr.open_dataset(of, engine="netcdf4", **where, **o), drop)
 
     def of_store(store: fst.Store, key: dict[str, str]) -> Any:
-        request = {k: [v] for k, v in key.items()}
+        # A list holds values alone: that a keyword is absent is said in its place.
+        request = {k: v if v == ABSENT else [v] for k, v in key.items()}
         url = store.url
         return shown(
             lambda **o: xr.open_dataset(

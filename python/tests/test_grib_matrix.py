@@ -22,7 +22,7 @@ from fieldstone._xarray import valid  # noqa: E402
 LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
 SOME = 2000
 """Messages of one store."""
-EACH = 40 if LONG else 1
+EACH = 40 if LONG else 4
 """Of so many messages one is opened with xarray."""
 
 

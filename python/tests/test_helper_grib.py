@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from conftest import sample
@@ -200,3 +203,30 @@ def test_a_corrupted_real_file_yields_what_is_whole_and_a_reason():
     assert frames[-1][0]["kind"] == "done"
     assert len(taken(frames)) == 1
     assert of_kind(frames, "skipped")[0]["what"] == "message 1 at byte 0"
+
+
+POINTS = """
+import os, sys, eccodes
+os.environ["ECCODES_ECKIT_GEO"] = "1"
+from fieldstone._helper import grib
+with grib.Handle(sys.stdin.buffer.read()) as handle:
+    coords = grib.grid_of(handle)[1]
+print(*coords["longitude"][1], os.environ["ECCODES_ECKIT_GEO"])
+"""
+
+
+def test_points_are_those_of_eccodes_where_another_package_asks_for_those_of_eckit(monkeypatch):
+    first, last = 210.0, 250.0
+    keys = {"longitudeOfFirstGridPointInDegrees": first, "longitudeOfLastGridPointInDegrees": last}
+    # Rounded upwards, so that 241 points end behind the last longitude.
+    keys |= {"Ni": 241, "Nj": 2, "iDirectionIncrementInDegrees": 0.166667, "bitsPerValue": 8}
+    keys |= {"latitudeOfFirstGridPointInDegrees": 1, "latitudeOfLastGridPointInDegrees": 0}
+    data = message(**keys, jDirectionIncrementInDegrees=1, values=np.zeros(482))
+    expected = np.linspace(first, last, 241)
+    monkeypatch.setenv("ECCODES_ECKIT_GEO", "1")
+    (_, payload), _ = ask({"op": "decode"}, data)
+    np.testing.assert_allclose(np.frombuffer(payload, "<f8")[-241:], expected, atol=1e-6)
+    told = subprocess.run([sys.executable, "-c", POINTS], input=data, capture_output=True, check=True)
+    *longitudes, asked = told.stdout.split()
+    np.testing.assert_allclose(np.array(longitudes, "f8"), expected, atol=1e-6)
+    assert asked == b"1"

@@ -12,6 +12,8 @@ def main() -> int:
     pipe = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    # Before eccodes reads it, here or in what is started from here; see `grib.lay_out_by_eccodes`.
+    os.environ.pop("ECCODES_ECKIT_GEO", None)
 
     from fieldstone._helper.frames import Channel, ProtocolError
     from fieldstone._helper.serve import answer

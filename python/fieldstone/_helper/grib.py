@@ -33,6 +33,26 @@ ABSENT = 9999e20
 """Stands for points without a value while a message is decoded."""
 LISTED = ("regular_ll", "regular_gg", "reduced_ll", "reduced_gg", "healpix", "unstructured_grid")
 
+ECKIT_GEO = "ECCODES_ECKIT_GEO"
+"""Has eccodes leave the points of grids to eckit; earthkit.data sets it when it is imported."""
+
+
+def lay_out_by_eccodes() -> None:
+    """Makes eccodes of this process lay out points itself, unless it has been used before.
+
+    It reads the variable when it is first used. By eckit longitudes begin at -180, and where rounded
+    increments give a row fewer points than its header says the last ones are memory that nothing wrote.
+    """
+    asked = os.environ.pop(ECKIT_GEO, None)
+    try:
+        eccodes.codes_definition_path()
+    finally:
+        if asked is not None:
+            os.environ[ECKIT_GEO] = asked
+
+
+lay_out_by_eccodes()
+
 
 @dataclass
 class Found:
