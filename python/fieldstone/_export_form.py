@@ -276,7 +276,9 @@ def shown(source: Any, request: Any) -> dict[str, Any]:
         raise Unavailable(f"xarray cannot be loaded: {error}", "pip install 'fieldstone[xarray]'") from None
     dataset = xarray_engine.to_xarray(source.store, request)
     variables, attrs = encoded(dataset)
-    held = {name: CharacterArrayCoder().encode(v, name=name) for name, v in variables.items()}
+    # The coder reads what it is given whole: it is not given numbers.
+    coder = CharacterArrayCoder()
+    held = {n: v if v.dtype.kind in "iuf" else coder.encode(v, name=n) for n, v in variables.items()}
     unlimited = dataset.encoding.get("unlimited_dims", ())
     sizes = {str(d): n for v in held.values() for d, n in v.sizes.items()}
     sizes = {**{str(d): n for d, n in dataset.sizes.items()}, **sizes}

@@ -282,7 +282,8 @@ class TransferReport(_Report):
         counts = f"fields={self.fields}, bytes={self.bytes}, unchanged={self.unchanged}"
         more = f"attributes={self.attributes}, removed={self.removed}"
         kept, left = _bounded("kept", self.kept), _bounded("left", self.left)
-        return f"TransferReport({counts}, {more}, {kept}, {left}, {_bounded('damaged', self.damaged)})"
+        damaged = f", {_bounded('damaged', self.damaged)}" if self.damaged else ""
+        return f"TransferReport({counts}, {more}, {kept}, {left}{damaged})"
 
 
 @dataclass(frozen=True, repr=False)

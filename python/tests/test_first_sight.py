@@ -77,17 +77,17 @@ def test_extremes_are_those_of_what_values_stand_for(tmp_path):
 
     assert extremes("plain") == (1, 4, 0) and isinstance(listed["plain"].max, int)
     assert extremes("packed") == (pytest.approx(9.6), pytest.approx(9.9), 0)
-    assert extremes("sst") == (271.5, None, None)  # the index has the fill value for the greatest
+    assert extremes("sst") == (271.5, 300.25, 1)  # without the fill value
     assert extremes("height") == (None, None, None)  # both signs are stored, one is meant
     frame = store.list().to_pandas().set_index("variable")
-    assert frame.loc["sst", "min"] == 271.5 and np.isnan(frame.loc["sst", "max"])
+    assert (frame.loc["sst", "min"], frame.loc["sst", "max"]) == (271.5, 300.25)
 
     def shown(*words: str) -> dict[str, Any]:
         done = subprocess.run([program(), *words, "--json"], cwd=tmp_path, capture_output=True, check=True)
         return json.loads(done.stdout)
 
     rows = {row["key"].get("variable"): row for row in shown("list", "store")["fields"]}
-    assert (rows["sst"]["min"], rows["sst"]["max"], rows["sst"]["missing"]) == (271.5, None, None)
+    assert (rows["sst"]["min"], rows["sst"]["max"], rows["sst"]["missing"]) == (271.5, 300.25, 1)
     for name in ("height", "sst", "packed", "plain"):
         one = shown("show", "store", f"variable={name}")
         data = store.to_xarray()[name].values
