@@ -263,7 +263,7 @@ fn restore_value(value: &Bound<'_, PyAny>) -> PyResult<KeyValue> {
         return Ok(KeyValue::Absent);
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(KeyValue::Text(text.to_str()?.into()));
+        return Ok(KeyValue::Text(crate::errors::utf8(text)?.into()));
     }
     if let Ok((start, end, text)) = value.extract::<(i64, i64, String)>() {
         return Ok(KeyValue::Span { start, end, text: text.into() });

@@ -29,13 +29,13 @@ const WIDTH: usize = 120;
 /// one batch of entries, however long the list is, and stays with the snapshot it began with.
 #[pyclass(frozen, name = "Listing", module = "fieldstone")]
 pub struct PyListing {
-    state: Mutex<State>,
+    state: Mutex<ListingState>,
     request: String,
     /// What says why there is nothing, where a request asked.
     asked: Option<(fieldstone::Store, Request)>,
 }
 
-struct State {
+struct ListingState {
     schema: Schema,
     streams: VecDeque<Listing>,
     batch: std::vec::IntoIter<fieldstone::Result<ListEntry>>,
@@ -51,7 +51,7 @@ struct State {
 
 impl PyListing {
     pub fn new(streams: Vec<Listing>, schema: Schema, request: String) -> PyListing {
-        let state = State {
+        let state = ListingState {
             schema: schema.clone(),
             streams: streams.into(),
             batch: Vec::new().into_iter(),
@@ -180,7 +180,7 @@ fn line(entry: &fieldstone::Result<ListEntry>) -> String {
     format!("{} {what}{state}", entry.key).chars().take(WIDTH).collect()
 }
 
-impl State {
+impl ListingState {
     /// All that is left. Where a request selects nothing, the columns are those of the store's first field.
     fn table(&mut self, asked: Option<&(fieldstone::Store, Request)>) -> fieldstone::Result<Table> {
         let mut table = FieldTable::new(self.schema.clone());

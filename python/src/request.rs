@@ -443,7 +443,7 @@ fn add_pair<'py>(
     }
     let keyword = keyword_of(keyword)?;
     let value = match value.cast_into::<PyString>() {
-        Ok(text) if text.to_str()? == ABSENT => return Ok(()),
+        Ok(text) if utf8(&text)? == ABSENT => return Ok(()),
         Ok(text) => Text::Python(text),
         Err(other) => {
             let value = other.into_inner();

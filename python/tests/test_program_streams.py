@@ -32,7 +32,10 @@ def test_a_list_that_follows_ends_with_its_reader(tmp_path: Path) -> None:
         _archive(tmp_path / "s", 1)
         assert follow.stdout.readline() == "{run=a}{variable=t}{step=1}\n"
         follow.stdout.close()  # as grep -m1 does: nothing more is written
-        assert follow.wait(10) == 0
+        try:
+            assert follow.wait(10) == 0
+        finally:
+            follow.kill()
 
 
 def test_a_list_that_follows_waits_for_the_store(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use fieldstone::{Code, Error, ErrorKind};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::{Value, json};
 
 use crate::table;
@@ -110,12 +111,13 @@ impl Out {
 
     /// Whether somebody may still read what is printed: not where stdout is a pipe whose reader is gone.
     pub fn is_read(&self) -> bool {
-        use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-        let is_pipe =
-            fstat(io::stdout()).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Fifo);
-        // Linux opens a pipe for writing, if it need not wait, only where there is a reader.
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        !is_pipe || open("/proc/self/fd/1", flags, Mode::empty()).err() != Some(rustix::io::Errno::NXIO)
+        let stdout = io::stdout();
+        let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+        // Both are reported without being asked for. Linux opens a pipe without a name whether or not it has a reader,
+        // so that opening /proc/self/fd/1 would not tell.
+        let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+        let looked = poll(&mut polled, PollTimeout::ZERO);
+        looked.is_err() || !polled[0].revents().is_some_and(|events| events.intersects(gone))
     }
 
     /// What `write` prints as text, for tests.

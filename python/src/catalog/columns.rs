@@ -130,11 +130,20 @@ fn column(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
 }
 
 /// A column of pandas, by numpy and not by Arrow: that needs pyarrow, and takes periods, intervals and their like for their
-/// storage. Among objects what pandas calls missing is missing, also where NaN stands for it, as in columns of text.
+/// storage. Among objects what pandas calls missing is missing, also where NaN stands for it, as in columns of text; and in
+/// columns that have NA, such as Int64, of which numpy gets floats with NaN.
 fn from_pandas(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Cells> {
     let array = object.call_method0("to_numpy")?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    if kind == "O" {
+    let absent_as = match object.getattr_opt("dtype")? {
+        Some(dtype) => dtype.getattr_opt("na_value")?,
+        None => None,
+    };
+    let may_be_absent = match absent_as {
+        Some(value) => values::is_missing(&value)?,
+        None => false,
+    };
+    if kind == "O" || may_be_absent {
         let missing = values::asarray(&object.call_method0("isna")?)?;
         if missing.call_method0("any")?.is_truthy()? {
             return Err(absent(what, missing.call_method0("argmax")?.extract()?));

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_are_told_apart() {
+    fn equal_names_are_distinguished() {
         let names = ["run", "run", "run_2", "n", "run"].map(str::to_owned).to_vec();
         assert_eq!(distinct(names), ["run", "run_3", "run_2", "n", "run_4"]);
     }

@@ -445,23 +445,14 @@ impl Catalog {
         self.inner.variable_to_write(transaction, run, name)
     }
 
-    /// Refuses to bring numbers of one tag together that are in several units.
-    fn check_units(&self, query: &Query) -> Result<()> {
-        let every = || Query { transaction: query.transaction, ..Query::all() };
-        let named = self.tags(&query.of_tags_alone().unwrap_or_else(every))?;
-        if queries::two_units(&named).is_none() {
-            return Ok(());
-        }
-        // Not all of them need have attributes that are asked for.
-        queries::two_units(&self.tags(&query.of_its_tags())?).map_or(Ok(()), Err)
-    }
-
     /// All hits, in columns. Conflict where they are ordered by values of one tag in several units.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
-        if query.is_by_value() {
-            self.check_units(query)?;
-        }
-        self.inner.ask(query, |tables| queries::collect(tables, query))
+        self.inner.ask(query, |tables| {
+            if query.is_by_value() {
+                queries::check_units(tables, query)?;
+            }
+            queries::collect(tables, query)
+        })
     }
 
     /// All hits beside what `with …` of the query found related to them.
@@ -473,7 +464,7 @@ impl Catalog {
     /// engine in memory, is collected first.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         if query.is_by_value() {
-            self.check_units(query)?;
+            self.inner.ask(query, |tables| queries::check_units(tables, query))?;
         }
         self.inner.stream(query)
     }
@@ -493,8 +484,10 @@ impl Catalog {
 
     /// Count, least, greatest and mean number of groups of hits. Conflict for values of one tag in several units.
     pub fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
-        self.check_units(query)?;
-        self.inner.ask(query, |tables| queries::aggregate(tables, query, by))
+        self.inner.ask(query, |tables| {
+            queries::check_units(tables, query)?;
+            queries::aggregate(tables, query, by)
+        })
     }
 
     /// Boxes of hits, each once.

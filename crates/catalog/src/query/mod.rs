@@ -38,7 +38,7 @@ pub use missing::{MissingName, missing_name};
 pub use pairs::{PairTable, collect_pairs};
 pub use results::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
 pub use table::{Coded, HitTable, TableBuilder};
-pub use units::two_units;
+pub use units::check_units;
 
 /// A test of a name: exact, with case; or a glob.
 #[derive(Debug, Clone, PartialEq)]

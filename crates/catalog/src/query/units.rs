@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use fieldstone_core::value::ValueType;
-use fieldstone_core::{Code, Error};
+use fieldstone_core::{Code, Error, Result};
 
-use super::{Expr, Key, NameTest, Query, TagInfo, Term};
+use super::{Expr, Key, NameTest, Query, TagInfo, Term, tags};
+use crate::engine::Tables;
 
 impl Query {
     /// Whether it brings values together, by their order.
@@ -14,15 +15,26 @@ impl Query {
     }
 
     /// The same for the tags of the attributes that it finds.
-    pub(crate) fn of_its_tags(&self) -> Query {
+    fn of_its_tags(&self) -> Query {
         let tagged = Expr::Term(Term::Tag(NameTest::Glob("*".to_owned())));
         let expr = Expr::All(vec![self.expr.clone(), tagged]);
         Query { expr, transaction: self.transaction, pick: self.pick, ..Query::all() }
     }
 }
 
+/// Refuses to bring numbers of one tag together that are in several units.
+pub fn check_units(tables: &mut dyn Tables, query: &Query) -> Result<()> {
+    let every = || Query { transaction: query.transaction, ..Query::all() };
+    let named = tags(tables, &query.of_tags_alone().unwrap_or_else(every))?;
+    if two_units(&named).is_none() {
+        return Ok(());
+    }
+    // Not all of them need have attributes that are asked for.
+    two_units(&tags(tables, &query.of_its_tags())?).map_or(Ok(()), Err)
+}
+
 /// The error of tags of numbers that share a name and not the unit.
-pub fn two_units(tags: &[TagInfo]) -> Option<Error> {
+fn two_units(tags: &[TagInfo]) -> Option<Error> {
     let mut numbers = tags
         .iter()
         .map(|tag| &tag.decl)

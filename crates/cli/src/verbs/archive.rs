@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value};
-use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
+use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
 use serde_json::json;
 
 use crate::arguments::{Writing, join, numbers};
@@ -149,16 +149,21 @@ impl Arguments {
 /// Whether stdin was closed when the program began: Rust then opens the null device in its place, to read and to write.
 fn stdin_is_closed() -> bool {
     let stdin = std::io::stdin();
-    let is_null = match (fstat(&stdin), stat("/dev/null")) {
-        (Ok(own), Ok(null)) => own.st_rdev == null.st_rdev && own.st_mode == null.st_mode,
+    is_null(fstat(&stdin)) && fcntl_getfl(&stdin).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
+
+/// Whether this is the null device, which has no bytes and is never waited for.
+fn is_null(file: rustix::io::Result<Stat>) -> bool {
+    match (file, stat("/dev/null")) {
+        (Ok(file), Ok(null)) => file.st_rdev == null.st_rdev && file.st_mode == null.st_mode,
         _ => false,
-    };
-    is_null && fcntl_getfl(&stdin).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+    }
 }
 
 fn read(path: Option<&Path>) -> Done<Vec<u8>> {
     let mut bytes = Vec::new();
     match path {
+        Some(path) if is_null(stat(path)) => {}
         Some(path) => bytes = fieldstone::files::read(path).map_err(|e| file_error("read", path, e))?,
         None if stdin_is_closed() => {
             return Err(Code::CommandLine
