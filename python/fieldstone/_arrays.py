@@ -266,8 +266,9 @@ class ArrayJob:
         added to it, also where it is open or an earlier job declared it. `shape` is the global one; a first
         extent of None is the sum of what ranks hold, anew at each step (``fst.joined``). `fill` is what
         stands where no rank writes. `attrs` are attributes of all its sets, and of its files; a set's own
-        hold where both name one. With ``order="F"`` the first dimension varies
-        fastest in files, which then have the dimensions in reverse, as netCDF's Fortran interface shows them.
+        hold where both name one; in files `fill` gives ``_FillValue`` and the type ``dtype``, which are
+        Invalid among them. With ``order="F"`` the first dimension varies fastest in files, which then have
+        the dimensions in reverse, as netCDF's Fortran interface shows them.
 
         `level` 1 is a file per set and step, 2 per set, 3 per group; "auto" measures what an open costs.
         `method` is how elements go to files. With `mesh` and `location` sets take their first extent and its

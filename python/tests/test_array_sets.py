@@ -30,5 +30,6 @@ def test_attributes_of_a_group_reach_variables_and_files(tmp_path: Path) -> None
         assert units == {"a": "K", "b": "Pa", "c": "K"}
         with pytest.raises(fst.Conflict, match="set 'c'"):
             job.group("g", {"c": "f8"}, shape=(4,))
-        with pytest.raises(fst.Invalid, match="_FillValue"):
-            job.group("h", {"d": "f8"}, shape=(4,), attrs={"_FillValue": 0})
+        for name in ("_FillValue", "dtype"):
+            with pytest.raises(fst.Invalid, match=name):
+                job.group("h", {"d": "f8"}, shape=(4,), attrs={name: 0})

@@ -24,6 +24,7 @@ pub mod finders;
 pub mod graph;
 mod interop;
 mod open;
+mod own_files;
 mod run;
 pub mod scheduler;
 mod secrets;

@@ -17,7 +17,7 @@ use fieldstone_store::api::{Compression, Exist};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use crate::catalog::CatalogSettings;
-use crate::store::own_files::FOLDERS;
+use crate::own_files::FOLDERS;
 use crate::{Store, scheduler};
 
 /// What a store is opened for.

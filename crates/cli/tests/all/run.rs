@@ -361,6 +361,8 @@ fn streams_are_redirected_again_as_they_were() {
     shell(&t, "$F run store --name renames -- sh -c 'echo x; mv part whole' > part");
     let (name, facts) = edges(&t, &job(&t, "renames").0, "write").remove(0);
     assert!(name.ends_with("/whole") && facts["replaces"] == json!(true), "{name} {facts}");
+    assert!(job(&t, "renames").1["streams"]["stdout"]["renamed"].as_str().unwrap().ends_with("/whole"));
+    assert!(rebuild(&t, "whole").contains("/part\n"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::inner::JobOptions;
 use super::inner::{JobInner, JobState, OpenGroup, group_folder};
 use super::level;
 use super::spec::{self, GroupOptions, LevelChoice};
-use crate::store::own_files::check_owners;
+use crate::own_files::check_owners;
 
 impl JobInner {
     pub fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {

@@ -20,8 +20,8 @@ use super::report::{JobReport, Phase};
 use super::show::show_left;
 use super::spec::GroupOptions;
 use crate::Store;
+use crate::own_files::{ARRAYS, remove_left};
 use crate::run::Run;
-use crate::store::own_files::{ARRAYS, remove_left};
 
 /// A job: the ranks of a communicator, which write and read groups of one run. Clones are the same job.
 #[derive(Debug, Clone)]

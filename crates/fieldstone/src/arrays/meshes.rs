@@ -18,7 +18,7 @@ use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
 use crate::Store;
-use crate::store::own_files::{MESHES, make_folder};
+use crate::own_files::{MESHES, make_folder};
 
 /// A mesh that all ranks of a job have open.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
-use crate::store::own_files::{HISTORIES, PART, make_folder};
+use crate::own_files::{HISTORIES, PART, make_folder};
 
 /// Where the edges come from.
 #[derive(Debug, Clone, Copy)]

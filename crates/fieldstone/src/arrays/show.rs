@@ -15,8 +15,8 @@ use fieldstone_store::api::PlaceFile;
 use super::inner::JobInner;
 use super::inventory::groups_of;
 use crate::Store;
+use crate::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
 use crate::steps::entries;
-use crate::store::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
 
 /// How often files are looked at again, because a job that still runs has flushed meanwhile.
 const ROUNDS: usize = 8;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use fieldstone_array::distributed::files::organisation::Level;
-use fieldstone_array::distributed::files::sets::SetDecl;
+use fieldstone_array::distributed::files::sets::{SetDecl, check_attr};
 use fieldstone_array::distributed::group::GroupSpec;
 use fieldstone_array::distributed::plan::Method;
 use fieldstone_core::compression::Compression;
@@ -169,6 +169,13 @@ impl GroupOptions {
     }
 
     fn check_for_files(&self) -> Result<()> {
+        for (attr, _) in &self.attrs {
+            check_attr(attr)?;
+        }
+        for set in &self.sets {
+            let checked = set.attrs.iter().try_for_each(|(attr, _)| check_attr(attr));
+            checked.map_err(|error| error.context(format_args!("set {}", set.name)))?;
+        }
         match (&self.chunks, &self.compression) {
             (None, None) => Ok(()),
             _ => Err(Code::Option

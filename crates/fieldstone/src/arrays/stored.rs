@@ -17,8 +17,8 @@ use super::imports::buffer;
 use super::memory::dense;
 use super::meshes::{declare_with_others, sums_of};
 use crate::Store;
+use crate::own_files::{MESHES, make_folder};
 use crate::run::Run;
-use crate::store::own_files::{MESHES, make_folder};
 
 /// A mesh that this process has open.
 #[derive(Debug)]

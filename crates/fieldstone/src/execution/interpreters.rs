@@ -106,7 +106,7 @@ const RUNNERS: [&str; 14] = [
 const CODE: [&str; 6] = ["-c", "-e", "-E", "--eval", "--execute", "--print"];
 
 /// Where files are looked for.
-struct Places<'a> {
+struct SearchFolders<'a> {
     /// The list of folders for programs.
     path: Option<&'a str>,
     folder: &'a Path,
@@ -114,7 +114,7 @@ struct Places<'a> {
 
 /// The scripts, and the programs that launchers start, as far as they are files.
 pub fn scripts(command: &[String], path: Option<&str>, folder: &Path) -> Vec<PathBuf> {
-    let places = Places { path, folder };
+    let places = SearchFolders { path, folder };
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let mut found = Vec::new();
     places.of_command(&words, &mut found);
@@ -132,7 +132,7 @@ fn is_launcher(word: &str) -> bool {
     LAUNCHERS.contains(&word.rsplit('/').next().unwrap_or(word)) || LAUNCHERS.contains(&base(word))
 }
 
-impl Places<'_> {
+impl SearchFolders<'_> {
     fn file(&self, word: &str) -> Option<PathBuf> {
         let path = self.folder.join(word);
         Some(path).filter(|path| !word.is_empty() && path.is_file())

@@ -323,6 +323,8 @@ impl Execution {
         ended.set_some("exit", outcome.exit.map(Value::Int));
         ended.set_some("signal", outcome.signal.map(Value::Int));
         ended.set_some("error", outcome.error.clone().map(Value::Text));
+        let piped = self.options.streams && streams::is_piped();
+        ended.set_some("streams", streams::described_again(&self.streams, piped));
         let mut rows = self.inner.description(Some(self.home_id()), Some((end, &ended)))?;
         // The version of its beginning is there.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);

@@ -8,6 +8,7 @@
 //! * how a file was opened is learned from its flags, its length and where the stream stood as the execution began: one
 //!   that was empty then has nothing of older writers (G-61).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{Seek, stderr, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -128,6 +129,24 @@ pub fn own(without: Option<&Path>, notes: &mut Vec<String>) -> Vec<StreamFile> {
         streams.push(stream);
     }
     streams
+}
+
+/// What is said of streams at the end, where a command gave one of its files another name; else `None`.
+pub fn described_again(streams: &[StreamFile], piped: bool) -> Option<Value> {
+    let mut renamed = BTreeMap::new();
+    for stream in streams.iter().filter(|stream| stream.mode != StreamMode::Read) {
+        let now = stream.now().filter(|(path, _)| *path != stream.path);
+        renamed.extend(now.and_then(|(path, _)| Some((stream.name, path.to_str()?.to_owned()))));
+    }
+    let Some(Value::Map(mut all)) = described(streams, piped).filter(|_| !renamed.is_empty()) else {
+        return None;
+    };
+    for (name, facts) in &mut all {
+        if let (Some(path), Value::Map(facts)) = (renamed.get(name.as_str()), facts) {
+            facts.push(("renamed".to_owned(), Value::Text(path.clone())));
+        }
+    }
+    Some(Value::Map(all))
 }
 
 /// Whether the input of this process comes through a pipe.

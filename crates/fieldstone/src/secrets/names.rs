@@ -242,7 +242,7 @@ pub fn suspicion(name: &str) -> Suspicion {
     let is_word =
         |word: &String| WORDS.contains(&word.as_str()) || word.ends_with("token") || word.ends_with("oauth");
     let is_part = |part: &&str| joined.contains(*part) && !joined.contains("secretar");
-    if PARTS.iter().any(|part| is_part(part)) || words.iter().any(is_word) {
+    if PARTS.iter().any(is_part) || words.iter().any(is_word) {
         return Suspicion::Certain;
     }
     let before = words.len().checked_sub(2).map(|at| words[at].as_str());

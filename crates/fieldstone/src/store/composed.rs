@@ -33,9 +33,9 @@ use fieldstone_journal::participant::FlushParticipant;
 
 use super::grids::KnownGrids;
 use super::mesh_points::KnownPoints;
-use super::own_files::OwnFiles;
 use crate::execution::current::current;
 use crate::execution::{reachable, settle};
+use crate::own_files::OwnFiles;
 
 /// Those who take part in flushes of one process.
 pub type Participants = PerProcess<Mutex<Vec<Weak<dyn FlushParticipant>>>>;

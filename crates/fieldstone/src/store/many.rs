@@ -36,7 +36,8 @@ impl Store {
         let listed = move |request: Request| -> Listing {
             store.list(&request, &options).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
         };
-        Ok(Box::new(requests.to_vec().into_iter().flat_map(listed)))
+        let requests: Vec<Request> = requests.to_vec();
+        Ok(Box::new(requests.into_iter().flat_map(listed)))
     }
 
     /// What requests select of what became visible after a version, and the version at which this was so.

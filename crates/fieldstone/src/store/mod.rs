@@ -1,9 +1,9 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
 //! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `moving_grids`, `grib_points`: where meshes and
-//!   grids lie; `origins`: from fields to commits, and back; `many`: calls with a list of requests; `own_files`: files of
-//!   arrays, meshes, kept partitions.
+//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and
+//!   grids lie; `origins`: from fields to commits, and back; `many`: calls with a list of requests; `verify`: the check of
+//!   fields, arrays, meshes and kept partitions.
 //!
 //! ```
 //! use fieldstone::{ArchiveOptions, OpenOptions, Value};
@@ -20,10 +20,9 @@ mod grib_points;
 mod grids;
 mod many;
 mod mesh_points;
-mod moving_grids;
 mod origins;
-pub(crate) mod own_files;
 mod port;
+mod verify;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

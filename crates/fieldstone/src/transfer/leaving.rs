@@ -144,8 +144,8 @@ impl<'a> Leaving<'a> {
         self.from.flush(Some(self.transaction))
     }
 
-    /// Removes the rest, once all attributes of the run were heard of, and the target has all fields. `rows`: what the
-    /// target was told of what is declared; `None` where nothing of that goes.
+    /// Removes the rest, once all attributes of the run were passed, and the target has all fields. `rows`: what the
+    /// target was given of what is declared; `None` where nothing of that goes.
     pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>) -> Result<()> {
         let catalog = self.from.catalog();
         let groups = catalog.array_groups(self.run, None)?;

@@ -382,7 +382,7 @@ impl<'a> Transfer<'a> {
 }
 
 /// Carries attributes over, in a transaction; on a move what was carried goes in another one, and `going` has what is
-/// to be told once the fields are there.
+/// to be reported once the fields are there.
 fn carried_attributes<'c>(
     from: &'c Store,
     to: &'c Store,

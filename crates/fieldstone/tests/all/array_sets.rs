@@ -170,10 +170,15 @@ fn attributes_of_a_group_are_those_of_its_sets() {
     let mut other = with_attrs(&["a"]);
     other.attrs[0].1 = Value::Text("m".into());
     assert_eq!(job.group("g", &other).unwrap_err().kind(), ErrorKind::Conflict);
-    let mut reserved = sets(&["z"]);
-    reserved.attrs = vec![("_FillValue".into(), Value::Int(0))];
-    let refused = job.group("h", &reserved).unwrap_err();
-    assert!(refused.message().contains("_FillValue"), "{refused}");
+    for name in ["_FillValue", "dtype"] {
+        let attrs = vec![(name.to_owned(), Value::Int(0))];
+        let mut of_set = sets(&["z"]);
+        of_set.sets[0].attrs = attrs.clone();
+        for reserved in [GroupOptions { attrs, ..sets(&["z"]) }, of_set] {
+            let refused = job.group("h", &reserved).unwrap_err();
+            assert!(refused.kind() == ErrorKind::Invalid && refused.message().contains(name), "{refused}");
+        }
+    }
 }
 
 /// Sets that an earlier release declared have not the attributes of their group.

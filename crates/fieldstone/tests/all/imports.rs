@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fieldstone::catalog::value::Value;
 use fieldstone::graph::{TraceOptions, Versions, VertexName};
 use fieldstone::{IngestOptions, IngestReport, OpenOptions, Store};
 use fieldstone_testkit::random::seeds;
+use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 use serde_json::{Value as Json, json};
 
@@ -108,6 +110,14 @@ fn take(store: &Store, folder: &tempfile::TempDir, texts: &[String]) {
     assert!(report.skipped.is_empty(), "{:?}", report.skipped);
 }
 
+/// A value as text; of a map in the order of names, which says nothing.
+fn text(value: &Value) -> String {
+    let Value::Map(pairs) = value else { return value.to_string() };
+    let mut pairs = pairs.clone();
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    Value::Map(pairs).to_string()
+}
+
 /// What the graph says: lineages of all data, the span of each relation, and what is known of each job.
 fn said(store: &Store) -> Vec<String> {
     let graph = store.graph();
@@ -133,7 +143,7 @@ fn said(store: &Store) -> Vec<String> {
             };
         }
         let props: BTreeMap<String, String> = match graph.vertex(&job, None, None) {
-            Ok(known) => known.props.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
+            Ok(known) => known.props.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
             Err(_) => BTreeMap::new(),
         };
         all.push(format!("{job}: {spans:?} {props:?}"));
@@ -161,7 +171,7 @@ fn bundled(parts: &[String], dice: &mut Random, join: impl Fn(&[String]) -> Vec<
 
 /// Histories, and how many bundlings of each.
 fn effort() -> (u64, usize) {
-    if std::env::var("FIELDSTONE_CRASH").is_ok_and(|how| how == "full") { (40, 200) } else { (12, 5) }
+    if full() { (40, 200) } else { (12, 5) }
 }
 
 #[test]

@@ -75,6 +75,10 @@ fn fill(world: &SimWorld, stores: &[&str]) {
 
 /// All that a store has of the run, each thing as a line.
 fn has(store: &Store) -> Vec<String> {
+    // Nothing was moved there yet.
+    if store.list(&Request::new(), &ListOptions::default()).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+        return Vec::new();
+    }
     let (catalog, all) = (store.catalog(), Query::all());
     let fields = (0..STEPS).filter_map(|step| Some(format!("field {step}: {}", first_of(store, step)?)));
     let mut lines: Vec<String> = fields.collect();
@@ -299,9 +303,6 @@ fn killed_moves_in_rings_lose_nothing() {
         round += 1;
         let mut world = world(round);
         fill(&world, &STORES[..1 + dice.borrow_mut().below(3) as usize]);
-        for path in STORES {
-            open(&world, path).flush(None).unwrap();
-        }
         let all = has(&open(&world, STORES[0]));
         for _ in 0..5 {
             random_move(&world, &dice, &kills, 0);
@@ -312,12 +313,18 @@ fn killed_moves_in_rings_lose_nothing() {
             nothing_is_lost(&world, &STORES, &all, &format!("round {round}, move {moves}"));
         }
         // What was interrupted can be brought to an end.
-        for (from, to) in [(1, 0), (2, 0)] {
-            moved(&open(&world, STORES[from]), &open(&world, STORES[to]), None).unwrap();
+        for from in [1, 2] {
+            match moved(&open(&world, STORES[from]), &open(&world, STORES[0]), None) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                done => drop(done.unwrap()),
+            }
         }
         assert_eq!(has(&open(&world, STORES[0])).len(), all.len(), "round {round}");
-        let listed =
-            |path| open(&world, path).list(&Request::new(), &ListOptions::default()).unwrap().count();
+        let listed = |path| {
+            open(&world, path)
+                .list(&Request::new(), &ListOptions::default())
+                .map_or(0, |listed| listed.count())
+        };
         assert_eq!((listed(STORES[1]), listed(STORES[2])), (0, 0), "round {round}");
     }
     println!("{moves} moves, with others within them, {} of them killed: nothing is lost", kills.get());

@@ -39,6 +39,9 @@ use crate::slot::SlotOptions;
 use crate::state::GraphState;
 use crate::view::{GraphView, dump};
 
+/// What is taken of a view: its state, and what the logs held then.
+type Taking<'a, T> = &'a dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>;
+
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
 /// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
@@ -350,11 +353,7 @@ impl GraphInner {
     }
 
     /// The same for who also keeps what the logs held then.
-    pub(super) fn with_moment<T>(
-        &self,
-        session: Option<Id>,
-        take: &dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>,
-    ) -> Result<T> {
+    pub(super) fn with_moment<T>(&self, session: Option<Id>, take: Taking<'_, T>) -> Result<T> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
         if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {

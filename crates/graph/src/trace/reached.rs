@@ -63,8 +63,8 @@ pub struct Reached {
     pub bounds: Vec<u64>,
     /// Hops from data, by their beginning.
     data: Vec<Hop>,
-    /// The latest end of those up to each.
-    latest: Vec<u64>,
+    /// The latest ends of halves of those, of quarters, and so on, down to each.
+    latest: LatestEnds,
     /// All other hops.
     others: Vec<Hop>,
     /// Whether the hops are here, or have to be read again.
@@ -87,12 +87,7 @@ impl Reached {
         bounds.dedup();
         let (mut data, others): (Vec<Hop>, Vec<Hop>) = hops.into_iter().partition(Hop::is_of_data);
         data.sort_by_key(|hop| hop.version.stamp);
-        let mut most = 0;
-        let latest = data.iter().map(|hop| {
-            most = hop.end().max(most);
-            most
-        });
-        let latest = latest.collect();
+        let latest = LatestEnds::of(data.iter().map(Hop::end));
         let lasts = data.iter().any(Hop::lasts);
         Reached { replacing, bounds, data, latest, others, is_loaded: true, lasts, done: HashMap::new() }
     }
@@ -106,21 +101,20 @@ impl Reached {
     pub fn hops(&self, time: u64, course: Option<Course>) -> impl Iterator<Item = (&Hop, u64)> {
         let hiding = course.and_then(|course| cause::hiding(&self.replacing, time, course));
         let by = |stamp: u64| self.data.partition_point(|hop| hop.version.stamp < stamp);
-        let range = match course {
-            None => 0..self.data.len(),
+        let (range, before) = match course {
+            None => (0..self.data.len(), Vec::new()),
             Some(Course::Up) => {
-                by(hiding.unwrap_or(0))..by(time.saturating_add(1)).max(by(hiding.unwrap_or(0)))
+                (by(hiding.unwrap_or(0))..by(time.saturating_add(1)).max(by(hiding.unwrap_or(0))), Vec::new())
             }
             Some(Course::Down) => {
-                let mut begin = by(time);
+                let begin = by(time);
+                let end = hiding.map_or(self.data.len(), |next| by(next.saturating_add(1))).max(begin);
                 // Of those that began before, only what has not ended.
-                while begin > 0 && self.latest[begin - 1] >= time {
-                    begin -= 1;
-                }
-                begin..hiding.map_or(self.data.len(), |next| by(next.saturating_add(1))).max(begin)
+                (begin..end, self.latest.not_before(time, begin))
             }
         };
-        self.data[range].iter().chain(&self.others).filter_map(move |hop| {
+        let before = before.into_iter().filter_map(move |i| self.data.get(i));
+        before.chain(&self.data[range]).chain(&self.others).filter_map(move |hop| {
             let after = match course {
                 Some(course) if !hop.is_part() => {
                     cause::goes_on(&hop.direction, course, (&hop.version, hop.ended), time, hiding)?
@@ -146,8 +140,64 @@ impl Reached {
     /// Lets go of hops that nothing but a walk with fewer hops asks for again.
     pub fn unload(&mut self) {
         if self.bounds.is_empty() && !self.lasts {
-            (self.data, self.latest, self.is_loaded) = (Vec::new(), Vec::new(), false);
+            (self.data, self.latest, self.is_loaded) = (Vec::new(), LatestEnds::default(), false);
             self.others = Vec::new();
+        }
+    }
+}
+
+/// The latest of ends, of halves of them, of quarters, and so on.
+#[derive(Debug, Default)]
+struct LatestEnds {
+    /// A tree: below the k-th are the (2k)-th and the next; the last half are the ends themselves.
+    tree: Vec<u64>,
+}
+
+impl LatestEnds {
+    fn of(ends: impl ExactSizeIterator<Item = u64>) -> LatestEnds {
+        let size = ends.len().next_power_of_two();
+        let mut tree = vec![0; 2 * size];
+        for (i, end) in ends.enumerate() {
+            tree[size + i] = end;
+        }
+        for k in (1..size).rev() {
+            tree[k] = tree[2 * k].max(tree[2 * k + 1]);
+        }
+        LatestEnds { tree }
+    }
+
+    /// Which of the first `count` end at a time or later, in order; each is found in as many steps as the tree is deep.
+    fn not_before(&self, time: u64, count: usize) -> Vec<usize> {
+        let size = self.tree.len() / 2;
+        let (mut found, mut open) = (Vec::new(), vec![(1, 0, size)]);
+        while let Some((k, from, len)) = open.pop() {
+            if from >= count || self.tree.get(k).is_none_or(|latest| *latest < time) {
+                continue;
+            }
+            if k >= size {
+                found.push(from);
+                continue;
+            }
+            let half = len / 2;
+            open.extend([(2 * k + 1, from + half, half), (2 * k, from, half)]);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LatestEnds;
+
+    #[test]
+    fn what_has_not_ended_is_found_in_order() {
+        let ends = [5, 9, 1, 7, 7, 3, 0];
+        for count in 0..=ends.len() {
+            let latest = LatestEnds::of(ends[..count].iter().copied());
+            for (time, most) in (0..=10).flat_map(|time| (0..=count).map(move |most| (time, most))) {
+                let wanted: Vec<usize> = (0..most).filter(|i| ends[*i] >= time).collect();
+                assert_eq!(latest.not_before(time, most), wanted, "{time} of {most}");
+            }
         }
     }
 }

@@ -10,7 +10,6 @@ use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 
 use super::expand::{Expander, Moment, Number, TakenRelation};
-use super::travelled::WalkAgain;
 use super::walk::Reached;
 use crate::read::{Relation, relation};
 
@@ -30,6 +29,12 @@ struct Stop {
     open: Vec<(usize, u32, TakenRelation)>,
 }
 
+/// What ways are made of.
+pub(super) type WayParts = (Expander, Arc<Reached>);
+
+/// Walks once more, over a state that can be read; `None` where that gives no ways.
+pub(super) type WalkOnce = Box<dyn FnOnce() -> Result<Option<WayParts>> + Send + Sync>;
+
 /// The ways of a walk.
 pub struct Paths {
     expander: Expander,
@@ -39,7 +44,7 @@ pub struct Paths {
     way: Vec<Stop>,
     /// What led to each stop but the first.
     taken: Vec<TakenRelation>,
-    again: Option<Arc<dyn WalkAgain>>,
+    again: Option<WalkOnce>,
     /// How many ways were given.
     given: usize,
     /// Ways that were given before the walk was made again, in text, with how often.
@@ -53,7 +58,7 @@ impl std::fmt::Debug for Paths {
 }
 
 impl Paths {
-    pub(super) fn new(expander: Expander, reached: Arc<Reached>, again: Option<Arc<dyn WalkAgain>>) -> Paths {
+    pub(super) fn new(expander: Expander, reached: Arc<Reached>, again: Option<WalkOnce>) -> Paths {
         let mut starts = reached.starts();
         starts.reverse();
         let (way, taken, passed) = Default::default();
@@ -93,7 +98,7 @@ impl Paths {
                 *passed.entry(format!("{path:?}")).or_default() += 1;
             }
         }
-        let Some((expander, reached)) = again.again()?.into_ways() else { return Err(damage) };
+        let Some((expander, reached)) = again()? else { return Err(damage) };
         *self = Paths { given: self.given, passed, ..Paths::new(expander, reached, None) };
         Ok(())
     }

@@ -12,7 +12,7 @@ use fieldstone_format::graph_segment::VertexPlace;
 
 use super::expand::{Expander, shown};
 use super::figures::{SlotFigures, StepFigures};
-use super::paths::Paths;
+use super::paths::{Paths, WalkOnce, WayParts};
 use super::plan::TravelPlan;
 use super::walk::{Reached, walk};
 use super::wide;
@@ -76,7 +76,7 @@ pub struct Travelled {
     state: Arc<GraphState>,
     plan: Arc<TravelPlan>,
     sets: Vec<VertexSet>,
-    ways: Option<(Expander, Arc<Reached>)>,
+    ways: Option<WayParts>,
     figures: Vec<StepFigures>,
     slots: Option<SlotFigures>,
     truncated: bool,
@@ -245,12 +245,9 @@ impl Travelled {
     /// The ways, from the first on; none where vertices are given.
     pub fn paths(&self) -> Option<Paths> {
         let (expander, reached) = self.ways.as_ref()?;
-        Some(Paths::new(expander.clone(), reached.clone(), self.again.clone()))
-    }
-
-    /// What ways are made of.
-    pub(super) fn into_ways(self) -> Option<(Expander, Arc<Reached>)> {
-        self.ways
+        let again = self.again.clone();
+        let again = again.map(|again| -> WalkOnce { Box::new(move || Ok(again.again()?.ways)) });
+        Some(Paths::new(expander.clone(), reached.clone(), again))
     }
 }
 

@@ -198,7 +198,8 @@ impl Tried<'_> {
                 let time = time.unwrap_or(self.walk.at);
                 let last = replaced.iter().filter(|stamp| **stamp <= time).max();
                 let hidden = kind == "wasWrittenBy" && last.is_some_and(|last| begin < *last);
-                let after = if kind == "exe" { time } else { time.min(end) };
+                // A program is read when it starts.
+                let after = time.min(if kind == "exe" { begin } else { end });
                 (begin <= time && there(time) && !hidden).then_some(Some(after))
             }
             "write" | "wasReadBy" => {

@@ -131,6 +131,13 @@ impl SetDecl {
     }
 }
 
+/// Refuses an attribute that a set's type or fill writes.
+///
+/// Errors: `Invalid`, naming it.
+pub fn check_attr(name: &str) -> Result<()> {
+    if [FILL, DTYPE].contains(&name) { Err(taken(name)) } else { Ok(()) }
+}
+
 fn taken(name: &str) -> Error {
     Code::Name
         .error(format!("the attribute `{name}` is written by its type and fill"))

@@ -29,7 +29,6 @@ mod darshan;
 pub(crate) mod export;
 mod openlineage;
 mod openlineage_own;
-mod openlineage_runs;
 mod outcome;
 pub(crate) mod props;
 mod sacct;

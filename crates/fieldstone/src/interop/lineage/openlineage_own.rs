@@ -76,7 +76,7 @@ fn versions(
         put.until = stamp("until");
         if let Some(props) = one.get("props").and_then(Json::as_object) {
             let mut list = PropList::default();
-            pairs(props).iter().for_each(|(name, value)| list.set(name, value.clone()));
+            pairs(props).iter().for_each(|(name, value)| list.set_whole(name, value.clone()));
             put.props = list.props().map_err(|error| error.to_string())?;
         }
         puts.push(put);

@@ -23,12 +23,17 @@ impl PropList {
         PropList(vec![(SOURCE.to_owned(), Value::Text(source.to_owned()))])
     }
 
-    /// Gives a property this value.
+    /// Gives a property this value, of which a long text is cut.
     pub fn set(&mut self, name: &str, value: Value) {
         let value = match value {
             Value::Text(text) => Value::Text(clip(&text)),
             other => other,
         };
+        self.set_whole(name, value);
+    }
+
+    /// Gives a property this value, which is one of a graph, whatever its length.
+    pub fn set_whole(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, held)) => *held = value,
             None => self.0.push((name.to_owned(), value)),
@@ -44,7 +49,7 @@ impl PropList {
 
     /// Adds those of `more`, which count where names are equal.
     pub fn merge(&mut self, more: &PropList) {
-        more.0.iter().for_each(|(name, value)| self.set(name, value.clone()));
+        more.0.iter().for_each(|(name, value)| self.set_whole(name, value.clone()));
     }
 
     /// Takes one away.

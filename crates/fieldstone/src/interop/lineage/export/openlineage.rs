@@ -98,7 +98,7 @@ pub fn events(dossier: &Dossier) -> Json {
     let ends = Ends::of(dossier);
     let mut events: Vec<(u64, bool, &VertexName, Json)> = Vec::new();
     for execution in dossier.vertices().filter(|name| is_execution(&name.kind)) {
-        let run = Run::of(dossier, &ends, execution);
+        let run = RunParts::of(dossier, &ends, execution);
         let begins = run.begin.min(run.end.unwrap_or(u64::MAX));
         // Who knows no end says at the beginning what is known.
         events.push((begins, false, execution, run.event("START", begins, run.end.is_none())));
@@ -111,7 +111,7 @@ pub fn events(dossier: &Dossier) -> Json {
     events.into_iter().map(|(.., event)| event).collect()
 }
 
-struct Run {
+struct RunParts {
     begin: u64,
     end: Option<u64>,
     failed: bool,
@@ -148,8 +148,8 @@ fn identity(dossier: &Dossier, execution: &VertexName) -> [String; 3] {
     [NAMESPACE.to_owned(), clipped(name.unwrap_or_else(|| execution.id.to_string())), uuid]
 }
 
-impl Run {
-    fn of(dossier: &Dossier, ends: &Ends<'_>, execution: &VertexName) -> Run {
+impl RunParts {
+    fn of(dossier: &Dossier, ends: &Ends<'_>, execution: &VertexName) -> RunParts {
         let edges: Vec<&Relation> =
             ends.from(execution).iter().copied().filter(|edge| edge.kind != "contains").collect();
         let moment = |name: &str| match dossier.prop(execution, name) {
@@ -171,7 +171,7 @@ impl Run {
             list.extend(by_data.into_iter().map(|(data, edges)| dataset(data, &edges, kind == "write")));
         }
         let job_facets = job_facets(dossier, execution);
-        Run {
+        RunParts {
             begin,
             end,
             failed: failure.is_some(),

@@ -252,11 +252,7 @@ fn commands<'a>(
             _ => None,
         };
         let streams = dossier.prop(runner, "streams");
-        // What the command renamed was no log.
-        let is_needed = |path: &str, mode: &str| {
-            let wrote = unit.writes.iter().any(|write| &*write.data.id == path);
-            needed.contains(path) || (mode == "write" && !wrote)
-        };
+        let is_needed = |path: &str| needed.contains(path);
         let (around, piped) = (redirections(streams, &is_needed), is_piped(streams));
         let command = Command { runner, words, folder, env, left, recorded, processes: 1, around, piped };
         commands.push((said, command));

@@ -16,16 +16,20 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// What stands before and behind a command, so that its input and output are the files that are recorded as its streams.
-/// Output goes to a file that `is_needed`, by its path and mode, alone: all else that was printed then is a log of its own
-/// time, which stays.
-pub fn redirections(streams: Option<&Value>, is_needed: &dyn Fn(&str, &str) -> bool) -> (String, String) {
+/// Output goes to a file that `is_needed`, under its name or the one that the command gave it, alone: all else that was
+/// printed then is a log of its own time, which stays.
+pub fn redirections(streams: Option<&Value>, is_needed: &dyn Fn(&str) -> bool) -> (String, String) {
     let (mut before, mut behind, mut redirected) = (String::new(), String::new(), false);
     let Some(Value::Map(streams)) = streams else { return (before, behind) };
     for (name, number) in [("stdin", "0"), ("stdout", "1"), ("stderr", "2")] {
         let Some((_, Value::Map(facts))) = streams.iter().find(|(known, _)| known == name) else { continue };
         let get = |name: &str| facts.iter().find(|(known, _)| known == name).map(|(_, value)| value);
         let (Some(Value::Text(path)), Some(Value::Text(mode))) = (get("path"), get("mode")) else { continue };
-        if name != "stdin" && mode != "stdout" && !is_needed(path, mode) {
+        let renamed = match get("renamed") {
+            Some(Value::Text(renamed)) => is_needed(renamed),
+            _ => false,
+        };
+        if name != "stdin" && mode != "stdout" && !renamed && !is_needed(path) {
             continue;
         }
         redirected |= name == "stdout";
@@ -142,7 +146,7 @@ mod tests {
             facts.extend(offset.map(|offset| ("offset".to_owned(), Value::Int(offset))));
             (name.to_owned(), Value::Map(facts))
         };
-        let around = |streams: Vec<(String, Value)>| redirections(Some(&Value::Map(streams)), &|_, _| true);
+        let around = |streams: Vec<(String, Value)>| redirections(Some(&Value::Map(streams)), &|_| true);
         let (before, behind) = around(vec![
             stream("stderr", "/log", "append", None),
             stream("stdin", "/a b", "read", None),
@@ -155,18 +159,18 @@ mod tests {
         let both = vec![stream("stdout", "/o", "append", None), stream("stderr", "/o", "stdout", None)];
         assert_eq!(around(both).1, " >> /o 2>&1");
         assert_eq!(around(vec![stream("stdout", "/o", "$(x)", None)]).1, "");
-        assert_eq!(redirections(Some(&text("> /o")), &|_, _| true), redirections(None, &|_, _| true));
+        assert_eq!(redirections(Some(&text("> /o")), &|_| true), redirections(None, &|_| true));
         let logs = Value::Map(vec![
             stream("stdin", "/in", "read", None),
             stream("stdout", "/result", "write", None),
             stream("stderr", "/log", "append", None),
         ]);
-        assert_eq!(redirections(Some(&logs), &|path, _| path == "/result").1, " < /in > /result");
-        assert_eq!(redirections(Some(&logs), &|_, _| false).1, " < /in");
+        assert_eq!(redirections(Some(&logs), &|path| path == "/result").1, " < /in > /result");
+        assert_eq!(redirections(Some(&logs), &|_| false).1, " < /in");
         let piped =
             Value::Map(vec![("stdin".to_owned(), Value::Map(vec![("mode".to_owned(), text("pipe"))]))]);
         assert!(is_piped(Some(&piped)) && !is_piped(Some(&logs)) && !is_piped(None));
-        assert_eq!(redirections(Some(&piped), &|_, _| true).1, "");
+        assert_eq!(redirections(Some(&piped), &|_| true).1, "");
         assert_eq!(outputs(Some(&logs)), ["/result", "/log"]);
     }
 

@@ -1,7 +1,7 @@
 //! OpenLineage: events of runs, what they read and wrote.
 //!
 //! A file holds one event, a list of them, or one after another (one a line). The events of a run count as one,
-//! whichever files and ingests they are in ([`runs`](super::openlineage_runs)):
+//! whichever files and ingests they are in ([`runs`]):
 //!
 //! * the run is the job `openlineage:<namespace>/<name>/<run id>`; it began with its event START, else with the first that
 //!   is known, and ended with COMPLETE, FAIL or ABORT; its facet `parent` names the job that contains it;
@@ -19,14 +19,16 @@
 //!
 //! An event that is not whole is Invalid and named by its line, and nothing of its text is taken.
 
+mod runs;
+
 use std::collections::BTreeMap;
 
 use fieldstone_core::value::{Value, parse_moment};
 use fieldstone_core::{Code, Result};
 use serde_json::{Map, Value as Json};
 
+use self::runs::RunEvents;
 use super::openlineage_own::{self as own, OwnExecution};
-use super::openlineage_runs::RunEvents;
 use super::props::{clip, count};
 use super::{GraphRows, RelationPut, VertexName};
 use crate::graph::{Relation, Vertex};
@@ -331,5 +333,4 @@ fn object<'a>(
 }
 
 #[cfg(test)]
-#[path = "openlineage_tests.rs"]
 mod tests;

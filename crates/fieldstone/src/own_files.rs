@@ -3,19 +3,12 @@
 //! Their folders are made as those of logs are: with the group and the mode of the store's folder, so that whoever may write
 //! logs may write them, whatever the umask.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fieldstone_array::distributed::partition::history::verify_history;
 use fieldstone_core::env::{Disk, Env, FileKind, create_dirs_alike};
-use fieldstone_core::request::Request;
-use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::write::UNFINISHED;
-use fieldstone_store::api::{Damage, FieldStore, VerifyReport};
-
-use super::Store;
-use crate::arrays::check_mesh_of;
 
 /// The folder of array files within a store's.
 pub const ARRAYS: &str = "arrays";
@@ -159,98 +152,9 @@ impl OwnFiles {
     }
 }
 
-impl Store {
-    /// As [`Admin::verify`](fieldstone_store::api::Admin::verify). For the empty request also meshes and kept partitions, and
-    /// the names of files that nothing refers to.
-    pub fn verify(&self, request: &Request) -> Result<VerifyReport> {
-        let fields: &dyn FieldStore = &**self;
-        let mut report = fields.verify(request)?;
-        let Some(root) = self.composed().folder().filter(|_| request.is_empty()) else { return Ok(report) };
-        let found = OwnFiles::of(&*self.composed().journal().env().disk, &root);
-        // A store of fields alone is verified without its catalog.
-        if !found.exist && found.unread.is_empty() && !self.uses_catalog() {
-            return Ok(report);
-        }
-        let mut named = report.array_files.clone();
-        match self.verify_declared(&root, &mut report) {
-            Ok(mut declared) => named.append(&mut declared),
-            // Damage that keeps the catalog from answering is named by the logs.
-            Err(error) => {
-                report.notes.push(format!("meshes and kept partitions are not read: {}", error.message()));
-                named.extend(
-                    found.files.iter().map(|(path, _)| path.clone()).filter(|path| !path.starts_with(ARRAYS)),
-                );
-            }
-        }
-        self.note_own_files(found, &named, &mut report);
-        Ok(report)
-    }
-
-    /// Reads all meshes and kept partitions; the paths of their files.
-    fn verify_declared(&self, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
-        let disk = &*self.composed().journal().env().disk;
-        let (meshes, histories) = (self.meshes()?, self.histories()?);
-        let mut named = BTreeSet::new();
-        // A mesh of two names is one file.
-        for decl in meshes.into_iter().filter(|decl| named.insert(decl.path.clone())) {
-            note(report, &decl.path, check_mesh_of(self, &decl))?;
-            if decl.sums.is_none() {
-                report.notes.push(format!(
-                    "{}: an earlier release wrote it: its content was compared, its header was not checked",
-                    decl.path
-                ));
-            }
-        }
-        for decl in histories {
-            match verify_history(disk, &root.join(&decl.path)) {
-                Err(e) if e.kind() == ErrorKind::NotFound => report.notes.push(format!(
-                    "{}: the kept partition is gone; it is made again when it is needed",
-                    decl.path
-                )),
-                outcome => note(report, &decl.path, outcome)?,
-            }
-            named.insert(decl.path);
-        }
-        Ok(named)
-    }
-
-    /// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
-    /// nothing.
-    fn note_own_files(&self, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
-        let (disk, root) = (&*self.composed().journal().env().disk, self.composed().folder());
-        for (path, bytes) in &found.files {
-            if report.array_files.contains(path) {
-                report.files += 1;
-                if root.as_ref().is_some_and(|root| shows_nothing(disk, &root.join(path))) {
-                    report.notes.push(format!(
-                        "{path}: it shows none of its steps to other programs, because its job was killed; \
-                         fieldstone arrays STORE RUN --show ends that"
-                    ));
-                }
-            } else if !named.contains(path) && !is_mark(path) {
-                report.notes.push(unnamed(path, *bytes));
-            }
-        }
-        for (path, error) in found.unread {
-            report.damaged.push(Damage { key: None, file: path, why: error.to_string() });
-        }
-    }
-}
-
 /// Whether a file is the mark that a job leaves in its folder while it is open.
-fn is_mark(path: &str) -> bool {
+pub fn is_mark(path: &str) -> bool {
     path.starts_with(ARRAYS) && path.rsplit('/').next().is_some_and(|name| name.starts_with(MARK))
-}
-
-fn unnamed(path: &str, bytes: u64) -> String {
-    match path.ends_with(PART) {
-        true => format!(
-            "{path}: {bytes} bytes that are being written, or that a killed job left; the next job of its owner removes it"
-        ),
-        false => format!(
-            "{path}: {bytes} bytes that nothing refers to: they are being written, or a job ended before their flush"
-        ),
-    }
 }
 
 /// Whether a netCDF file says of itself that it is not finished.
@@ -258,23 +162,4 @@ pub fn shows_nothing(disk: &dyn Disk, path: &Path) -> bool {
     let mut magic = [0; UNFINISHED.len()];
     let read = disk.open_plain(path, false).and_then(|file| file.read_at(&mut magic, 0));
     read.is_ok() && magic == UNFINISHED
-}
-
-/// Counts what was read of a file, and keeps what is wrong with it.
-fn note(report: &mut VerifyReport, path: &str, outcome: Result<u64>) -> Result<()> {
-    report.files += 1;
-    match outcome {
-        Ok(bytes) => {
-            report.bytes += bytes;
-            Ok(())
-        }
-        Err(e)
-            if [ErrorKind::Corrupt, ErrorKind::NotFound, ErrorKind::Denied, ErrorKind::Invalid]
-                .contains(&e.kind()) =>
-        {
-            report.damaged.push(Damage { key: None, file: path.to_owned(), why: e.message().to_owned() });
-            Ok(())
-        }
-        Err(e) => Err(e),
-    }
 }

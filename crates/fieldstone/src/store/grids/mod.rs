@@ -4,13 +4,15 @@
 //! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
 //! the points of its GRIB grid, among the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
 //! on no other dimensions than its own. A coordinate that has the dimension along which the variable is split holds step by
-//! step ([`moving_grids`](super::moving_grids)).
+//! step ([`moving`]).
 //!
 //! Invariants:
 //! * a coordinate's field is read once, and so are the elements of a grid in ranges worked out, however many variables
 //!   stand on it; both are kept up to [`KEPT`] bytes and [`MOST_KEPT`] each, the latest first;
 //! * what is kept of a field is known by its version, so that a newer one is read anew;
 //! * where fields of further keywords have coordinates of their own, an element of one of them is one of the variable.
+
+mod moving;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -29,8 +31,8 @@ use fieldstone_store::Field;
 use fieldstone_store::api::{EntryId, FieldAccess, RetrieveOptions};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
+use self::moving::Stepped;
 use super::grib_points::points_of;
-use super::moving_grids::Stepped;
 use crate::interop::grib::GRID;
 use crate::unpacked::packing_of;
 
@@ -42,13 +44,13 @@ const MOST_POINTS: i64 = 1 << 28;
 
 /// Coordinates, decoded.
 #[derive(Debug)]
-pub(super) struct Coordinates {
-    pub(super) values: Vec<f64>,
+struct Coordinates {
+    values: Vec<f64>,
     digest: u128,
 }
 
 impl Coordinates {
-    pub(super) fn new(values: Vec<f64>) -> Coordinates {
+    fn new(values: Vec<f64>) -> Coordinates {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Coordinates { digest: xxh3_128(&bytes), values }
     }
@@ -106,13 +108,13 @@ pub struct KnownGrids {
 }
 
 /// A coordinate of a variable: along which of its dimensions it lies, and where its values are.
-pub(super) struct GridAxis<'a> {
-    pub(super) axis: CoordinateAxis,
-    pub(super) dims: Vec<usize>,
-    pub(super) values: CoordinateSource<'a>,
+struct GridAxis<'a> {
+    axis: CoordinateAxis,
+    dims: Vec<usize>,
+    values: CoordinateSource<'a>,
 }
 
-pub(super) enum CoordinateSource<'a> {
+enum CoordinateSource<'a> {
     /// As declared along a dimension of this extent.
     Declared(&'a Coordinate, u64),
     /// In fields of a variable.
@@ -122,7 +124,7 @@ pub(super) enum CoordinateSource<'a> {
 }
 
 /// Further keywords of a field, and its values.
-pub(super) type ReadField = (String, Arc<Coordinates>);
+type ReadField = (String, Arc<Coordinates>);
 
 /// The fields of a variable, with their further keywords.
 #[derive(Default)]
@@ -133,19 +135,19 @@ struct FieldsOf {
     steps: Arc<FieldsBySteps>,
 }
 
-pub(super) type FieldsBySteps = BTreeMap<i64, Vec<(String, Field)>>;
+type FieldsBySteps = BTreeMap<i64, Vec<(String, Field)>>;
 
 /// Ranges whose coordinates share dimensions, with the extents of these.
-pub(super) struct Together<'m, 'a> {
-    pub(super) dims: Vec<usize>,
-    pub(super) extents: Vec<i64>,
-    pub(super) members: Vec<(&'m GridAxis<'a>, (f64, f64))>,
+struct Together<'m, 'a> {
+    dims: Vec<usize>,
+    extents: Vec<i64>,
+    members: Vec<(&'m GridAxis<'a>, (f64, f64))>,
 }
 
 /// One look at the variables of a run.
 pub struct RunGrids<'a> {
     known: &'a KnownGrids,
-    pub(super) fields: &'a dyn FieldAccess,
+    fields: &'a dyn FieldAccess,
     run: &'a RunName,
     by_name: HashMap<&'a str, &'a VariableDecl>,
     /// By the name that is asked for: the variables that are called so, by name.
@@ -153,7 +155,7 @@ pub struct RunGrids<'a> {
     /// Coordinates by the variable that has them.
     read: HashMap<&'a VariableName, Arc<FieldsOf>>,
     /// The dimension along which each variable of a file is split; `None` until it is asked for.
-    pub(super) leading: Option<HashMap<String, String>>,
+    leading: Option<HashMap<String, String>>,
 }
 
 impl KnownGrids {
@@ -309,7 +311,7 @@ impl<'a> RunGrids<'a> {
     }
 
     /// A request for the fields of a variable.
-    pub(super) fn request_for(&self, variable: &str) -> Option<Request> {
+    fn request_for(&self, variable: &str) -> Option<Request> {
         let schema = self.fields.schema();
         let role = schema.roles_of_run(&self.run.project, &self.run.name).ok()?.variable.clone()?;
         let mut request = Request::new();
@@ -347,12 +349,12 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The values of a variable's fields without a step; none where they are no numbers, or of another shape.
-    pub(super) fn whole_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
+    fn whole_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<Vec<ReadField>>> {
         Ok(self.fields_of(variable)?.whole.clone())
     }
 
     /// The fields of a variable by their steps.
-    pub(super) fn stepped_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<FieldsBySteps>> {
+    fn stepped_fields(&mut self, variable: &'a VariableDecl) -> Result<Arc<FieldsBySteps>> {
         Ok(self.fields_of(variable)?.steps.clone())
     }
 
@@ -396,11 +398,7 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The values of fields of one variable.
-    pub(super) fn read_all(
-        &self,
-        variable: &VariableDecl,
-        fields: &[(String, Field)],
-    ) -> Result<Vec<ReadField>> {
+    fn read_all(&self, variable: &VariableDecl, fields: &[(String, Field)]) -> Result<Vec<ReadField>> {
         let mut found = Vec::new();
         for (others, field) in fields {
             let values = self.coordinates(variable, field, fields.len() > 1)?;
@@ -436,7 +434,7 @@ impl<'a> RunGrids<'a> {
     }
 
     /// The elements along dimensions whose coordinates lie in all ranges.
-    pub(super) fn elements(
+    fn elements(
         &self,
         dims: &[usize],
         extents: &[i64],

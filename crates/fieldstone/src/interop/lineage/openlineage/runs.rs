@@ -14,11 +14,11 @@ use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 use fieldstone_graph::described::SOURCE;
 
-use super::openlineage::{Change, DataMention, Event, FACETS, STATE, Scalars};
-use super::openlineage_own::OwnExecution;
-use super::props::{PropList, Span, moment, put_execution, relation};
-use super::{GraphRows, RelationPut, VertexName, VertexPut};
+use super::{Change, DataMention, Event, FACETS, STATE, Scalars};
 use crate::graph::{Relation, Vertex};
+use crate::interop::lineage::openlineage_own::OwnExecution;
+use crate::interop::lineage::props::{PropList, Span, moment, put_execution, relation};
+use crate::interop::lineage::{GraphRows, RelationPut, VertexName, VertexPut};
 
 /// What properties of imported events say of their source.
 const OPENLINEAGE: &str = "openlineage";
@@ -307,7 +307,8 @@ fn put_own(rows: &mut GraphRows, own: &OwnExecution, span: Span) -> Result<()> {
     let has = |name: &str| own.props.iter().any(|(known, _)| known == name);
     for (name, value) in own.props.iter().filter(|(name, _)| !matches!(name.as_str(), "start" | "end")) {
         let late = matches!(name.as_str(), "exit" | "signal" | "error" | "state");
-        if late { ended.set(name, value.clone()) } else { begun.set(name, value.clone()) }
+        let list = if late { &mut ended } else { &mut begun };
+        list.set_whole(name, value.clone());
     }
     if span.end.is_none() {
         begun.merge(&ended);

@@ -13,7 +13,7 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::VariableDecl;
 use fieldstone_store::api::RetrieveOptions;
 
-use super::grids::{CoordinateSource, Coordinates, FieldsBySteps, GridAxis, ReadField, RunGrids, Together};
+use super::{CoordinateSource, Coordinates, FieldsBySteps, GridAxis, ReadField, RunGrids, Together};
 use crate::interop::ingest::HEADER;
 use crate::unpacked::header_of;
 
