@@ -429,7 +429,7 @@ fn make_alike(file: &File, path: &Path) -> io::Result<()> {
     let made = file.metadata()?;
     if let Some(folder) = folder {
         if made.gid() != folder.gid() {
-            let _ = rustix::fs::fchown(&file, None, Some(Gid::from_raw(folder.gid())));
+            let _ = rustix::fs::fchown(file, None, Some(Gid::from_raw(folder.gid())));
         }
         if made.mode() & 0o777 != mode {
             let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));

@@ -195,7 +195,10 @@ fn b19_what_no_schema_knows_is_refused() {
     );
     assert!([" od,", " rd,", " ea,"].iter().all(|word| error.contains(word)), "{error}");
     let error = refused(&schema, "levtype=plx");
-    assert!(error.contains("al, cat, dp, fl, hl, layer, ml, o2d, o3d, pl, pt, pv, sfc, sol, wv"), "{error}");
+    assert!(
+        error.contains("al, cat, dp, fl, hhl, hl, hpl, layer, ml, o2d, o3d, pl, pt, pv, sfc, sol, wv"),
+        "{error}"
+    );
     let error = resolve(&schema, &base(&[("stream", "openr")])).unwrap_err();
     assert!(error.hint().unwrap().starts_with("did you mean `oper`? the words are "), "{error}");
     let closed = Schema::parse(FDB).unwrap();

@@ -405,7 +405,7 @@ fn one(seed: u64) -> (usize, u64) {
     world.clear_faults();
     let model = Model::of(&outcome);
     let mut worlds = vec![(world.fork_image(), "")];
-    if seed % 4 == 0 {
+    if seed.is_multiple_of(4) {
         worlds.push((world.power_cut(seed), " after a power cut"));
     }
     for (world, when) in worlds {
