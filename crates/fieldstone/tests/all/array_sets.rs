@@ -163,7 +163,7 @@ fn attributes_of_a_group_are_those_of_its_sets() {
         let info = run.variable(name, None).unwrap();
         info.decl.attrs.iter().find(|(name, _)| name == "units").map(|(_, value)| value.to_string())
     };
-    assert_eq!(["a", "b", "c"].map(units), ["K", "Pa", "K"].map(|text| Some(text.to_owned())));
+    assert_eq!(["a", "b", "c"].map(units), ["K", "Pa", "K"].map(|text| Some(format!("{text:?}"))));
     // The next job says the same, whatever it restates.
     let job = job(&store, ArrayLayout::Files);
     job.group("g", &options).unwrap();
