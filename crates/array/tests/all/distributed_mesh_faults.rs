@@ -63,7 +63,7 @@ fn a_damaged_file_is_found() {
     let again = on_ranks(2, &env, |team| {
         create_with(&team, &env, (&model, Spelling { ranks: 2, ..Spelling::PLAIN }), |_| Ok(()))
     });
-    assert!(error_of(again, Code::Corrupt).message().contains("says of its mesh what its name does not"));
+    assert!(error_of(again, Code::Checksum).message().contains("and its header says"));
     other[at] = b'x';
     world.overwrite(&path, &other).unwrap();
     assert!(error_of(cut(), Code::Corrupt).message().contains("has a checksum that is none"));
