@@ -92,7 +92,7 @@ fn distributed_arrays_of_every_kind_come_back() {
     let of_group =
         "title=\"each kind\" i4=7 i8=8 r4=0.5 r8=0.25 rows=[1, 2] reals=[0.5, 1.5] doubles=[0.25, 0.75]";
     assert_eq!(shown(&group.attrs), of_group);
-    assert_eq!(shown(&group.sets[0].attrs), "units=\"K\" valid=[1, 12]");
+    assert_eq!(shown(&group.sets[0].attrs), format!("{of_group} units=\"K\" valid=[1, 12]"));
 }
 
 #[test]

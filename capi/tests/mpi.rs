@@ -331,7 +331,7 @@ fn fortran_partitions_a_mesh_of_another_program() {
         of.iter().map(|(name, value)| format!("{name}={value}")).collect()
     };
     assert_eq!(attrs(&group.attrs), [r#"solver="explicit""#, "box=[6, 5, 4]"]);
-    assert_eq!(attrs(&group.sets[0].attrs), [r#"units="kg""#]);
+    assert_eq!(attrs(&group.sets[0].attrs), [r#"solver="explicit""#, "box=[6, 5, 4]", r#"units="kg""#]);
     assert_eq!(run.imports().unwrap()[0].variables[4].shape, [120, 3], "xyz(3, nodes) in the file's order");
 }
 
