@@ -5,8 +5,12 @@
 # make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
-# Python tests run in so many processes.
+# release, or dev: module and program come from the build that Rust's tests need, with debug assertions. CI does so.
+PROFILE ?= release
+# Processes that run Python tests.
 WORKERS ?= 2
+WORKSPACE := --workspace --locked $(if $(filter dev,$(PROFILE)),,--exclude fieldstone-python)
+REPORTS := target/nextest/default/tests.xml target/pytest.xml
 PIP := PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip --disable-pip-version-check --quiet
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
@@ -17,7 +21,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools demo test test-long lint bench wheel try-sdist clean
+.PHONY: build test-tools demo test test-rust test-python test-long lint bench wheel try-sdist clean
 
 build:
 	@$(IN_TURN) .venv/.built
@@ -28,9 +32,20 @@ test-tools:
 demo: build test-tools
 	.venv/bin/python examples/demo.py
 
+# Rust's and Python's tests run side by side: kills, syncs and ranks mostly wait. The slowest ten are shown, and must be short.
 test: lint build
-	cargo test --workspace --exclude fieldstone-python --locked --quiet
-	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile
+	cargo build $(WORKSPACE) --lib --bins --tests --examples
+	@$(MAKE) --no-print-directory -j2 --output-sync=line test-rust test-python
+	.venv/bin/python tests/slowest.py $(REPORTS)
+
+# One pool for the tests of all crates (.config/nextest.toml), beside one PostgreSQL server; then the examples of the docs.
+test-rust: test-tools
+	FIELDSTONE_TEST_LIBRARY=$(CURDIR)/target/debug .venv/bin/python python/tests/pg_server.py \
+	  .venv/bin/cargo-nextest nextest run $(WORKSPACE)
+	cargo test $(WORKSPACE) --doc --quiet
+
+test-python: build test-tools
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --junit-xml=target/pytest.xml
 
 # docs/faults.md says what each part does, and how often.
 test-long:
@@ -74,8 +89,13 @@ clean:
 # cargo runs first only so that its progress is seen: under pip it would be silent.
 .venv/.built: .venv/.tools $(SOURCES)
 	touch .venv/.building
-	cargo build --release --locked -p fieldstone-cli -p fieldstone-python --bin fieldstone
+ifeq ($(PROFILE),dev)
+	cargo build $(WORKSPACE) --lib --bins --tests --examples
+	FIELDSTONE_BUILD_WORKSPACE=1 MATURIN_PEP517_ARGS="--profile dev" $(PIP) install --no-build-isolation .
+else
+	cargo build --release --locked -p fieldstone-cli -p fieldstone-python --bin fieldstone --lib
 	$(PIP) install --no-build-isolation .
+endif
 	mv .venv/.building $@
 
 # zig's compiler builds against the symbols of an old glibc, whatever this system has.

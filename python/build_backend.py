@@ -27,6 +27,10 @@ REAL = "FIELDSTONE_CARGO"
 """The variable that names cargo while this file stands in for it."""
 # Named beside the module's crate, so that both have their dependencies with the same features and share them.
 COMMAND = ["-p", "fieldstone-cli", "-p", "fieldstone-python", "--bin", "fieldstone"]
+TARGETS = ["--lib", "--bins", "--tests", "--examples"]
+WHOLE = "FIELDSTONE_BUILD_WORKSPACE"
+"""Where this variable is set, module and program come from a build of the whole workspace with its tests, so that a run of
+all tests compiles each crate once."""
 
 
 def get_requires_for_build_wheel(settings=None):
@@ -104,20 +108,26 @@ def cargo(arguments: list[str]) -> int:
         options = arguments[1 : arguments.index("--lib")]
         manifest = options.index("--manifest-path")
         del options[manifest : manifest + 2]
+        if os.environ.get(WHOLE):
+            built = _build_program([command, "build", *options, "--workspace", *TARGETS])
+            sys.stdout.write(built)  # maturin finds the module in what cargo reports
+            return 0
         _build_program([command, "build", *options, *COMMAND])
     return subprocess.run([command, *arguments], check=False).returncode
 
 
-def _build_program(command: list[str]) -> None:
-    """Builds the program and puts it where maturin looks for scripts (cargo says where it is)."""
+def _build_program(command: list[str]) -> str:
+    """Builds the program, puts it where maturin looks for scripts (cargo says where it is), returns what cargo reports."""
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    (program,) = {message["executable"] for message in messages if message.get("executable")}
+    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    built = (m for m in messages if m.get("executable") and m["target"]["kind"] == ["bin"])
+    (program,) = {m["executable"] for m in built if not m["profile"]["test"]}
     copy = SCRIPTS / "fieldstone"
     shutil.copy2(program, copy)
     if strip := shutil.which("strip"):
         # As maturin does with the module: lines for debuggers are most of it.
         subprocess.run([strip, str(copy)], check=True)
+    return done.stdout
 
 
 if __name__ == "__main__":

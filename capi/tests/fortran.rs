@@ -6,17 +6,19 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{FORTRAN_MODULES, capi, check_heat, open, printed, shared, succeed};
+use common::{
+    FORTRAN_MODULES, capi, check_heat, fortran_objects, objects, open, printed, shared, succeed,
+};
 use fieldstone::catalog::value::Value;
 use fieldstone_testkit::require::program;
 
 /// Compiles the modules that need no MPI and a program of `capi/` into `folder`, warnings being errors.
 fn compile(source: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join("program");
+    let modules = fortran_objects(&FORTRAN_MODULES, flags);
     let mut gfortran = Command::new("gfortran");
-    gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-J").arg(folder);
-    gfortran.args(FORTRAN_MODULES.iter().chain([&source]).map(|file| capi().join(file)));
-    gfortran.arg("-o").arg(&program);
+    gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-J").arg(folder).arg("-I").arg(&modules);
+    gfortran.arg(capi().join(source)).args(objects(&modules, &FORTRAN_MODULES)).arg("-o").arg(&program);
     gfortran.arg("-L").arg(common::library()).args(shared());
     succeed(&mut gfortran);
     program

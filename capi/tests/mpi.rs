@@ -7,7 +7,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{FORTRAN_MODULES, capi, check_digests, library, open, printed, succeed};
+use common::{
+    FORTRAN_MODULES, capi, check_digests, fortran_objects, library, objects, open, printed, succeed,
+};
 use fieldstone::catalog::value::Value;
 use fieldstone::{DType, Request};
 use fieldstone_testkit::require::{self, require};
@@ -284,19 +286,20 @@ fn compile_fortran(source: &str, folder: &Path) -> Option<PathBuf> {
     // The wheel has no module `mpi`; another MPI has, and its mpif90 finds it.
     let mut sources = vec!["tests/fortran/mpi.f90"];
     sources.extend(FORTRAN_MODULES);
-    sources.extend(["fortran/fieldstone_mpi.f90", source]);
+    sources.push("fortran/fieldstone_mpi.f90");
+    let flags = ["-std=f2018", "-O1", "-fcheck=all,no-array-temps"];
+    let modules = fortran_objects(&sources, &flags);
     let mut gfortran = Command::new("gfortran");
-    gfortran.args(["-Wall", "-Wextra", "-Werror", "-std=f2018", "-O1", "-fcheck=all,no-array-temps", "-c"]);
-    gfortran.args(sources.iter().map(|source| capi().join(source))).current_dir(folder);
-    succeed(&mut gfortran);
+    gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-I").arg(&modules);
+    gfortran.arg("-c").arg(capi().join(source)).arg("-o").arg(folder.join("main.o"));
+    succeed(gfortran.current_dir(folder));
     let mut converter = Command::new(&mpicc);
     converter.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(capi().join("include"));
     converter.arg("-c").arg(capi().join("fortran/fieldstone_mpi_f.c")).current_dir(folder);
     succeed(&mut converter);
-    let object = |source: &str| Path::new(source).with_extension("o").file_name().map(PathBuf::from);
     let built = folder.join("program");
     let mut link = Command::new(&mpicc);
-    link.args(sources.iter().filter_map(|source| object(source))).arg("fieldstone_mpi_f.o");
+    link.arg("main.o").args(objects(&modules, &sources)).arg("fieldstone_mpi_f.o");
     link.arg("-o").arg(&built).arg("-L").arg(library()).arg("-lfieldstone").current_dir(folder);
     link.arg(format!("-Wl,-rpath,{}", library().display())).args(["-lgfortran", "-lm"]);
     succeed(&mut link);

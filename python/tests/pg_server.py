@@ -2,6 +2,9 @@
 
 It stands in a temporary folder, is reached by a Unix socket, and goes with the process that made it, however
 that ends: a small shell waits at a pipe and cleans up. As root it runs as the user `postgres`.
+
+`python pg_server.py COMMAND…` runs a command that finds a server's folder in `FIELDSTONE_TEST_POSTGRESQL`, or nothing
+there where PostgreSQL is not installed.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -72,3 +76,20 @@ class Server:
     def close(self) -> None:
         """Stop it and remove its folder."""
         self._warden.communicate()
+
+
+def main(command: list[str]) -> int:
+    """Run a command beside a server; its exit code."""
+    bin = programs()
+    if not bin:
+        return subprocess.run(command).returncode
+    server = Server(bin, settings="-c fsync=off -c max_connections=200")
+    try:
+        environment = os.environ | {"FIELDSTONE_TEST_POSTGRESQL": str(server.folder)}
+        return subprocess.run(command, env=environment).returncode
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -26,12 +26,15 @@ pub fn capi() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder with the built `libfieldstone.so` and `libfieldstone.a`. Cargo builds no cdylib for integration
-/// tests, so it is asked to, with the profile and target folder of this test; and for the packages and
-/// dev-dependencies of `make test`, so that what the tests are built from is not built again.
+/// The folder with the built `libfieldstone.so` and `libfieldstone.a`: `FIELDSTONE_TEST_LIBRARY`, which `make test` sets.
+/// Else, since cargo builds no cdylib for integration tests, it is asked to, with the profile and target folder of this
+/// test; and for the packages and dev-dependencies of `make test`, so that nothing is built twice.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
+        if let Some(built) = std::env::var_os("FIELDSTONE_TEST_LIBRARY") {
+            return PathBuf::from(built);
+        }
         let test = std::env::current_exe().unwrap();
         let folder = test.parent().and_then(Path::parent).unwrap(); // of TARGET/PROFILE/deps/test
         let profile = match folder.file_name().and_then(|name| name.to_str()).unwrap() {
@@ -94,6 +97,35 @@ pub fn compile_c(source: &str, folder: &Path, link: &[&str]) -> PathBuf {
 /// How the shared library is linked, so that the program finds it where it was built.
 pub fn shared() -> Vec<String> {
     vec!["-lfieldstone".to_owned(), format!("-Wl,-rpath,{}", library().display()), "-lm".to_owned()]
+}
+
+/// The folder with the module files and objects of Fortran `sources` of `capi/`, warnings being errors: compiled once for
+/// all tests that ask for these sources, as they are, with these flags.
+pub fn fortran_objects(sources: &[&str], flags: &[&str]) -> PathBuf {
+    let texts = sources.iter().map(|source| std::fs::read(capi().join(source)).unwrap());
+    let mut named: Vec<_> = sources.iter().map(|source| (*source).to_owned()).zip(texts).collect();
+    named.push((format!("flags {}", flags.join(" ")), Vec::new()));
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = root.join(format!("fortran-{}", digest::of_files(named)));
+    if folder.exists() {
+        return folder;
+    }
+    let building = tempfile::tempdir_in(root).unwrap();
+    let mut gfortran = Command::new("gfortran");
+    gfortran.args(["-Wall", "-Wextra", "-Werror"]).args(flags).arg("-c");
+    gfortran.args(sources.iter().map(|source| capi().join(source))).current_dir(building.path());
+    succeed(&mut gfortran);
+    // Another test may have been quicker.
+    if std::fs::rename(building.path(), &folder).is_ok() {
+        let _ = building.keep();
+    }
+    folder
+}
+
+/// The objects of [`fortran_objects`].
+pub fn objects(folder: &Path, sources: &[&str]) -> Vec<PathBuf> {
+    let object = |source: &&str| folder.join(Path::new(source).with_extension("o").file_name().unwrap());
+    sources.iter().map(object).collect()
 }
 
 /// The array field of a key as 64-bit floats, and its shape.

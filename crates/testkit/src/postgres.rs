@@ -17,14 +17,23 @@ pub struct Server {
     bin: PathBuf,
     folder: PathBuf,
     user: Option<(u32, u32)>,
-    /// Reads from a pipe whose other end is here; at its end it stops the server and removes the folder.
-    _warden: Child,
+    database: String,
+    /// Reads from a pipe whose other end is here; at its end it stops the server and removes the folder. `None` for a
+    /// server that somebody else started.
+    _warden: Option<Child>,
 }
 
 /// The server of this test process; `None` skips the test: PostgreSQL is not installed.
+///
+/// Where `FIELDSTONE_TEST_POSTGRESQL` names the folder of a running server (`python/tests/pg_server.py` sets it for the
+/// command that it runs), the process gets a database of its own there: a server takes seconds to make.
 pub fn shared() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(Server::start).as_ref()
+    let get = || match std::env::var_os("FIELDSTONE_TEST_POSTGRESQL") {
+        Some(folder) => Server::attach(PathBuf::from(folder)),
+        None => Server::start(),
+    };
+    SERVER.get_or_init(get).as_ref()
 }
 
 /// Where the programs are: Debian keeps the server's outside of PATH.
@@ -43,20 +52,34 @@ fn number(option: &str) -> Option<u32> {
     String::from_utf8(out.stdout).ok()?.trim().parse().ok()
 }
 
+fn installed() -> Option<PathBuf> {
+    let bin = programs();
+    let why = "PostgreSQL's server is not installed (Debian: postgresql)";
+    if require("postgresql", bin.is_some(), why) { bin } else { None }
+}
+
 impl Server {
+    /// A database of this process on a server that runs in `folder`.
+    fn attach(folder: PathBuf) -> Option<Server> {
+        let bin = installed()?;
+        let database = format!("test_{}", std::process::id());
+        let mut psql = Command::new(bin.join("psql"));
+        psql.args(["-qX", "-U", "postgres", "-h"]).arg(&folder);
+        psql.args(["-c", &format!("DROP DATABASE IF EXISTS {database}")]);
+        psql.args(["-c", &format!("CREATE DATABASE {database}")]).stdin(Stdio::null()).stderr(Stdio::null());
+        let status = psql.status().unwrap();
+        assert!(status.success(), "a database on the server in {}: {status}", folder.display());
+        Some(Server { bin, folder, user: None, database, _warden: None })
+    }
+
     /// A server of one's own, for tests that stop it.
     pub fn start() -> Option<Server> {
-        let bin = programs();
-        let why = "PostgreSQL's server is not installed (Debian: postgresql)";
-        if !require("postgresql", bin.is_some(), why) {
-            return None;
-        }
+        let bin = installed()?;
         let root = own_user() == 0;
         let user = if root { number("-u").zip(number("-g")) } else { None };
         if !require("postgresql", !root || user.is_some(), "there is no user postgres to run it as") {
             return None;
         }
-        let bin = bin?;
         let folder = tempfile::Builder::new().prefix("fieldstone-pg-").tempdir().unwrap().keep();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         if let Some((uid, gid)) = user {
@@ -76,7 +99,7 @@ impl Server {
             warden.uid(uid).gid(gid);
         }
         let warden = warden.spawn().unwrap();
-        let server = Server { bin, folder, user, _warden: warden };
+        let server = Server { bin, folder, user, database: "postgres".to_owned(), _warden: Some(warden) };
         server.run(
             "initdb",
             &["-D", "data", "-U", "postgres", "--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"],
@@ -101,7 +124,7 @@ impl Server {
 
     /// URL of its database.
     pub fn url(&self) -> String {
-        format!("postgresql:///postgres?host={}&user=postgres", self.folder.display())
+        format!("postgresql:///{}?host={}&user=postgres", self.database, self.folder.display())
     }
 
     /// The folder of the socket.

@@ -1,0 +1,39 @@
+"""The ten slowest tests of a run, from JUnit reports; an error where one of them takes too long.
+
+    python tests/slowest.py [--limit SECONDS] REPORT...
+
+A test that is longer belongs into `make test-long`, with a short form here: CONTRIBUTING.md says how long a run may take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+
+def slowest(reports: list[Path], count: int = 10) -> list[tuple[float, str]]:
+    """Seconds and name of the slowest tests, the slowest first."""
+    cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
+    times = ((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases)
+    return sorted(times, reverse=True)[:count]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the slowest; 1 where one is above the limit."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("reports", nargs="+", type=Path)
+    options = parser.parse_args(arguments)
+    found = slowest(options.reports)
+    for seconds, name in found:
+        print(f"{seconds:7.1f} s  {name}")
+    late = [name for seconds, name in found if seconds > options.limit]
+    for name in late:
+        print(f"{name} takes more than {options.limit:g} s: shorten it, or move it to make test-long")
+    return 1 if late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
