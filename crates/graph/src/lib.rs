@@ -27,6 +27,7 @@
 pub mod archive;
 pub mod audit;
 pub mod cause;
+mod commits;
 pub mod dossier;
 pub mod find;
 pub mod folder;
