@@ -87,6 +87,8 @@ pub struct OpenOptions {
     pub rank: Option<u32>,
     /// What an archive does where its key has a field; as the store says where absent ([`Store::set_exist`]).
     pub exist: Option<Exist>,
+    /// The version of the format of a store that is new, the newest where absent; [`init`] pins it.
+    pub format: Option<u32>,
 }
 
 /// Opens the store at `url`: a folder's path, `file:PATH`, or `memory:` for a new store in memory. Where the environment
@@ -136,7 +138,8 @@ fn at_home(path: &str) -> Result<PathBuf> {
 }
 
 /// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.
-/// Conflict where it has another schema than the one asked for.
+/// Conflict where it has another schema than the one asked for. A version of the format that is asked for is pinned, so that
+/// older releases write the store, too, until its owner calls [`Store::upgrade`]; Conflict where it is of another one.
 ///
 /// ```
 /// use fieldstone::{OpenOptions, Request, init};
@@ -152,6 +155,9 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
     store.composed().create()?;
+    if let Some(version) = options.format {
+        store.composed().journal().pin_format(version)?;
+    }
     Ok(store)
 }
 
@@ -205,6 +211,7 @@ fn open_local(
         native,
         origin: origin(options),
         exist: options.exist,
+        format: options.format,
     };
     let store = Store::of(LocalStore::open(env, path, options)?, settings);
     if durable {
@@ -213,7 +220,7 @@ fn open_local(
     Ok(store)
 }
 
-/// Of which job what is written is. Who names no attempt names nothing: his store stays one of version 1.
+/// Of which job what is written is. Who names no attempt names nothing.
 fn origin(options: &OpenOptions) -> Origin {
     let Some(attempt) = &options.attempt else { return Origin::default() };
     let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());

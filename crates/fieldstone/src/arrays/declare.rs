@@ -76,7 +76,7 @@ impl JobInner {
             (Some(options), found) => {
                 let in_files = self.options.layout == ArrayLayout::Files;
                 let reachable = self.writable().and_then(|()| match in_files {
-                    true => self.folder().map(drop),
+                    true => self.make_store().and_then(|()| self.check_format()),
                     false => Ok(()),
                 });
                 self.team.agree("group", reachable)?;

@@ -42,11 +42,7 @@ impl ArrayJob {
         let job = self.inner.clone();
         job.team.agree("mesh", job.writable())?;
         let folder = job.team.agree("mesh", job.store_folder())?.join(FOLDER);
-        let made = match job.team.rank() {
-            0 => job.env().disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e)),
-            _ => Ok(()),
-        };
-        job.team.agree("mesh", made)?;
+        job.team.agree("mesh", job.make_folder(&folder))?;
         let mesh = Mesh::create(&job.team, job.env(), &folder, content)?;
         let declared = match job.team.rank() {
             0 => declare(&job, &mesh, name, attrs),

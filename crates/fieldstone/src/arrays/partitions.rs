@@ -339,11 +339,7 @@ impl JobInner {
     fn keep(&self, name: &str, part: &Arc<Partition>) -> Result<()> {
         let folder = self.store_folder()?.join(FOLDER);
         let disk = self.env().disk.clone();
-        let made = match self.team.rank() {
-            0 => disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e)),
-            _ => Ok(()),
-        };
-        self.team.agree("partition", made)?;
+        self.team.agree("partition", self.make_folder(&folder))?;
         let sizes = RankSizes {
             nodes: part.owned() as u64,
             ghosts: (part.nodes().len() - part.owned()) as u64,

@@ -86,6 +86,7 @@ impl Store {
         self.composed().journal().check_writable()?;
         let (team, env, root) = alone(self)?;
         let folder = root.join(FOLDER);
+        self.composed().create()?;
         env.disk.create_dir_all(&folder).map_err(|e| Error::io("make", &folder, e))?;
         let mesh = Mesh::create(&team, &env, &folder, Ok(content))?;
         match self.catalog().mesh(content.name, transaction) {

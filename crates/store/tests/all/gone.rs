@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::*;
-use fieldstone_core::ErrorKind;
+use fieldstone_core::{Code, ErrorKind};
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
@@ -285,4 +285,21 @@ fn on_a_real_disk_too() {
     fails(&writer, 100, "/logs/");
     fails(&writer, 100, root.to_str().unwrap());
     assert!(!root.exists());
+}
+
+/// What is used up is named: a file system has bytes, and it has files.
+#[test]
+fn a_file_system_without_inodes_is_no_full_disk() {
+    let (world, _, other) = begun();
+    for size in [100, 3 << 20] {
+        let writer = open(&world, "c");
+        world.set_max_files(Some(1));
+        let outcome = put(&writer, "run=c,variable=t", &pattern(size, 1)).and_then(|()| writer.flush(None));
+        let failure = error(outcome, ErrorKind::Unavailable);
+        assert!(failure.code() == Code::InodesFull && failure.message().contains("inodes"), "{failure}");
+        let status = open_in(&other, &Opening::default()).unwrap().status().unwrap();
+        assert_eq!((status.code(), status.problems[0].code), (7, Some(Code::InodesFull)));
+        world.set_max_files(None);
+        flush_one(&writer, "run=c,variable=t", &pattern(size, 2));
+    }
 }
