@@ -28,8 +28,12 @@ impl Journal {
         Ok(known())
     }
 
-    /// Denied where something came into the format later than the version that the store is of.
+    /// Denied where something came into the format later than the version that the store is of. Where that is so by what
+    /// is known, its owner may have upgraded it meanwhile: it is looked at again.
     pub fn check_format(&self, since: u32, what: &str) -> Result<()> {
+        if since > self.format()? {
+            self.looked()?;
+        }
         check_format(since, self.format()?, what)
     }
 
