@@ -39,15 +39,13 @@ def test_a_store_that_lost_its_folder_of_logs_does_not_begin_at_zero(tmp_path: P
         lambda: fst.copy(store, "run=a", to=str(tmp_path / "copy")),
         lambda: store.to_xarray("run=a"),
         lambda: store.graph.stats(),
-        lambda: store.wait(since="vAAAAAAA", timeout=0.1),
     ]
     writes = [
         lambda: (store.archive("run=b,variable=t,step=0", b"x"), store.flush()),
         lambda: store.create_run("b"),
         lambda: store.arrays("job").group("g", {"u": "f8"}, shape=(4,)),
-        lambda: fst.open(url).transaction().commit(),
     ]
-    for call in reads + writes[:3]:
+    for call in reads + writes:
         with pytest.raises(fst.Corrupt, match="logs") as caught:
             call()
         assert caught.value.code == "logs-gone"
@@ -67,7 +65,7 @@ def test_a_store_that_must_exist(tmp_path: Path) -> None:
     with fst.open(url, mode="r+") as store:
         store.archive("run=a,variable=t,step=1", b"x")
     assert fst.open(url, mode="r").get("run=a,variable=t,step=1") == b"x"
-    with pytest.raises(fst.Invalid, match="r\\+"):
+    with pytest.raises(fst.Invalid, match="not a mode"):
         fst.open(url, mode="w")
     script = "import sys, fieldstone as fst\nfst.open(sys.argv[1]).archive('run=a,variable=t', b'x')\n"
     environment = {"FIELDSTONE_CREATE": "0"}
@@ -103,7 +101,7 @@ def test_losses_are_accepted_and_on_record(tmp_path: Path) -> None:
     assert [str(entry.key) for entry in store.list("run=b")] == []
     assert store.verify().ok and store.verify().accepted == store.status().accepted == (report,)
     assert store.status().code == 0
-    assert store.upgrade is not None and store.status().format == 2
+    assert store.status().format == 2
 
 
 def test_a_pinned_store_refuses_attempts_and_array_jobs_until_it_is_upgraded(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ impl LocalStore {
     ) -> Result<(Lost, Concerned)> {
         if number == 0
             && let Some((last, known)) = state.beyond
+            && snapshot.accepted.end(writer).is_none_or(|end| last < end)
         {
             if state.is_alive && last > 0 {
                 return Err(Error::conflict(format!("the writer of {file} is alive: it may write there"))

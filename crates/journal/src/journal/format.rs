@@ -63,7 +63,8 @@ impl Journal {
     /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
     pub fn upgrade(&self) -> Result<(u32, u32)> {
         self.check_writable()?;
-        let (_, snapshot) = self.horizon()?;
+        let snapshot = self.snapshot()?;
+        self.check_versions(&snapshot)?;
         self.check_store_owner(&snapshot, "upgrade")?;
         let before = snapshot.format.version;
         if before < FORMAT_VERSION {

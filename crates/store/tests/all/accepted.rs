@@ -126,7 +126,6 @@ fn a_log_that_is_cut_keeps_what_can_be_read() {
     // While its writer lives, it may go on there.
     error(open(&world, "alice").accept(&name(&log), ""), ErrorKind::Conflict);
     drop(alice);
-    world.kill(&env);
     let report = later(&world, "owner").accept(&name(&log), "").unwrap();
     assert!(report.what.contains("commits 2 to 2"), "{report}");
     for reader in [&reader, &later(&world, "bob")] {

@@ -122,7 +122,7 @@ fn folders_of_the_users_are_no_remains_of_a_store() {
 #[test]
 fn a_store_that_is_being_made_is_not_one_without_logs() {
     for fault in [Fault::Kill, Fault::PowerOff] {
-        for n in 0.. {
+        for n in 1.. {
             let world = SimWorld::new(n);
             let env = world.process("a");
             world.schedule(Plan::new(fault).host("a").nth(n));
@@ -132,7 +132,7 @@ fn a_store_that_is_being_made_is_not_one_without_logs() {
                 put(&store, "run=a,variable=large", &large)?;
                 store.flush(None)
             });
-            let seen = if fault == Fault::PowerOff { world.power_cut(n) } else { world.clone() };
+            let seen = if fault == Fault::PowerOff { world.power_cut(n) } else { world.fork_image() };
             let reader = seen.process("b");
             match open_in(&reader, &Opening { access: Access::Read, ..Opening::default() }) {
                 Ok(reader) => drop(reader.list(&Request::new(), &ListOptions::default()).unwrap()),
