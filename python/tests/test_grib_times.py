@@ -12,6 +12,7 @@ import pytest
 
 xr = pytest.importorskip("xarray")
 eccodes = pytest.importorskip("eccodes")
+from own_files_job import PROGRAM  # noqa: E402
 from test_helper_grib import message  # noqa: E402
 
 NCEP = {"centre": "kwbc", "date": 20260101, "time": 0}
@@ -105,7 +106,7 @@ def test_a_step_between_hours_is_named_as_its_keys_name_it(tmp_path):
         assert table.values("step") == [None, None, 1]
         assert [s.step for s in store.steps(step=slice(0, 5))] == [1]
         assert store.sql("select step from steps order by step").values("step").count(None) == 2
-    shown = subprocess.run(["fieldstone", "steps", url], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([PROGRAM, "steps", url], capture_output=True, text=True, check=True).stdout
     assert "15m" in shown and "1h30m" in shown
 
 
@@ -232,7 +233,7 @@ def test_a_field_without_a_date_is_told_once(tmp_path):
 
 def test_the_program_says_that_a_field_has_no_date(tmp_path):
     pairs = ["class=od", "expver=1", "stream=oper", "type=an", "levtype=sfc", "param=167"]
-    command = ["fieldstone", "archive", "--schema", "mars", str(tmp_path / "s"), *pairs]
+    command = [PROGRAM, "archive", "--schema", "mars", str(tmp_path / "s"), *pairs]
     done = subprocess.run(command, input=b"x", capture_output=True, check=True)
     assert b"without date" in done.stderr
     done = subprocess.run([*command, "date=20260101"], input=b"x", capture_output=True, check=True)

@@ -467,7 +467,8 @@ def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
             with np.errstate(all="ignore"):
                 stored = values.astype(dtype)
             stored = stored[stored == stored] if dtype.kind == "f" else stored[stored == values]
-        found |= dict.fromkeys(one.tobytes() for one in stored)
+        # Of slices: a scalar has the machine's byte order.
+        found |= dict.fromkeys(stored[i : i + 1].tobytes() for i in range(stored.size))
     return b"".join(list(found)[:MISSING])
 
 
