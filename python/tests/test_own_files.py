@@ -74,7 +74,7 @@ def test_a_file_that_may_not_be_read_is_a_line_of_verify(tmp_path: Path) -> None
             if path.is_file():
                 path.chmod(0o600)
     code = (
-        # Python's own files need not be readable for another user: all modules are loaded before root becomes him.
+        # Another user may be unable to read Python itself: root loads all modules first.
         f"import os, fieldstone as fst; assert fst.open({str(store)!r}, 'r').verify().ok\n"
         f"os.setgroups([]); os.setgid({OTHER}); os.setuid({OTHER}); os.environ['HOME'] = '/none'\n"
         f"r = fst.open({str(store)!r}, 'r').verify()\n"

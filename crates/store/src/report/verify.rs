@@ -57,6 +57,11 @@ pub fn verify(
     Ok(report)
 }
 
+/// Whether an error is a line of the report: damage, and a file that this user may not read.
+fn is_line(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Denied)
+}
+
 struct Check<'a> {
     files: &'a Arc<Files>,
     snapshot: &'a Arc<Snapshot>,
@@ -84,7 +89,7 @@ impl<'a> Check<'a> {
         outcome: Result<()>,
     ) -> Result<()> {
         match outcome {
-            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Denied) => {
+            Err(e) if is_line(&e) => {
                 self.damage(key, file(), &e);
                 Ok(())
             }
@@ -156,9 +161,7 @@ impl<'a> Check<'a> {
         match Source::new(self.files, &part, key).verify() {
             Ok(bytes) => self.report.bytes += bytes,
             // Of a file that is not the store's, whatever keeps it from being read is worth a line.
-            Err(e) if e.kind() != ErrorKind::Corrupt && !matches!(file, PlaceFile::Outside(_)) => {
-                return Err(e);
-            }
+            Err(e) if !is_line(&e) && !matches!(file, PlaceFile::Outside(_)) => return Err(e),
             Err(e) => {
                 let hidden = self.is_hidden(&part, key);
                 if let Location::Blocks { file: 0, offset, .. } = &part.entry.location {
@@ -202,7 +205,7 @@ impl<'a> Check<'a> {
                 }
                 Ok(())
             }
-            Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
+            Err(e) if is_line(&e) => Ok(()),
             outcome => outcome,
         }
     }
