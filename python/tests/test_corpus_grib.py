@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import fieldstone as fst
 import numpy as np
 import pytest
-from conftest import sample
+from conftest import LONG, sample
 
 pytest.importorskip("netCDF4")
 eccodes = pytest.importorskip("eccodes")
@@ -54,7 +53,6 @@ def test_values_survive_grib_to_xarray_to_netcdf_to_a_store(tmp_path, name):
         }.items()
 
 
-LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
 EACH, LARGE, BYTES = (1, 1 << 40, 1 << 40) if LONG else (5, 50_000, 300_000)
 """Values are compared of every so many-th message with at most so many points; times of all.
 

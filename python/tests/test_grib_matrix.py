@@ -5,7 +5,6 @@ Pairwise, and with ``FIELDSTONE_CRASH=full`` every combination that ecCodes can 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -13,13 +12,13 @@ from pathlib import Path
 import fieldstone as fst
 import numpy as np
 import pytest
+from conftest import LONG
 
 xr = pytest.importorskip("xarray")
 pytest.importorskip("eccodes")
 import grib_matrix as matrix  # noqa: E402
 from fieldstone._xarray import valid  # noqa: E402
 
-LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
 SOME = 2000
 """Messages of one store."""
 EACH = 40 if LONG else 4

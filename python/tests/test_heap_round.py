@@ -5,17 +5,15 @@ Files of at most :data:`LARGE` bytes, and with ``FIELDSTONE_CRASH=full`` all of 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from conftest import sample
+from conftest import LONG, sample
 from heap_round import STAGES, through
 
 NO_SUCH_NAME = ("cylinder.med:ENS_MAA/Cylinder/-0000000000000000001", "map_f_case_16p.h5")
 """Names of groups and attributes that begin with a sign: HDF5 allows it, and netCDF-C makes none of them."""
 
-LONG = os.environ.get("FIELDSTONE_CRASH") == "full"
-LARGE = 1 << 40 if LONG else 200_000
+LARGE = 1 << 40 if LONG else 60_000
 """Among the small ones are two of one run, of which the key of one says that `source` is absent."""
 
 

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 from conftest import sample
-from helper_pipe import array, frame, ingest, of_kind, talk
+from helper_pipe import array, frame, ingest, ingest_all, of_kind, talk
 
 netCDF4 = pytest.importorskip("netCDF4")
 FORMATS = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA", "NETCDF4_CLASSIC", "NETCDF4")
@@ -191,10 +191,11 @@ def test_a_classic_file_cut_anywhere_never_yields_values_it_does_not_hold(tmp_pa
     whole = make(tmp_path / "whole.nc", form)
     good = fields_of(ingest(whole))
     data = whole.read_bytes()
-    for cut in range(0, len(data), max(1, len(data) // 25)):
-        path = tmp_path / "cut.nc"
+    cuts = range(0, len(data), max(1, len(data) // 25))
+    paths = [tmp_path / f"cut{cut}.nc" for cut in cuts]
+    for path, cut in zip(paths, cuts, strict=True):
         path.write_bytes(data[:cut])
-        frames = ingest(path)
+    for frames in ingest_all(paths):
         assert frames[-1][0]["kind"] in ("done", "error")
         got = fields_of(frames)
         for key, values in got.items():

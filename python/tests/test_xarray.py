@@ -8,7 +8,7 @@ from pathlib import Path
 import fieldstone as fst
 import numpy as np
 import pytest
-from conftest import sample
+from conftest import LONG, sample, share
 
 xr = pytest.importorskip("xarray")
 netCDF4 = pytest.importorskip("netCDF4")
@@ -72,7 +72,7 @@ def groups(path):
 def test_every_real_file_opens_as_itself(tmp_path, folder):
     paths = sorted(p for p in sample(folder).rglob("*") if p.is_file())
     compared = 0
-    for number, path in enumerate(paths):
+    for number, path in enumerate(share(paths, 3)):
         url = str(tmp_path / str(number))
         if path.name in REFUSED:
             with pytest.raises(fst.Invalid, match="nothing was taken"):
@@ -84,7 +84,8 @@ def test_every_real_file_opens_as_itself(tmp_path, folder):
             for group in groups(path):
                 same(path, url, group, skipped)
                 compared += 1
-    assert compared >= {"netcdf-classic": 15, "netcdf4": 17, "mesh": 15, "validator": 3}[folder]
+    least = {"netcdf-classic": 15, "netcdf4": 17, "mesh": 15, "validator": 3}[folder]
+    assert compared >= (least if LONG else least // 4)
 
 
 def same(path, url, group, skipped):
@@ -196,7 +197,7 @@ def test_real_grib_files_open_with_the_values_of_eccodes(tmp_path):
     pytest.importorskip("eccodes")
     from grib_matrix import by_eccodes
 
-    paths = sorted(p for p in sample("grib").rglob("*") if p.is_file())
+    paths = share(sorted(p for p in sample("grib").rglob("*") if p.is_file()), 3)
     compared = 0
     for number, path in enumerate(paths):
         store = fst.open(tmp_path / str(number))
@@ -219,4 +220,4 @@ def test_real_grib_files_open_with_the_values_of_eccodes(tmp_path):
             values, _ = by_eccodes(field.read())
             assert np.sort(values).tobytes() in got, (path.name, field.key)
             compared += 1
-    assert compared > 400
+    assert compared > (400 if LONG else 50)

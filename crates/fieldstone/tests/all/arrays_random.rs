@@ -196,7 +196,7 @@ fn one_case(seed: u64) -> (usize, usize) {
 
 #[test]
 fn random_jobs_leave_in_the_store_what_the_model_says_and_any_ranks_read_it_back() {
-    let count = if require::full() { 3_000 } else { 100 };
+    let count = if require::full() { 3_000 } else { 40 };
     let (mut arrays, mut files) = (0, 0);
     for seed in seeds(count) {
         let found = one_case(seed);

@@ -11,6 +11,7 @@ use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
 use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
 use fieldstone_format::catalog::*;
+use fieldstone_testkit::require::full;
 use fieldstone_testkit::{Random, seeded};
 
 /// Run, variable, step, member.
@@ -369,7 +370,7 @@ fn history(seed: u64, folder: &Path) {
 
 #[test]
 fn every_engine_says_what_follows_from_the_calls() {
-    for seed in 0..8 {
+    for seed in 0..if full() { 8 } else { 4 } {
         let folder = tempfile::tempdir().unwrap();
         history(seed, folder.path());
     }
@@ -446,7 +447,7 @@ fn unflushed(seed: u64, folder: &Path) {
 
 #[test]
 fn what_is_not_flushed_is_what_all_of_it_laid_over_at_once_says() {
-    for seed in 0..6 {
+    for seed in 0..if full() { 6 } else { 2 } {
         let folder = tempfile::tempdir().unwrap();
         unflushed(seed, folder.path());
     }

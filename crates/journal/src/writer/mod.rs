@@ -225,7 +225,7 @@ impl Writer {
     /// Forgets what a session holds.
     pub fn discard(&mut self, session: Option<Id>) {
         if let Some(own) = self.sessions.get_mut(&session) {
-            own.discard();
+            own.discard(session);
         }
         self.tidy(session);
     }

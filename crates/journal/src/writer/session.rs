@@ -218,10 +218,23 @@ impl Session {
         self.last = None;
     }
 
-    /// The caller forgets what it archived, and what was lost of it. What is in flight goes on.
-    pub fn discard(&mut self) {
+    /// The caller forgets what it archived, and what was lost of it. What is in flight goes on. Outside of transactions
+    /// the batch is dropped for all threads: the others get an error for theirs.
+    pub fn discard(&mut self, id: Option<Id>) {
+        let me = thread::current().id();
+        self.untold.remove(&me);
+        if id.is_none() && self.threads.iter().chain(&self.keepers).any(|thread| *thread != me) {
+            let flight = self.flight.take();
+            self.lose(
+                id,
+                true,
+                true,
+                None,
+                &Error::conflict("another thread discarded the fields of this store"),
+            );
+            self.flight = flight;
+        }
         self.empty();
-        self.untold.remove(&thread::current().id());
     }
 
     /// Raises what this thread has not heard of, and what a transaction lost.

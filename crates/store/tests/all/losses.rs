@@ -120,6 +120,27 @@ fn losses_add_up_until_they_are_told() {
     two.flush(&store, None).unwrap();
 }
 
+/// All threads share the batch outside of transactions: one that discards it takes the fields of the others.
+#[test]
+fn threads_whose_fields_another_one_discards_get_an_error() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let (two, three) = (Worker::new(), Worker::new());
+    two.put(&store, "run=a,variable=yours", 100, None);
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    store.discard(None).unwrap();
+    three.put(&store, "run=a,variable=theirs", 100, None);
+    store.flush(None).unwrap();
+    let failure = error(two.flush(&store, None), ErrorKind::Conflict);
+    assert!(names(&failure, &["yours"]), "{failure}");
+    two.flush(&store, None).unwrap();
+    three.flush(&store, None).unwrap();
+    assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=theirs}{}"]);
+    put(&store, "run=a,variable=mine", b"x").unwrap();
+    store.discard(None).unwrap();
+    store.close().unwrap();
+}
+
 /// An archive that fails, too, takes what others had put into the batch.
 #[test]
 fn a_failed_archive_is_told_to_the_others() {
