@@ -13,7 +13,7 @@ from heap_round import STAGES, through
 NO_SUCH_NAME = ("cylinder.med:ENS_MAA/Cylinder/-0000000000000000001", "map_f_case_16p.h5")
 """Names of groups and attributes that begin with a sign: HDF5 allows it, and netCDF-C makes none of them."""
 
-LARGE = 1 << 40 if LONG else 60_000
+LARGE = 1 << 40 if LONG else 30_000
 """Among the small ones are two of one run, of which the key of one says that `source` is absent."""
 
 
@@ -22,7 +22,7 @@ def test_every_file_is_equal_through_store_copy_export_and_back(tmp_path: Path) 
     small = [p for p in folder.rglob("*") if p.is_file() and p.stat().st_size <= LARGE]
     outcome = through([folder] if LONG else sorted(small), tmp_path)
     assert outcome.unshown == {}
-    least = (155, 110, 2000) if LONG else (100, 70, 800)
+    least = (155, 110, 2000) if LONG else (60, 50, 150)
     counts = (outcome.taken, outcome.groups, outcome.messages["store"].total())
     assert all(count > few for count, few in zip(counts, least, strict=True)), counts
     assert {stage for _, stage, _ in outcome.differs} <= {"export", "again"}
