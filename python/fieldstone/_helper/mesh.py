@@ -21,7 +21,7 @@ MED, XDMF, Nastran     ``mesh_meshio``     what meshio reads, where it keeps all
 
 uxarray reads UGRID, Exodus, MPAS and ICON, too, but has no volumes, takes corners of a hexahedron for a face,
 turns longitudes, and looks for angles where a mesh is planar. meshio shifts numbers of lines that end with
-CRLF, groups cells by kind, and drops those that it does not know. So most formats are read here, as they stand.
+CRLF, groups cells by kind, and drops those that it does not know. So most formats are read here, as they are.
 
 Invariants:
 
@@ -173,7 +173,7 @@ def _by_netcdf(path: str) -> MeshArrays:
     from fieldstone._helper import mesh_exodus, mesh_globe, mesh_ugrid
 
     xarray = package("xarray")
-    package("netCDF4")
+    netcdf4 = package("netCDF4")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -188,7 +188,9 @@ def _by_netcdf(path: str) -> MeshArrays:
         if topologies:
             return mesh_ugrid.read(dataset, topologies, path)
         if mesh_exodus.is_exodus(dataset):
-            return mesh_exodus.read(dataset, path)
+            with netcdf4.Dataset(path) as file:
+                sizes = {name: len(dimension) for name, dimension in file.dimensions.items()}
+            return mesh_exodus.read(dataset, sizes, path)
         if mesh_globe.is_mpas(dataset):
             return mesh_globe.read_mpas(dataset, path)
         if mesh_globe.is_icon(dataset):

@@ -39,12 +39,14 @@ _HINT = "a mesh has lines, faces of any size, tetrahedra, pyramids, wedges and h
 def is_exodus(dataset: Any) -> bool:
     """Whether a file has blocks of elements and coordinates."""
     names = set(dataset.variables)
-    has_blocks = any(name.startswith("connect") for name in names) or "num_el_blk" in dataset.sizes
-    return has_blocks and bool({"coord", "coordx"} & names)
+    return any(name.startswith("connect") for name in names) and bool({"coord", "coordx"} & names)
 
 
-def read(dataset: Any, path: str) -> MeshArrays:
-    """All blocks of a file. RequestError: ``Invalid`` for a block of elements that are not taken."""
+def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
+    """All blocks of a file with dimensions of these sizes, among them those that no variable has.
+
+    RequestError: ``Invalid`` for a block of elements that are not taken.
+    """
     if "coord" in dataset.variables:
         coordinates = list(np.asarray(dataset["coord"].values, dtype=np.float64))
     else:
@@ -55,9 +57,9 @@ def read(dataset: Any, path: str) -> MeshArrays:
     ]
     blocks: dict[str, list[np.ndarray]] = {}
     points = 0
-    for number in range(1, max([*numbers, int(dataset.sizes.get("num_el_blk", 0))], default=0) + 1):
+    for number in range(1, max([*numbers, sizes.get("num_el_blk", 0)], default=0) + 1):
         if number not in numbers:
-            if elements := int(dataset.sizes.get(f"num_el_in_blk{number}", 0)):
+            if elements := sizes.get(f"num_el_in_blk{number}", 0):
                 raise no_mesh(path, f"block {number} has {elements} elements and no connect{number}")
             continue
         kind, rows = _block(dataset, number, path)
@@ -67,7 +69,7 @@ def read(dataset: Any, path: str) -> MeshArrays:
             blocks.setdefault(kind, []).append(rows)
     rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
     for dimension, what in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
-        if count := int(dataset.sizes.get(dimension, 0)):
+        if count := sizes.get(dimension, 0):
             left_out.append(
                 (f"{count} blocks of {what}", "elements are taken, and not what lies between them")
             )

@@ -31,7 +31,7 @@ def read(dataset: Any, topologies: list[str], path: str) -> MeshArrays:
         variable = topology.get(f"{attribute}_node_connectivity")
         if variable in dataset.variables:
             along = topology.get(f"{attribute}_dimension")
-            rows[kind] = _connectivity(dataset, variable, along, len(nodes["x"]), path)
+            rows[kind] = _connectivity(dataset, variable, along, len(nodes["x"]), path, kind)
         # A topology may name what a file that was cut down does not have, but for what it is about.
         elif number == dimension:
             raise no_mesh(
@@ -67,14 +67,16 @@ def _is_second(attrs: dict[str, Any]) -> bool:
     return attrs.get("units") in _LATITUDE_UNITS or attrs.get("axis") == "Y"
 
 
-def _connectivity(dataset: Any, name: str, dimension: str | None, nodes: int, path: str) -> np.ndarray:
+def _connectivity(
+    dataset: Any, name: str, dimension: str | None, nodes: int, path: str, kind: str
+) -> np.ndarray:
     """Rows of nodes from 0 on. A file that does not say where it begins to count says so by its last node."""
     variable = dataset[name]
     entries = variable.values
     if entries.ndim != 2:
         raise no_mesh(path, f"`{name}` has {entries.ndim} dimensions, and two are due")
     is_turned = dimension is not None and variable.dims[0] != dimension and variable.dims[-1] == dimension
-    if dimension is None and "edge" in str(variable.attrs.get("cf_role", "")):
+    if dimension is None and kind == "edges":
         is_turned = entries.shape[0] == 2 != entries.shape[1]
     if is_turned:
         entries = entries.T
