@@ -111,9 +111,11 @@ def _read(path: str, is_text: bool) -> Any:
             raise RequestError("Unavailable", message, hint, "library-missing") from None
         # meshio ends the process where it knows none of the readers that a name stands for.
         except (Exception, SystemExit) as error:
-            reason = "" if isinstance(error, SystemExit) else " ".join(str(error).split())
-            reason = reason or " ".join(said.getvalue().split()) or "nothing else is said"
-            raise no_mesh(path, f"meshio does not read it ({type(error).__name__}: {reason})") from None
+            printed = " ".join(said.getvalue().split()).partition("Error: Couldn't read file")[0].strip()
+            reason = f"{type(error).__name__} {' '.join(str(error).split())}".strip()
+            if isinstance(error, SystemExit):
+                reason = printed or "without a reason"
+            raise no_mesh(path, f"meshio does not read it ({reason})") from None
 
 
 def _content(path: str) -> bytes:

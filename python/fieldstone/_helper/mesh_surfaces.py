@@ -110,7 +110,7 @@ def _stl(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
         corners = (
             np.frombuffer(content, record, count, _STL_HEAD)["corners"].astype(np.float64).reshape(-1, 3)
         )
-    elif content.lstrip()[:5].lower() == b"solid":
+    elif content.lstrip()[:5].lower() == b"solid" and b"facet" in content.lower():
         corners = _stl_text(path, read_text(path))
     else:
         why = f"it is neither text with solid nor {count} triangles in {len(content)} bytes"
