@@ -261,10 +261,10 @@ class _Numbers:
         self.flat: np.ndarray | None = None
         self.place = 0
         if not gmsh.is_binary:
-            self.table = Table(gmsh.path, gmsh.content, self.at, self.end)
             self.flat = np.zeros(0)
             if not gmsh.version.startswith("2"):
-                self.flat = self.table.integers() if dtype is np.int64 else self.table.floats()
+                table = Table(gmsh.path, gmsh.content, self.at, self.end)
+                self.flat = table.integers() if dtype is np.int64 else table.floats()
 
     def short(self) -> Exception:
         return damaged(self.gmsh.path, f"${self.name} has fewer numbers than it says")

@@ -40,14 +40,12 @@ class Table:
             text = re.sub(re.escape(comment) + rb"[^\n]*", b"", text)
         self._path, self._content, self._begin, self._text, self._first = path, content, begin, text, first
         raw = np.frombuffer(text, np.uint8)
+        self._starts = np.concatenate([[0], np.flatnonzero(raw == 10) + 1])
         is_word = raw > 32
-        begins = is_word.copy()
-        begins[1:] &= ~is_word[:-1]
-        starts = np.concatenate([[0], np.flatnonzero(raw == 10) + 1])
-        self._starts = starts[starts < raw.size]
-        counts = np.zeros(0, np.int64)
-        if self._starts.size:
-            counts = np.add.reduceat(begins.view(np.uint8), self._starts, dtype=np.int64)
+        is_word[1:] &= raw[:-1] <= 32
+        # Where words begin, by which line has them.
+        before = np.searchsorted(np.flatnonzero(is_word), np.append(self._starts, raw.size))
+        counts = np.diff(before)
         self._lines = np.flatnonzero(counts)
         self.counts = counts[self._lines]
 

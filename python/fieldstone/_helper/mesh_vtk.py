@@ -37,9 +37,9 @@ _TYPES = {
 }
 # What can stand behind numbers.
 _KEYWORD = re.compile(
-    rb"^[ \t]*(DATASET|POINTS|CELLS|CELL_TYPES|OFFSETS|CONNECTIVITY|VERTICES|LINES|POLYGONS|TRIANGLE_STRIPS"
+    rb"\n[ \t]*(DATASET|POINTS|CELLS|CELL_TYPES|OFFSETS|CONNECTIVITY|VERTICES|LINES|POLYGONS|TRIANGLE_STRIPS"
     rb"|DIMENSIONS|ORIGIN|SPACING|ASPECT_RATIO|[XYZ]_COORDINATES|FIELD|METADATA|POINT_DATA|CELL_DATA|BLANKING)\b",
-    re.MULTILINE | re.IGNORECASE,
+    re.IGNORECASE,
 )
 _ARRAYS = {b"POINTS", b"CELLS", b"CELL_TYPES", b"VERTICES", b"LINES", b"POLYGONS", b"TRIANGLE_STRIPS"}
 _ARRAYS |= {b"X_COORDINATES", b"Y_COORDINATES", b"Z_COORDINATES"}
@@ -177,8 +177,9 @@ class _Legacy:
             values = np.frombuffer(self.content, dtype, count, self.at)
             self.at += size
             return values.astype(np.float64 if is_float else np.int64)
-        found = _KEYWORD.search(self.content, self.at)
-        end = found.start() if found else len(self.content)
+        # From the end of the line before.
+        found = _KEYWORD.search(self.content, self.at - 1)
+        end = found.start() + 1 if found else len(self.content)
         table = Table(self.path, self.content, self.at, end)
         self.at = end
         values = table.floats() if is_float else table.integers()
