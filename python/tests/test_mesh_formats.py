@@ -101,6 +101,7 @@ def test_what_is_wrong_in_su2_is_named(tmp_path):
         (b"5 0 1 4 0", b"305 0 1 4 0", ("line 4", "triangle of order 4")),
         (b"5 0 1 4 0", b"77 0 1 4 0", ("line 4", "type 77")),
         (b"5 0 1 4 0", b"5 0 1", ("line 4", "2 numbers")),
+        (b"9 1 2 6 5 1", b"9 1 -1 6 5 1", ("cell 1 has the node -1",)),
         (b"5 0 1 4 0", b"5 0 x 4 0", ("line 4", "'x' is not a whole number")),
         (b"5 0 1 4 0", b"5 0 1 - 0", ("line 4", "'-' is not a whole number")),
         (b"0.5 0.0", b"0.5 oops", ("line 10", "'oops' is not a number")),

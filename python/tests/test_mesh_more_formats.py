@@ -217,6 +217,8 @@ def test_off_and_obj_have_faces_of_any_size_in_turn(tmp_path):
     path = text(tmp_path / "a.obj", f"{vertices}\nl 1 2\nf 1 2 5\np 3\n")
     assert [what for what, _ in read_mesh(path).left_out] == ["1 lines", "1 cells that are points"]
     refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 x 5\n"), "line 37")
+    refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 2 3 0\n"), "line 37")
+    refusal(text(tmp_path / "b.obj", f"{vertices}\nf 1 2 3 -37\n"), "line 37")
     refusal(text(tmp_path / "b.off", f"OFF\n36 7 0\n{body}\n{faces}\n"), "36 vertices and 7 faces")
 
 

@@ -212,6 +212,7 @@ def test_exodus_reports_what_has_no_place_and_names_what_it_does_not_know(tmp_pa
     assert [what for what, _ in mesh.left_out] == ["3 lines", "2 cells that are points", "1 blocks of faces"]
     for blocks, word in (
         ([("HEX8", [(0, 1, 2, 3)])], "HEX8 has 4 nodes"),
+        ([("HEX8", [(0, 1, 2, 3, 4, 5, -1, 6)])], "element 0 .* has no node at place 6"),
         ([("NFACED", [(0, 1, 2, 3)])], "type NFACED"),
         ([("", [(0, 1, 2, 3)])], "type unknown"),
     ):

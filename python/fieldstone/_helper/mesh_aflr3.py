@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from fieldstone._helper.files import open_plain
-from fieldstone._helper.mesh_arrays import MeshArrays, damaged, placed, stacked
+from fieldstone._helper.mesh_arrays import MeshArrays, damaged, named, placed, stacked
 from fieldstone._helper.mesh_text import Table, read_text
 
 # Byte order, bytes of a coordinate, bytes of a number, whether Fortran wrote records.
@@ -57,6 +57,7 @@ def read(path: str) -> MeshArrays:
 
 def _rows(numbers: _Text | _Bytes, count: int, width: int, order: list[int] | None) -> np.ndarray:
     rows = numbers.integers(count * width).reshape(-1, width) - 1
+    named(numbers.path, rows, "a row of nodes: number")
     return rows if order is None else rows[:, order]
 
 

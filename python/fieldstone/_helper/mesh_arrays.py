@@ -49,6 +49,16 @@ def damaged(path: str, why: str) -> RequestError:
     return RequestError("Corrupt", f"{path} is damaged: {why}", hint, "file-format")
 
 
+def named(path: str, rows: np.ndarray, what: str) -> np.ndarray:
+    """Rows that have to name a node at each place: below 0 there is none, and it would pass for padding."""
+    if rows.size and rows.min() < 0:
+        row, place = np.argwhere(rows < 0)[0].tolist()
+        raise damaged(
+            path, f"{what} {row} (from 0) has no node at place {place}: its number is below the first"
+        )
+    return rows
+
+
 def stacked(parts: Iterable[np.ndarray]) -> np.ndarray:
     """Rows of several widths as one array."""
     parts = list(parts)

@@ -163,6 +163,7 @@ def rows_of(
     present = np.unique(types).tolist()
     for type_ in present:
         _check(cells, types, type_, path, type_name)
+    _named(cells, path)
     rows = {}
     for location in ("edges", "faces", "volumes"):
         own = [type_ for type_ in present if KINDS[type_].location == location]
@@ -170,6 +171,16 @@ def rows_of(
             rows[location] = _location(cells, types, own)
     points = sum(int((types == type_).sum()) for type_ in present if KINDS[type_].location == "points")
     return rows, points
+
+
+def _named(cells: Cells, path: str) -> None:
+    """Refuses nodes below 0, which would pass for padding."""
+    if cells.nodes.size and cells.nodes.min() < 0:
+        own = cells.compact()
+        wrong = np.flatnonzero(own.nodes < 0)
+        if len(wrong):
+            cell = int(np.searchsorted(own.starts + own.sizes, wrong[0], side="right"))
+            raise damaged(path, f"cell {cell} has the node {own.nodes[wrong[0]]}, and nodes count from 0")
 
 
 def _check(

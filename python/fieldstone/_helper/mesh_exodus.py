@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldstone._helper.mesh_arrays import MeshArrays, no_mesh, placed, stacked
+from fieldstone._helper.mesh_arrays import MeshArrays, named, no_mesh, placed, stacked
 from fieldstone._helper.mesh_cells import without_marks
 from fieldstone._helper.mesh_ugrid import floats
 
@@ -98,7 +98,10 @@ def _block(dataset: Any, number: int, path: str) -> tuple[str, np.ndarray]:
         corners = 4 if width in (8, 9) else width
     if width < (corners or 3) or (corners is not None and kind == "faces" and corners < 3):
         raise no_mesh(path, f"block {number} of {name} has {width} nodes an element", _HINT)
-    return kind, entries[:, :corners]
+    rows = entries[:, :corners]
+    # Polygons of fewer nodes than their block has may end with zeros.
+    may_end = name.startswith(("SHELL", "NSIDED"))
+    return kind, rows if may_end else named(path, rows, f"block {number}: element")
 
 
 def _polygons(entries: np.ndarray, counts: np.ndarray, number: int, path: str) -> np.ndarray:

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from fieldstone._helper.mesh_arrays import LATITUDE, LONGITUDE, MeshArrays, damaged
+from fieldstone._helper.mesh_arrays import LATITUDE, LONGITUDE, MeshArrays, damaged, named
 from fieldstone._helper.mesh_text import Table, read_text
 
 
@@ -20,7 +20,9 @@ def read(path: str) -> MeshArrays:
     if not np.array_equal(index, np.arange(1, len(index) + 1)):
         wrong = int(np.argmax(index != np.arange(1, len(index) + 1)))
         raise damaged(os.path.join(path, "nod2d.out"), f"node {wrong + 1} has the number {index[wrong]:.0f}")
-    rows = {"faces": _rows(os.path.join(path, "elem2d.out"), True, 3)[:, :3].astype(np.int64) - 1}
+    elements = os.path.join(path, "elem2d.out")
+    faces = _rows(elements, True, 3)[:, :3].astype(np.int64) - 1
+    rows = {"faces": named(elements, faces, "element")}
     if os.path.exists(edges := os.path.join(path, "edges.out")):
         rows["edges"] = _rows(edges, False, 2)[:, :2].astype(np.int64) - 1
     coordinates = {"x": np.ascontiguousarray(nodes[:, 1]), "y": np.ascontiguousarray(nodes[:, 2])}

@@ -16,7 +16,7 @@ import numpy as np
 
 from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import RequestError
-from fieldstone._helper.mesh_arrays import MeshArrays, damaged, no_mesh, placed, stacked
+from fieldstone._helper.mesh_arrays import MeshArrays, damaged, named, no_mesh, placed, stacked
 from fieldstone._helper.mesh_cells import without_marks
 from fieldstone._helper.mesh_text import read_text
 
@@ -82,7 +82,9 @@ def read(path: str) -> MeshArrays:
         rows = np.asarray(block.data, dtype=np.int64)
         if rows.ndim != 2 or rows.shape[1] < corners:
             raise damaged(path, f"its elements of type {block.type} have not {corners} corners")
-        blocks.setdefault(kind, []).append(rows[:, :corners])
+        blocks.setdefault(kind, []).append(
+            named(path, rows[:, :corners], f"cell of type {block.type}: number")
+        )
     rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
     coordinates = np.asarray(mesh.points, dtype=np.float64)
     if coordinates.ndim != 2 or coordinates.shape[1] not in (1, 2, 3):

@@ -80,6 +80,8 @@ def _obj(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
                 points.append([float(word) for word in words[1:4]])
             elif words[0] in (b"f", b"fo", b"l", b"p"):
                 own = [int(word.split(b"/")[0]) for word in words[1:]]
+                if 0 in own or min(own, default=0) < -len(points):
+                    raise damaged(path, f"line {number}: a vertex that is not there")
                 types.append({b"l": _POLYLINE, b"p": 2}.get(words[0], _POLYGON))
                 sizes.append(len(own))
                 # A negative number counts back from the last vertex so far.
@@ -125,6 +127,7 @@ def _stl(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
 
 
 def _stl_text(path: str, content: bytes) -> np.ndarray:
+    content = content.lower()
     facets = len(re.findall(rb"\bfacet\b", content.replace(b"endfacet", b"")))
     vertices = re.findall(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", content)
     if len(vertices) != 3 * facets:
