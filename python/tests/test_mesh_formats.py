@@ -83,7 +83,7 @@ def test_su2_has_tabs_exponents_of_fortran_and_cells_of_all_dimensions(tmp_path)
     lines = read_mesh(write(tmp_path / "b.su2", files.su2(PLANE, [(3, (0, 1)), (3, (5, 1))])))
     assert rows(lines, "edges") == [(0, 1), (5, 1)]
     both = read_mesh(write(tmp_path / "c.su2", files.su2(PLANE, [(3, (0, 1)), (5, (0, 1, 4))])))
-    assert both.edges is None and both.left_out[0][0] == "1 lines"
+    assert both.edges is None and both.left_out[0][0] == "1 line"
 
 
 def test_what_is_wrong_in_su2_is_named(tmp_path):
@@ -220,7 +220,7 @@ def test_cells_without_a_place_are_refused_by_name_or_reported(tmp_path):
     cells = [(6, (0, 1, 4)), (3, (0, 1)), (1, (7,)), (2, (7, 8))]
     mesh = read_mesh(write(tmp_path / "a.vtu", files.vtu([(POINTS, cells)])))
     assert rows(mesh, "faces") == [(0, 1, 4)]
-    assert [what for what, _ in mesh.left_out] == ["1 lines", "2 cells that are points"]
+    assert [what for what, _ in mesh.left_out] == ["1 line", "2 cells that are points"]
     lines = read_mesh(write(tmp_path / "a.vtu", files.vtu([(POINTS, [(4, (3, 1)), (3, (0, 1))])])))
     assert rows(lines, "edges") == [(3, 1), (0, 1)] and lines.left_out == ()
 

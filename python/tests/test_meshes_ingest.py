@@ -91,11 +91,11 @@ def test_parts_that_a_mesh_does_not_have_are_reported(tmp_path: Path) -> None:
     with fst.open(tmp_path / "store") as store:
         report = fst.ingest(store, path, mesh="m", progress=False)
         assert [taken.meshes for taken in report.taken] == [1] and store.mesh("m").counts["face"] == 2
-        assert [skipped.what for skipped in report.skipped] == ["1 lines", "1 cells that are points"]
+        assert [skipped.what for skipped in report.skipped] == ["1 line", "1 cell that is a point"]
         again = fst.ingest(store, path, mesh="m", progress=False)
         assert again.taken[0].unchanged == 1 and len(again.skipped) == 2
     out = run("ingest", tmp_path / "store", path, "--mesh", "n")
-    assert "taken " in out and f"skipped  {path}: 1 lines: lines beside faces" in out
+    assert "taken " in out and f"skipped  {path}: 1 line: lines beside faces" in out
 
 
 def test_a_mesh_that_is_not_taken_has_hints_for_meshes(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def _kind(name: str, location: str, nodes: int | None, corners: int | tuple[int,
     return Kind(name, location, nodes, tuple(range(corners)) if isinstance(corners, int) else corners)
 
 
-# Where `corners` is None all nodes are. What has no location has no place in a mesh.
+# Where `corners` is None all nodes are. A kind without a location has no place in a mesh.
 KINDS = {
     0: Kind("empty cell", None, 0, None),
     1: Kind("vertex", "points", 1, None),
@@ -262,7 +262,7 @@ def without_marks(
 ) -> tuple[dict[str, np.ndarray], list[tuple[str, str]]]:
     """Rows without the lines that stand beside faces and volumes, and what is left out with them.
 
-    A mesh's edges are those between its faces, so lines beside these are no edges of it. `are_marks`: where
+    A mesh's edges are those between its faces, so lines beside these are not edges of it. `are_marks`: where
     all lines lie along edges of cells they mark boundaries, and nothing is left out; nor with points then.
     """
     left_out = []
@@ -270,10 +270,11 @@ def without_marks(
     if "edges" in rows and ("faces" in rows or "volumes" in rows):
         lines = rows.pop("edges")
         if not (are_marks and _lie_along(lines, rows)):
-            why = "lines beside faces or volumes are no edges of a mesh; take them from a file of their own"
-            left_out.append((f"{len(lines)} lines", why))
+            why = "lines beside faces or volumes are not edges of a mesh; take them from a file of their own"
+            left_out.append((f"{len(lines)} line{'s' if len(lines) > 1 else ''}", why))
     if points and not (are_marks and rows):
-        left_out.append((f"{points} cells that are points", "a mesh has nodes, edges, faces and volumes"))
+        what = f"{points} cells that are points" if points > 1 else "1 cell that is a point"
+        left_out.append((what, "a mesh has nodes, edges, faces and volumes"))
     return rows, left_out
 
 

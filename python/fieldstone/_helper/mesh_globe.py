@@ -82,7 +82,7 @@ def _mpas_nodes(dataset: Any, rows: dict[str, np.ndarray], path: str) -> MeshArr
 def _is_spherical(
     dataset: Any, place: list[np.ndarray] | None, angles: list[np.ndarray] | None, path: str
 ) -> bool:
-    """As ``on_a_sphere`` says, else as the coordinates are. What contradicts that is refused."""
+    """As ``on_a_sphere`` says, else as the coordinates are. A file that contradicts this is refused."""
     said = dataset.attrs.get("on_a_sphere")
     if said is None and "on_a_sphere" in dataset.variables:
         said = dataset["on_a_sphere"].values

@@ -1,6 +1,6 @@
 """Formats that meshio reads, where it gives all cells of a file in order; others are refused by name.
 
-What it gives is compared with the file: the number of cells, and kinds that stand in turn. meshio reads more
+Its result is compared with the file: the number of cells, and kinds that stand in turn. meshio reads more
 formats than these, and drops or regroups cells in some: they are named, with a way out.
 """
 
@@ -23,7 +23,7 @@ from fieldstone._helper.mesh_text import read_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What a type of cell is, without the number of nodes at the end of its name: location and corners.
+# Location and corners of a type of cell, by its name without the number of nodes.
 TYPES = {
     "line": ("edges", 2),
     "triangle": ("faces", 3),

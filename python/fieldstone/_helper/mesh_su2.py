@@ -75,7 +75,7 @@ def _count(path: str, sections: dict[str, list[_Section]], keyword: str) -> int:
     if keyword not in sections:
         raise no_mesh(path, f"it has no {keyword}=")
     words = sections[keyword][0].value.split()
-    # NPOIN may have a second number, of nodes that are no ghosts.
+    # NPOIN may have a second number, of nodes that are not ghosts.
     if not words or not words[0].isdigit():
         raise damaged(path, f"{keyword}= {b' '.join(words)[:40].decode('utf-8', 'replace')} is not a number")
     return int(words[0])

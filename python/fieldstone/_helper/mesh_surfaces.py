@@ -189,7 +189,7 @@ def _ply(path: str) -> tuple[np.ndarray, Cells, list[tuple[str, str]]]:
 
 
 class _PlyBody:
-    """What stands behind the header: rows of numbers, and lists of them."""
+    """The part behind the header: rows of numbers, and lists of them."""
 
     def __init__(self, path: str, content: bytes, at: int, order: str) -> None:
         self.path, self.content, self.at, self.order = path, content, at, order

@@ -43,7 +43,7 @@ class Table:
         self._starts = np.concatenate([[0], np.flatnonzero(raw == 10) + 1])
         is_word = raw > 32
         is_word[1:] &= raw[:-1] <= 32
-        # Where words begin, by which line has them.
+        # How many words begin before each line.
         before = np.searchsorted(np.flatnonzero(is_word), np.append(self._starts, raw.size))
         counts = np.diff(before)
         self._lines = np.flatnonzero(counts)

@@ -35,7 +35,7 @@ _TYPES = {
     "vtktypeint64": ">i8",
     "vtktypeuint64": ">u8",
 }
-# What can stand behind numbers.
+# Keywords that can stand behind numbers.
 _KEYWORD = re.compile(
     rb"\n[ \t]*(DATASET|POINTS|CELLS|CELL_TYPES|OFFSETS|CONNECTIVITY|VERTICES|LINES|POLYGONS|TRIANGLE_STRIPS"
     rb"|DIMENSIONS|ORIGIN|SPACING|ASPECT_RATIO|[XYZ]_COORDINATES|FIELD|METADATA|POINT_DATA|CELL_DATA|BLANKING)\b",
@@ -141,7 +141,7 @@ class _Legacy:
                 raise damaged(self.path, f"{shown!r} stands where a keyword of its geometry is due")
 
     def back_to(self, words: int, line: bytes) -> None:
-        """Numbers may begin in the line of their keyword, behind so many words."""
+        """Numbers may begin in the line of their keyword, behind that number of words."""
         if line.split(None, 1)[0].upper() in _ARRAYS:
             begin = self.content.rfind(line, 0, self.at)
             rest = self.content[begin : begin + len(line)].split(None, words)[words]

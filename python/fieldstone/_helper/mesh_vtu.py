@@ -217,7 +217,7 @@ class _Xml:
         return b"".join(parts)
 
     def expanded(self, compressor: str, piece: bytes, due: int, what: str) -> bytes:
-        """One block, which is to have so many bytes."""
+        """One block, which is to have `due` bytes."""
         try:
             if compressor == "vtkZLibDataCompressor":
                 raw = zlib.decompressobj().decompress(piece, due + 1)
