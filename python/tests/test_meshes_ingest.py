@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import fieldstone as fst
+import mesh_files
 import numpy as np
 import pytest
 from conftest import sample
@@ -82,6 +83,31 @@ def test_what_is_no_mesh_is_skipped_with_the_reason(tmp_path: Path) -> None:
         for options in ({"key": {"run": "a"}}, {"copy": False}, {"tree": True}):
             with pytest.raises(fst.Invalid, match="a mesh is taken by itself"):
                 fst.ingest(store, paths, mesh="m", progress=False, **options)
+
+
+def test_parts_that_a_mesh_does_not_have_are_reported(tmp_path: Path) -> None:
+    cells = [(5, (0, 1, 4)), (3, (0, 1)), (1, (7,)), (5, (1, 5, 4))]
+    path = mesh_files.write(tmp_path / "a.vtk", mesh_files.vtk(mesh_files.POINTS, cells))
+    with fst.open(tmp_path / "store") as store:
+        report = fst.ingest(store, path, mesh="m", progress=False)
+        assert [taken.meshes for taken in report.taken] == [1] and store.mesh("m").counts["face"] == 2
+        assert [skipped.what for skipped in report.skipped] == ["1 line", "1 cell that is a point"]
+        again = fst.ingest(store, path, mesh="m", progress=False)
+        assert again.taken[0].unchanged == 1 and len(again.skipped) == 2
+    out = run("ingest", tmp_path / "store", path, "--mesh", "n")
+    assert "taken " in out and f"skipped  {path}: 1 line: lines beside faces" in out
+
+
+def test_a_mesh_that_is_not_taken_has_hints_for_meshes(tmp_path: Path) -> None:
+    text = b"NDIME= 2\nNELEM= 1\n42 0 1 2 0\nNPOIN= 3\n0 0 0\n1 0 1\n1 1 2\nNMARK= 0\n"
+    path = mesh_files.write(tmp_path / "a.su2", text)
+    with fst.open(tmp_path / "store") as store:
+        with pytest.raises(fst.Invalid, match="line 3: cell 0 is of type 42") as refused:
+            fst.ingest(store, path, mesh="m", progress=False)
+        assert "mesh" in refused.value.hint and "sacct" not in refused.value.hint
+        with pytest.raises(fst.Invalid, match=r"looks like a mesh.*mesh=NAME") as refused:
+            fst.ingest(store, path, progress=False)
+        assert "sacct" in refused.value.hint
 
 
 def test_a_name_stands_for_one_mesh(tmp_path: Path) -> None:

@@ -26,6 +26,23 @@ UNFINISHED_MAGIC = b"FSU"
 # The global attribute of a file whose names are paths (spec/netcdf-classic.md).
 PATHS_ATTRIBUTE = "fieldstone_paths"
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+# Files of meshes, which are taken by `mesh` alone.
+MESH_NAMES = (
+    ".su2",
+    ".msh",
+    ".vtk",
+    ".vtu",
+    ".ugrid",
+    ".mesh",
+    ".meshb",
+    ".inp",
+    ".bdf",
+    ".off",
+    ".obj",
+    ".stl",
+)
+MESH_NAMES += (".ply", ".avs", ".xdmf", ".med", ".cgns")
+MESH_BEGINNINGS = (b"# vtk DataFile", b"$MeshFormat", b"<VTKFile", b"NDIME=", b"NZONE=")
 # A GRIB file may open with bulletin headers; this much is searched for the first message.
 GRIB_SEARCH = 64 << 10
 GRIB_START = re.compile(rb"GRIB...[\x01\x02]", re.DOTALL)
@@ -155,7 +172,19 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
             "container-unfinished",
         )
     else:
-        raise RequestError("Invalid", form, code="file-format")
+        hint = None
+        if _is_mesh(path):
+            form = f"it looks like a mesh, and is {form}"
+            hint = "take the mesh of a file with mesh=NAME, in the program with --mesh NAME"
+        raise RequestError("Invalid", form, hint, "file-format")
+
+
+def _is_mesh(path: str) -> bool:
+    """Whether a file begins, or is called, as files of meshes are."""
+    if path.lower().endswith(MESH_NAMES):
+        return True
+    with open_plain(path) as file:
+        return file.read(256).lstrip().startswith(MESH_BEGINNINGS)
 
 
 def _has_paths(path: str, size: int) -> bool:

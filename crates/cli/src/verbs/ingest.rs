@@ -42,7 +42,8 @@ Darshan logs, text of sacct -P with its header (times in UTC, or as --tz says), 
 the provenance graph: see `fieldstone trace`.
 
 With --mesh the unstructured mesh of a file is taken, and nothing else of it: UGRID, MPAS, ICON, ESMF, SCRIP, Exodus,
-FESOM, GEOS, SU2, gmsh, AFLR3. It is kept once, by its content: see `fieldstone mesh`.
+FESOM, GEOS, SU2, gmsh, VTK, AFLR3, Medit, Abaqus and others. It is kept once, by its content, with nodes and cells in
+the file's order: see `fieldstone mesh`.
 
 The files are read by a Python that has the package fieldstone with netCDF4, eccodes,
 darshan, pyfdb, uxarray and meshio (FIELDSTONE_PYTHON names another one).";

@@ -124,7 +124,7 @@ pub fn ingest_fdb(
         let (what, why) = (format!("{} more fields", take.more), "for like reasons".to_owned());
         take.skipped.push(Skipped { path: name, what, why });
     }
-    Ok(IngestReport { files: 1, done: 1, taken: vec![take.taken], skipped: take.skipped })
+    Ok(IngestReport { files: 1, done: 1, taken: vec![take.taken], skipped: take.skipped, of_meshes: false })
 }
 
 /// A dataset whose fields are coming.

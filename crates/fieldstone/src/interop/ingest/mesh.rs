@@ -17,8 +17,15 @@ use crate::interop::helper::{Helper, HelperEvent, MeshFrame, MeshFrameArray, Rep
 
 /// What a file gave.
 enum Read {
-    Mesh(MeshFrame, Vec<u8>),
+    Mesh(MeshContents),
     Refused(Error),
+}
+
+/// The mesh of a file, and the parts of the file that it does not have, each with the reason.
+struct MeshContents {
+    frame: MeshFrame,
+    payload: Vec<u8>,
+    left_out: Vec<(String, String)>,
 }
 
 /// Takes the mesh of each file under a name: of several files they have to be the same.
@@ -34,6 +41,7 @@ pub fn ingest<P: AsRef<Path>>(
             .error("a mesh is taken by itself")
             .with_hint("leave out the key, copy=False (--no-copy) and tree=True (--tree)"));
     }
+    report.of_meshes = true;
     let sizes: Vec<u64> =
         paths.iter().map(|path| std::fs::metadata(path).map_or(0, |facts| facts.len())).collect();
     let of = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(*size));
@@ -47,18 +55,20 @@ pub fn ingest<P: AsRef<Path>>(
         progress(before)?;
         let outcome = match read(path, options)? {
             Read::Refused(why) => Err(why),
-            Read::Mesh(frame, payload) => match keep(store, path, name, &frame, &payload) {
+            Read::Mesh(read) => match keep(store, path, name, &read.frame, &read.payload) {
                 Err(error) if !is_of_the_file(&error) => return Err(error.context(path.display())),
-                outcome => outcome,
+                outcome => outcome.map(|taken| (taken, read.left_out)),
             },
         };
+        let mut skip = |what: String, why: String| {
+            report.skipped.push(Skipped { path: path.to_owned(), what, why });
+        };
         match outcome {
-            Ok(taken) => report.taken.push(taken),
-            Err(why) => report.skipped.push(Skipped {
-                path: path.to_owned(),
-                what: WHOLE_FILE.to_owned(),
-                why: why.to_string(),
-            }),
+            Ok((taken, left_out)) => {
+                left_out.into_iter().for_each(|(what, why)| skip(what, why));
+                report.taken.push(taken);
+            }
+            Err(why) => skip(WHOLE_FILE.to_owned(), why.to_string()),
         }
         before = before.saturating_add(*size);
         progress(before)?;
@@ -77,13 +87,16 @@ fn read(path: &Path, options: &IngestOptions<'_>) -> Result<Read> {
     let absolute = std::path::absolute(path).map_err(|e| Error::io("name", path, e))?;
     let mut helper = Helper::start(&options.helper)?;
     helper.send(&Request::Mesh { path: absolute.as_os_str().as_bytes() }, &[])?;
-    let mut found = None;
+    let (mut found, mut left_out) = (None, Vec::new());
     loop {
         match helper.next()? {
             HelperEvent::Reply(Reply::Mesh(frame), payload) => found = Some((frame, payload)),
+            HelperEvent::Reply(Reply::Skipped { what, why }, _) => left_out.push((what, why)),
             HelperEvent::Reply(Reply::Done, _) => {
-                let nothing = || Read::Refused(Error::internal("the helper read no mesh"));
-                return Ok(found.map_or_else(nothing, |(frame, payload)| Read::Mesh(frame, payload)));
+                return Ok(match found {
+                    Some((frame, payload)) => Read::Mesh(MeshContents { frame, payload, left_out }),
+                    None => Read::Refused(Error::internal("the helper read no mesh")),
+                });
             }
             HelperEvent::Reply(Reply::Failed { code, message, hint }, _) => {
                 return Ok(Read::Refused(failure(code, message, hint)));

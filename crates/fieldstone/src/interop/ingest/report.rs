@@ -98,6 +98,8 @@ pub struct IngestReport {
     pub taken: Vec<Taken>,
     /// Files and parts of files that were not, with the reasons.
     pub skipped: Vec<Skipped>,
+    /// Whether the meshes of the files were asked for, and nothing else of them.
+    pub of_meshes: bool,
 }
 
 /// What was left out for one reason.
@@ -151,9 +153,13 @@ impl IngestReport {
         let shown: Vec<String> = reasons.iter().take(SHOWN).map(ToString::to_string).collect();
         let more = reasons.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!("; and {more} more reasons") } else { String::new() };
-        Err(Code::NothingTaken.error(format!("nothing was taken: {}{more}", shown.join("; "))).with_hint(
-            "take netCDF, GRIB, containers, Darshan logs, text of sacct -P, or OpenLineage events",
-        ))
+        let hint = match self.of_meshes {
+            true => "name a file with an unstructured mesh: UGRID, Exodus, MPAS, SU2, gmsh, VTK …",
+            false => "take netCDF, GRIB, containers, Darshan logs, text of sacct -P, or OpenLineage events",
+        };
+        Err(Code::NothingTaken
+            .error(format!("nothing was taken: {}{more}", shown.join("; ")))
+            .with_hint(hint))
     }
 }
 
