@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 from ._native import Hit, Table, _Catalog, _HitTable, _items, _Query
 from ._outside import read as outside
 from ._rows import Box, Missing, Rows, missing_of, tell
-from ._terms import exact
 from .errors import Invalid, NotFound
 
 if TYPE_CHECKING:  # imported where it is used: pandas and polars are optional
@@ -312,11 +311,10 @@ def _in_coordinates(store: Store, hit: Hit, variable: dict[str, Any], within: An
             continue
         if name not in dims or low > high or isinstance(declared.get(name), (str, type(None))):
             return True
-        attrs: dict[str, Any] = {}
-        for row in store.variables(
-            run=exact(hit.run), project=exact(hit.project or ""), variable=exact(name)
-        ):
-            attrs |= row.attrs
+        try:
+            attrs = store._catalog().variable((hit.project, hit.run), name, None, None)["attrs"]
+        except NotFound:
+            attrs = {}
         named = name in ("lon", "longitude") or attrs.get("standard_name") == "longitude"
         if named or (str(attrs.get("units")).startswith("degree") and str(attrs["units"])[-1] in "tE"):
             return True
