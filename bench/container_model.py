@@ -12,6 +12,19 @@ are 12 trees of log2 P messages: nine agreements of 56 bytes, which carry the nu
 the number of the team, and one scan and one sum of 14 words. Owners of names have n/P of them but for chance:
 of P owners the largest has some standard deviations more.
 
+Two more checks are beside it, counted on a tenth of the data set at 1 to 64 ranks
+(`container_checks.json`; the same program with `--variables 56848` and `--strategy library-hash:16384` or
+`partitioned`):
+
+- The paper's check by a hash table, by its Equation (2): of n names in a table of H slots each is
+  compared with those that share its slot, n (n - 1) / 2H in all, on the one rank that gathers everything,
+  however many there are.
+- The partitioned header. A rank tells the owners of hashes its paths, 16 bytes each and 1 back, and then
+  32 bytes a path for their index; it compares the paths that it owns. Names are compared only of paths
+  that two ranks share: here the event in which one rank's part ends. The index table, 72 bytes a block
+  and 48 a rank, goes to all. These are five exchanges of P - 1 messages and 23 trees. Time falls to a
+  plateau where messages weigh as much as names.
+
 Seconds are those of a stated machine: a message costs LATENCY, a byte 1/BANDWIDTH, a name LOCAL on the
 rank that has it. The alltoallv's P messages are our own term that grows: names a rank become fewer as P
 grows, messages more, so that time is least where n * LOCAL / P = P * LATENCY, at about the square root of
@@ -27,12 +40,15 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 COUNTED = BENCH / "container_counters.json"
+CHECKED = BENCH / "container_checks.json"
 
 LATENCY = 2e-6  # seconds a message: a fast network between nodes
 BANDWIDTH = 10e9  # bytes a second and rank
 LOCAL = (
     0.3e-6  # seconds a name on the rank that has it: definition, check and header, one rank of this machine
 )
+
+COMPARE = 50e-9  # seconds a comparison of two names that share a slot: a miss of the cache, mostly
 
 AGREEMENT = 56  # bytes
 AGREEMENTS = 9
@@ -62,6 +78,14 @@ PAPER = DataSet(dims=852_720, vars=568_480, text=47_836_740, header=96_641_648, 
 LARGE = DataSet(
     *(10 * value for value in (PAPER.dims, PAPER.vars, PAPER.text, PAPER.header, PAPER.dims_of_vars))
 )
+
+
+# A tenth of it, on which the other two checks were counted.
+TENTH = DataSet(dims=85_272, vars=56_848, text=4_783_674, header=9_664_208, dims_of_vars=85_272)
+SLOTS, SLOTS_LARGE = 16_384, 1 << 20  # the paper's sizes of hash tables
+EVENT = 8  # variables of an event, which is a path
+BLOCK = 1 << 18  # bytes of a metadata block
+DIM_NAME = 35  # bytes of a dimension's name
 
 
 def most(share: float, ranks: int) -> float:
@@ -99,6 +123,52 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     }
 
 
+def hashed(data: DataSet, ranks: int, slots: int) -> dict[str, float]:
+    """Counts of the largest rank where one gathers all and checks it by a hash table of `slots`."""
+    pairs = (data.dims * (data.dims - 1) + data.vars * (data.vars - 1)) / (2 * slots)
+    packed = 17 * data.names + data.text + (4 + DIM_NAME) * data.dims_of_vars
+    placed = 4 * data.names + 16 * data.vars
+    others = (ranks - 1) / ranks
+    return {
+        "comparisons": pairs,
+        "names_held": data.names,
+        "sent": max(packed / ranks, placed * others) if ranks > 1 else 0,
+        "received": packed * others,
+    }
+
+
+def partitioned(data: DataSet, ranks: int) -> dict[str, float]:
+    """Counts of the largest rank with the partitioned header."""
+    if ranks == 1:
+        return {"messages": 0, "sent": 0, "comparisons": 0}
+    paths, others = data.vars / EVENT / ranks, (ranks - 1) / ranks
+    shared = (data.vars / ranks) % EVENT != 0
+    names = EVENT * data.names / data.vars * others if shared else 0
+    blocks = ceil(data.header / ranks / BLOCK)
+    rounds, exchanges = ceil(log2(ranks)), 5 if shared else 3
+    trees = (22 if shared else 20) * AGREEMENT * rounds
+    table = (72 * blocks + 48) * (ranks - 1)
+    told = RECORD * names + (HEAD * (ranks - 1) if shared else 0)
+    return {
+        "messages": exchanges * (ranks - 1) + (exchanges + 18) * rounds,
+        "sent": (16 + 1 + 32) * paths * others + trees + table + told,
+        "comparisons": most(paths, ranks) + names,
+    }
+
+
+def seconds_of_hashed(data: DataSet, ranks: int, slots: int) -> float:
+    """Seconds of the rank that checks all names by a hash table."""
+    counted = hashed(data, ranks, slots)
+    names = LOCAL * data.names + COMPARE * counted["comparisons"]
+    return names + counted["received"] / BANDWIDTH + LATENCY * 12 * ceil(log2(ranks))
+
+
+def seconds_of_partitioned(data: DataSet, ranks: int) -> float:
+    """Seconds of a rank with the partitioned header."""
+    counted = partitioned(data, ranks)
+    return LOCAL * data.names / ranks + LATENCY * counted["messages"] + counted["sent"] / BANDWIDTH
+
+
 def seconds(data: DataSet, ranks: int) -> dict[str, float]:
     """Seconds on the stated machine, by what takes them."""
     counted = counters(data, ranks)
@@ -112,6 +182,34 @@ def seconds(data: DataSet, ranks: int) -> dict[str, float]:
 def counted() -> list[dict[str, float]]:
     """Counts of real runs on threads, one for each number of ranks."""
     return [json.loads(line) for line in COUNTED.read_text().splitlines()]
+
+
+def checked(strategy: str) -> list[dict[str, float]]:
+    """Counts of the check by a hash table ("LibraryHash") or of the partitioned header ("Partitioned")."""
+    runs = [json.loads(line) for line in CHECKED.read_text().splitlines()]
+    return [run for run in runs if run["strategy"].startswith(strategy)]
+
+
+def print_checks() -> None:
+    """Prints the check by a hash table and the partitioned header beside their counts, and their times."""
+    for title, strategy, model in (
+        (f"hash table of {SLOTS} slots", "LibraryHash", lambda ranks: hashed(TENTH, ranks, SLOTS)),
+        ("partitioned header", "Partitioned", lambda ranks: partitioned(TENTH, ranks)),
+    ):
+        print(f"\n{title}, a tenth of the data set: model (counted)")
+        for run in checked(strategy):
+            told = model(int(run["ranks"]))
+            shown = ", ".join(f"{key} {value:.0f} ({run[key]})" for key, value in told.items())
+            print(f"{run['ranks']:>6} {shown}")
+    sets = (("the paper's data set", PAPER, SLOTS), ("ten times as large", LARGE, SLOTS_LARGE))
+    for title, data, slots in sets:
+        times = {1 << power: seconds_of_partitioned(data, 1 << power) for power in range(13)}
+        plateau = min(times, key=lambda ranks: times[ranks])
+        ratios = {ranks: seconds_of_hashed(data, ranks, slots) / times[ranks] for ranks in (plateau, 4096)}
+        print(f"\n{title}: the partitioned header is")
+        print(f"{ratios[4096]:.0f} times as fast as the hash table at 4,096 ranks;")
+        print(f"its plateau is at {plateau} ranks, {times[plateau] * 1e3:.1f} ms,", end=" ")
+        print(f"{ratios[plateau]:.0f} times as fast")
 
 
 def main() -> None:
@@ -142,6 +240,7 @@ def main() -> None:
             shown = ", ".join(f"{part} {value:.6f}" for part, value in parts.items())
             whole = sum(parts.values())
             print(f"{ranks:>6} {whole:.6f} ({shown}); {alone / whole:.0f} times one rank")
+    print_checks()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-! Two views of arrays, after SDM's Figures 7 and 8: a regular one, of blocks of a matrix with a halo, and an irregular
+! Two views of arrays, after SDM's: a regular one, of blocks of a matrix with a halo, and an irregular
 ! one by a map array, of the nodes of a mesh that a rank owns, and of a ghost. Then particles, whose number changes.
 program views
   use mpi

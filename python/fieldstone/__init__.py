@@ -48,6 +48,7 @@ from ._native import (
     Test,
     View,
     Where,
+    Writer,
     __version__,
     open,
 )
@@ -182,6 +183,7 @@ __all__ = [
     "VertexSet",
     "View",
     "Where",
+    "Writer",
     "WriterStatus",
     "XdmfReport",
     "__version__",

@@ -255,8 +255,20 @@ class ArrayTables:
         return self._table("access_pattern_table")
 
     def execution_table(self) -> ArrayTable:
-        """Steps of sets that stand."""
-        return self._table("execution_table")
+        """Steps of sets that stand, with `file_name` and `file_offset`: where the elements of each begin.
+
+        A file is named relative to the store's folder; of a step in several pieces it is that of the first.
+        The catalog's view of this name, for SQL, has all but these two: the store's index knows places.
+        """
+        table = self._table("execution_table")
+        catalog = self._store._catalog()
+        for row in table.rows:
+            key = catalog.key_of((row["project"] or None, row["runid"]), row["dataset"], row["timestep"])
+            places = (str(entry.location) for entry in self._store.list(dict(key)) if entry.location)
+            name, _, offset = next(places, "").rpartition(":")
+            row["file_name"], row["file_offset"] = name or None, int(offset) if offset else None
+        table.columns = (*table.columns, "file_name", "file_offset")
+        return table
 
     def import_table(self) -> ArrayTable:
         """Files from outside, and their variables."""

@@ -314,13 +314,14 @@ class ArrayJob:
         path: str | os.PathLike[str],
         variables: Mapping[str, tuple[DTypeLike, int, _Extents]] | Sequence[str] | None = None,
         *,
-        format: Literal["raw", "netcdf"] = "netcdf",
+        format: Literal["raw", "netcdf"] | None = None,
         checksum: bool = False,
     ) -> Import:
         """A file from outside, read by ranks through views, and recorded in the catalog with size and time.
 
         Of a raw file `variables` maps names to (dtype, byte offset, shape), of a netCDF classic file it names
-        some (all). Nothing is read yet, but with `checksum`, which reads these variables once to record it.
+        some (all): a mapping says ``format="raw"``, and all else ``"netcdf"``. Nothing is read yet, but with
+        `checksum`, which reads these variables once to record it.
         NotFound where there is no such file or variable; Corrupt where the file ends before a variable does;
         Invalid for netCDF-4, which is HDF5.
         """
@@ -328,8 +329,16 @@ class ArrayJob:
 
         rows, names, wrong = None, [], None
         try:
+            rows_given = isinstance(variables, Mapping)
+            if format is None:
+                format = "raw" if rows_given else "netcdf"
             if format not in ("raw", "netcdf"):
                 raise Invalid(f"format={format!r}", 'give "raw" or "netcdf"', "option")
+            if format == "netcdf" and rows_given:
+                hint = 'give the names of variables, or format="raw"'
+                raise Invalid(
+                    "rows of (dtype, offset, shape) for a netCDF file, which says them itself", hint, "option"
+                )
             if format == "raw":
                 rows = [raw_row(name, row) for name, row in dict(variables or {}).items()]
             else:

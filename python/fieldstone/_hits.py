@@ -261,6 +261,8 @@ def read(store: Store, hit: Hit, within: Any, other: str | None, txn: str | None
     shape = variable["shape"]
     if shape is None:
         raise Invalid(f"the shape of variable {hit.variable} is not known", "leave out within=")
+    if hit.cells is None and _in_coordinates(store, hit, variable, within):
+        return _in_grid(store, hit, variable, within, txn)
     start, extents = _meet(hit.start, hit.count, variable, within)
     if 0 in extents:
         import numpy as np
@@ -299,6 +301,64 @@ def _meet(start: Any, count: Any, variable: dict[str, Any], within: Any) -> tupl
     for dim, (low, high) in elements(within, variable).items():
         start[dim], stop[dim] = max(start[dim], low), min(stop[dim], high)
     return start, [max(b - a, 0) for a, b in zip(start, stop, strict=True)]
+
+
+def _in_coordinates(store: Store, hit: Hit, variable: dict[str, Any], within: Any) -> bool:
+    """Whether a box names a longitude, or a coordinate that is not declared along a dimension of its name."""
+    dims, declared = variable["dims"], variable["coords"]
+    for name, physical, (low, high) in _Catalog.ranges(within):
+        if not physical:
+            continue
+        if name not in dims or low > high or isinstance(declared.get(name), (str, type(None))):
+            return True
+        try:
+            attrs = store._catalog().variable((hit.project, hit.run), name, None, None)["attrs"]
+        except NotFound:
+            attrs = {}
+        named = name in ("lon", "longitude") or attrs.get("standard_name") == "longitude"
+        if named or (str(attrs.get("units")).startswith("degree") and str(attrs["units"])[-1] in "tE"):
+            return True
+    return False
+
+
+def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn: str | None) -> Any:
+    """The elements of a hit's box that lie in ranges of coordinates of its grid, also of two dimensions.
+
+    Along one dimension those that lie within, across the seam from west to east. Where coordinates have
+    several dimensions a masked array of the rectangle around them.
+    """
+    import numpy as np
+
+    from ._xarray.region import cells
+
+    data = store.to_xarray(dict(hit.key))
+    grid = data[hit.variable if hit.variable in data else next(iter(data.data_vars))]
+    dims, shape = [str(dim) for dim in grid.dims], variable["shape"]
+    dims = dims[len(dims) - len(shape) :]
+    of = cells(grid.coords, dict(grid.sizes), within)
+    chosen = [of.along.get(dim, np.arange(extent)) for dim, extent in zip(dims, shape, strict=True)]
+    if hit.start is not None:
+        bounds = zip(chosen, hit.start, hit.count, strict=True)
+        chosen = [along[(along >= a) & (along < a + n)] for along, a, n in bounds]
+    hidden = np.zeros([len(along) for along in chosen], bool)
+    for named, mask in of.masks.items():
+        places = [dims.index(dim) for dim in named]
+        part = mask[np.ix_(*(chosen[place] for place in places))].transpose(np.argsort(places))
+        hidden |= ~np.expand_dims(part, [place for place in range(len(dims)) if place not in places])
+    if of.masks:
+        around = []
+        for place in range(len(dims)):
+            lies = np.flatnonzero((~hidden).any(tuple(other for other in range(len(dims)) if other != place)))
+            around.append(slice(lies[0], lies[-1] + 1) if len(lies) else slice(0, 0))
+        hidden = hidden[tuple(around)]
+        chosen = [along[span] for along, span in zip(chosen, around, strict=True)]
+    if any(len(along) == 0 for along in chosen):
+        return np.empty([len(along) for along in chosen], variable["dtype"])
+    start = [int(along.min()) for along in chosen]
+    extents = [int(along.max()) + 1 - first for along, first in zip(chosen, start, strict=True)]
+    found = _box(store, hit, start, extents, txn)
+    found = found[np.ix_(*(along - first for along, first in zip(chosen, start, strict=True)))]
+    return np.ma.masked_array(found, hidden) if of.masks else found
 
 
 def _at_cells(hit: Hit, found: Any, start: Any) -> Any:

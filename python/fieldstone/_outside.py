@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import Corrupt, Error, Invalid, NotFound
 
@@ -178,3 +178,46 @@ def _hdf5(
             raise Corrupt(f"the file {_holds(path, piece)}, has no data set {name}", code=CHANGED)
         _checked(variable, path, name, lead, piece, dtype)
         return variable[inside if lead is None else (lead, *inside)]
+
+
+class Object(NamedTuple):
+    """A file outside of the store that holds a piece of a variable."""
+
+    path: str
+    """Its path."""
+    dataset: str
+    """The variable in it; of a raw file nothing is called so."""
+    start: tuple[int, ...]
+    """First element of the piece in the variable."""
+    count: tuple[int, ...]
+    """Extents of the piece."""
+    part: tuple[slice, ...]
+    """What of the box that was asked for lies in it: slices of an array of the box."""
+
+
+def objects(
+    store: Store,
+    run: tuple[str | None, str],
+    variable: str,
+    version: int | None,
+    step: int | None,
+    start: Any,
+    count: Any,
+    txn: str | None,
+) -> list[Object]:
+    """The objects that a box of a variable lies in, in C order."""
+    found = store._catalog().objects(run, variable, version, step, start, count, txn)
+    if found is None:
+        raise Invalid(
+            f"run {run[1]} does not say that its data lie outside", "declare it: create_run(name, outside=…)"
+        )
+    parts = [part for *_, part in found]
+    first = [min(ends) for ends in zip(*(begin for begin, _ in parts), strict=True)]
+    slices = [
+        tuple(slice(a - o, a - o + n) for a, n, o in zip(begin, extent, first, strict=True))
+        for begin, extent in parts
+    ]
+    return [
+        Object(path, dataset, *piece, part)
+        for (path, dataset, piece, _), part in zip(found, slices, strict=True)
+    ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from ._graph import Graph
 from ._hits import Hits
 from ._native import Test, _items, _write_xdmf
+from ._outside import Object, objects
 from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
 from ._terms import TermsOfRun
@@ -259,6 +260,25 @@ class Run:
             return self.store.get(self._key(variable, step), start, count, txn=self._txn)
         except NotFound as missing:
             return outside(self.store, self._pair, variable, None, step, start, count, self._txn, missing)
+
+    def objects(
+        self,
+        variable: str,
+        step: int | None = None,
+        start: Any = None,
+        count: Any = None,
+        *,
+        version: int | None = None,
+    ) -> list[Object]:
+        """The objects outside of the store that a box of a variable lies in, or is to be written to.
+
+        Of a run that was declared with `outside`, for a writer of its own. Each ``Object`` has ``path``,
+        ``dataset`` (the variable in it), ``start`` and ``count`` of the object in the variable's index space,
+        and ``part``, the slices of a buffer of the box that go into it. In C order. Names are computed; no
+        file is opened. Invalid where the run declares no `outside`, and for a box that is not within the
+        variable.
+        """
+        return objects(self.store, self._pair, variable, version, step, start, count, self._txn)
 
     def last_step(self, variables: Iterable[str] | None = None) -> int | None:
         """The newest step that is whole, or None: at which each variable has its field, every element of it

@@ -58,6 +58,7 @@ class Store(_Store):
         *,
         combine: Literal["auto", "run"] | None = "auto",
         time_dim: Literal["valid_time"] | None = None,
+        box: Any = None,
     ) -> xr.Dataset:
         """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
         is visible now; of a store in memory as it is when values are read.
@@ -66,11 +67,16 @@ class Store(_Store):
         decoded by its own packing; Invalid names coordinate and files where that cannot be. ``combine="run"``
         makes a dimension of runs whose files have equal coordinates; with None several files are Invalid.
         With ``time_dim="valid_time"`` GRIB messages have one datetime axis in place of date, time and step.
+
+        `box` keeps what lies in it, as ``box=`` of queries takes it: slices of elements, coordinates, also
+        across the seam: ``{"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``. Cells along one
+        dimension are chosen; of coordinates of two, lat(y, x), the rectangle around the cells stays and the
+        others in it are missing. Invalid where nothing has such a coordinate or dimension.
         """
         pinned = self._pinned()
         from .xarray_engine import to_xarray
 
-        return to_xarray(pinned, request, combine, time_dim)
+        return to_xarray(pinned, request, combine, time_dim, box)
 
     def export(
         self,

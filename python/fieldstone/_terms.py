@@ -28,6 +28,8 @@ class _Terms(TypedDict, total=False):
     extent: dict[str | int, Any] | None
     volume: Any
     keywords: dict[str, Any] | None
+    user: Any
+    writer: Any
     also: Related | list[Related] | None
     without: Related | list[Related] | None
     order: str | list[str] | None

@@ -169,13 +169,22 @@ class FieldstoneBackend(BackendEntrypoint):
 
 
 def to_xarray(
-    store: Any, request: Any = None, combine: str | None = "auto", time_dim: str | None = None
+    store: Any,
+    request: Any = None,
+    combine: str | None = "auto",
+    time_dim: str | None = None,
+    box: Any = None,
 ) -> xr.Dataset:
-    """What `request` selects of an open store as a lazy Dataset."""
+    """What `request` selects of an open store as a lazy Dataset, cut to a box where one is given."""
     source = Source(store)
     parts = views.dataset(source, request, None, views.View(combine, time_dim))
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
-    return build.with_indexes(_made(source, parts, None, {}, combine))
+    made = build.with_indexes(_made(source, parts, None, {}, combine))
+    if box is None:
+        return made
+    from fieldstone._xarray.region import cut
+
+    return cut(made, box)
 
 
 def _made(

@@ -65,7 +65,7 @@ mod native {
     };
     #[pymodule_export]
     use super::catalog::{
-        HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, Region,
+        HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, PyWriter, Region,
     };
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};

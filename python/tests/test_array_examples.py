@@ -51,7 +51,7 @@ def test_figure_1_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_figures_7_and_8(ranks: int, tmp_path: Path) -> None:
+def test_regular_and_irregular_views(ranks: int, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     store = tmp_path / "views.store"
     assert example(ranks, "views.py", store) == ["bytes of files by rank 0"]

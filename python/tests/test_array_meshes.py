@@ -35,6 +35,10 @@ def test_raw_and_netcdf_files_are_read_through_views(tmp_path: Path) -> None:
         assert list(imp) == ["edge1", "edge2", "x"]
         assert (imp["edge2"].read() == edges[1]).all()
         assert (imp["x"].read(fst.irregular([3, 0])) == x[[3, 0]]).all()
+        # A mapping of rows says by itself that the file is raw.
+        (tmp_path / "b.raw").write_bytes(raw.read_bytes())
+        same = job.import_file(tmp_path / "b.raw", {"edge2": ("<i4", 44, (10,))})
+        assert (same["edge2"].read() == edges[1]).all()
         other = job.import_file(tmp_path / "a.nc", ["v"])
         assert (other["v"].read(fst.block((1, 2), (2, 3))) == np.arange(15).reshape(3, 5)[1:, 2:]).all()
         job.flush()
@@ -45,6 +49,11 @@ def test_raw_and_netcdf_files_are_read_through_views(tmp_path: Path) -> None:
             (lambda: job.import_file(tmp_path / "no.nc"), fst.NotFound, "no.nc"),
             (lambda: job.import_file(tmp_path / "a.nc", ["w"]), fst.NotFound, "w"),
             (lambda: job.import_file(raw, {"x": 3}, format="raw"), fst.Invalid, "byte offset"),
+            (
+                lambda: job.import_file(tmp_path / "a.nc", {"v": ("f4", 0, 15)}, format="netcdf"),
+                fst.Invalid,
+                "says them itself",
+            ),
             (lambda: imp["y"], fst.NotFound, "no variable 'y'"),
             (lambda: imp["x"].read(fst.irregular([4])), fst.Invalid, r"map\[0\] is 4"),
         ]:
@@ -142,3 +151,32 @@ def test_ranks_make_a_mesh_of_their_shares(tmp_path: Path) -> None:
         (path,) = (tmp_path / str(ranks) / "meshes").iterdir()
         names.add((path.name, path.read_bytes()))
     assert len(names) == 1, "the same file for any number of ranks"
+
+
+@pytest.mark.parametrize("layout", ["files", "fields"])
+def test_the_execution_table_says_in_which_file_each_step_begins(tmp_path: Path, layout: str) -> None:
+    with fst.open(tmp_path / "s") as store:
+        with store.arrays("r", layout=layout) as job:
+            group = job.group("g", {"a": ">f8", "b": ">f4"}, shape=(4, 3))
+            for step in (0, 6):
+                group.write("a", step, np.arange(12.0).reshape(4, 3) + step)
+                group.write("b", step, np.full((4, 3), step, "f4"))
+            job.flush()
+            table = job.tables().execution_table()
+        assert {(row["dataset"], row["timestep"]) for row in table} == {
+            ("a", 0),
+            ("a", 6),
+            ("b", 0),
+            ("b", 6),
+        }
+        assert table.columns[-2:] == ("file_name", "file_offset")
+        for row in table:
+            assert (tmp_path / "s" / row["file_name"]).is_file() and row["file_offset"] > 0
+            if layout == "fields":  # the store's own logs, whose blocks may be compressed
+                continue
+            dtype = ">f8" if row["dataset"] == "a" else ">f4"
+            with (tmp_path / "s" / row["file_name"]).open("rb") as file:
+                file.seek(row["file_offset"])
+                found = np.frombuffer(file.read(12 * np.dtype(dtype).itemsize), dtype)
+            expected = store.get({"run": "r", "variable": row["dataset"], "step": row["timestep"]})
+            assert (found.reshape(4, 3) == expected).all(), row

@@ -214,6 +214,7 @@ def test_arrow_columns_are_as_documented(store):
         "count": "list<int64>",
         "cells": "list<int64>",
         "user": "string",
+        "writer": "string",
     }
     assert len(table) == 8 and table.nbytes > 0
     rows = dict(zip(table.values("tag"), table.values("value"), strict=True))

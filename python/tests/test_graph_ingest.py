@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -57,6 +58,67 @@ def test_a_directory_tree_where_it_is_asked_for(tmp_path):
         assert store.graph.vertex(("file", path)).static["size"] == 5
         parents = store.graph.edges(("file", path), "belongsTo")
         assert [edge.dst for edge in parents] == [("directory", str((root / "sub").resolve()))]
+        assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 0
+
+
+def test_a_tree_taken_again_ends_what_was_removed_and_knows_what_came_back(tmp_path):
+    root = (tmp_path / "data").resolve()
+    (root / "sub" / "deep").mkdir(parents=True)
+    for name in ("kept", "sub/a", "sub/deep/b"):
+        (root / name).write_bytes(b"x")
+    kept, a, deep, b = (
+        ("file", f"{root}/kept"),
+        ("file", f"{root}/sub/a"),
+        ("directory", f"{root}/sub/deep"),
+        ("file", f"{root}/sub/deep/b"),
+    )
+    top, sub = ("directory", str(root)), ("directory", f"{root}/sub")
+    with fst.open("memory:") as store:
+        g = store.graph
+
+        def take():
+            return fst.ingest(store, root, tree=True, progress=False).taken[0].relations
+
+        def entries(directory):
+            return {edge.dst for edge in g.edges(directory, "has")}
+
+        take()
+        whole = store.version
+        times = os.stat(root / "sub/deep/b")
+        (root / "sub/deep/b").rename(tmp_path / "aside")
+        (root / "sub/deep").rmdir()
+        assert take() >= 2 and take() == 0
+        assert entries(sub) == {a} and entries(top) == {kept, sub}
+        for gone in (deep, b):
+            with pytest.raises(fst.NotFound):
+                g.vertex(gone)
+            assert g.versions(gone)[0].deleted and not g.versions(gone)[1].deleted
+        assert g.vertex(b, at=times.st_mtime).id == b[1], "at its time it stands"
+        (root / "sub/deep").mkdir()
+        (tmp_path / "aside").rename(root / "sub/deep/b")  # its time of change is from before
+        assert take() >= 2 and take() == 0
+        assert g.vertex(b).static["size"] == 1 and entries(deep) == {b} and entries(sub) == {a, deep}
+        (root / "kept").unlink()
+        (root / "kept").symlink_to(root / "sub/a")
+        take()
+        assert entries(top) == {sub}, "a link is no file"
+        store.flush()
+    assert whole
+
+
+def test_files_of_a_tree_are_owned_by_one_user_at_a_time(tmp_path):
+    root = (tmp_path / "data").resolve()
+    root.mkdir()
+    (root / "f").write_bytes(b"x")
+    file, me = ("file", f"{root}/f"), ("user", str(os.getuid()))
+    with fst.open("memory:") as store:
+        fst.ingest(store, root, tree=True, progress=False)
+        assert [edge.dst for edge in store.graph.edges(file, "ownedBy")] == [me]
+        assert {edge.dst for edge in store.graph.edges(me, "~ownedBy")} == {file, ("directory", str(root))}
+        store.graph.delete_edge("ownedBy", file, me)
+        store.graph.put_edge("ownedBy", file, ("user", "4711"))  # as if it had been another's
+        assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 1
+        assert [edge.dst for edge in store.graph.edges(file, "ownedBy")] == [me]
         assert fst.ingest(store, root, tree=True, progress=False).taken[0].relations == 0
 
 

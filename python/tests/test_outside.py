@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import require
 
+PROGRAM = Path(sys.executable).with_name("fieldstone")
 SHAPE, CHUNKS = (20, 30), (8, 30)
 
 
@@ -226,3 +227,45 @@ def test_files_that_were_moved_are_found_again(tmp_path: Path) -> None:
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"runs": ["b"]}
     assert np.array_equal(fst.open(tmp_path / "s").run("b").read("t", 0), values(0))
+
+
+def test_a_writer_is_told_the_objects_of_its_box(tmp_path):
+    template = "{variable}_{step:04d}_{x}_{y}.raw"
+    outside = {"template": template, "format": "raw", "root": tmp_path, "chunks": CHUNKS}
+    with fst.open(tmp_path / "store") as store:
+        run = store.create_run("a", outside=outside)
+        run.create_variable("t", "f8", SHAPE)
+        store.create_run("b").create_variable("t", "f8", SHAPE)
+        for step in range(2):
+            # As a code with a writer of its own would: each process its box, which no piece divides.
+            for start, count in (((0, 0), (11, 30)), ((11, 0), (9, 30))):
+                mine = values(step)[start[0] : start[0] + count[0]]
+                for target in run.objects("t", step, start, count):
+                    path, (x, _), (rows, _) = Path(target.path), target.start, target.count
+                    if not path.exists():
+                        path.write_bytes(bytes(8 * rows * 30))
+                    piece = np.memmap(path, "f8", "r+", shape=target.count)
+                    first = start[0] + target.part[0].start
+                    piece[first - x : first - x + len(mine[target.part])] = mine[target.part]
+                    piece.flush()
+            assert np.array_equal(run.read("t", step), values(step))
+        assert [Path(one.path).name for one in run.objects("t", 1)] == [
+            f"t_0001_{x}_{y}.raw" for x, y in origins()
+        ]
+        assert run.objects("t", 1, (8, 0), (8, 30))[0].part == (slice(0, 8), slice(0, 30))
+        assert run.objects("t", 1, start=(19, 29))[0].count == (4, 30)
+        with pytest.raises(fst.Invalid):
+            run.objects("t", 1, (0, 0), (21, 30))
+        with pytest.raises(fst.NotFound):
+            run.objects("u", 1)
+        with pytest.raises(fst.Invalid, match="does not say that its data lie outside"):
+            store.run("b").objects("t", 1)
+    words = ["objects", str(tmp_path / "store"), "a", "t", "--step", "1", "--box", "5:12,0:30"]
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True)
+    assert [line.split("\t") for line in done.stdout.splitlines()] == [
+        [f"{tmp_path}/t_0001_0_0.raw", "0:8,0:30", "5:8,0:30"],
+        [f"{tmp_path}/t_0001_8_0.raw", "8:16,0:30", "8:12,0:30"],
+    ]
+    done = subprocess.run([PROGRAM, *words, "--json"], capture_output=True, text=True, check=True)
+    last = json.loads(done.stdout)["objects"][-1]
+    assert last["part"] == {"start": [8, 0], "count": [4, 30]} and last["dataset"] == "t"

@@ -6,7 +6,8 @@
 //!     --ranks 4 --variables 568480 --strategy scalable --file /tmp/made.nc
 //! ```
 //!
-//! Strategies: scalable, app, library-sort, library-hash:SLOTS. Each rank defines its share of the variables, with
+//! Strategies: scalable, app, library-sort, library-hash:SLOTS; partitioned, which makes the other header and puts each
+//! event's variables and dimensions under a path of their own. Each rank defines its share of the variables, with
 //! one or two dimensions of their own, in columns; names and lengths are those of `bench/creation.py`. Without
 //! `--file` nothing but counts are kept: the file is in memory. One line of JSON: seconds and peak bytes
 //! of each phase (the largest rank's), counters of the largest rank, and of each rank the header bytes that it
@@ -42,17 +43,24 @@ struct Columns {
     dim_ends: Vec<u64>,
 }
 
-fn columns(first: u64, end: u64) -> Columns {
+fn columns(first: u64, end: u64, format: Format) -> Columns {
+    // In the partitioned header an event is a path.
+    let (path, joint) = match format {
+        Format::Partitioned => (true, '/'),
+        Format::Classic(_) => (false, '.'),
+    };
+    let event = |i: u64| if path { format!("event_{:07}/", i / 8) } else { String::new() };
+
     let (mut dims, mut vars) = (Names::default(), Names::default());
     let (mut lens, mut dim_ids, mut dim_ends) = (Vec::new(), Vec::new(), Vec::new());
     for i in first..end {
         for k in 0..1 + i % 2 {
             dim_ids.push(lens.len() as u32);
-            dims.push(&format!("dim_{i:08}_{k}.{:016x}.pad", mix(i)));
+            dims.push(&format!("{}dim_{i:08}_{k}.{:016x}.pad", event(i), mix(i)));
             lens.push(4 + mix(2 * i + k) % 61);
         }
         let part = PARTS[(i % 8) as usize];
-        vars.push(&format!("event_{:07}.node.{part}.{:06x}", i / 8, mix(i + 7) & 0xff_ffff));
+        vars.push(&format!("event_{:07}{joint}node.{part}.{:06x}", i / 8, mix(i + 7) & 0xff_ffff));
         dim_ends.push(dim_ids.len() as u64);
     }
     Columns { dims, lens, vars, dim_ids, dim_ends }
@@ -77,6 +85,7 @@ fn arguments() -> std::result::Result<Arguments, Box<dyn StdError>> {
             "--strategy" => {
                 found.strategy = match value.split_once(':') {
                     None if value == "scalable" => Strategy::Scalable,
+                    None if value == "partitioned" => Strategy::Partitioned,
                     None if value == "app" => Strategy::App,
                     None if value == "library-sort" => Strategy::LibrarySort,
                     Some(("library-hash", slots)) => Strategy::LibraryHash { slots: slots.parse()? },
@@ -95,10 +104,14 @@ fn rank(comm: Arc<dyn Comm>, arguments: &Arguments, path: &Path) -> Result<Endde
     let team = Team::new(comm);
     let (rank, ranks) = (team.rank() as u64, team.size() as u64);
     let share = |rank: u64| arguments.variables * rank / ranks;
-    let own = columns(share(rank), share(rank + 1));
+    let format = match arguments.strategy {
+        Strategy::Partitioned => Format::Partitioned,
+        _ => Format::Classic(Version::Cdf5),
+    };
+    let own = columns(share(rank), share(rank + 1), format);
     let file = team.open("create", path, FileMode::CreateNew)?;
     let start = clock.monotonic();
-    let mut definitions = Definitions::new(Format::Classic(Version::Cdf5));
+    let mut definitions = Definitions::new(format);
     definitions.def_dims(&own.dims, &own.lens)?;
     definitions.def_many(&VarColumns {
         names: &own.vars,

@@ -9,9 +9,9 @@ use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};
 use fieldstone::catalog::query::{Expr, MissingName, NameTest, Query, Term};
 use fieldstone::catalog::value::{Value, moment_text};
-use fieldstone::catalog::{Catalog, Hit, step_number};
+use fieldstone::catalog::{Catalog, Hit, Writer, step_number};
 use fieldstone::catalog::{RunName, VariableName};
-use fieldstone::{Error, Result};
+use fieldstone::{Error, Id, Result};
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::arguments::{Reading, Writing};
@@ -187,25 +187,46 @@ pub fn hit(hit: &Hit, users: &Users) -> Json {
     let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), serde_json::Value::from(&**value)));
     object.insert("keywords".into(), keywords.collect::<serde_json::Map<_, _>>().into());
     object.insert("user".into(), users.name(hit.user).as_ref().into());
+    object.insert("writer".into(), users.writer(hit).map_or(Json::Null, |writer| self::writer(&writer)));
     Json::Object(object)
 }
 
-/// Names of users, each asked for once.
+/// The process that wrote, in JSON.
+fn writer(writer: &Writer) -> Json {
+    let text = |text: &str| Json::from(Some(text).filter(|text| !text.is_empty()));
+    json!({
+        "host": writer.host,
+        "process": writer.process,
+        "rank": writer.rank,
+        "job": text(&writer.job),
+        "attempt": text(&writer.attempt),
+    })
+}
+
+/// Names of users, and writers of logs, each asked for once.
 pub struct Users<'a> {
     catalog: &'a Catalog,
     names: RefCell<HashMap<u32, Rc<str>>>,
+    writers: RefCell<HashMap<Id, Option<Rc<Writer>>>>,
 }
 
 impl<'a> Users<'a> {
     /// The users of a store.
     pub fn of(catalog: &'a Catalog) -> Users<'a> {
-        Users { catalog, names: RefCell::default() }
+        Users { catalog, names: RefCell::default(), writers: RefCell::default() }
     }
 
     /// The name of one.
     pub fn name(&self, user: u32) -> Rc<str> {
         let name = || self.catalog.user_name(user).into();
         self.names.borrow_mut().entry(user).or_insert_with(name).clone()
+    }
+
+    /// The process that wrote a hit; `None` where the header of its log is damaged, or cannot be read any more.
+    pub fn writer(&self, hit: &Hit) -> Option<Rc<Writer>> {
+        let log = hit.id.writer;
+        let writer = || self.catalog.writer(log).ok().flatten().map(Rc::new);
+        self.writers.borrow_mut().entry(log).or_insert_with(writer).clone()
     }
 }
 

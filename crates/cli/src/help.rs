@@ -10,7 +10,7 @@ use fieldstone::{Code, Error, nearest};
 /// What verbs are for, in the order in which people need them.
 pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Put in", &["init", "archive", "ingest"]),
-    ("Find", &["list", "axes", "show", "where"]),
+    ("Find", &["list", "axes", "show", "where", "objects"]),
     ("Tag and ask", &["annotate", "find", "runs", "steps", "variables", "tags", "sql", "delete"]),
     ("Where it came from", &["run", "trace", "audit", "graph"]),
     ("Take out", &["get", "export", "plot", "mesh"]),

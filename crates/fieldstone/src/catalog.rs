@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use crate::Store;
 
-pub use fieldstone_catalog::engine::{ARRAY_TABLES, Interrupt, Selection};
+pub use fieldstone_catalog::engine::{ARRAY_TABLES, Interrupt, Selection, Writer};
 pub use fieldstone_catalog::live::{
     CatalogCheck, CatalogSettings, DeclarationRow, Declared, DeleteReport, Deletion, RebuildReport,
 };

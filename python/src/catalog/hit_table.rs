@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fieldstone::catalog::AttributeId;
-use fieldstone::catalog::HitTable;
+use fieldstone::Id;
 use fieldstone::catalog::query::{Coded, RowKeywords};
 use fieldstone::catalog::step_number;
 use fieldstone::catalog::value::{Value, ValueType};
+use fieldstone::catalog::{AttributeId, HitTable, Writer};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -58,6 +58,20 @@ impl PyHitTable {
         });
         let places = places.collect();
         (all, places)
+    }
+
+    /// The writers of the logs that it came by: each row's place among them, and what they are.
+    fn writers(&self) -> PyResult<(Vec<u32>, Vec<WriterState>)> {
+        let (codes, logs) = logs_of(&self.table);
+        let state = |log: &Id| -> PyResult<WriterState> {
+            let writer = self.users.writer(*log).or_raise()?;
+            let of = |writer: Arc<Writer>| {
+                let Writer { host, process, rank, job, attempt } = (*writer).clone();
+                (host, process, rank, job, attempt)
+            };
+            Ok((log.to_string(), writer.map(of)))
+        };
+        Ok((codes, logs.iter().map(state).collect::<PyResult<_>>()?))
     }
 
     /// Names of the users who annotated.
@@ -174,7 +188,7 @@ impl PyHitTable {
             (table.variable_version.clone(), table.tag_version.clone()),
             table.value.iter().map(value).collect::<PyResult<Vec<_>>>()?,
             (table.offsets.clone(), table.start.clone(), table.count.clone(), cells, keywords),
-            (table.user.clone(), self.names()),
+            (table.user.clone(), self.names(), self.writers()?),
         );
         let restore = py.get_type::<PyHitTable>().getattr("_restore")?;
         Ok((restore, state.into_pyobject(py)?))
@@ -188,7 +202,7 @@ impl PyHitTable {
         versions: (Several<i64>, Several<i64>),
         values: Several<(u8, Bound<'_, PyAny>)>,
         boxes: BoxColumns,
-        users: (Several<u32>, BTreeMap<u32, String>),
+        users: (Several<u32>, BTreeMap<u32, String>, (Several<u32>, Several<WriterState>)),
     ) -> PyResult<PyHitTable> {
         let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
             codes,
@@ -201,7 +215,16 @@ impl PyHitTable {
         let values = values.0.iter().map(|(kind, object)| {
             values::of_kind(object, ValueType::from_u8(*kind).unwrap_or(ValueType::Json), "a value")
         });
-        let rows = when.0.0.len();
+        let (Several(codes), Several(states)) = users.2;
+        let (mut logs, mut writers) = (Vec::new(), BTreeMap::new());
+        for (log, writer) in states {
+            let log = Id::parse(&log).ok_or_else(foreign)?;
+            let of = |(host, process, rank, job, attempt)| Writer { host, process, rank, job, attempt };
+            writers.insert(log, writer.map(|writer| Arc::new(of(writer))));
+            logs.push(log);
+        }
+        let ids =
+            codes.iter().map(|code| logs.get(*code as usize).map(|log| of_log(*log)).ok_or_else(foreign));
         let table = HitTable {
             project: coded(project),
             run: coded(run),
@@ -219,14 +242,14 @@ impl PyHitTable {
             cells: boxes.3.0.into_iter().map(|(row, dim, cells)| (row, (dim, cells.0.into()))).collect(),
             keywords: boxes.4.0.into_iter().map(|(row, all)| (row, keywords_of(all))).collect(),
             user: users.0.0,
-            id: vec![nobody(); rows],
+            id: ids.collect::<PyResult<_>>()?,
             visited: 0,
         };
         if !is_whole(&table) {
             return Err(foreign());
         }
         let names = users.1.into_iter().map(|(user, name)| (user, name.into()));
-        Ok(PyHitTable { table: Arc::new(table), users: Users::named(names.collect()) })
+        Ok(PyHitTable { table: Arc::new(table), users: Users::known(names.collect(), writers) })
     }
 }
 
@@ -249,7 +272,7 @@ fn is_whole(table: &HitTable) -> bool {
     let coded = [&table.project, &table.run, &table.variable, &table.tag, &table.unit];
     let (offsets, ends) = (&table.offsets, table.start.len() as u64);
     coded.iter().all(|column| column.codes.len() == rows)
-        && [table.time.len(), table.value.len(), table.user.len()] == [rows; 3]
+        && [table.time.len(), table.value.len(), table.user.len(), table.id.len()] == [rows; 4]
         && [table.variable_version.len(), table.tag_version.len()] == [rows; 2]
         && offsets.len() == rows + 1
         && offsets.is_sorted()
@@ -261,9 +284,21 @@ fn is_whole(table: &HitTable) -> bool {
         && table.keywords.last().is_none_or(|(row, _)| (*row as usize) < rows)
 }
 
-/// Stands for the identity of hits that came from another process.
-fn nobody() -> AttributeId {
-    AttributeId { writer: fieldstone::Id([0; 16]), sequence: 0, record: 0, row: 0 }
+/// Id of a log, and its writer where that is known: host, process, rank, job, attempt.
+type WriterState = (String, Option<(String, u32, Option<u32>, String, String)>);
+
+/// Stands for the identity of hits that came from another process: only the log is known.
+fn of_log(writer: Id) -> AttributeId {
+    AttributeId { writer, sequence: 0, record: 0, row: 0 }
+}
+
+/// The logs that hits came by, and each row's place among them.
+fn logs_of(table: &HitTable) -> (Vec<u32>, Vec<Id>) {
+    let mut logs: Vec<Id> = table.id.iter().map(|id| id.writer).collect();
+    logs.sort_unstable();
+    logs.dedup();
+    let place = |id: &AttributeId| logs.binary_search(&id.writer).unwrap_or_default() as u32;
+    (table.id.iter().map(place).collect(), logs)
 }
 
 /// The rows at these places.
@@ -355,6 +390,10 @@ fn columns(table: &HitTable, users: &Users, kind_of_none: Option<ValueType>) -> 
         codes: table.user.iter().map(place).collect(),
         distinct: known.iter().map(|user| Some(users.name(*user))).collect(),
     };
+    let (codes, logs) = logs_of(table);
+    // A log that cannot be read has no name here: what it wrote is shown all the same.
+    let named = |log: &Id| users.writer(*log).ok().flatten().map(|writer| Arc::from(writer.to_string()));
+    let writer = Column::Text { codes, distinct: logs.iter().map(named).collect() };
     let has_variable = |row: &usize| table.variable.text(*row).is_some();
     let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));
     let boxes = |ends: &Vec<i64>| Column::Ints { offsets: table.offsets.clone(), values: ends.clone() };
@@ -377,6 +416,7 @@ fn columns(table: &HitTable, users: &Users, kind_of_none: Option<ValueType>) -> 
         ("count", boxes(&table.count)),
         ("cells", cells(table)),
         ("user", user),
+        ("writer", writer),
     ];
     let columns = columns.into_iter().map(|(name, column)| (name.to_owned(), column));
     columns.chain(keyword_columns(table)).collect()

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fieldstone::Id;
 use fieldstone::catalog::RunName;
-use fieldstone::catalog::{Catalog, Hit, step_number};
+use fieldstone::catalog::{Catalog, Hit, Writer, step_number};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use super::values;
+use super::writers::PyWriter;
 use crate::data;
 use crate::errors::{Raise, exception};
 use crate::keys::{Interner, Key};
@@ -26,20 +28,35 @@ pub struct Source {
     pub users: Arc<Users>,
 }
 
-/// Names of users, each asked for once.
+/// Names of users and writers of logs, each asked for once.
 pub struct Users {
     /// `None`: hits of another process bring all names.
     catalog: Option<Catalog>,
     names: Mutex<BTreeMap<u32, Arc<str>>>,
+    writers: Mutex<BTreeMap<Id, Option<Arc<Writer>>>>,
 }
 
 impl Users {
     pub fn of(catalog: &Catalog) -> Arc<Users> {
-        Arc::new(Users { catalog: Some(catalog.clone()), names: Mutex::default() })
+        Arc::new(Users { catalog: Some(catalog.clone()), names: Mutex::default(), writers: Mutex::default() })
     }
 
-    pub fn named(names: BTreeMap<u32, Arc<str>>) -> Arc<Users> {
-        Arc::new(Users { catalog: None, names: Mutex::new(names) })
+    pub fn known(names: BTreeMap<u32, Arc<str>>, writers: BTreeMap<Id, Option<Arc<Writer>>>) -> Arc<Users> {
+        Arc::new(Users { catalog: None, names: Mutex::new(names), writers: Mutex::new(writers) })
+    }
+
+    /// The writer of a log; `None` where its header is damaged.
+    pub fn writer(&self, log: Id) -> fieldstone::Result<Option<Arc<Writer>>> {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = writers.get(&log) {
+            return Ok(known.clone());
+        }
+        let found = match &self.catalog {
+            Some(catalog) => catalog.writer(log)?.map(Arc::new),
+            None => None,
+        };
+        writers.insert(log, found.clone());
+        Ok(found)
     }
 
     /// The name of a user.
@@ -129,6 +146,14 @@ impl PyHit {
         self.source.users.name(self.hit.user).to_string()
     }
 
+    /// The process that annotated, a Writer; None where the header of its log is damaged.
+    #[getter]
+    fn writer(&self, py: Python<'_>) -> PyResult<Option<PyWriter>> {
+        let log = self.hit.id.writer;
+        let found = py.detach(|| self.source.users.writer(log)).or_raise()?;
+        Ok(found.map(|writer| PyWriter { writer, log }))
+    }
+
     /// First element of the box, per dimension; None for the whole variable, step or run.
     #[getter]
     fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
@@ -200,7 +225,8 @@ impl PyHit {
     }
 
     /// The elements that it points to: its box of the field, or the whole field; only the blocks that the
-    /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both. On a set
+    /// box touches are read. With `within`, a box as ``box=`` takes it, only what lies inside of both; of coordinates
+    /// of two dimensions, lat(y, x), a masked array of the rectangle around the cells within. On a set
     /// of cells only these, in their order, along their dimension. With `variable`, the elements of another
     /// variable of the run in the same box, at the same step.
     ///

@@ -21,6 +21,7 @@ mod terms;
 pub mod tests;
 pub mod values;
 mod write;
+mod writers;
 
 use fieldstone::catalog::Catalog;
 use fieldstone::catalog::RunName;
@@ -33,6 +34,7 @@ pub use read::PyQuery;
 pub use terms::{PyRelated, PyWhere};
 pub use tests::PyTest;
 pub use values::object;
+pub use writers::PyWriter;
 
 use crate::store::Store;
 

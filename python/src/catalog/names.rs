@@ -3,7 +3,7 @@
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::value::{Glob, Test, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PySlice, PyString, PyTuple};
 
 use super::terms::one;
 use super::tests::{PyTest, no_slice};
@@ -34,6 +34,12 @@ fn nested(
     let is = |test: NameTest| Expr::Term(term(test));
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(is(plain(utf8(text)?)));
+    }
+    if what == "user"
+        && !value.is_instance_of::<PyBool>()
+        && let Ok(number) = value.extract::<u32>()
+    {
+        return Ok(is(NameTest::Is(number.to_string())));
     }
     if let Ok(test) = value.cast::<PyTest>() {
         return of_test(&test.get().test(), what, term);
@@ -74,7 +80,8 @@ fn nested(
             | Term::Job(test)
             | Term::Variable(test)
             | Term::Tag(test)
-            | Term::Unit(test),
+            | Term::Unit(test)
+            | Term::User(test),
         ) => Some(test.clone()),
         _ => None,
     });

@@ -1,7 +1,7 @@
 //! Reading variables whose data lie outside of the store.
 
 use fieldstone::catalog::RunName;
-use fieldstone::outside::{Format, Outside, Plan, read_raw};
+use fieldstone::outside::{Format, Plan, plan_of, read_raw};
 use fieldstone::{Env, IndexBox};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -40,18 +40,10 @@ impl PyCatalog {
         let (start, count) = (data::numbers("start", start)?, data::numbers("count", count)?);
         let txn = transaction(txn)?;
         let (project, name) = (run.0.unwrap_or_default(), run.1);
-        let found = py.waiting(|| {
-            let info = self.catalog.run(Some(&project), &name, txn)?;
-            let Some(declared) = &info.decl.outside else { return Ok(None) };
-            let outside = Outside::parse(declared)?;
-            let run = RunName { project: project.clone(), name: name.clone() };
-            let variable = self.catalog.variable(&run, variable, version, txn)?;
-            Ok(Some((outside, info.decl, variable.decl)))
-        });
-        let Some((outside, run, variable)) = found.or_raise()? else { return Ok(None) };
-        let shape = outside.names(&variable).or_raise()?.grid().shape().to_vec();
-        let region = data::box_of(&shape, start, count)?;
-        let plan = outside.plan(&run, &variable, step, region.as_ref()).or_raise()?;
+        let run = RunName { project, name };
+        let of = (variable, version);
+        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, (start, count), txn));
+        let Some(plan) = found.or_raise()? else { return Ok(None) };
         if plan.format == Format::Raw {
             let disk = Env::real().disk;
             let fill = |out: &mut [u8]| read_raw(&*disk, &plan, out);
@@ -65,5 +57,32 @@ impl PyCatalog {
         let Plan { format, dtype, region, .. } = &plan;
         let plan = (format.name(), data::dtype_object(py, *dtype)?, ends(py, region)?, reads);
         Ok(Some(plan.into_pyobject(py)?.into_any()))
+    }
+
+    /// The objects that a box of a variable lies in: (path, data set, (start, count) of the piece, (start, count) of the
+    /// part of the box in it); None where the run says nothing of its data outside. Nothing is opened.
+    #[allow(clippy::too_many_arguments, reason = "what a box of a variable is named by")]
+    fn objects<'py>(
+        &self,
+        py: Python<'py>,
+        run: RunPair,
+        variable: &str,
+        version: Option<i64>,
+        step: Option<i64>,
+        start: Option<&Bound<'py, PyAny>>,
+        count: Option<&Bound<'py, PyAny>>,
+        txn: Option<&str>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let ends_of = (data::numbers("start", start)?, data::numbers("count", count)?);
+        let txn = transaction(txn)?;
+        let run = RunName { project: run.0.unwrap_or_default(), name: run.1 };
+        let of = (variable, version);
+        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, ends_of, txn));
+        let Some(plan) = found.or_raise()? else { return Ok(None) };
+        let objects = plan.reads.iter().map(|read| {
+            let (piece, part) = (ends(py, &read.piece)?, ends(py, &read.part)?);
+            (&read.path, &read.dataset, piece, part).into_pyobject(py)
+        });
+        PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?).map(Some)
     }
 }

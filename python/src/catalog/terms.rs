@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use super::chain::{Chain, Joint};
-use super::{boxes, names, steps, tests, values};
+use super::{boxes, names, steps, tests, values, writers};
 use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
 /// Terms that say what must hold.
-const FILTERS: [&str; 22] = [
+const FILTERS: [&str; 24] = [
     "run",
     "project",
     "job",
@@ -35,6 +35,8 @@ const FILTERS: [&str; 22] = [
     "extent",
     "volume",
     "keywords",
+    "user",
+    "writer",
     "also",
     "without",
     "where",
@@ -346,6 +348,8 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
             });
             tests.map(one)
         }
+        "user" => names::named(value, name, Term::User, names::nothing_more),
+        "writer" => writers::expr(value),
         "also" => related(value).map(one),
         "without" => {
             Ok(one(related(value)?.into_iter().map(|related| Expr::Not(Box::new(related))).collect()))

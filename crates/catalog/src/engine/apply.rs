@@ -12,9 +12,10 @@ use fieldstone_journal::feed::{Commit, TransactionState};
 use fieldstone_journal::snapshot::Order;
 
 use super::index::{Doing, Index};
-use super::names::Txn;
+use super::names::{LogUser, Txn};
 use super::order::{Decided, EntrySource};
 use super::owners::User;
+use super::writers::describe;
 use super::{Cell, Flow, Wait};
 
 /// The place of what is not visible to all: behind everything else, the own process's last.
@@ -46,10 +47,18 @@ impl Index {
     /// Applies records of a commit; there are `first` before them.
     fn apply_records(&mut self, commit: &Commit, first: usize) -> Result<()> {
         let user = User::from(commit.owner);
-        let (log, changed) = self.names.log_of(&mut *self.db, commit.writer, user)?;
-        if changed {
-            self.user_changed()?;
-        }
+        let log = match self.names.log_of(&mut *self.db, commit.writer, user)? {
+            LogUser::Same(log) => log,
+            LogUser::First(log) => {
+                let writer = self.writer_of.as_ref().and_then(|of| (of.0)(commit.writer));
+                writer.map_or(Ok(()), |writer| describe(&mut *self.db, log, &writer))?;
+                log
+            }
+            LogUser::Another(log) => {
+                self.user_changed()?;
+                log
+            }
+        };
         self.names.applied(commit.writer, commit.sequence);
         let decision = commit.transaction.and_then(|id| self.decisions.get(&id).cloned());
         self.note_undecided(commit.transaction)?;

@@ -30,6 +30,7 @@ use fieldstone_journal::feed::TransactionState;
 use super::names::NameTable;
 use super::points::PointSource;
 use super::summary::Sums;
+use super::writers::{Callback, UserNames, WriterOf};
 use super::{Cell, Database, Dialect, Flow, Interrupt, Selection, Wait, schema, views};
 
 /// What the index is doing.
@@ -60,6 +61,8 @@ pub struct Index {
     pub(super) owners: super::owners::Owners,
     pub(super) problems: Vec<Error>,
     pub(super) points: Option<Arc<dyn PointSource>>,
+    pub(super) writer_of: Option<Callback<WriterOf>>,
+    pub(super) user_names: Option<Callback<UserNames>>,
     attributes: u64,
 }
 
@@ -67,6 +70,16 @@ impl Index {
     /// From now on regions in coordinates are looked for on meshes, too.
     pub fn set_points(&mut self, source: Arc<dyn PointSource>) {
         self.points = Some(source);
+    }
+
+    /// From now on logs that are met first are described by this.
+    pub fn set_writers(&mut self, of: Option<WriterOf>) {
+        self.writer_of = of.map(Callback);
+    }
+
+    /// From now on queries know users by these names, too.
+    pub fn set_user_names(&mut self, names: UserNames) {
+        self.user_names = Some(Callback(names));
     }
 
     /// Opens the tables of a store, and makes them where there are none, or those of another store or
@@ -84,6 +97,8 @@ impl Index {
             owners: Default::default(),
             problems: Vec::new(),
             points: None,
+            writer_of: None,
+            user_names: None,
             attributes: 0,
         };
         if !index.is_ours()? {

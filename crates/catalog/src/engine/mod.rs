@@ -37,6 +37,7 @@ pub mod stored;
 mod summary;
 mod vfs;
 mod views;
+mod writers;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -61,6 +62,7 @@ pub use points::{CoordinateRange, GridRegion, MeshRegion, PointSet, PointSource}
 pub use postgres::{ATTR_COLUMNS, ATTR_DEFINITION, Postgres};
 pub use sqlite::Sqlite;
 pub use views::ARRAY_TABLES;
+pub use writers::{UserNames, Writer, WriterOf, WriterRow};
 
 /// Number of a run in one engine.
 pub type RunId = i64;
@@ -425,4 +427,8 @@ pub trait Tables {
     fn sources(&mut self, batches: &[i64]) -> Result<Vec<(AttributeId, u32)>> {
         batches.iter().map(|batch| self.source(*batch)).collect()
     }
+    /// Every log, by number, with its user and its process.
+    fn writers(&mut self) -> Result<Vec<WriterRow>>;
+    /// Batches of these logs, ascending: ranges of numbers, both ends included, ascending.
+    fn batches_of(&mut self, logs: &[i64]) -> Result<Vec<(i64, i64)>>;
 }

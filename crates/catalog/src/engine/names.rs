@@ -25,6 +25,17 @@ pub(super) struct Log {
     pub sequence: u64,
 }
 
+/// The number of a log, by what was known of its user before.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LogUser {
+    /// The same.
+    Same(i64),
+    /// Nothing: this is the first of its commits.
+    First(i64),
+    /// Another user owned it.
+    Another(i64),
+}
+
 /// A batch of attributes, as far as its rows must know.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
@@ -202,18 +213,19 @@ impl NameTable {
         Ok(number)
     }
 
-    /// The number of a log, and whether another user than `user` owned it before.
-    pub fn log_of(&mut self, db: &mut dyn Database, writer: Id, user: User) -> Result<(i64, bool)> {
+    /// The number of a log, whose owner is `user`.
+    pub fn log_of(&mut self, db: &mut dyn Database, writer: Id, user: User) -> Result<LogUser> {
         let Some(log) = self.logs.get(&writer) else {
-            return Ok((self.new_log(db, writer, user)?, false));
+            return Ok(LogUser::First(self.new_log(db, writer, user)?));
         };
         let (number, known) = (log.number, user_of(&self.users, log.number));
-        if known != user {
-            let cells = [Cell::Int(number), Cell::Int(user)];
-            db.execute("UPDATE log SET uid = $2 WHERE log = $1", &cells)?;
-            self.users.insert(number, user);
+        if known == user {
+            return Ok(LogUser::Same(number));
         }
-        Ok((number, known != user && known != UNKNOWN))
+        let cells = [Cell::Int(number), Cell::Int(user)];
+        db.execute("UPDATE log SET uid = $2 WHERE log = $1", &cells)?;
+        self.users.insert(number, user);
+        Ok(if known == UNKNOWN { LogUser::First(number) } else { LogUser::Another(number) })
     }
 
     /// The user who owns a log.

@@ -9,9 +9,10 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 use super::declare::{run_decl, value_type, variable_decl};
 use super::index::Index;
 use super::owners::stored_first;
+use super::writers;
 use super::{
     AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_STEP, Probe, RunId, RunRow, RunSelect,
-    Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow,
+    Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, WriterRow,
 };
 
 /// A run is shown if it is declared or something stands on it.
@@ -232,6 +233,15 @@ impl Tables for Index {
                 .error(format!("the catalog's engine holds attributes of batch {batch}, which is not there"))
                 .with_hint("the catalog is an index: fieldstone rebuild makes it again")
         })
+    }
+
+    fn writers(&mut self) -> Result<Vec<WriterRow>> {
+        let names = self.user_names.as_ref().map(|names| &names.0);
+        writers::rows(&mut *self.db, names)
+    }
+
+    fn batches_of(&mut self, logs: &[i64]) -> Result<Vec<(i64, i64)>> {
+        writers::batches(&mut *self.db, logs)
     }
 }
 

@@ -3,7 +3,7 @@
 //! | table | key | holds |
 //! |---|---|---|
 //! | meta | name | layout version, id of the store, how often something was applied |
-//! | log | log | a writer, the sequence up to which its log is applied, and the user who owns it |
+//! | log | log | a writer, the sequence up to which its log is applied, the user who owns it, its process and place in a job |
 //! | batch | batch | where rows of attr come from: log, sequence, record, call; the order of the commit |
 //! | run | run | project and name; what is declared, in columns for people and as bytes for us; its owner |
 //! | step | run, step | time; a row for each step that is declared, held, or has attributes |
@@ -43,7 +43,7 @@
 use super::Dialect;
 
 /// Version of the layout. An engine of another one is made again by replay.
-pub const LAYOUT: &str = "9";
+pub const LAYOUT: &str = "10";
 
 /// Every table, so that all can be dropped.
 pub const TABLES: &[&str] = &[
@@ -80,7 +80,8 @@ pub const TABLES: &[&str] = &[
 /// Types stand in braces; they differ between the dialects.
 const DDL: &str = "
 CREATE TABLE meta (name {text} PRIMARY KEY, value {text} NOT NULL);
-CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL, uid {int} NOT NULL);
+CREATE TABLE log (log {id}, writer {bytes} NOT NULL UNIQUE, sequence {int} NOT NULL, uid {int} NOT NULL,
+  host {text}, process {int}, rank {int}, job {text}, attempt {text});
 CREATE TABLE batch (batch {id}, log {int} NOT NULL, sequence {int} NOT NULL, record {int} NOT NULL,
   call {int} NOT NULL, singles {int} NOT NULL, stamp {int} NOT NULL, decider {int} NOT NULL,
   own {int} NOT NULL, txn {int} NOT NULL, bit {int} NOT NULL, run {int} NOT NULL, tag {int} NOT NULL,

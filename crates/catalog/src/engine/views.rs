@@ -50,7 +50,7 @@ CREATE VIEW series_of_attributes AS SELECT r.project, r.name AS run, t.name AS t
 CREATE VIEW attributes AS SELECT r.project, r.name AS run, t.name AS tag, t.shown AS tag_version, t.unit,
   CASE WHEN a.step < {whole} THEN NULL ELSE a.step END AS step, n.name AS variable, n.version AS variable_version,
   a.kind AS value_type, a.num AS number, {text} AS text, {bool} AS bool, {datetime} AS datetime,
-  a.region AS box, l.uid
+  a.region AS box, l.uid, l.host, l.process, l.rank, l.job, l.attempt
   FROM attr a JOIN run r ON r.run = a.run JOIN tag t ON t.tag = a.tag
   LEFT JOIN variable_name n ON n.variable = a.variable
   LEFT JOIN batch b ON b.batch = a.batch LEFT JOIN log l ON l.log = b.log;

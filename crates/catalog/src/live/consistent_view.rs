@@ -22,7 +22,7 @@ use fieldstone_journal::writer::{PendingCursor, PendingSide};
 
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
-use crate::engine::{Index, PointSource, is_busy};
+use crate::engine::{Index, PointSource, UserNames, is_busy};
 use fieldstone_journal::participant::FlushParticipant;
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
@@ -102,7 +102,7 @@ impl Inner {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
         self.overlays().drop_idle(self.env.clock.monotonic());
-        let read = &mut self.with_points(read);
+        let read = &mut self.with_sources(read);
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.is_some() || view.has_own())
@@ -123,7 +123,7 @@ impl Inner {
         view: ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
-        let read = &mut self.with_points(read);
+        let read = &mut self.with_sources(read);
         self.with_consistent_view(view, Visibility::Synced, &mut |view| {
             let place = self.location_for(&view.heads)?;
             let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
@@ -131,14 +131,17 @@ impl Inner {
         })
     }
 
-    /// What reads an index that knows where meshes lie.
-    fn with_points<T>(
+    /// What reads an index that knows where meshes lie, and the names of users.
+    fn with_sources<T>(
         &self,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> impl FnMut(&mut Index) -> Result<T> {
         let points: Arc<dyn PointSource> = self.fields.clone();
+        let identity = self.env.identity.clone();
+        let names: UserNames = Arc::new(move |user| identity.user_name(user));
         move |index| {
             index.set_points(points.clone());
+            index.set_user_names(names.clone());
             read(index)
         }
     }

@@ -17,7 +17,7 @@ impl Inner {
         let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
             self.insist(index, patience, begin)
         });
-        IndexView::with(index, self.journal.schema(), self.user(), insist)
+        IndexView::with(index, self.journal.schema(), self.user(), insist).of_process(self.own_writer())
     }
 
     fn following(&self, patience: Patience, newest: bool) -> Following<'_> {

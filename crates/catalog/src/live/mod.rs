@@ -45,7 +45,7 @@ use fieldstone_journal::Journal;
 pub use port::FieldPort;
 
 pub use crate::engine::{DeclarationRow, Declared};
-use crate::engine::{Interrupt, Selection};
+use crate::engine::{Interrupt, Selection, Writer};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
@@ -533,6 +533,11 @@ impl Catalog {
     /// The name of a user, as a hit has its number.
     pub fn user_name(&self, user: u32) -> String {
         self.inner.user_name(user)
+    }
+
+    /// The process that wrote a hit, by the writer that its id names; `None` where the header of that log is damaged.
+    pub fn writer(&self, log: Id) -> Result<Option<Writer>> {
+        self.inner.writer(log)
     }
 
     /// Key of the field that an attribute of a run, variable and step stands on, as keyword and value.

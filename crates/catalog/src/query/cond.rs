@@ -14,9 +14,10 @@ use fieldstone_core::Result;
 use fieldstone_core::schema::step_number;
 use fieldstone_core::value::{Glob, Test, Value};
 
+use super::batches::Batches;
 use super::place::RowRegion;
 use super::region::{BoxTest, Lengths};
-use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where};
+use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where, WriterPart};
 use crate::engine::{CoordinateRange, PointSet, RunId, TagId, VariableId, VariableRow};
 use fieldstone_format::catalog::{RunDecl, TagDecl};
 
@@ -191,6 +192,12 @@ pub(super) enum Leaf {
     Boxed(Arc<BoxTest>),
     /// An extent on a known variable.
     Length(Arc<(Lengths, Test)>),
+    /// The user who wrote it: stands here until batches do.
+    User(Arc<Names>),
+    /// The process that wrote it: stands here until batches do.
+    Writer(Arc<(WriterPart, Test)>),
+    /// In one of these batches.
+    Batches(Arc<Batches>),
     /// Index into the related expressions.
     Related(usize),
 }
@@ -218,6 +225,8 @@ pub(super) trait Row {
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>>;
     /// The value of a further keyword.
     fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>>;
+    /// The batch that it came in; `None` for what is no attribute.
+    fn batch(&self) -> Option<i64>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;
     /// Whether there is the related attribute; `None` where that is not known yet.
@@ -427,6 +436,8 @@ impl Leaf {
             Term::Extent(dim, test) => Leaf::Extent(Arc::new((dim.clone(), test.clone()))),
             Term::Volume(test) => Leaf::Volume(Arc::new(test.clone())),
             Term::Keyword(name, test) => Leaf::Keyword(Arc::new((name.clone(), test.clone()))),
+            Term::User(test) => Leaf::User(names(test)),
+            Term::Writer(part, test) => Leaf::Writer(Arc::new((*part, test.clone()))),
         }
     }
 
@@ -487,6 +498,9 @@ impl Leaf {
                     Err(_) => Cond::Const(false),
                 });
             }
+            // Only attributes have a writer.
+            Leaf::Batches(batches) => tag.and_then(|_| batches.decided()),
+            Leaf::User(_) | Leaf::Writer(_) => None,
             Leaf::Volume(_) | Leaf::Keyword(_) | Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
         };
         Ok(decided.map_or_else(|| Cond::Leaf(self.clone()), Cond::Const))
@@ -507,6 +521,7 @@ impl Leaf {
                 Some(value) => says(&value, &term.1),
                 None => term.1.matches_absent(),
             },
+            Leaf::Batches(batches) => row.batch().is_some_and(|batch| batches.contains(batch)),
             Leaf::Related(index) => return Ok(row.related(*index)),
             // All others are decided by the place, which is known before rows are read.
             _ => false,
@@ -533,6 +548,9 @@ impl Leaf {
                 | Leaf::Keyword(_)
                 | Leaf::Boxed(_)
                 | Leaf::Length(_)
+                | Leaf::User(_)
+                | Leaf::Writer(_)
+                | Leaf::Batches(_)
                 | Leaf::Related(_)
         )
     }

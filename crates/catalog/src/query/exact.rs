@@ -82,6 +82,8 @@ impl Term {
             Term::Attr(name, test) => Term::Attr(name.clone(), test.exact()),
             Term::Keyword(name, test) => Term::Keyword(name.clone(), test.exact()),
             Term::Value(test) => Term::Value(test.exact()),
+            Term::User(name) => Term::User(name.exact()),
+            Term::Writer(part, test) => Term::Writer(*part, test.exact()),
             other => other.clone(),
         }
     }
@@ -93,7 +95,8 @@ impl Term {
             | Term::Job(name)
             | Term::Variable(name)
             | Term::Tag(name)
-            | Term::Unit(name) => Some(name),
+            | Term::Unit(name)
+            | Term::User(name) => Some(name),
             _ => None,
         }
     }

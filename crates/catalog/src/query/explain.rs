@@ -8,6 +8,7 @@ use super::Query;
 use super::cond::Cond;
 use super::exec::Exec;
 use super::hits::hits;
+use super::writers::with_batches;
 use crate::engine::{Flow, Tables};
 
 /// Answers a query and says how: for each run and tag that was looked into, which rows were read; then
@@ -18,6 +19,7 @@ use crate::engine::{Flow, Tables};
 pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     const SHOWN: usize = 100;
     let (cond, related) = Cond::of(&query.expr)?;
+    let (cond, related) = with_batches(tables, cond, related)?;
     let mut exec = Exec::new(tables, &cond, related);
     exec.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;

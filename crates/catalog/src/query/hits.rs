@@ -15,6 +15,7 @@ use super::place::{OwnedRegion, RowRegion};
 use super::plan::Plan;
 use super::results::{Aggregate, By};
 use super::table::{HitTable, TableBuilder};
+use super::writers::with_batches;
 use super::{Hit, Key, Pick, Query, RowKeywords};
 use crate::engine::{Flow, NO_STEP, Tables};
 
@@ -114,6 +115,7 @@ pub fn run(
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
     let (cond, related) = Cond::of(&query.expr)?;
+    let (cond, related) = with_batches(tables, cond, related)?;
     let mut exec = Exec::new(tables, &cond, related);
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.stats)
@@ -138,6 +140,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     let (cond, related) = Cond::of(&query.expr)?;
+    let (cond, related) = with_batches(tables, cond, related)?;
     let plain = query.pick.is_none() && query.limit.is_none() && related.is_empty();
     let mut exec = Exec::new(tables, &cond, related);
     let mut hit_count = 0;

@@ -23,6 +23,7 @@ use super::place::RowRegion;
 use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit, shape_of};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
+use super::writers::with_batches;
 use super::{Dim, Expr, Key, Pick, Query, Range, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
@@ -78,6 +79,7 @@ struct Listing<'t, 'q> {
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
         let (cond, related) = Cond::of(&query.expr)?;
+        let (cond, related) = with_batches(tables, cond, related)?;
         // A box in coordinates alone asks for what lies in it, not for what attributes there touch.
         let attributes = cond.has(&|leaf| leaf.of_attributes() && !leaf.of_coordinates());
         let mut exec = Exec::new(tables, &cond, related);
@@ -236,6 +238,10 @@ impl Row for WholeVariable {
 
     fn keyword(&mut self, _: &str) -> Result<Option<Arc<str>>> {
         Ok(None)
+    }
+
+    fn batch(&self) -> Option<i64> {
+        None
     }
 
     fn value(&mut self) -> Result<&Value> {

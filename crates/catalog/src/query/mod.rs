@@ -4,6 +4,7 @@
 //! that exists, where no term needs attributes); [`Expr::Related`] asks for another attribute beside it.
 //! Functions build it in Rust, keywords in Python, and [`parse`](text::parse) reads it as text.
 
+mod batches;
 mod bounds;
 mod cond;
 mod exact;
@@ -24,6 +25,7 @@ mod table;
 pub mod text;
 mod units;
 mod variables;
+mod writers;
 
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
@@ -83,6 +85,34 @@ pub enum Range {
     Physical(f64, f64),
 }
 
+/// What is asked of the process that wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriterPart {
+    /// Its name, host and number with a colon between; or the id of its log.
+    Name,
+    /// Its host.
+    Host,
+    /// Its number on the host.
+    Process,
+    /// Its rank in the job.
+    Rank,
+    /// The scheduler's name of the job.
+    Job,
+    /// The attempt.
+    Attempt,
+}
+
+impl WriterPart {
+    /// Each part but the name, by the word for it.
+    pub const WORDS: [(&'static str, WriterPart); 5] = [
+        ("host", WriterPart::Host),
+        ("process", WriterPart::Process),
+        ("rank", WriterPart::Rank),
+        ("job", WriterPart::Job),
+        ("attempt", WriterPart::Attempt),
+    ];
+}
+
 /// How the box of an attribute lies to the box asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Relation {
@@ -137,6 +167,10 @@ pub enum Term {
     Volume(Test),
     /// A further keyword of the attribute: its text, or the number that it says.
     Keyword(String, Test),
+    /// The user who wrote the attribute, by name or number.
+    User(NameTest),
+    /// The process that wrote it. A text that says a number is one, too.
+    Writer(WriterPart, Test),
 }
 
 /// Where a related attribute must be.

@@ -137,6 +137,9 @@ impl Row for RelatedRow<'_> {
         let mut all = self.found.keywords.iter().flat_map(|all| all.iter());
         Ok(all.find(|(known, _)| **known == *name).map(|(_, value)| value.clone()))
     }
+    fn batch(&self) -> Option<i64> {
+        Some(self.found.batch)
+    }
     fn value(&mut self) -> Result<&Value> {
         Ok(&self.found.value)
     }

@@ -93,6 +93,10 @@ impl Row for View<'_, '_> {
         Ok(keywords.and_then(|all| all.iter().find(|(known, _)| **known == *name).map(|(_, v)| v.clone())))
     }
 
+    fn batch(&self) -> Option<i64> {
+        Some(self.row.batch)
+    }
+
     fn value(&mut self) -> Result<&Value> {
         let value = match self.reader.value.take() {
             Some(value) => value,

@@ -69,7 +69,8 @@ fn asked(term: &Term) -> Asked<'_> {
         | Term::Job(name)
         | Term::Variable(name)
         | Term::Tag(name)
-        | Term::Unit(name) => Asked::Name(name),
+        | Term::Unit(name)
+        | Term::User(name) => Asked::Name(name),
         Term::Param(_, test)
         | Term::Attr(_, test)
         | Term::Created(test)
@@ -77,7 +78,8 @@ fn asked(term: &Term) -> Asked<'_> {
         | Term::Value(test)
         | Term::Extent(_, test)
         | Term::Volume(test)
-        | Term::Keyword(_, test) => Asked::Test(test),
+        | Term::Keyword(_, test)
+        | Term::Writer(_, test) => Asked::Test(test),
         Term::Step(ranges) => Asked::Several(ranges.len()),
         Term::VariableVersion(versions) | Term::TagVersion(versions) => Asked::Several(versions.len()),
         Term::Region(ranges, _) => Asked::Several(ranges.len()),

@@ -28,9 +28,10 @@ use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
+use fieldstone_journal::snapshot::Snapshot;
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::engine::{FieldRow, Index, OwnerOf};
+use crate::engine::{FieldRow, Index, OwnerOf, Writer};
 use roles::CatalogLocation;
 
 /// Rows of fields that are given to the engine at once.
@@ -49,6 +50,8 @@ pub struct IndexView<'a, I: BorrowMut<Index>> {
     schema: Schema,
     /// Who looks: what he has not flushed is his.
     user: u32,
+    /// The process that looks, which wrote that.
+    own: Option<Writer>,
     insist: Insist<'a>,
     feed: Option<Feed>,
     /// The transaction of which something is overlaid on the tables; and whether anything is begun.
@@ -71,7 +74,23 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
 
     /// A view that begins with `insist` what needs the engine alone.
     pub fn with(index: I, schema: Schema, user: u32, insist: Insist<'a>) -> IndexView<'a, I> {
-        IndexView { index, schema, user, insist, feed: None, overlay: None, begun: false, attributes: 0 }
+        IndexView {
+            index,
+            schema,
+            user,
+            own: None,
+            insist,
+            feed: None,
+            overlay: None,
+            begun: false,
+            attributes: 0,
+        }
+    }
+
+    /// The same, of this process: what it has not flushed is of this writer.
+    #[must_use]
+    pub fn of_process(self, own: Writer) -> IndexView<'a, I> {
+        IndexView { own: Some(own), ..self }
     }
 
     /// Attributes that were applied since it was made.
@@ -81,6 +100,16 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
 
     fn index(&mut self) -> &mut Index {
         self.index.borrow_mut()
+    }
+
+    /// Gives the index the writers of logs.
+    fn set_writers(&mut self, feed: &Feed) {
+        let (feed, own) = (feed.clone(), self.own.clone());
+        let of = move |log: Id| match log {
+            Id::NONE => own.clone(),
+            log => writer_of(feed.snapshot(), log),
+        };
+        self.index().set_writers(Some(Arc::new(of)));
     }
 
     /// Gives the index the owners of runs, where there are several users. `own`: what this user has not flushed
@@ -96,6 +125,12 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
     }
 }
 
+/// The writer of a log, as a snapshot has it; `None` where it has not the log, or its header is damaged.
+pub fn writer_of(snapshot: &Snapshot, log: Id) -> Option<Writer> {
+    let log = snapshot.log(log)?;
+    Writer::of(&log.header, log.record.attempt.as_ref().map(|attempt| &*attempt.name))
+}
+
 impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
     fn marks(&mut self) -> Result<Marks> {
         self.index().watermarks()
@@ -107,11 +142,13 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
 
     fn attend(&mut self, feed: &Feed) {
         self.feed = Some(feed.clone());
+        self.set_writers(feed);
         self.set_owners(false);
     }
 
     fn leave(&mut self) {
         self.feed = None;
+        self.index().set_writers(None);
         self.index().forget_owners();
     }
 

@@ -11,8 +11,10 @@ use fieldstone_format::catalog::{Annotate, RunName};
 use fieldstone_journal::feed::Feed;
 
 use super::declare::run_text;
+use crate::engine::Writer;
 use crate::live::inner::Inner;
 use crate::view::roles::owner_level;
+use crate::view::writer_of;
 
 impl Inner {
     /// The user who calls.
@@ -23,6 +25,26 @@ impl Inner {
     /// The name of a user.
     pub fn user_name(&self, user: u32) -> String {
         self.env.identity.user_name(user)
+    }
+
+    /// This process, as the header of its log says it.
+    pub fn own_writer(&self) -> Writer {
+        let (identity, origin) = (&self.env.identity, self.journal.origin());
+        Writer {
+            host: identity.host(),
+            process: identity.process(),
+            rank: origin.rank,
+            job: origin.job.clone(),
+            attempt: origin.attempt.clone(),
+        }
+    }
+
+    /// The writer of a log, as a hit names it; `None` where its header is damaged, or the log is not there.
+    pub fn writer(&self, log: Id) -> Result<Option<Writer>> {
+        if log == Id::NONE {
+            return Ok(Some(self.own_writer()));
+        }
+        self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
     }
 
     /// The owner of a run; `first` is who declared it first.

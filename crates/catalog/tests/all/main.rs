@@ -15,3 +15,4 @@ mod query;
 mod query_text;
 mod rot;
 mod view;
+mod writers;

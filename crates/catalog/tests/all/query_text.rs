@@ -1,12 +1,16 @@
 //! Queries as text: what is written is read back, and errors point at the character.
 use fieldstone_catalog::query::text::{parse, parse_expr, parse_value};
-use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
+use fieldstone_catalog::query::{
+    Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
+};
 use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
 use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+const WRITER_PARTS: [WriterPart; 3] = [WriterPart::Name, WriterPart::Rank, WriterPart::Attempt];
 
 fn shown(text: &str) -> String {
     format!("{:?}", parse_expr(text).unwrap())
@@ -109,6 +113,12 @@ fn terms_mean_what_they_say() {
         ("extent.0>5", term(Term::Extent(Dim::Index(0), Test::Above(Value::Int(5))))),
         ("extent.\"0\">5", term(Term::Extent(Dim::Name("0".into()), Test::Above(Value::Int(5))))),
         ("keyword.number=3", term(Term::Keyword("number".into(), Test::Equal(Value::Int(3))))),
+        ("user=ann", term(Term::User(name("ann")))),
+        ("writer.rank<4", term(Term::Writer(WriterPart::Rank, Test::Below(Value::Int(4))))),
+        (
+            "writer='node7:4711'",
+            term(Term::Writer(WriterPart::Name, Test::Equal(Value::Text("node7:4711".into())))),
+        ),
         ("volume<=1000", term(Term::Volume(Test::AtMost(Value::Int(1000))))),
         ("everything", format!("{:?}", Expr::All(Vec::new()))),
         ("", format!("{:?}", Expr::All(Vec::new()))),
@@ -384,6 +394,9 @@ fn term() -> BoxedStrategy<Term> {
         (word(), test()).prop_map(|(name, test)| Term::Param(name, test)),
         (word(), test()).prop_map(|(name, test)| Term::Attr(name, test)),
         (word(), test()).prop_map(|(name, test)| Term::Keyword(name, test)),
+        name_test().prop_map(Term::User),
+        (prop::sample::select(WRITER_PARTS.to_vec()), test())
+            .prop_map(|(part, test)| Term::Writer(part, test)),
         test().prop_map(Term::Created),
         test().prop_map(Term::Time),
         test().prop_map(Term::Value),

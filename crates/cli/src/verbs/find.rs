@@ -3,7 +3,7 @@
 use clap::Args;
 use fieldstone::Code;
 use fieldstone::catalog::query::{Aggregate, By, PairTable};
-use fieldstone::catalog::{BoxInfo, Hit};
+use fieldstone::catalog::{BoxInfo, Hit, Writer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::arguments::Reading;
@@ -23,13 +23,14 @@ Examples:
   fieldstone find store 'tag=maximum and with overlapping (tag=vortex)' --also
   fieldstone find store tag=maximum --by run,step
   fieldstone find store 'value>=300 and step=0:24' --count
+  fieldstone find store 'user=ann and writer.rank=3 and writer.job=1177*' --writer
 
 How queries are written: fieldstone help query. Where a program reads, a line has run, step, variable, tag,
-value, unit and box (and with --user who annotated), with tabs between and - for what an attribute has not; a project stands before its run
+value, unit and box (and with --user who annotated, with --writer by which process), with tabs between and - for what an attribute has not; a project stands before its run
 (project:run), a version behind its variable (name;1), and a box is FROM:TO for each dimension.
 
 With --json: {\"attributes\": [...]}, with --jsonl the same objects, one a line: project, run, step, time,
-variable, variable_version, tag, tag_version, unit, type, value, start, count and user; with --also a list `also` of
+variable, variable_version, tag, tag_version, unit, type, value, start, count, user and writer; with --also a list `also` of
 such objects. With --by: groups with count, min, max and mean of the numbers; with --boxes the distinct boxes.";
 
 /// Find attributes by tag, value, place and time
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// Print who annotated, too
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     user: bool,
+    /// Print the process that annotated, too: host, number, and what it names of rank, job and attempt
+    #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
+    writer: bool,
     /// Print beside each what `with …` found related to it; an attribute with several of them is in several rows
     #[arg(long, conflicts_with_all = ["count", "by", "boxes", "explain"])]
     also: bool,
@@ -89,7 +93,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         if found.hits.value.is_empty() {
             note_why_nothing(&catalog, &query, out);
         }
-        return pairs(&found, arguments.user, &Users::of(&catalog), out);
+        return pairs(&found, arguments.who(), &Users::of(&catalog), out);
     }
     let mut hits = catalog.stream(&query)?.peekable();
     if hits.peek().is_none() {
@@ -99,15 +103,22 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if out.json() {
         return out.items("attributes", hits.map(|found| Ok(hit(&found?, &users))));
     }
-    let mut table = Table::new(columns(arguments.user, ""));
+    let mut table = Table::new(columns(arguments.who(), ""));
     for found in hits {
-        table.row(cells(&found?, arguments.user, &users), out)?;
+        table.row(cells(&found?, arguments.who(), &users), out)?;
     }
     table.finish(out)
 }
 
+/// Which columns say who annotated.
+#[derive(Clone, Copy)]
+struct Who {
+    user: bool,
+    writer: bool,
+}
+
 /// Hits, each with what is beside it.
-fn pairs(found: &PairTable, user: bool, users: &Users, out: &mut Out) -> Done {
+fn pairs(found: &PairTable, who: Who, users: &Users, out: &mut Out) -> Done {
     let rows = (0..found.hits.value.len()).filter_map(|row| {
         let beside: Vec<Hit> = found.also.iter().filter_map(|table| table.hit(row)).collect();
         found.hits.hit(row).map(|hit| (hit, beside))
@@ -123,22 +134,22 @@ fn pairs(found: &PairTable, user: bool, users: &Users, out: &mut Out) -> Done {
         };
         return out.items("attributes", rows.map(|row| Ok(object(row))));
     }
-    let mut heads = columns(user, "");
+    let mut heads = columns(who, "");
     for at in 1..=found.also.len() {
         let prefix = if found.also.len() == 1 { "also.".to_owned() } else { format!("also{at}.") };
-        heads.extend(columns(user, &prefix).into_iter().skip(1));
+        heads.extend(columns(who, &prefix).into_iter().skip(1));
     }
     let mut table = Table::new(heads);
     for (hit, beside) in rows {
-        let mut row = cells(&hit, user, users);
+        let mut row = cells(&hit, who, users);
         // The run is the same.
-        row.extend(beside.iter().flat_map(|mate| cells(mate, user, users).into_iter().skip(1)));
+        row.extend(beside.iter().flat_map(|mate| cells(mate, who, users).into_iter().skip(1)));
         table.row(row, out)?;
     }
     table.finish(out)
 }
 
-fn columns(user: bool, prefix: &str) -> Vec<Column> {
+fn columns(who: Who, prefix: &str) -> Vec<Column> {
     let name = |name: &str| format!("{prefix}{name}");
     let mut columns = vec![
         Column::text(name("run")).least(8).rank(7),
@@ -149,11 +160,12 @@ fn columns(user: bool, prefix: &str) -> Vec<Column> {
         Column::text(name("unit")).rank(3),
         Column::text(name("box")).rank(5),
     ];
-    columns.extend(user.then(|| Column::text(name("user")).least(4).rank(4)));
+    columns.extend(who.user.then(|| Column::text(name("user")).least(4).rank(4)));
+    columns.extend(who.writer.then(|| Column::text(name("writer")).least(8).rank(4)));
     columns
 }
 
-fn cells(hit: &Hit, user: bool, users: &Users) -> Vec<String> {
+fn cells(hit: &Hit, who: Who, users: &Users) -> Vec<String> {
     let (start, extents) = hit.region.as_ref().map_or((&[][..], &[][..]), |(start, count)| (start, count));
     let run =
         if hit.project.is_empty() { hit.run.to_string() } else { format!("{}:{}", hit.project, hit.run) };
@@ -176,8 +188,19 @@ fn cells(hit: &Hit, user: bool, users: &Users) -> Vec<String> {
             None => box_cell(start, extents),
         },
     ];
-    cells.extend(user.then(|| users.name(hit.user).to_string()));
+    cells.extend(who.user.then(|| users.name(hit.user).to_string()));
+    cells.extend(
+        who.writer.then(|| users.writer(hit).map_or_else(|| "-".into(), |writer| writer_cell(&writer))),
+    );
     cells
+}
+
+/// A process: `node7:4711 rank=3 job=1177 attempt=2`.
+fn writer_cell(writer: &Writer) -> String {
+    let rank = writer.rank.map(|rank| rank.to_string()).unwrap_or_default();
+    let parts = [("rank", &rank), ("job", &writer.job), ("attempt", &writer.attempt)];
+    let named = parts.iter().filter(|(_, name)| !name.is_empty());
+    named.fold(writer.to_string(), |cell, (what, name)| format!("{cell} {what}={name}"))
 }
 
 /// A variable with the further keywords of its field: `t number=3`.
@@ -187,6 +210,10 @@ fn with_keywords(variable: String, hit: &Hit) -> String {
 }
 
 impl Arguments {
+    fn who(&self) -> Who {
+        Who { user: self.user, writer: self.writer }
+    }
+
     fn by(&self) -> fieldstone::Result<Vec<By>> {
         let by = |word: &String| match word.as_str() {
             "run" => Ok(By::Run),

@@ -23,6 +23,7 @@ mod init;
 mod list;
 mod mesh;
 mod r#move;
+mod objects;
 mod plot;
 mod rebuild;
 mod repoint;
@@ -74,6 +75,7 @@ pub enum Verb {
     Sql(sql::Arguments),
     Transaction(transaction::Arguments),
     Delete(delete::Arguments),
+    Objects(objects::Arguments),
     Repoint(repoint::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
@@ -119,6 +121,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Transaction(arguments) => transaction::run(arguments, out),
         Verb::Delete(arguments) => delete::run(arguments, out),
+        Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),

@@ -21,6 +21,7 @@ const VERBS: [&str; 33] = [
     "sql",
     "delete",
     "rebuild",
+    "objects",
     "repoint",
     "show",
     "init",

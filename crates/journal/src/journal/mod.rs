@@ -277,6 +277,11 @@ impl Journal {
         &self.options.origin.attempt
     }
 
+    /// Of which job what it writes is.
+    pub fn origin(&self) -> &Origin {
+        &self.options.origin
+    }
+
     /// Where the bytes lie.
     pub fn medium(&self) -> &Arc<dyn Medium> {
         &self.state().medium

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use fieldstone_core::value::{Glob, Size, Test, Value};
 
-use super::super::{Dim, Expr, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
+use super::super::{Dim, Expr, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart};
 use super::parser::{RELATIONS, key_name};
 use super::scan::is_ident;
 
@@ -133,6 +133,13 @@ fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
         Term::Keyword(keyword, value) => {
             f.write_str("keyword.")?;
             part(f, keyword, false)?;
+            test(f, value)
+        }
+        Term::User(test) => name(f, "user", test),
+        Term::Writer(WriterPart::Name, value) => tested(f, "writer", value),
+        Term::Writer(part, value) => {
+            let word = WriterPart::WORDS.iter().find(|(_, of)| of == part).map_or("", |(word, _)| word);
+            write!(f, "writer.{word}")?;
             test(f, value)
         }
         Term::Created(value) => tested(f, "created", value),

@@ -4,7 +4,7 @@ use fieldstone_core::nearest;
 use fieldstone_core::value::{Glob, Test, Value};
 use fieldstone_core::{Error, Result};
 
-use super::super::{Dim, Expr, NameTest, Scope, Term};
+use super::super::{Dim, Expr, NameTest, Scope, Term, WriterPart};
 use super::boxes::dimension;
 use super::literal::{as_typed, value, value_or_pattern};
 use super::name_test;
@@ -12,7 +12,7 @@ use super::parser::one_or;
 use super::scan::Scan;
 
 /// Every word that begins a term, for errors.
-pub(super) const SUBJECTS: [&str; 19] = [
+pub(super) const SUBJECTS: [&str; 21] = [
     "run",
     "project",
     "job",
@@ -32,6 +32,8 @@ pub(super) const SUBJECTS: [&str; 19] = [
     "extent",
     "volume",
     "keyword",
+    "user",
+    "writer",
 ];
 const OPERATORS: &str = "= != > >= < <= in between contains like exists";
 /// Most steps that `a/to/b/by/c` names.
@@ -69,6 +71,11 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
         "keyword" => {
             let name = part(scan, "keyword", "number=3")?;
             tested(Term::Keyword(name, test(scan)?))
+        }
+        "user" => named(Term::User, scan),
+        "writer" => {
+            let part = writer_part(scan)?;
+            tested(Term::Writer(part, test(scan)?))
         }
         "created" => tested(Term::Created(test(scan)?)),
         "time" => tested(Term::Time(test(scan)?)),
@@ -143,6 +150,18 @@ fn part(scan: &mut Scan<'_>, subject: &str, example: &str) -> Result<String> {
     }
     scan.at += name.len();
     Ok(name.to_owned())
+}
+
+/// What is asked of a writer: `.rank` and the like, or nothing for its name.
+fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
+    if !scan.rest().starts_with('.') {
+        return Ok(WriterPart::Name);
+    }
+    let place = scan.at + 1;
+    let word = part(scan, "writer", "rank=3")?;
+    let known = WriterPart::WORDS.iter().find(|(known, _)| *known == word);
+    let words = WriterPart::WORDS.map(|(word, _)| word);
+    known.map(|(_, part)| *part).ok_or_else(|| scan.unknown(place, "part of a writer", &word, &words))
 }
 
 /// An operator of signs; `==` and `<>` are taken for `=` and `!=`.

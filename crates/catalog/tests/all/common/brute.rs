@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use fieldstone_catalog::engine::curve;
 use fieldstone_catalog::query::{
     Aggregate, BoxInfo, By, Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where,
+    WriterPart,
 };
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{Coordinate, RunDecl, RunName, VariableDecl, VariableName};
 
 use super::meshes;
-use super::world::{Attr, World};
+use super::world::{Attr, WRITER, World};
 
 type Box64 = (Vec<i64>, Vec<i64>);
 
@@ -266,6 +267,10 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
                 _ => false,
             }
         }
+        Term::User(test) => named(test, "0"),
+        Term::Writer(WriterPart::Name, test) => test.matches(&Value::Text(WRITER.to_string())),
+        // Nothing is known of a world's process.
+        Term::Writer(_, test) => test.matches_absent(),
         Term::Keyword(name, test) => {
             let own = attr.keywords.iter().find(|(own, _)| own == name);
             own.is_some_and(|(_, text)| {
@@ -471,6 +476,8 @@ pub fn of_attributes(expr: &Expr) -> bool {
                     | Term::Extent(..)
                     | Term::Volume(_)
                     | Term::Keyword(..)
+                    | Term::User(_)
+                    | Term::Writer(..)
             ) || matches!(one, Term::Region(..)) && !in_coordinates(one)
         }
     }

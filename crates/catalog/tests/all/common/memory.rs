@@ -8,14 +8,15 @@ use std::sync::Arc;
 use fieldstone_catalog::engine::stored::{Stored, encode_cells, encode_keywords, encode_region};
 use fieldstone_catalog::engine::{
     AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_CURVE, NO_STEP, NO_VARIABLE, Probe,
-    RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, curve,
+    RunId, RunRow, RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow,
+    WriterRow, curve,
 };
 use fieldstone_core::Result;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
 
 use super::meshes;
-use super::world::World;
+use super::world::{WRITER, World};
 
 type RowKey = (RunId, TagId, i64, VariableId, i64, i64, i64);
 
@@ -303,5 +304,11 @@ impl Tables for Memory {
     }
     fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)> {
         Ok((self.sources[batch as usize], 0))
+    }
+    fn writers(&mut self) -> Result<Vec<WriterRow>> {
+        Ok(vec![WriterRow { log: 1, id: WRITER, user: Some((0, "0".into())), writer: None }])
+    }
+    fn batches_of(&mut self, logs: &[i64]) -> Result<Vec<(i64, i64)>> {
+        Ok(logs.iter().map(|_| (0, i64::MAX)).collect())
     }
 }

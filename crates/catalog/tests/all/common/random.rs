@@ -1,6 +1,8 @@
 //! Random queries over what [`world`](super::world) makes: most find something.
 
-use fieldstone_catalog::query::{Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where};
+use fieldstone_catalog::query::{
+    Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
+};
 use fieldstone_core::value::{Test, Value};
 use fieldstone_testkit::Random;
 
@@ -83,7 +85,7 @@ fn region(rng: &mut Random) -> Term {
 
 fn term(rng: &mut Random) -> Term {
     let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
-    match rng.within(0, 27) {
+    match rng.within(0, 29) {
         0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
         1 => Term::Project(name(rng, &["", "ocean", "astro"], &["*o*", "?*"])),
         2 => Term::Job(name(rng, &["job-1", "job-2"], &["job*", "*3"])),
@@ -118,6 +120,8 @@ fn term(rng: &mut Random) -> Term {
             };
             Term::Keyword(name, test)
         }
+        26 => Term::User(name(rng, &["0", "ann"], &["*", "a*"])),
+        27 => Term::Writer(*rng.pick(&[WriterPart::Name, WriterPart::Rank, WriterPart::Job]), test(rng, 1)),
         _ => Term::Volume(test(rng, 1)),
     }
 }

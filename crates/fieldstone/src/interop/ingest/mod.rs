@@ -45,6 +45,7 @@ mod mesh;
 mod netcdf;
 mod provenance;
 mod report;
+mod tree;
 
 use std::fmt;
 use std::io::Read;

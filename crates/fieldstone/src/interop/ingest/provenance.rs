@@ -11,11 +11,12 @@ use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 
 use super::added::{new_relations, new_vertices, recorded_jobs};
+use super::tree::KnownTree;
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
 use crate::Store;
 use crate::graph::Versions;
 use crate::interop::lineage::{
-    GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, recognise, tree,
+    GraphRows, HEAD, LineageOptions, LineageReader, LineageSource, TreePart, recognise, tree,
 };
 
 /// What an ingest of provenance keeps from file to file.
@@ -118,10 +119,20 @@ impl<'a> Provenance<'a> {
     fn tree(&self, path: &Path, taken: &mut Taken, skipped: &mut Vec<Skipped>) -> Result<()> {
         let transaction = self.store.transaction()?;
         let id = transaction.writing()?;
-        let report = tree(self.outside, path, &mut |rows| put_within(self.store, rows, id, taken))?;
+        let mut known = KnownTree::new(self.store, id);
+        let report = tree(self.outside, path, &mut |part| match part {
+            TreePart::Rows(mut rows) => {
+                taken.unchanged += known.meet(&mut rows)?;
+                put_within(self.store, rows, id, taken)
+            }
+            TreePart::Listing(listing) => {
+                taken.relations += known.end_absent(&listing)?;
+                Ok(())
+            }
+        })?;
         transaction.commit()?;
         let note = |why: String| Skipped { path: path.to_owned(), what: "an entry".to_owned(), why };
-        skipped.extend(report.notes.into_iter().map(note));
+        skipped.extend(report.notes.into_iter().chain(known.notes).map(note));
         Ok(())
     }
 }

@@ -52,7 +52,7 @@ pub use export::{LineageFormat, export, write_text};
 pub use openlineage::OpenLineage;
 pub use sacct::{sacct, utc_offset};
 pub use script::script;
-pub use tree::{TreeReport, tree};
+pub use tree::{Listing, OWNED_BY, TreePart, TreeReport, tree};
 
 /// How much of a file [`recognise`] wants to see, where there is so much.
 pub const HEAD: usize = 64 << 10;

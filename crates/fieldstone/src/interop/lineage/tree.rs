@@ -2,13 +2,15 @@
 //!
 //! `directory --has--> file|directory`, and of each the static properties mode, uid, gid, size, mtime. Both are stamped
 //! with the time at which the entry was last changed, so that a tree taken again adds versions for what changed and
-//! for nothing else. The price: a change of mode or owner alone, which leaves that time, is no new
-//! version; and what was removed since is still there, as no tree says what it had. An entry that says it was changed more
+//! for nothing else. The price: a change of mode alone, which leaves that time, is no new version.
+//! `file|directory --ownedBy--> user` is stamped with the time of the last change of the inode, which a new owner is. What a
+//! directory has is listed after its rows, so that what was removed since can be ended. An entry that says it was changed more
 //! than a day from now has the stamp 1, and is noted: a stamp of the future would push all later ones there.
 //!
 //! Links are not followed and, like pipes and devices, are no files here; they are counted. What cannot be looked at is
 //! noted, and the walk goes on. Memory holds one batch of rows and the names of the directories on the way down.
 
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -21,7 +23,10 @@ use fieldstone_core::{Code, Error, Result};
 use super::props::{Span, count, relation};
 use super::{GraphRows, Props, VertexName, VertexPut};
 
-/// Rows of a batch; two for an entry.
+/// The relation to who owns a file or directory.
+pub const OWNED_BY: &str = "ownedBy";
+
+/// Rows of a batch; three for an entry.
 const BATCH: usize = 4096;
 /// How far from now a time may be and is believed, nanoseconds.
 const AHEAD: i64 = 86_400_000_000_000;
@@ -43,10 +48,30 @@ pub struct TreeReport {
     pub unreadable: u64,
 }
 
-/// Walks a directory; `take` gets the rows in batches of some thousand, and ends the walk by an error.
+/// What a walk gives.
+#[derive(Debug)]
+pub enum TreePart {
+    /// Some thousand rows.
+    Rows(GraphRows),
+    /// A directory that was read to its end.
+    Listing(Listing),
+}
+
+/// All that a directory has.
+#[derive(Debug)]
+pub struct Listing {
+    /// The directory.
+    pub directory: VertexName,
+    /// What is in it. An entry that could not be looked at is there as a file and as a directory.
+    pub entries: HashSet<VertexName>,
+    /// When it was changed last, as a stamp; 1 where that is not believed.
+    pub time: u64,
+}
+
+/// Walks a directory; `take` gets rows in batches and listings, and ends the walk by an error.
 ///
 /// What `path` names is the full path below which ids are; if it is a link, the directory it leads to.
-pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(GraphRows) -> Result<()>) -> Result<TreeReport> {
+pub fn tree(env: &Env, path: &Path, take: &mut dyn FnMut(TreePart) -> Result<()>) -> Result<TreeReport> {
     let failed = |e| Error::io("read", path, e).with_hint("check the path and its permissions");
     let root = std::fs::canonicalize(path).map_err(failed)?;
     let facts = std::fs::symlink_metadata(&root).map_err(failed)?;
@@ -76,7 +101,7 @@ struct Walk<'a> {
     report: TreeReport,
     /// The last time that is believed.
     latest: i64,
-    take: &'a mut dyn FnMut(GraphRows) -> Result<()>,
+    take: &'a mut dyn FnMut(TreePart) -> Result<()>,
 }
 
 /// Why a directory was not walked to its end.
@@ -88,6 +113,8 @@ enum Problem {
 impl Walk<'_> {
     /// Takes the entries of a directory, by name; directories among them are walked later.
     fn entries(&mut self, directory: &Path, pending: &mut Vec<PathBuf>) -> std::result::Result<(), Problem> {
+        // Before it is read: what is removed meanwhile is found by the next walk.
+        let facts = std::fs::symlink_metadata(directory).map_err(Problem::Unreadable)?;
         let mut names = Vec::new();
         for entry in std::fs::read_dir(directory).map_err(Problem::Unreadable)? {
             names.push(entry.map_err(Problem::Unreadable)?.file_name());
@@ -95,7 +122,7 @@ impl Walk<'_> {
         names.sort_unstable();
         // Every path below was made from one that is text.
         let above = directory.to_str().map(|path| VertexName::new("directory", path));
-        let mut below = Vec::new();
+        let (mut below, mut entries) = (Vec::new(), HashSet::new());
         for name in names {
             let path = directory.join(&name);
             let facts = match std::fs::symlink_metadata(&path) {
@@ -104,6 +131,9 @@ impl Walk<'_> {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => {
                     self.note(&path, &e);
+                    let kinds =
+                        path.to_str().into_iter().flat_map(|id| ["file", "directory"].map(|kind| (kind, id)));
+                    entries.extend(kinds.map(|(kind, id)| VertexName::new(kind, id)));
                     continue;
                 }
             };
@@ -119,6 +149,7 @@ impl Walk<'_> {
                 self.note(&path, &io::Error::other("its name is not UTF-8"));
                 continue;
             };
+            entries.insert(VertexName::new(kind, id));
             self.put(above.as_ref(), VertexName::new(kind, id), &facts).map_err(Problem::Ended)?;
             if kind == "directory" {
                 self.report.directories += 1;
@@ -128,20 +159,26 @@ impl Walk<'_> {
             }
         }
         pending.extend(below.into_iter().rev());
-        Ok(())
+        let Some(directory) = above else { return Ok(()) };
+        let time = self.stamp(facts.mtime(), facts.mtime_nsec()).unwrap_or(1);
+        (self.take)(TreePart::Listing(Listing { directory, entries, time })).map_err(Problem::Ended)
+    }
+
+    /// A time as a stamp; `None` where it lies in the future. A time before 1970 is no stamp; 1 is the first that is one.
+    fn stamp(&self, seconds: i64, nanoseconds: i64) -> Option<u64> {
+        let time = seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
+        (time <= self.latest).then(|| u64::try_from(time).unwrap_or(1).max(1))
     }
 
     fn put(&mut self, above: Option<&VertexName>, vertex: VertexName, facts: &Metadata) -> Result<()> {
         let mtime = facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec());
-        // A time before 1970 is no stamp; 1 is the first that is one.
-        let time = match u64::try_from(mtime) {
-            Ok(time) if mtime <= self.latest => time.max(1),
-            Err(_) => 1,
-            Ok(_) => {
-                self.say(format!("{vertex}: it says that it was changed in the future"));
-                1
-            }
-        };
+        let time = self.stamp(facts.mtime(), facts.mtime_nsec()).unwrap_or_else(|| {
+            self.say(format!("{vertex}: it says that it was changed in the future"));
+            1
+        });
+        let owned = self.stamp(facts.ctime(), facts.ctime_nsec()).unwrap_or(time);
+        let owner = VertexName::new("user", &facts.uid().to_string());
+        self.rows.relations.push(relation(OWNED_BY, &vertex, &owner, Span { begin: owned, end: None }));
         let values = [
             ("mode", Value::Int(i64::from(facts.permissions().mode() & 0o7777))),
             ("uid", Value::Int(i64::from(facts.uid()))),
@@ -160,7 +197,7 @@ impl Walk<'_> {
     /// Gives the rows away where there are at least so many.
     fn hand_over(&mut self, least: usize) -> Result<()> {
         if self.rows.len() >= least.max(1) {
-            return (self.take)(std::mem::take(&mut self.rows));
+            return (self.take)(TreePart::Rows(std::mem::take(&mut self.rows)));
         }
         Ok(())
     }
@@ -186,10 +223,12 @@ mod tests {
 
     fn walk(path: &Path) -> (GraphRows, TreeReport, usize) {
         let (mut rows, mut batches) = (GraphRows::default(), 0);
-        let report = tree(&Env::real(), path, &mut |batch| {
-            assert!(batch.len() <= BATCH + 1);
-            batches += 1;
-            rows.extend(batch);
+        let report = tree(&Env::real(), path, &mut |part| {
+            if let TreePart::Rows(batch) = part {
+                assert!(batch.len() <= BATCH + 2);
+                batches += 1;
+                rows.extend(batch);
+            }
             Ok(())
         });
         (rows, report.unwrap(), batches)
@@ -210,11 +249,11 @@ mod tests {
         let (rows, report, _) = walk(&link);
         let root = std::fs::canonicalize(at("a")).unwrap();
         let name = |name: &VertexName| name.to_string().replace(root.to_str().unwrap(), "");
-        let related: Vec<String> = rows
-            .relations
-            .iter()
-            .map(|r| format!("{} {} {}", name(&r.source), r.kind, name(&r.target)))
-            .collect();
+        let (owners, has): (Vec<_>, Vec<_>) = rows.relations.iter().partition(|r| &*r.kind == OWNED_BY);
+        let uid = std::fs::metadata(at("a")).unwrap().uid().to_string();
+        assert!(owners.len() == 4 && owners.iter().all(|r| r.target == VertexName::new("user", &uid)));
+        let related: Vec<String> =
+            has.iter().map(|r| format!("{} {} {}", name(&r.source), r.kind, name(&r.target))).collect();
         let expected =
             ["directory: has directory:/b", "directory: has file:/g", "directory:/b has file:/b/f"];
         assert_eq!(related, expected);
@@ -239,7 +278,7 @@ mod tests {
             std::fs::write(folder.path().join(i.to_string()), "").unwrap();
         }
         let (rows, report, batches) = walk(folder.path());
-        assert_eq!((report.files, rows.len(), batches), (BATCH as u64 + 1, 2 * BATCH + 3, 3));
+        assert_eq!((report.files, rows.len(), batches), (BATCH as u64 + 1, 3 * BATCH + 5, 3));
     }
 
     #[test]
@@ -251,7 +290,8 @@ mod tests {
             assert!(done.unwrap().success());
         }
         let (rows, report, _) = walk(folder.path());
-        let stamps: Vec<Option<u64>> = rows.relations.iter().map(|put| put.time).collect();
+        let has = rows.relations.iter().filter(|put| &*put.kind == "has");
+        let stamps: Vec<Option<u64>> = has.map(|put| put.time).collect();
         assert_eq!(stamps, [Some(1), Some(1), Some(5_000_000_000)]);
         assert!(report.notes.len() == 1 && report.notes[0].contains("late"), "{report:?}");
     }

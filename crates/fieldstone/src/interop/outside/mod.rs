@@ -31,7 +31,10 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::template::{Names, ObjectGrid, Template, Words};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result, nearest};
-use fieldstone_format::catalog::{RunDecl, VariableDecl};
+use fieldstone_format::Id;
+use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl};
+
+use crate::catalog::Catalog;
 
 pub use raw::read_raw;
 
@@ -269,6 +272,34 @@ impl Outside {
         let (format, offset) = (self.format, self.offset);
         Ok(Plan { format, dtype: self.dtype(variable)?, region, offset, reads })
     }
+}
+
+/// In which objects a box of a variable at a step lies, or is to be written, as its run declares with `outside`. Where
+/// `start` or `count` is absent the box begins at 0, or reaches the end. `None` where the run declares nothing. Nothing
+/// is looked for outside.
+///
+/// Errors: NotFound for a run or variable that is not there; Invalid for a box outside of the variable, for one without a
+/// shape, and for a template that does not tell its objects apart.
+pub fn plan_of(
+    catalog: &Catalog,
+    run: &RunName,
+    (variable, version): (&str, Option<i64>),
+    step: Option<i64>,
+    (start, count): (Option<Vec<u64>>, Option<Vec<u64>>),
+    transaction: Option<Id>,
+) -> Result<Option<Plan>> {
+    let info = catalog.run(Some(&run.project), &run.name, transaction)?;
+    let Some(declared) = &info.decl.outside else { return Ok(None) };
+    let variable = catalog.variable(run, variable, version, transaction)?;
+    let outside = Outside::parse(declared)?;
+    let shape = outside.names(&variable.decl)?.grid().shape().to_vec();
+    let start = start.unwrap_or_else(|| vec![0; shape.len()]);
+    let count = count.unwrap_or_else(|| {
+        let from = start.iter().chain(std::iter::repeat(&0));
+        shape.iter().zip(from).map(|(extent, from)| extent.saturating_sub(*from)).collect()
+    });
+    let region = IndexBox::new(start, count, &shape)?;
+    outside.plan(&info.decl, &variable.decl, step, Some(&region)).map(Some)
 }
 
 /// A box of a variable in words, for errors.

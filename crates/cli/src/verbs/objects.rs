@@ -1,0 +1,82 @@
+//! `fieldstone objects`: in which files outside of the store a box of a variable lies.
+
+use clap::Args;
+use fieldstone::Error;
+use fieldstone::IndexBox;
+use fieldstone::catalog::RunName;
+use fieldstone::outside::plan_of;
+use serde_json::json;
+
+use crate::arguments::Reading;
+use crate::catalog::reading;
+use crate::output::{Done, Out};
+use crate::table::{Column, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone objects store bump temperature --step 2
+  fieldstone objects store bump temperature --step 2 --box 15:25,20:40
+  fieldstone objects store bump temperature --step 2 | cut -f1 | xargs ls -l
+
+Of a run that was declared with `outside`, for programs that write or read its files themselves. Names are computed: no
+folder is looked at. Where a program reads, a line has path, the box that the file holds and the part of the box asked for
+that lies in it, with tabs between; a box is FROM:TO for each dimension.
+
+With --json: {\"objects\": [...]} of path, dataset, piece and part, these with start and count.";
+
+/// Name the files outside of the store that a box of a variable lies in
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Reading,
+    /// The run
+    run: String,
+    /// The variable
+    variable: String,
+    /// The project of the run
+    #[arg(long, default_value = "")]
+    project: String,
+    /// The version of the variable; the newest where absent
+    #[arg(long)]
+    version: Option<i64>,
+    /// The step
+    #[arg(long, allow_negative_numbers = true)]
+    step: Option<i64>,
+    /// The box, FROM:TO for each dimension, half-open; all of the variable where absent
+    #[arg(long = "box", value_name = "FROM:TO,…")]
+    region: Option<String>,
+}
+
+/// Names them.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let region = arguments.region.as_deref().map(IndexBox::parse).transpose()?;
+    let catalog = reading(&arguments.store)?;
+    let run = RunName { project: arguments.project.clone(), name: arguments.run.clone() };
+    let of = (arguments.variable.as_str(), arguments.version);
+    let ends =
+        region.map_or((None, None), |region| (Some(region.start().to_vec()), Some(region.count().to_vec())));
+    let plan = plan_of(&catalog, &run, of, arguments.step, ends, None)?.ok_or_else(|| {
+        Error::invalid(format!("run {} does not say that its data lie outside", arguments.run))
+            .with_hint("a run says so when it is made: create_run(name, outside=…) in Python")
+    })?;
+    if out.json() {
+        let ends = |region: &IndexBox| json!({"start": region.start(), "count": region.count()});
+        let object = plan.reads.iter().map(|read| {
+            Ok(json!({
+                "path": read.path,
+                "dataset": read.dataset,
+                "piece": ends(&read.piece),
+                "part": ends(&read.part),
+            }))
+        });
+        return out.items("objects", object);
+    }
+    let columns =
+        [Column::text("path").least(16).rank(9), Column::text("piece").rank(8), Column::text("part").rank(7)];
+    let mut table = Table::new(columns);
+    for read in &plan.reads {
+        table.row(vec![read.path.clone(), read.piece.to_string(), read.part.to_string()], out)?;
+    }
+    table.finish(out)
+}

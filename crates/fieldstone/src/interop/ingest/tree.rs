@@ -1,0 +1,126 @@
+//! A directory tree beside what the graph has of it: what was removed ends, what came back stands again, and a new owner
+//! takes the place of the one before.
+//!
+//! Invariants: only versions that the calling user put are ended; a tree that did not change adds nothing.
+
+use std::collections::HashMap;
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+
+use crate::Store;
+use crate::graph::{Deletion, Versions, VertexName};
+use crate::interop::lineage::{GraphRows, Listing, OWNED_BY};
+
+/// What a tree meets in the graph, within one transaction.
+pub struct KnownTree<'a> {
+    store: &'a Store,
+    transaction: Id,
+    /// What is worth knowing, a line each.
+    pub notes: Vec<String>,
+}
+
+impl<'a> KnownTree<'a> {
+    pub fn new(store: &'a Store, transaction: Id) -> KnownTree<'a> {
+        KnownTree { store, transaction, notes: Vec::new() }
+    }
+
+    /// Ends what the graph has in a directory and the directory has not, with all below it. Returns how many vertices.
+    pub fn end_absent(&mut self, listing: &Listing) -> Result<u64> {
+        let mut left = self.entries_of(&listing.directory)?;
+        left.retain(|entry| !listing.entries.contains(entry));
+        let mut ended = 0;
+        while let Some(vertex) = left.pop() {
+            if &*vertex.kind == "directory" {
+                left.extend(self.entries_of(&vertex)?);
+            }
+            let versions = self.store.graph().versions(&vertex, Some(self.transaction))?;
+            let Some(newest) = versions.first().filter(|newest| !newest.deleted) else { continue };
+            if self.is_anothers(newest.user, &vertex) {
+                continue;
+            }
+            let time = listing.time.max(newest.stamp.saturating_add(1));
+            self.delete(Deletion::Vertex(vertex), time)?;
+            ended += 1;
+        }
+        Ok(ended)
+    }
+
+    /// Lets what was ended and is there again begin after its end, and leaves out owners that the graph knows, ending
+    /// those that are none any more. Returns how many rows were left out.
+    pub fn meet(&mut self, rows: &mut GraphRows) -> Result<u64> {
+        let mut ends = HashMap::new();
+        for put in &mut rows.vertices {
+            let end = self.last_end(&put.vertex, &mut ends)?;
+            put.time = put.time.map(|time| time.max(end));
+        }
+        for put in &mut rows.relations {
+            let end = self.last_end(&put.source, &mut ends)?.max(self.last_end(&put.target, &mut ends)?);
+            put.time = put.time.map(|time| time.max(end));
+        }
+        let mut left_out = 0;
+        for mut put in std::mem::take(&mut rows.relations) {
+            if &*put.kind == OWNED_BY {
+                let owners = self.related(&put.source, OWNED_BY)?;
+                if owners.iter().any(|(owner, ..)| *owner == put.target) {
+                    left_out += 1;
+                    continue;
+                }
+                for (owner, stamp, user) in owners {
+                    if !self.is_anothers(user, &put.source) {
+                        let time = put.time.unwrap_or(0).max(stamp.saturating_add(1));
+                        self.delete(Deletion::Relation(OWNED_BY.into(), put.source.clone(), owner), time)?;
+                        put.time = Some(time);
+                    }
+                }
+            }
+            rows.relations.push(put);
+        }
+        Ok(left_out)
+    }
+
+    /// The first stamp behind the last deletion of a vertex; 0 where there was none.
+    fn last_end(&self, vertex: &VertexName, known: &mut HashMap<VertexName, u64>) -> Result<u64> {
+        // Users are not ended by a tree, and have relations to very many.
+        if &*vertex.kind == "user" {
+            return Ok(0);
+        }
+        if let Some(end) = known.get(vertex) {
+            return Ok(*end);
+        }
+        let versions = self.store.graph().versions(vertex, Some(self.transaction))?;
+        let last = versions.iter().filter(|version| version.deleted).map(|version| version.stamp).max();
+        let end = last.map_or(0, |stamp| stamp.saturating_add(1));
+        known.insert(vertex.clone(), end);
+        Ok(end)
+    }
+
+    fn entries_of(&self, directory: &VertexName) -> Result<Vec<VertexName>> {
+        let related = self.related(directory, "has")?;
+        let names = related.into_iter().map(|(name, ..)| name);
+        Ok(names.filter(|name| matches!(&*name.kind, "file" | "directory")).collect())
+    }
+
+    /// Far ends of the relations of a type that hold, with stamp and user.
+    fn related(&self, vertex: &VertexName, kind: &str) -> Result<Vec<(VertexName, u64, u32)>> {
+        let graph = self.store.graph();
+        let found = graph.edges(vertex, Some(kind), Versions::NOW, None, Some(self.transaction))?;
+        let own = found.into_iter().filter(|edge| !edge.deleted && !edge.reverse);
+        Ok(own.map(|edge| (edge.far, edge.stamp, edge.user)).collect())
+    }
+
+    fn delete(&self, what: Deletion, time: u64) -> Result<()> {
+        self.store.graph().delete(vec![what], Some(time), Some(self.transaction)).map(|_| ())
+    }
+
+    /// Whether another user put what is to end; then it is noted.
+    fn is_anothers(&mut self, user: u32, vertex: &VertexName) -> bool {
+        let another = user != self.store.catalog().user();
+        if another {
+            let name = self.store.graph().user_name(user);
+            self.notes
+                .push(format!("{vertex} is not as the graph says, and {name}, who put it, alone ends it"));
+        }
+        another
+    }
+}

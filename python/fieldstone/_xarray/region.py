@@ -1,0 +1,116 @@
+"""Boxes in coordinates, cut out of a Dataset: grids of one and of two dimensions, across the seam.
+
+A range means a coordinate by its name or standard name, or as ``lat`` and ``lon`` where it is a latitude or
+longitude, as in queries (`CoordinateAxis` in Rust). Ranges are in the coordinate's own unit, both ends
+included; longitudes go around. A slice is of elements, half-open.
+
+Along one dimension cells are chosen, and those of a range that crosses the seam come from west to east.
+Coordinates of several dimensions leave the rectangle around the cells within; others in it are masked.
+
+Invariant: a cell is kept where all ranges that its variable has coordinates for hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from fieldstone._native import _Catalog
+from fieldstone.errors import Invalid
+
+_ANGLES = {"longitude": ("east", "E", ("lon", "longitude")), "latitude": ("north", "N", ("lat", "latitude"))}
+
+
+@dataclass
+class Cells:
+    """What of each dimension is chosen, and which cells of several dimensions lie within."""
+
+    along: dict[str, np.ndarray] = field(default_factory=dict)
+    masks: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
+
+    def take(self, dim: str, chosen: np.ndarray) -> None:
+        """Chooses of a dimension what was chosen before and is chosen now, in the order of now."""
+        before = self.along.get(dim)
+        self.along[dim] = chosen if before is None else chosen[np.isin(chosen, before)]
+
+
+def cut(data: xr.Dataset, box: Any) -> xr.Dataset:
+    """What of a Dataset lies in a box; Invalid where it has no dimension or coordinate of a range."""
+    found = cells(data.coords, dict(data.sizes), box)
+    data = data.isel({dim: chosen for dim, chosen in found.along.items() if dim in data.dims})
+    for dims, mask in found.masks.items():
+        lies = xr.DataArray(mask, dims=dims).isel({d: found.along[d] for d in dims if d in found.along})
+        around = {
+            dim: np.flatnonzero(lies.any([other for other in dims if other != dim]).values) for dim in dims
+        }
+        spans = {dim: slice(at[0], at[-1] + 1) if len(at) else slice(0, 0) for dim, at in around.items()}
+        data, lies = data.isel(spans), lies.isel(spans)
+        if not bool(lies.all()):
+            masked = {
+                name: variable.where(lies)
+                for name, variable in data.data_vars.items()
+                if set(dims) <= set(variable.dims)
+            }
+            data = data.assign({n: v.transpose(*data[n].dims) for n, v in masked.items()})
+    return data
+
+
+def cells(coords: Mapping[Any, xr.DataArray], sizes: dict[Any, int], box: Any) -> Cells:
+    """The cells of a box, of coordinates and dimensions with these lengths."""
+    found = Cells()
+    for name, physical, (low, high) in _Catalog.ranges(box):
+        if not physical:
+            if name not in sizes:
+                raise Invalid(f"there is no dimension {name!r}", f"there are {', '.join(map(str, sizes))}")
+            found.take(str(name), np.arange(sizes[name])[slice(low, high)])
+            continue
+        meant = [coord for coord in coords.values() if _is_called(coord, str(name)) and coord.ndim]
+        if not meant:
+            have = ", ".join(str(n) for n, c in coords.items() if c.ndim) or "none"
+            raise Invalid(f"there is no coordinate {name!r} along a dimension", f"there are {have}")
+        for coord in meant:
+            inside = _inside(coord, low, high)
+            dims = tuple(map(str, coord.dims))
+            if len(dims) == 1:
+                found.take(dims[0], _in_order(np.flatnonzero(inside), coord))
+            else:
+                before = found.masks.get(dims)
+                found.masks[dims] = inside if before is None else before & inside
+    return found
+
+
+def _inside(coord: xr.DataArray, low: float, high: float) -> np.ndarray:
+    values = np.asarray(coord.values, "f8")
+    if not _is(coord, "longitude"):
+        return (values >= low) & (values <= high)
+    around = 2 * np.pi if str(coord.attrs.get("units", "")).startswith("radian") else 360.0
+    width = high - low if high >= low else (high - low) % around
+    return np.isfinite(values) & ((width >= around) | ((values - low) % around <= width))
+
+
+def _in_order(chosen: np.ndarray, coord: xr.DataArray) -> np.ndarray:
+    """What was chosen along a dimension; longitudes in two parts begin with the one behind the gap."""
+    gaps = np.flatnonzero(np.diff(chosen) > 1)
+    return np.roll(chosen, -int(gaps[0]) - 1) if len(gaps) == 1 and _is(coord, "longitude") else chosen
+
+
+def _is(coord: xr.DataArray, angle: str) -> bool:
+    word, letter, names = _ANGLES[angle]
+    units, standard = str(coord.attrs.get("units", "")), str(coord.attrs.get("standard_name", ""))
+    if standard == angle or units in {
+        f"degree{s}{bar}{end}" for s in ("", "s") for bar in ("", "_") for end in (word, letter)
+    }:
+        return True
+    plain = not standard and units in ("", "degrees", "degree", "deg")
+    return plain and str(coord.name).lower() in names
+
+
+def _is_called(coord: xr.DataArray, name: str) -> bool:
+    standard = coord.attrs.get("standard_name")
+    if name == coord.name or (standard and name == standard):
+        return True
+    return any(name in names and _is(coord, angle) for angle, (_, _, names) in _ANGLES.items())
