@@ -83,7 +83,8 @@ def ingest(
     Darshan logs, the text of ``sacct -P`` with its header, OpenLineage events (JSON) and, with ``tree=True``,
     directories go into the provenance graph, ``store.graph``, and add to what it has. Events of one run may
     stand in several files and calls; what those of one call come to is counted at its last file. History that
-    is taken twice is there once.
+    is taken twice is there once. A directory (``has``) and what is in it has its owner (``ownedBy``); taken
+    again, what was removed since ends, unless another user put it, which a note says.
 
     With `mesh` the unstructured mesh of a file is taken under that name, and nothing else of it: UGRID, MPAS,
     ICON, ESMF, SCRIP, Exodus, FESOM (also its folder), GEOS, SU2, gmsh, VTK, AFLR3, Medit, Abaqus and others
