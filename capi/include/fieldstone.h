@@ -951,7 +951,8 @@ int fs_key_free(struct fs_key *key);
 
 /*
  Opens a store. `url` is a folder's path, or "memory:" for a new store in memory. `mode` is "a" to read and
- archive (also where null), "r" to read, or "x" for a new store. `schema` is "simulation", "mars", a
+ archive (also where null), "r" to read, "r+" to read and archive where a store is, or "x" for a new store;
+ with FIELDSTONE_CREATE=0 in the environment "a" is "r+". `schema` is "simulation", "mars", a
  schema file's path or a schema's text; where null the store's own, "simulation" for a new one.
  */
 int fs_open(const char *url, const char *mode, const char *schema, struct fs_store **store);

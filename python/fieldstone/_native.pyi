@@ -40,7 +40,7 @@ _Pair: TypeAlias = tuple[str | None, str]
 
 def open(
     url: str | PathLike[str],
-    mode: Literal["a", "r", "x"] | str = "a",
+    mode: Literal["a", "r", "r+", "x"] | str = "a",
     *,
     schema: str | PathLike[str] | None = None,
     at: str | None = None,

@@ -184,7 +184,7 @@ impl Journal {
         let marker = medium.marker()?;
         let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
         match &found {
-            None if options.must_exist => return Err(no_store(shown)),
+            None if options.must_exist => return Err(no_store(shown, options.writable)),
             Some(_) if options.must_be_new => {
                 return Err(Code::StoreExists
                     .error(format!("there is a store at {shown} already"))
@@ -258,7 +258,7 @@ impl Journal {
         }
         match lock(&self.state().writer).holds_anything() {
             true => Ok(()),
-            false => Err(no_store(&self.shown)),
+            false => Err(no_store(&self.shown, false)),
         }
     }
 
@@ -584,10 +584,11 @@ impl Journal {
     }
 }
 
-fn no_store(shown: &str) -> Error {
-    Code::StoreNotFound
-        .error(format!("there is no store at {shown}"))
-        .with_hint("check the path; a store is made by the first flush into it")
+fn no_store(shown: &str, wants_to_write: bool) -> Error {
+    Code::StoreNotFound.error(format!("there is no store at {shown}")).with_hint(match wants_to_write {
+        true => "check the path, and whether its file system is mounted; fieldstone init makes a store",
+        false => "check the path; a store is made by the first flush into it",
+    })
 }
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.
