@@ -119,6 +119,7 @@
 #define FS_CODE_IO_FAILED "io-failed"
 #define FS_CODE_OUT_OF_MEMORY "out-of-memory"
 #define FS_CODE_PROCESS_LIMIT "process-limit"
+#define FS_CODE_INODES_FULL "inodes-full"
 #define FS_CODE_LOG_GONE "log-gone"
 #define FS_CODE_STORE_GONE "store-gone"
 #define FS_CODE_ENGINE_BUSY "engine-busy"

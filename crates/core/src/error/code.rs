@@ -349,6 +349,9 @@ codes! {
     ProcessLimit = "process-limit", Unavailable, final,
         "The system gives the process no further thread or open file.",
         "Raise the limit.";
+    InodesFull = "inodes-full", Unavailable, final,
+        "The file system, or a quota, takes no further file, whatever its free bytes.",
+        "Remove files that nobody needs, then archive again what the message names.";
     LogGone = "log-gone", Unavailable, final,
         "A log was removed, renamed or replaced while it was written.",
         "Put it back, or archive again what the message names.";

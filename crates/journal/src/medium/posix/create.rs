@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::{Env, write_all_at};
+use fieldstone_core::env::{Env, creation_failed, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
@@ -28,11 +28,11 @@ pub fn create_store(
     existence.check(&*env.disk, layout)?;
     let marked = env.disk.stat(&layout.marker()).is_ok();
     if !marked {
-        env.disk.create_dir_all(layout.root()).map_err(|e| Error::io("create", layout.root(), e))?;
+        env.disk.create_dir_all(layout.root()).map_err(|e| creation_failed(&*env.disk, layout.root(), e))?;
     }
     for folder in [layout.logs(), layout.data(), layout.boards()] {
         if !marked || env.disk.stat(&folder).is_err() {
-            env.disk.create_dir_alike(&folder).map_err(|e| Error::io("create", &folder, e))?;
+            env.disk.create_dir_alike(&folder).map_err(|e| creation_failed(&*env.disk, &folder, e))?;
         }
     }
     if !marked {
@@ -75,7 +75,7 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     }
     let marker = Marker { id: identity.id, schema: identity.schema.clone() };
     let temporary = layout.root().join(format!(".new-{}", random_id(env)));
-    let file = env.disk.create_alike(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = env.disk.create_alike(&temporary).map_err(|e| creation_failed(&*env.disk, &temporary, e))?;
     let outcome = write_all_at(&*file, &marker.encode(), 0)
         .and_then(|()| file.sync_data())
         .and_then(|()| match env.disk.link(&temporary, &path) {
