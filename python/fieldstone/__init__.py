@@ -82,6 +82,7 @@ from ._views import Moved, block, cyclic, irregular, joined, pio_decomposition
 from ._zarr import zarr_store
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
+    AcceptanceReport,
     ArchiveReport,
     CheckpointReport,
     Damage,
@@ -89,6 +90,7 @@ from .reports import (
     ExportReport,
     IngestReport,
     LeftBehind,
+    Problem,
     RebuildReport,
     Skipped,
     Stats,
@@ -103,6 +105,7 @@ from .reports import (
 )
 
 __all__ = [
+    "AcceptanceReport",
     "ArchiveReport",
     "ArrayGroup",
     "ArrayJob",
@@ -149,6 +152,7 @@ __all__ = [
     "Partition",
     "Partitions",
     "Path",
+    "Problem",
     "RebuildReport",
     "Region",
     "Related",

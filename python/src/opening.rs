@@ -105,6 +105,7 @@ impl Opening {
             attempt: self.attempt.clone(),
             rank: self.rank,
             exist: exist(self.exist.as_deref())?,
+            format: None,
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);

@@ -49,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// The mode, where [`CREATE`] says whether stores of files are made. Who asks for a new one gets it.
+    /// The mode, where [`CREATE`] says whether stores of files are made. A call that asks for a new one gets it.
     fn where_allowed(self) -> Result<Mode> {
         let text = std::env::var_os(CREATE).unwrap_or_default();
         match (self, text.to_str()) {
@@ -90,6 +90,8 @@ pub struct OpenOptions {
     pub rank: Option<u32>,
     /// What an archive does where its key has a field; as the store says where absent ([`Store::set_exist`]).
     pub exist: Option<Exist>,
+    /// The version of the format of a store that is new, the newest where absent; [`init`] pins it.
+    pub format: Option<u32>,
 }
 
 /// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:` for a
@@ -196,7 +198,8 @@ fn at_home(path: &str) -> Result<PathBuf> {
 }
 
 /// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.
-/// Conflict where it has another schema than the one asked for.
+/// Conflict where it has another schema than the one asked for. A version of the format that is asked for is pinned, so that
+/// older releases write the store, too, until its owner calls [`Store::upgrade`]; Conflict where it is of another one.
 ///
 /// ```
 /// use fieldstone::{OpenOptions, Request, init};
@@ -212,6 +215,9 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
     store.composed().create()?;
+    if let Some(version) = options.format {
+        store.composed().journal().pin_format(version)?;
+    }
     Ok(store)
 }
 
@@ -277,6 +283,7 @@ fn open_local(
         native,
         origin: origin(options),
         exist: options.exist,
+        format: options.format,
     };
     let store = Store::of(LocalStore::open(env, path, options)?, settings);
     if durable {
@@ -285,7 +292,7 @@ fn open_local(
     Ok(store)
 }
 
-/// Of which job what is written is. Who names no attempt names nothing: his store stays one of version 1.
+/// Of which job what is written is. Who names no attempt names nothing.
 fn origin(options: &OpenOptions) -> Origin {
     let Some(attempt) = &options.attempt else { return Origin::default() };
     let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());
