@@ -44,8 +44,9 @@ fn replace(env: &Env, path: &Path, bytes: &[u8]) {
 
 fn log_of(world: &SimWorld, uid: u32) -> PathBuf {
     let env = world.process("root");
-    let logs = files(world, "logs").into_iter().filter(|path| path.extension().is_some_and(|e| e == "log"));
-    logs.filter(|path| env.disk.stat(path).unwrap().uid == uid).next_back().unwrap()
+    let mut logs =
+        files(world, "logs").into_iter().filter(|path| path.extension().is_some_and(|e| e == "log"));
+    logs.rfind(|path| env.disk.stat(path).unwrap().uid == uid).unwrap()
 }
 
 /// A handle after the second for which boards are believed.
