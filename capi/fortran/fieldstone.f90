@@ -207,8 +207,8 @@ contains
 
   ! ---- stores
 
-  !> Opens a store: `url` is a folder, or 'memory:'; `mode` is 'a' (to read and archive, the default), 'r' or
-  !> 'x' (a new one); `schema` is 'simulation', 'mars', a file or a schema's text.
+  !> Opens a store: `url` is a folder, or 'memory:'; `mode` is 'a' (to read and archive, the default), 'r', 'r+' (to
+  !> read and archive where a store is) or 'x' (a new one); `schema` is 'simulation', 'mars', a file or a schema's text.
   subroutine fs_open(store, url, mode, schema, ierr)
     type(fieldstone_store), intent(out) :: store
     character(len=*), intent(in) :: url

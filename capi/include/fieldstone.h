@@ -97,6 +97,8 @@
 #define FS_CODE_CHECKSUM "checksum"
 #define FS_CODE_TRUNCATED "truncated"
 #define FS_CODE_LOG_SHORTENED "log-shortened"
+#define FS_CODE_DATA_GONE "data-gone"
+#define FS_CODE_LOGS_GONE "logs-gone"
 #define FS_CODE_FORMAT_VERSION "format-version"
 #define FS_CODE_OUTSIDE_CHANGED "outside-changed"
 #define FS_CODE_ENGINE_DAMAGED "engine-damaged"
@@ -113,9 +115,11 @@
 #define FS_CODE_TRANSACTION_OWNED "transaction-owned"
 #define FS_CODE_OUTSIDE_FILTER "outside-filter"
 #define FS_CODE_LATER_STORE "later-store"
+#define FS_CODE_FORMAT_PINNED "format-pinned"
 #define FS_CODE_ENGINE_DENIED "engine-denied"
 #define FS_CODE_UNAVAILABLE "unavailable"
 #define FS_CODE_DISK_FULL "disk-full"
+#define FS_CODE_INODES_FULL "inodes-full"
 #define FS_CODE_IO_FAILED "io-failed"
 #define FS_CODE_OUT_OF_MEMORY "out-of-memory"
 #define FS_CODE_PROCESS_LIMIT "process-limit"
@@ -951,7 +955,8 @@ int fs_key_free(struct fs_key *key);
 
 /*
  Opens a store. `url` is a folder's path, or "memory:" for a new store in memory. `mode` is "a" to read and
- archive (also where null), "r" to read, or "x" for a new store. `schema` is "simulation", "mars", a
+ archive (also where null), "r" to read, "r+" to read and archive where a store is, or "x" for a new store;
+ with FIELDSTONE_CREATE=0 in the environment "a" is "r+". `schema` is "simulation", "mars", a
  schema file's path or a schema's text; where null the store's own, "simulation" for a new one.
  */
 int fs_open(const char *url, const char *mode, const char *schema, struct fs_store **store);

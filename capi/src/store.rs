@@ -10,7 +10,8 @@ use crate::handles::{find, fs_store, give, take};
 use crate::status::call;
 
 /// Opens a store. `url` is a folder's path, or "memory:" for a new store in memory. `mode` is "a" to read and
-/// archive (also where null), "r" to read, or "x" for a new store. `schema` is "simulation", "mars", a
+/// archive (also where null), "r" to read, "r+" to read and archive where a store is, or "x" for a new store;
+/// with FIELDSTONE_CREATE=0 in the environment "a" is "r+". `schema` is "simulation", "mars", a
 /// schema file's path or a schema's text; where null the store's own, "simulation" for a new one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fs_open(

@@ -83,6 +83,7 @@ from ._views import Moved, block, cyclic, irregular, joined, pio_decomposition
 from ._zarr import zarr_store
 from .errors import Conflict, Corrupt, Denied, Error, Internal, Invalid, NotFound, Unavailable
 from .reports import (
+    AcceptanceReport,
     ArchiveReport,
     CheckpointReport,
     Damage,
@@ -90,6 +91,7 @@ from .reports import (
     ExportReport,
     IngestReport,
     LeftBehind,
+    Problem,
     RebuildReport,
     Skipped,
     Stats,
@@ -104,6 +106,7 @@ from .reports import (
 )
 
 __all__ = [
+    "AcceptanceReport",
     "ArchiveReport",
     "ArrayGroup",
     "ArrayJob",
@@ -150,6 +153,7 @@ __all__ = [
     "Partition",
     "Partitions",
     "Path",
+    "Problem",
     "RebuildReport",
     "Region",
     "Related",

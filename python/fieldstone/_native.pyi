@@ -16,6 +16,7 @@ from ._fields import FieldWriter
 from ._lineage import Lineage
 from ._store import Store
 from .reports import (
+    AcceptanceReport,
     CheckpointReport,
     ExportReport,
     IngestReport,
@@ -40,7 +41,7 @@ _Pair: TypeAlias = tuple[str | None, str]
 
 def open(
     url: str | PathLike[str],
-    mode: Literal["a", "r", "x"] | str = "a",
+    mode: Literal["a", "r", "r+", "x"] | str = "a",
     *,
     schema: str | PathLike[str] | None = None,
     at: str | None = None,
@@ -152,6 +153,8 @@ class _Store:
         txn: str | None = None,
     ) -> FieldWriter: ...
     def set_exist(self, exist: Literal["new", "error"]) -> None: ...
+    def accept(self, name: str, why: str | None = None) -> AcceptanceReport: ...
+    def upgrade(self) -> int: ...
     def flush(self, *, txn: str | None = None) -> None: ...
     def discard(self, *, txn: str | None = None) -> None: ...
     def remove(self, request: _Request | Fields | Sequence[Field], *, txn: str | None = None) -> int: ...

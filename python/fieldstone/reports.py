@@ -33,15 +33,31 @@ class Damage:
     why: str
 
 
+@dataclass(frozen=True)
+class AcceptanceReport:
+    """A loss that somebody accepted: the file, what is given up of it, how many fields that concerns and the
+    keys of some, as far as they are known, and who accepted it, when and why ("" where nobody said)."""
+
+    file: str
+    what: str
+    fields: int
+    keys: tuple[str, ...]
+    user: str
+    time: datetime
+    why: str
+
+
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
-    """What ``store.verify`` read (fields, bytes, files), what is damaged, and notes that are no damage."""
+    """What ``store.verify`` read (fields, bytes, files), what is damaged, notes that are no damage, and
+    losses that somebody accepted, which are not among what is damaged."""
 
     fields: int
     bytes: int
     files: int
     damaged: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
+    accepted: tuple[AcceptanceReport, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -85,7 +101,8 @@ class CheckpointReport(_Report):
 
 @dataclass(frozen=True)
 class WriterStatus:
-    """One writer: its id, host, process and user; state is "open", "closed" or "gone".
+    """One writer: its id, host, process and user; state is "open", "closed", "gone" (a process of this host
+    that ended without closing) or "silent" (one of another host that has not written for an hour).
 
     ``clock_off``: seconds its clock is ahead, where it is off by a minute or more; ``tail``: bytes behind
     its last commit; ``attempt``, ``job`` and ``rank``: of what execution of which job it is, where it named
@@ -117,9 +134,31 @@ class TransactionStatus:
     since: datetime
 
 
+class Problem(str):
+    """Something that is wrong with a store, as text. ``code``: an error code, None where it is only worth
+    knowing; ``file``: relative to the store's folder, "" where it is no single one; ``why``: the reason."""
+
+    code: str | None
+    file: str
+    why: str
+
+    def __new__(cls, text: str, code: str | None, file: str, why: str) -> Problem:
+        problem = super().__new__(cls, text)
+        problem.code, problem.file, problem.why = code, file, why
+        return problem
+
+    def __getnewargs__(self) -> tuple[str, str | None, str, str]:
+        return str(self), self.code, self.file, self.why
+
+
 @dataclass(frozen=True, repr=False)
 class Status(_Report):
-    """What ``store.status`` shows; ``id`` is None before the first flush."""
+    """What ``store.status`` shows; ``id`` is None before the first flush.
+
+    ``code`` is the program's exit code: 0, or that of the worst of ``problems``. ``format_pinned``: who
+    pinned the version of the format, and when. ``accepted``: losses that somebody accepted. ``free_inodes``:
+    files that can still be made, None where nobody can say. ``bytes_by_user``: bytes of each user's files.
+    """
 
     url: str
     id: str | None
@@ -129,8 +168,13 @@ class Status(_Report):
     writers: tuple[WriterStatus, ...] = field(default=())
     transactions: tuple[TransactionStatus, ...] = field(default=())
     owners: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    code: int = 0
+    format_pinned: tuple[str, datetime] | None = None
+    accepted: tuple[AcceptanceReport, ...] = ()
     free_bytes: int = 0
+    free_inodes: int | None = None
+    bytes_by_user: Mapping[str, int] = field(default_factory=dict)
     unflushed: int = 0
 
     def __repr__(self) -> str:
@@ -138,7 +182,7 @@ class Status(_Report):
         shown = ", ".join(_bounded(name, getattr(self, name)) for name in many)
         return (
             f"Status(url={self.url!r}, id={self.id!r}, schema={self.schema!r}, format={self.format}, "
-            f"{shown}, free_bytes={self.free_bytes}, unflushed={self.unflushed})"
+            f"code={self.code}, {shown}, free_bytes={self.free_bytes}, unflushed={self.unflushed})"
         )
 
 

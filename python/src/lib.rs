@@ -7,6 +7,7 @@
 //! make what Python defines, `log` tells `logging` what was done, `catalog` is runs, tags and attributes, `graph` where results came from, `execution` who made them, `context` to whom a call belongs, `container` array files, `arrays` what ranks write together, `registry` remembers open stores for the end of the program. Every call
 //! that may wait releases the interpreter's lock; no lock of ours is waited for while holding it.
 
+mod administration;
 mod arrays;
 mod autoflush;
 mod catalog;

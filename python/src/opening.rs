@@ -105,6 +105,7 @@ impl Opening {
             attempt: self.attempt.clone(),
             rank: self.rank,
             exist: exist(self.exist.as_deref())?,
+            format: None,
         };
         let handle = py.waiting(|| fieldstone::open(&self.url, &options)).or_raise()?;
         registry::add(&handle);
@@ -144,8 +145,9 @@ pub fn exist(text: Option<&str>) -> PyResult<Option<Exist>> {
 /// Opens the store at `url`: a folder's path, in which ``~/`` is the home folder, or "memory:" for a new store in
 /// memory.
 ///
-/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "x" makes a new store
-/// (Conflict where one is). `schema` is "simulation", "mars", the path of a schema file or a schema's
+/// `mode` "a" reads and archives, "r" only reads (NotFound where no store is), "r+" reads and archives where a store is
+/// (NotFound where none is, as beneath a mount point that nothing is mounted on), "x" makes a new store (Conflict where
+/// one is). With the environment variable ``FIELDSTONE_CREATE=0``, "a" means "r+". `schema` is "simulation", "mars", the path of a schema file or a schema's
 /// text; a store has its own, a new one takes "simulation". `at` is a ``store.version`` to read as it
 /// was then. `compression` is "none", "zstd" or "zstd:LEVEL", for what is archived without saying.
 /// `catalog` is where the catalog's index is kept: ``postgresql://…``, or beside the store if absent.

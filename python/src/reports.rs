@@ -1,7 +1,9 @@
 //! Reports as the dataclasses of `fieldstone.reports`.
 
 use fieldstone::transfer::TransferReport;
-use fieldstone::{ABSENT, CheckpointReport, IngestReport, Stats, Status, VerifyReport};
+use fieldstone::{
+    ABSENT, AcceptanceReport, CheckpointReport, Code, IngestReport, Stats, Status, VerifyReport,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -25,6 +27,7 @@ pub fn verify(py: Python<'_>, reports: Vec<VerifyReport>) -> PyResult<Bound<'_, 
         sum.files = sum.files.max(report.files);
         sum.damaged
             .extend(report.damaged.into_iter().filter(|d| !sum.damaged.contains(d)).collect::<Vec<_>>());
+        sum.accepted = report.accepted;
         sum.notes.extend(report.notes.into_iter().filter(|n| !sum.notes.contains(n)).collect::<Vec<_>>());
     }
     let damaged = sum
@@ -33,9 +36,24 @@ pub fn verify(py: Python<'_>, reports: Vec<VerifyReport>) -> PyResult<Bound<'_, 
         .map(|damage| report!(py, "Damage", { key: damage.key, file: damage.file, why: damage.why }));
     let damaged = PyTuple::new(py, damaged.collect::<PyResult<Vec<_>>>()?)?;
     let notes = PyTuple::new(py, sum.notes)?;
+    let accepted = acceptances(py, sum.accepted)?;
     report!(py, "VerifyReport", {
         fields: sum.fields, bytes: sum.bytes, files: sum.files, damaged: damaged, notes: notes,
+        accepted: accepted,
     })
+}
+
+/// A loss that somebody accepted.
+pub fn acceptance(py: Python<'_>, report: AcceptanceReport) -> PyResult<Bound<'_, PyAny>> {
+    report!(py, "AcceptanceReport", {
+        file: report.file, what: report.what, fields: report.fields, keys: PyTuple::new(py, report.keys)?,
+        user: report.user, time: time_object(py, report.time)?, why: report.why,
+    })
+}
+
+fn acceptances(py: Python<'_>, all: Vec<AcceptanceReport>) -> PyResult<Bound<'_, PyTuple>> {
+    let all = all.into_iter().map(|report| acceptance(py, report));
+    PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Counts.
@@ -97,6 +115,19 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
         })
     });
     let transactions = PyTuple::new(py, transactions.collect::<PyResult<Vec<_>>>()?)?;
+    let code = status.code();
+    let problem = py.import("fieldstone.reports")?.getattr("Problem")?;
+    let problems = status.problems.iter().map(|found| {
+        problem.call1((found.to_string(), found.code.map(Code::as_str), &found.file, &found.why))
+    });
+    let problems = PyTuple::new(py, problems.collect::<PyResult<Vec<_>>>()?)?;
+    let pinned =
+        status.format_pin.map(|pin| Ok::<_, PyErr>((pin.user, time_object(py, pin.time)?))).transpose()?;
+    let accepted = acceptances(py, status.accepted)?;
+    let bytes_by_user = PyDict::new(py);
+    for (user, bytes) in status.bytes_by_user {
+        bytes_by_user.set_item(user, bytes)?;
+    }
     report!(py, "Status", {
         url: status.url,
         id: status.id.map(|id| id.to_string()),
@@ -106,8 +137,13 @@ pub fn status(py: Python<'_>, status: Status) -> PyResult<Bound<'_, PyAny>> {
         writers: writers,
         transactions: transactions,
         owners: PyTuple::new(py, status.owners)?,
-        problems: PyTuple::new(py, status.problems)?,
+        problems: problems,
+        code: code,
+        format_pinned: pinned,
+        accepted: accepted,
         free_bytes: status.free_bytes,
+        free_inodes: status.free_inodes,
+        bytes_by_user: bytes_by_user,
         unflushed: status.unflushed,
     })
 }

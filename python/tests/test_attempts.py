@@ -6,6 +6,8 @@ import os
 import pickle
 import random
 import signal
+import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -142,10 +144,14 @@ def test_an_attempt_is_named_everywhere(tmp_path: Path) -> None:
             fst.open(url, attempt=wrong)
 
 
-def test_a_store_without_attempts_stays_of_version_1(tmp_path: Path) -> None:
+def test_an_attempt_does_not_raise_a_pinned_store(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("fieldstone")
+    subprocess.run([program, "init", tmp_path / "s", "--format", "1"], check=True, capture_output=True)
     with fst.open(tmp_path / "s") as store:
         store.archive("run=a,variable=t", np.zeros(3))
         store.flush()
+        with pytest.raises(Denied, match="attempt"):
+            fst.open(tmp_path / "s", attempt="one")
         assert store.status().format == 1
 
 

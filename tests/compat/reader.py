@@ -274,27 +274,61 @@ def parse_entry(key: bytes, data: bytes, log: Log, table: list[tuple], version: 
         return Entry(log, key, *table[commit], ordinal, flags, dtype, size, shape, start, count, chunk, place)
 
 
+def acceptances(data: bytes, count: int) -> list[tuple]:
+    """Of side records (4.3) those that accept a loss (4.6): writer, file, form, what is given up."""
+    found = []
+    with parts_of(data, "side records") as c:
+        for low, high, record in (c.get("BBb") for _ in range(count)):
+            if low | high << 8 != 0x0302:
+                continue
+            body = record[1:]
+            if record[0] == 1:
+                import zstandard
+
+                head = Cursor(body)
+                length = head.one("v")
+                body = zstandard.ZstdDecompressor().stream_reader(body[head.at :]).read(length + 1)
+            with parts_of(body, "acceptance") as a:
+                writer, number, form = a.get("ivB")
+                check(form < 3 and (form == 2 or bool(form) == bool(number)), f"acceptance of form {form}")
+                what = a.get("vv")[0] if form == 0 else a.list("vv") if form == 2 else None
+                _why_and_fields, _keys = a.get("tv"), a.list("t")
+                found.append((writer, number, form, what))
+    return found
+
+
 class Store:
     """A snapshot. `problems` tells what is damaged, `lost` the ranges of keys that may lack entries."""
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.problems, self.lost, self.data = Path(path), [], [], {}
         self.entries, self.sums, self.decisions, slots, logs, began = [], [], {}, {}, {}, {}
-        for board in map(Path.read_bytes, self.path.glob("boards/*.board")):
+        owners, absent = {}, {}  # whose a log is, or was; what is wrong with logs that cannot be opened
+        check((self.path / "logs").is_dir(), "the folder logs is missing")
+        for path in self.path.glob("boards/*.board"):
+            board = path.read_bytes()
             for at in range(0, len(board) - 127, 128):
                 begin, writer, _, *slot, crc = struct.unpack_from("<8s16sQQ8xQI4x8x52xI", board, at)
                 if begin[:6] == b"FSbd\1\0" and crc == crc32c(board[at : at + 124]):
                     slots[writer] = max(slot, slots.get(writer, slot))  # by sequence
+                    owners[writer] = path.stat().st_uid
         found = (log.stem for log in self.path.glob("logs/*.log") if re.fullmatch("[0-9a-f]{32}", log.stem))
         for writer in {*map(bytes.fromhex, found), *slots}:
-            with self.noting():
+            try:
                 logs[writer] = Log(self.path, writer, slots.get(writer, (0, 0, 0)))
+            except (Damage, OSError) as problem:
+                absent[writer] = str(problem)
         for log in list(logs.values()):
             for writer, length in log.sealed.items():
                 if writer in logs and logs[writer].owner == log.owner:
                     logs[writer].end = min(logs[writer].end, length)
+        ends, given_up = self.accepted(logs, owners | {log.writer: log.owner for log in logs.values()})
+        self.problems += [problem for writer, problem in absent.items() if writer not in ends]
         for log in logs.values():
-            runs = log.record(last)[2] if (last := log.last()) else []
+            last, end = log.last(), ends.get(log.writer)
+            if last and end is not None:
+                last = next((f for f, _ in log.commits(last) if f.sequence <= end), None)
+            runs = log.record(last)[2] if last else []
             if last and log.attempt:
                 log.began = began.setdefault((log.owner, log.attempt[0]), [])
                 log.began.append((log.attempt[1], log.writer))
@@ -305,17 +339,49 @@ class Store:
                 for f, (stamp, _, _, side, decision) in log.commits(last):
                     if not log.frame(f.at, 0) or not log.frame(0, f.at + f.length):
                         self.problems.append(f"{log.name}: head or foot of the frame at {f.at}")
-                    self.sums += [(log, *side[:3]), (log, f.at + 40, f.length - 92 - 2 * f.size, f.body_crc)]
+                    self.sums.append((log, *side[:3]))
+                    if not any(of[:2] == (log.writer, f.sequence) and len(of) == 3 for of in given_up):
+                        self.sums.append((log, f.at + 40, f.length - 92 - 2 * f.size, f.body_crc))
                     self.sums += [(log, f.at + f.length - 52 - n * f.size, f.size, f.crc) for n in (1, 2)]
                     for transaction, *verdict in decision:
                         self.decisions.setdefault((transaction,), []).append((stamp, log.writer, *verdict))
                 torn = not log.other and (not last or (last.sequence == 1 and not log.slot[0]))  # 4.1
                 check(not log.problem or torn, log.problem)
-                check(log.slot[0] <= (last.sequence if last else 0), f"{log.name}: its board has more")
+                there = last.sequence if last else 0
+                check(log.slot[0] <= there or there == end, f"{log.name}: its board has more")
+        self.entries = [
+            e
+            for e in self.entries
+            if (e.log.writer, e.number, e.ordinal) not in given_up
+            and (e.place[0] not in (1, 2) or (e.log.writer, e.place[1]) not in given_up)
+        ]
         with self.noting():
             form = rb"(fieldstone store\nformat 1\nid [0-9a-f]{32}\n)crc32c ([0-9a-f]{8})\n(schema\n(?s:.*))"
             parts = re.fullmatch(form, (self.path / "fieldstone.store").read_bytes())
             check(parts and crc32c(parts[1] + parts[3]) == int(parts[2], 16), "fieldstone.store is damaged")
+
+    def accepted(
+        self, logs: dict[bytes, Log], owners: dict[bytes, int]
+    ) -> tuple[dict[bytes, int], set[tuple]]:
+        """Losses that were accepted (4.6): the ends of logs; data logs and entries that do not count."""
+        found, ends, given_up = [], {}, set()
+        for log in logs.values():
+            with suppress(Damage, OSError):  # what is wrong there is named where the log is read
+                for f, (stamp, _, _, side, decision) in log.commits(log.last()):
+                    if f.version > 1 and any(of == b"FIELDSTONESCHEMA" for of, *_ in decision):
+                        own = acceptances(log.read(*side[:3]), side[3])
+                        found += [((stamp, log.writer, f.sequence), log.owner, *loss) for loss in own]
+        may = {0, (self.path / "logs").stat().st_uid}
+        for (_, log, sequence), user, writer, number, form, what in sorted(found, key=lambda loss: loss[0]):
+            denied = user not in may and user != owners.get(writer)
+            if denied or sequence > ends.get(log, sequence):
+                continue
+            if form == 0:
+                ends[writer] = min(what, ends.get(writer, what))
+            given_up |= (
+                {(writer, number)} if form == 1 else {(writer, *e) for e in what} if form == 2 else set()
+            )
+        return ends, given_up
 
     @contextmanager
     def noting(self, *lost: tuple[bytes, bytes | None]) -> Iterator[None]:

@@ -81,14 +81,26 @@ pub struct Writing {
     /// How bytes are compressed: none, zstd or zstd:LEVEL
     #[arg(long, value_name = "HOW")]
     pub compression: Option<String>,
+    /// End with 3 where no store is, instead of making one; FIELDSTONE_CREATE=0 says so for all calls
+    #[arg(long)]
+    pub existing: bool,
 }
 
 impl Writing {
+    /// Opens one that is there, for calls that make none.
+    pub fn open_existing(&self) -> Result<fieldstone::Store> {
+        self.open_with(Mode::Update)
+    }
+
     /// Opens it for reading and writing.
     pub fn open(&self) -> Result<fieldstone::Store> {
+        self.open_with(if self.existing { Mode::Update } else { Mode::Append })
+    }
+
+    fn open_with(&self, mode: Mode) -> Result<fieldstone::Store> {
         let compression = self.compression.as_deref().map(fieldstone::Compression::parse).transpose()?;
         let schema = self.schema.clone();
-        let options = OpenOptions { mode: Mode::Append, schema, compression, ..OpenOptions::default() };
+        let options = OpenOptions { mode, schema, compression, ..OpenOptions::default() };
         let store = fieldstone::open(&self.store, &options)?;
         note_passed_over(&store)?;
         Ok(store)

@@ -80,7 +80,9 @@ pub struct Program {
 
 /// The whole command line, for help, completions and their tests.
 pub fn command() -> clap::Command {
-    let version = format!("{} (format {})", env!("CARGO_PKG_VERSION"), fieldstone::FORMAT_VERSION);
+    let (release, format) = (env!("CARGO_PKG_VERSION"), fieldstone::FORMAT_VERSION);
+    let version =
+        format!("{release} (new stores are of format {format}; reads and writes formats 1 to {format})");
     help::arrange(Program::command().version(version))
 }
 

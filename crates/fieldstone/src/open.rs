@@ -28,23 +28,43 @@ pub enum Mode {
     Append,
     /// Reading only; NotFound where no store is. "r"
     Read,
+    /// Reading and archiving; NotFound where no store is, as beneath the mount point of a file system that is not
+    /// mounted. "r+"
+    Update,
     /// A new store; Conflict where one is. "x"
     Create,
 }
 
 impl Mode {
-    /// Reads `a`, `r` or `x`.
+    /// Reads `a`, `r`, `r+` or `x`.
     pub fn parse(text: &str) -> Result<Mode> {
         match text {
             "a" => Ok(Mode::Append),
             "r" => Ok(Mode::Read),
+            "r+" => Ok(Mode::Update),
             "x" => Ok(Mode::Create),
-            _ => {
-                Err(Code::Option.error(format!("'{text}' is no mode of a store")).with_hint("use a, r or x"))
-            }
+            _ => Err(Code::Option
+                .error(format!("'{text}' is not a mode of a store"))
+                .with_hint("use a, r, r+ or x")),
+        }
+    }
+
+    /// The mode, where [`CREATE`] says whether stores of files are made. A call that asks for a new one gets it.
+    fn where_allowed(self) -> Result<Mode> {
+        let text = std::env::var_os(CREATE).unwrap_or_default();
+        match (self, text.to_str()) {
+            (_, Some("" | "1")) => Ok(self),
+            (Mode::Append, Some("0")) => Ok(Mode::Update),
+            (_, Some("0")) => Ok(self),
+            (_, _) => Err(Code::Option
+                .error(format!("{CREATE}={} is not known", text.to_string_lossy()))
+                .with_hint("0: no store is made where none is; 1, or unset: it is made")),
         }
     }
 }
+
+/// The environment variable that says, by 0, that mode `a` means `r+`.
+const CREATE: &str = "FIELDSTONE_CREATE";
 
 /// How a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -70,14 +90,18 @@ pub struct OpenOptions {
     pub rank: Option<u32>,
     /// What an archive does where its key has a field; as the store says where absent ([`Store::set_exist`]).
     pub exist: Option<Exist>,
+    /// The version of the format of a store that is new, the newest where absent; [`init`] pins it.
+    pub format: Option<u32>,
 }
 
 /// Opens the store at `url`: a folder's path, a `file:` URL, whose path is decoded (`file:///my%20store`), or `memory:` for a
-/// new store in memory.
+/// new store in memory. Where the environment variable `FIELDSTONE_CREATE` is 0, mode `a` is `r+`: only [`init`] and mode `x`
+/// make a store.
 pub fn open(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
-    open_local(env, outside, native, url, &path, options)
+    let mode = if native { options.mode.where_allowed()? } else { options.mode };
+    open_local(env, outside, native, url, &path, &OpenOptions { mode, ..options.clone() })
 }
 
 /// The disk that files outside a store are on, where it is not the store's.
@@ -174,7 +198,8 @@ fn at_home(path: &str) -> Result<PathBuf> {
 }
 
 /// Makes a store without a field, with its schema, where none is; a store that is there stays as it is.
-/// Conflict where it has another schema than the one asked for.
+/// Conflict where it has another schema than the one asked for. A version of the format that is asked for is pinned, so that
+/// older releases write the store, too, until its owner calls [`Store::upgrade`]; Conflict where it is of another one.
 ///
 /// ```
 /// use fieldstone::{OpenOptions, Request, init};
@@ -190,6 +215,9 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
     store.composed().create()?;
+    if let Some(version) = options.format {
+        store.composed().journal().pin_format(version)?;
+    }
     Ok(store)
 }
 
@@ -246,7 +274,7 @@ fn open_local(
     let options = LocalOptions {
         url: url.to_owned(),
         writable: options.mode != Mode::Read && options.at.is_none(),
-        must_exist: options.mode == Mode::Read || options.at.is_some(),
+        must_exist: matches!(options.mode, Mode::Read | Mode::Update) || options.at.is_some(),
         must_be_new: options.mode == Mode::Create,
         schema,
         at: options.at.clone(),
@@ -255,6 +283,7 @@ fn open_local(
         native,
         origin: origin(options),
         exist: options.exist,
+        format: options.format,
     };
     let store = Store::of(LocalStore::open(env, path, options)?, settings);
     if durable {
@@ -263,7 +292,7 @@ fn open_local(
     Ok(store)
 }
 
-/// Of which job what is written is. Who names no attempt names nothing: his store stays one of version 1.
+/// Of which job what is written is. Who names no attempt names nothing.
 fn origin(options: &OpenOptions) -> Origin {
     let Some(attempt) = &options.attempt else { return Origin::default() };
     let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());

@@ -20,6 +20,13 @@ pub fn file_name(writer: Id, number: u32) -> String {
     format!("{writer}-{number}.data")
 }
 
+/// The writer and number that a data log's file name names.
+pub fn parse_file_name(name: &str) -> Option<(Id, u32)> {
+    let (writer, number) = name.strip_suffix(".data")?.split_once('-')?;
+    let (writer, number) = (Id::parse(writer)?, number.parse().ok()?);
+    (file_name(writer, number) == name).then_some((writer, number))
+}
+
 /// Writes the header.
 pub fn encode_header(writer: Id, number: u32) -> Vec<u8> {
     let mut out = MAGIC.to_vec();

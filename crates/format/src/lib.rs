@@ -26,6 +26,7 @@
 //! | [`graph_message`] | messages between the slots of that view |
 //! | [`schema_extension`] | side records that extend the schema |
 //! | [`setting`] | side records that set what holds for a whole store |
+//! | [`acceptance`] | side records by which a loss is accepted |
 //! | [`side`] | bodies of side records, compressed where that is shorter |
 //! | [`value`], [`value_test`], `columns` | one value; a test of values; columns of numbers and texts |
 //! | [`content_sum`] | the checksum of what ranks hold in parts |
@@ -35,6 +36,7 @@
 //! Invariants: integers are little-endian except inside keys and containers; every parse checks bounds and returns
 //! `Corrupt` with the offset and the rule broken; nothing allocates more than its input justifies.
 
+pub mod acceptance;
 pub mod array_source;
 pub mod attempt;
 pub mod block;

@@ -45,7 +45,7 @@ use crate::{FIRST_VERSION, Id};
 /// First byte of the location of a removal.
 pub(crate) const REMOVED: u8 = 6;
 /// Version of the format from which on there are locations in files that grow.
-const GROWN_SINCE: u32 = 2;
+pub const GROWN_SINCE: u32 = 2;
 
 /// Where an entry's bytes are.
 #[derive(Debug, Clone, PartialEq)]

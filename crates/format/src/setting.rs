@@ -18,6 +18,9 @@ use crate::schema_extension;
 
 const SETTING: u16 = 0x0301;
 
+/// The setting that pins the version of the format: a number.
+pub const FORMAT: &str = "format";
+
 /// What an archive does where its key has a field already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exist {

@@ -47,9 +47,10 @@ pub struct AuditRow {
     pub time: i64,
     /// Name of the user who ran the execution, or else of who recorded what it did.
     pub user: String,
-    /// The job or process.
+    /// The job or process; the commit, where it belongs to none.
     pub execution: VertexName,
-    /// `run`, `exe`, `read` or `write`.
+    /// `run`, `exe`, `read` or `write`; of commits without an execution `archive`, `declare`, `annotate`, `delete`,
+    /// `repoint` or `end`.
     pub action: String,
     /// What it was done to: the execution itself, where it was run.
     pub object: VertexName,

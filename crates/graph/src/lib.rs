@@ -28,6 +28,7 @@
 pub mod archive;
 pub mod audit;
 pub mod cause;
+mod commits;
 pub mod described;
 pub mod dossier;
 pub mod find;

@@ -268,6 +268,11 @@ impl Feed {
         Entries { feed: self.clone(), writer, after, under, segments, cursor: None, decoder }
     }
 
+    /// Whether a view that has applied each log up to a mark has commits that were given up since.
+    pub fn gives_up(&self, marks: &HashMap<Id, u64>) -> bool {
+        marks.iter().any(|(log, mark)| self.snapshot.accepted.is_beyond(*log, *mark))
+    }
+
     /// What is decided about transactions.
     pub fn decisions(&self) -> Vec<TransactionState> {
         let mut by_user: HashMap<Id, Vec<(u32, Arc<UserState>)>> = HashMap::new();
@@ -466,6 +471,9 @@ impl Entries {
             }
         }
         let entry = Entry::decode(cursor.value())?;
+        if snapshot.gives_up(self.writer, commit.sequence, &entry) {
+            return Ok(None);
+        }
         let removal = entry.is_removal();
         let (dtype, shape) = entry.array.map(|array| (array.dtype, array.shape)).unzip();
         Ok(Some(EntryChange {

@@ -94,14 +94,17 @@ pub fn is_ahead(marks: &Marks, heads: &[(Id, u64)]) -> bool {
 /// Brings a view up to a feed.
 pub fn follow(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, how: &Following<'_>) -> Result<Followed> {
     let heads = feed.heads();
-    if covers(&view.marks()?, &heads) {
+    let marks = view.marks()?;
+    // The view is made again without what was given up.
+    let anew = feed.gives_up(&marks);
+    if !anew && covers(&marks, &heads) {
         return Ok(Followed::Done);
     }
     let span = debug_span!("follow", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
     view.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied: Applied::default() };
-    let followed = replay.run(view, false);
+    let followed = replay.run(view, anew);
     view.leave();
     note(&span, &replay.applied, &followed);
     followed

@@ -11,12 +11,13 @@
 //!
 //! * `encode`: a value becomes blocks and an entry, which the journal takes;
 //! * `read`: from a request to entries, from entries to checked bytes;
-//! * `report`: verify, status, stats, dump;
+//! * `report`: verify, status, stats, dump; `accept`: giving up what is lost;
 //! * `standing`: what stands at one moment, for those who follow the logs.
 //!
 //! Invariants: what makes a field visible is the journal's; a value is encoded outside of any lock; a read pins
 //! one snapshot.
 
+mod accept;
 pub mod api;
 pub mod conformance;
 mod encode;

@@ -15,6 +15,7 @@ use fieldstone_format::Id;
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::entry::EntryId;
 use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
+use fieldstone_format::location::GROWN_SINCE;
 use fieldstone_format::setting::Setting;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
@@ -55,6 +56,8 @@ pub struct LocalOptions {
     pub origin: Origin,
     /// What an archive does where its key has a field, where a call does not say; as the store says where absent.
     pub exist: Option<Exist>,
+    /// The version of the format of a store that is new; the newest where absent.
+    pub format: Option<u32>,
 }
 
 impl LocalOptions {
@@ -69,6 +72,7 @@ impl LocalOptions {
             outside: self.outside,
             native: self.native,
             origin: self.origin,
+            format: self.format,
         }
     }
 }
@@ -152,7 +156,7 @@ impl LocalStore {
     /// The fields with a part that came by one of these commits of this store: log and sequence.
     pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
         let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);
-        Ok(Box::new(read::list(&snapshot, selection, options, None)?.of_commits(commits)))
+        Ok(Box::new(self.named(read::list(&snapshot, selection, options, None)?).of_commits(commits)))
     }
 
     /// What a request selects of what became visible after a version, and the version at which this was so. NotFound
@@ -166,7 +170,8 @@ impl LocalStore {
         let snapshot = self.journal.snapshot()?;
         let older = self.journal.older(&snapshot, since)?;
         let now = snapshot.version().encode();
-        let listing = read::list(&snapshot, self.select(request)?, options, Some(Arc::new(older)))?;
+        let listing =
+            self.named(read::list(&snapshot, self.select(request)?, options, Some(Arc::new(older)))?);
         Ok((Box::new(listing), now))
     }
 
@@ -174,6 +179,10 @@ impl LocalStore {
     /// nanoseconds.
     pub fn wait(&self, since: &str, timeout: u64) -> Result<bool> {
         self.journal.wait(since, timeout)
+    }
+
+    fn named(&self, listing: read::ListStream) -> read::ListStream {
+        listing.named_by(&self.journal.env().identity)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {
@@ -367,6 +376,7 @@ impl FieldAccess for LocalStore {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
         self.check_dataset(&key)?;
+        self.journal.check_format(GROWN_SINCE, "an array in a file of the store")?;
         if self.folder().is_none() {
             return Err(Code::WrongStore
                 .error(format!("{key}: the store at {} has no folder for files with arrays", self.url))
@@ -406,7 +416,7 @@ impl FieldAccess for LocalStore {
         if !(1..=3).contains(&options.depth) {
             return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
-        Ok(Box::new(read::list(&self.journal.snapshot()?, self.select(request)?, options, None)?))
+        Ok(Box::new(self.named(read::list(&self.journal.snapshot()?, self.select(request)?, options, None)?)))
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
@@ -520,10 +530,16 @@ impl Admin for LocalStore {
     }
 
     fn status(&self) -> Result<Status> {
-        let snapshot = self.journal.snapshot()?;
+        let snapshot = self.journal.looked()?;
         let mut status = {
             let refresher = self.journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
-            report::status(self.journal.env(), self.journal.inspect(), &snapshot, &refresher)?
+            report::status(
+                self.journal.env(),
+                self.journal.inspect(),
+                &snapshot,
+                &refresher,
+                self.journal.files(),
+            )?
         };
         status.url = self.url.clone();
         status.schema = self.journal.schema().name().unwrap_or("custom").to_owned();
@@ -534,7 +550,7 @@ impl Admin for LocalStore {
     }
 
     fn passed_over(&self) -> Result<Vec<String>> {
-        let snapshot = self.journal.snapshot()?;
+        let snapshot = self.journal.looked()?;
         // A link in place of a log is found by the listing and by the look at it: it is named once.
         let mut named = BTreeSet::new();
         let problems = snapshot.problems.iter();
@@ -543,8 +559,10 @@ impl Admin for LocalStore {
     }
 
     fn verify(&self, request: &Request) -> Result<VerifyReport> {
-        let snapshot = self.journal.snapshot()?;
-        report::verify(self.journal.files(), &snapshot, self.select(request)?, self.journal.refresher())
+        let snapshot = self.journal.looked()?;
+        let identity = &*self.journal.env().identity;
+        let selection = self.select(request)?;
+        report::verify(self.journal.files(), &snapshot, selection, self.journal.refresher(), identity)
     }
 
     fn dump(&self, request: &Request) -> Result<Vec<String>> {

@@ -15,7 +15,8 @@ Examples:
   fieldstone audit store --file /data/mesh.nc
   fieldstone audit store --file mesh.nc --since 2026-11-21T06:00 --json
 
-Of a user: what was run, and what that executed, read and wrote; processes count with their job. Of a file: who
+Of a user: what was run, and what that executed, read and wrote; processes count with their job; and what was archived,
+declared, annotated and deleted without an execution, by commits and datasets. Of a file: who
 executed, read and wrote it; then all that came from it, by cause: with --since, from when it was damaged. Where a
 program reads, a line has time, user, execution, action and object, with tabs between; `derived` and a vertex is a
 line of what came from the file.

@@ -170,6 +170,9 @@ impl Arguments {
         let reading = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
         let is_new = self.store.schema.is_none()
             && matches!(fieldstone::open(url, &reading), Err(e) if e.kind() == ErrorKind::NotFound);
+        if is_new && self.store.existing {
+            return Ok(self.store.open()?);
+        }
         let schema = match is_new {
             true => Some(match source {
                 Some(source) => fieldstone::fdb_schema(&source.config, &HelperOptions::default())?,
@@ -178,7 +181,7 @@ impl Arguments {
             false => self.store.schema.clone(),
         };
         let compression = self.store.compression.clone();
-        Ok(Writing { store: url.clone(), schema, compression }.open()?)
+        Ok(Writing { store: url.clone(), schema, compression, existing: self.store.existing }.open()?)
     }
 }
 

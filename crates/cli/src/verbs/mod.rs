@@ -2,6 +2,7 @@
 //!
 //! A new verb is a file here, a line in [`Verb`] and a line in [`run`].
 
+mod accept;
 mod annotate;
 mod archive;
 mod arrays;
@@ -39,6 +40,7 @@ mod steps;
 mod tags;
 mod trace;
 mod transaction;
+mod upgrade;
 mod variables;
 mod verify;
 mod version;
@@ -77,6 +79,8 @@ pub enum Verb {
     Delete(delete::Arguments),
     Objects(objects::Arguments),
     Repoint(repoint::Arguments),
+    Accept(accept::Arguments),
+    Upgrade(upgrade::Arguments),
     Run(run::Arguments),
     Trace(trace::Arguments),
     Audit(audit::Arguments),
@@ -123,6 +127,8 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Delete(arguments) => delete::run(arguments, out),
         Verb::Objects(arguments) => objects::run(arguments, out),
         Verb::Repoint(arguments) => repoint::run(arguments, out),
+        Verb::Accept(arguments) => accept::run(arguments, out),
+        Verb::Upgrade(arguments) => upgrade::run(arguments, out),
         Verb::Run(arguments) => run::run(arguments, out),
         Verb::Trace(arguments) => trace::run(arguments, out),
         Verb::Audit(arguments) => audit::run(arguments, out),

@@ -49,6 +49,9 @@ pub struct Arguments {
     /// Of a store that is made: simulation, mars, or a schema file's path
     #[arg(long)]
     schema: Option<String>,
+    /// End with 3, and run nothing, where no store is; FIELDSTONE_CREATE=0 says so for all calls
+    #[arg(long)]
+    existing: bool,
     /// The command and its arguments, behind --
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -64,7 +67,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         env: arguments.env.clone(),
         ..ExecutionOptions::default()
     };
-    let (schema, mode) = (arguments.schema.clone(), Mode::Append);
+    let mode = if arguments.existing { Mode::Update } else { Mode::Append };
+    let schema = arguments.schema.clone();
     let opened = OpenOptions { mode, schema, ..OpenOptions::default() };
     let store = fieldstone::open(&arguments.store, &opened)?;
     let ended = execution::run(&store, &arguments.command, options)?;

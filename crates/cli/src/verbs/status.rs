@@ -4,8 +4,9 @@ use clap::Args;
 use fieldstone::{Status, WriterStatus};
 use serde_json::{Value, json};
 
+use super::accept::accepted;
 use crate::arguments::Reading;
-use crate::output::{Done, Out, count, size};
+use crate::output::{Done, Out, Stop, count, size};
 use crate::table::cut;
 use crate::time;
 
@@ -16,10 +17,23 @@ Examples:
   fieldstone status store --job 1177
   fieldstone status store --json | jq .problems
 
-Of the writers those are listed that are open, that ended without closing, or that something is wrong with, the latest
-first and at most 20; the others are counted. --job lists those of a job of the batch system, or of an attempt: all of it.";
+Ends with the exit code of the worst problem, so that a monitor needs nothing else: 5 for damage and what is missing, 7 for
+a full disk, 6 for logs that this user may not read. Notes, which are only worth knowing, count for nothing.
+
+Of the writers those are listed that are open, that ended without closing, that are silent (of another host, and without a
+flush for an hour: nobody here knows whether they live), or that something is wrong with, the latest first and at most 20;
+the others are counted. --job lists those of a job of the batch system, or of an attempt: all of it.
+
+With --json: url, id, schema, format, format_pinned (user, time), version (null beyond 1 KB: fieldstone version prints it),
+owners, free_bytes, free_inodes, bytes_by_user, states (writers by state), transactions and problems (each with code, file
+and why), accepted, code; of owners, transactions and problems the first 100, with their numbers under totals. With
+--writers or --job also writers.";
 /// Writers that are listed unless all are asked for.
 const LISTED: usize = 20;
+/// Of what a store may have many, so many are in a JSON document.
+const BOUND: usize = 100;
+/// Bytes of a version that a JSON document holds.
+const VERSION_MAX: usize = 1024;
 /// Characters of a version that are shown.
 const VERSION: usize = 64;
 
@@ -37,7 +51,7 @@ pub struct Arguments {
     job: Option<String>,
 }
 
-/// Prints facts about the store, then a line per writer, transaction and problem.
+/// Prints facts about the store, then a line per writer, transaction and problem; ends with the worst problem's code.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let mut status = arguments.store.open()?.status()?;
     if let Some(job) = &arguments.job {
@@ -47,26 +61,45 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         };
         status.writers.retain(|w| of(&w.origin.job) || of(&w.origin.attempt));
     }
-    if out.json() {
-        return out.document(&document(&status));
+    let code = status.code();
+    let every = arguments.writers || arguments.job.is_some();
+    match out.json() {
+        true => out.document(&document(&status, every))?,
+        false => lines(&status, every, out)?,
     }
+    match code {
+        0 => Ok(()),
+        code => Err(Stop::Exit(code)),
+    }
+}
+
+fn lines(status: &Status, every: bool, out: &mut Out) -> Done {
     out.line(format_args!("store    {}", status.url))?;
     match &status.id {
         Some(id) => out.line(format_args!("id       {id}"))?,
         None => out.line("id       none: nothing is there yet")?,
     }
     out.line(format_args!("schema   {}", status.schema))?;
-    out.line(format_args!("format   {}", status.format))?;
+    let pinned = status.format_pin.as_ref();
+    let pinned = pinned.map(|pin| format!(", pinned by {} {}", pin.user, time::utc(pin.time, true)));
+    out.line(format_args!("format   {}{}", status.format, pinned.unwrap_or_default()))?;
     // It names every log: what a program needs whole, `fieldstone version` prints.
     out.line(format_args!("version  {}", cut(&status.version, VERSION)))?;
     out.line(format_args!("owner    {}", status.owners.join(", ")))?;
-    out.line(format_args!("free     {}", size(status.free_bytes)))?;
-    writers(&status.writers, arguments.writers || arguments.job.is_some(), out)?;
+    let inodes = status.free_inodes.map(|n| format!(", {}", count(n, "file"))).unwrap_or_default();
+    out.line(format_args!("free     {}{inodes}", size(status.free_bytes)))?;
+    let used = status.bytes_by_user.iter().map(|(user, bytes)| format!("{} of {user}", size(*bytes)));
+    out.line(format_args!("used     {}", used.collect::<Vec<_>>().join(", ")))?;
+    writers(status, every, out)?;
     for t in &status.transactions {
         let (since, fields) = (time::utc(t.since, true), count(t.fields, "field"));
         out.line(format_args!("undecided {} since {since}, {fields} by {}", t.id, t.owners.join(", ")))?;
     }
-    status.problems.iter().try_for_each(|problem| out.line(format_args!("problem  {problem}")))
+    status.accepted.iter().try_for_each(|loss| out.line(format_args!("accepted {loss}")))?;
+    status.problems.iter().try_for_each(|problem| {
+        let word = if problem.code.is_some() { "problem " } else { "note    " };
+        out.line(format_args!("{word} {problem}"))
+    })
 }
 
 fn named(name: &str) -> Option<&str> {
@@ -74,10 +107,11 @@ fn named(name: &str) -> Option<&str> {
 }
 
 /// How many writers there are of each state, then lines for those that are worth one.
-fn writers(all: &[WriterStatus], every: bool, out: &mut Out) -> Done {
-    let states = ["open", "closed", "gone"];
-    let counts = states.map(|state| (state, all.iter().filter(|w| w.state == state).count()));
-    let counts = counts.iter().filter(|(_, n)| *n > 0).map(|(state, n)| format!("{n} {state}"));
+fn writers(status: &Status, every: bool, out: &mut Out) -> Done {
+    let all = &status.writers;
+    let states = status.states();
+    let order = ["open", "closed", "gone", "silent"].into_iter();
+    let counts = order.filter_map(|state| states.get(state).map(|n| format!("{n} {state}")));
     let counts = counts.collect::<Vec<_>>().join(", ");
     out.line(format_args!("writers  {}", if counts.is_empty() { "none" } else { &counts }))?;
     let matters = |w: &&WriterStatus| every || w.state != "closed" || w.tail > 0 || w.clock_off.is_some();
@@ -94,7 +128,8 @@ fn writers(all: &[WriterStatus], every: bool, out: &mut Out) -> Done {
 fn writer_line(w: &WriterStatus) -> String {
     let (id, state, user, host, process) = (&w.writer, w.state, &w.user, &w.host, w.process);
     let (commits, last) = (count(w.commits, "commit"), time::utc(w.last_flush, true));
-    let mut line = format!("writer   {id} {state} {user}@{host}:{process}, {commits}, last {last}");
+    let word = if state == "silent" { "since" } else { "last" };
+    let mut line = format!("writer   {id} {state} {user}@{host}:{process}, {commits}, {word} {last}");
     if w.tail > 0 {
         line.push_str(&format!(", {} behind the last commit", size(w.tail)));
     }
@@ -110,7 +145,7 @@ fn writer_line(w: &WriterStatus) -> String {
     line
 }
 
-fn document(status: &Status) -> Value {
+fn document(status: &Status, every: bool) -> Value {
     let writer = |w: &WriterStatus| {
         json!({
             "writer": w.writer.to_string(),
@@ -131,21 +166,40 @@ fn document(status: &Status) -> Value {
     let transaction = |t: &fieldstone::TransactionStatus| {
         json!({
             "id": t.id.to_string(),
-            "owners": t.owners,
+            "owners": t.owners.iter().take(BOUND).collect::<Vec<_>>(),
             "fields": t.fields,
             "since": time::utc(t.since, false),
         })
     };
-    json!({
+    let problem = |p: &fieldstone::StatusProblem| json!({"code": p.code.map(fieldstone::Code::as_str), "file": p.file, "why": p.why});
+    let pin = |pin: &fieldstone::FormatPin| json!({"user": pin.user, "time": time::utc(pin.time, false)});
+    let bytes = status.bytes_by_user.iter().map(|(user, bytes)| (user.clone(), json!(bytes)));
+    let mut document = json!({
         "url": status.url,
         "id": status.id.as_ref().map(ToString::to_string),
         "schema": status.schema,
         "format": status.format,
-        "version": status.version,
-        "owners": status.owners,
+        "format_pinned": status.format_pin.as_ref().map(pin),
+        "version": Some(&status.version).filter(|version| version.len() <= VERSION_MAX),
+        "owners": status.owners.iter().take(BOUND).collect::<Vec<_>>(),
         "free_bytes": status.free_bytes,
-        "writers": status.writers.iter().map(writer).collect::<Vec<_>>(),
-        "transactions": status.transactions.iter().map(transaction).collect::<Vec<_>>(),
-        "problems": status.problems,
-    })
+        "free_inodes": status.free_inodes,
+        "bytes_by_user": bytes.collect::<serde_json::Map<_, _>>(),
+        "states": status.states(),
+        "transactions": status.transactions.iter().take(BOUND).map(transaction).collect::<Vec<_>>(),
+        "problems": status.problems.iter().take(BOUND).map(problem).collect::<Vec<_>>(),
+        "accepted": status.accepted.iter().take(BOUND).map(accepted).collect::<Vec<_>>(),
+        "totals": {
+            "writers": status.writers.len(),
+            "owners": status.owners.len(),
+            "transactions": status.transactions.len(),
+            "problems": status.problems.len(),
+            "accepted": status.accepted.len(),
+        },
+        "code": status.code(),
+    });
+    if every {
+        document["writers"] = status.writers.iter().map(writer).collect();
+    }
+    document
 }

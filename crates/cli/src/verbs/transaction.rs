@@ -105,7 +105,10 @@ fn begin(store: &Writing, out: &mut Out) -> Done {
 }
 
 fn list(store: &Reading, out: &mut Out) -> Done {
-    let open = store.open()?.status()?.transactions;
+    let store = store.open()?;
+    // Without its logs a store has no transactions, and status says so; here it is an error.
+    store.version()?;
+    let open = store.status()?.transactions;
     if out.json() {
         let object = |t: &TransactionStatus| {
             let (id, since) = (t.id.to_string(), time::utc(t.since, false));

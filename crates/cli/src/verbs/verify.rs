@@ -4,6 +4,7 @@ use clap::Args;
 use fieldstone::Error;
 use serde_json::json;
 
+use super::accept::accepted;
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Out, count, size};
 use crate::progress::Ticker;
@@ -13,7 +14,8 @@ Examples:
   fieldstone verify store
   fieldstone verify store run=a && echo intact
 
-Ends with 5 where something is damaged. What is not named as damaged is readable.";
+Ends with 5 where something is damaged. All else is readable. A loss that was accepted (see fieldstone accept)
+is listed, and does not count as damage.";
 
 /// Read and check everything that a request selects, and the store's own structures
 #[derive(Debug, Args)]
@@ -42,6 +44,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "files": report.files,
             "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
             "notes": report.notes,
+            "accepted": report.accepted.iter().map(accepted).collect::<Vec<_>>(),
         }))?;
     } else {
         for d in &report.damaged {
@@ -51,6 +54,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         for note in &report.notes {
             out.line(format_args!("note: {note}"))?;
         }
+        for loss in &report.accepted {
+            out.line(format_args!("accepted: {loss}"))?;
+        }
         let (fields, bytes, files) =
             (count(report.fields, "field"), size(report.bytes), count(report.files, "file"));
         let found = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
@@ -59,7 +65,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     match damaged {
         0 => Ok(()),
         n => Err(Error::corrupt(format!("{} damaged in {}", count(n as u64, "part"), store.url()))
-            .with_hint("restore the named files from a copy, or archive the named fields again")
+            .with_hint(
+                "restore the named files from a copy, or archive the named fields again; to give up what is lost for \
+                 good: fieldstone accept STORE FILE",
+            )
             .into()),
     }
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 35] = [
     "transaction",
     "arrays",
     "mesh",
@@ -38,6 +38,8 @@ const VERBS: [&str; 33] = [
     "stats",
     "status",
     "verify",
+    "accept",
+    "upgrade",
     "dump",
     "version",
     "doctor",

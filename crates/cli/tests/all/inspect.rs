@@ -22,10 +22,15 @@ fn stats_count() {
 #[test]
 fn status_names_writers_and_schema() {
     let t = TestStore::with(&[KEY]);
-    let status = t.run(["status", "store", "--json"]).ok().json();
+    let status = t.run(["status", "store", "--writers", "--json"]).ok().json();
     assert_eq!(
         (&status["url"], &status["schema"], &status["format"]),
-        (&json!("store"), &json!("simulation"), &json!(1))
+        (&json!("store"), &json!("simulation"), &json!(fieldstone::FORMAT_VERSION))
+    );
+    assert_eq!((&status["code"], &status["states"]), (&json!(0), &json!({"closed": 1})));
+    assert!(
+        status["bytes_by_user"].as_object().unwrap().values().all(|bytes| bytes.as_u64() > Some(0)),
+        "{status}"
     );
     let writer = &status["writers"][0];
     assert_eq!((&writer["state"], &writer["commits"]), (&json!("closed"), &json!(1)));
@@ -200,8 +205,14 @@ fn status_of_a_thousand_writers_is_one_screen() {
     assert_eq!(text.lines().filter(|line| line.starts_with("writer   ")).count(), 20);
     let all = t.run(["status", "store", "--writers"]).ok().out();
     assert_eq!(all.lines().filter(|line| line.starts_with("writer   ")).count(), 225);
-    let json = t.run(["status", "store", "--json"]).ok().json();
+    let json = t.run(["status", "store", "--writers", "--json"]).ok().json();
     assert_eq!(json["writers"].as_array().unwrap().len(), 225);
+    // A monitor's answer does not grow with the writers there ever were.
+    let run = t.run(["status", "store", "--json"]).ok();
+    assert!(run.bytes().len() < 3000, "{}", run.out());
+    let json = run.json();
+    assert_eq!((&json["states"], &json["writers"]), (&json!({"open": 25, "closed": 200}), &json!(null)));
+    assert_eq!(json["totals"]["writers"], json!(225));
 }
 
 #[cfg(unix)]

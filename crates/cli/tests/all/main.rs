@@ -13,6 +13,7 @@ mod harness;
 mod inspect;
 mod layout;
 mod lineage;
+mod operations;
 mod real_files;
 mod run;
 mod schema_and_show;

@@ -11,7 +11,7 @@ fn a_store_is_made_with_its_schema_before_the_first_field() {
     let t = TestStore::empty();
     assert!(t.run(["init", "store", "--schema", "mars"]).ok().err().contains("made, schema mars"));
     let status = t.run(["status", "store", "--json"]).ok().json();
-    assert_eq!((&status["schema"], &status["writers"]), (&json!("mars"), &json!([])));
+    assert_eq!((&status["schema"], &status["states"]), (&json!("mars"), &json!({})));
     assert!(status["id"].is_string(), "{status}");
     assert_eq!(t.run(["list", "store"]).ok().out(), "");
     let files = t.files("store");

@@ -21,6 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::{Code, Error};
+
 pub mod comm;
 pub mod real;
 pub mod sim;
@@ -227,6 +229,22 @@ impl Env {
             disk: Arc::new(real::RealDisk),
             identity: Arc::new(real::RealIdentity),
         }
+    }
+}
+
+/// The error of a file or folder that was not made: a file system without a free inode says that it has no space.
+pub fn creation_failed(disk: &dyn Disk, path: &Path, cause: io::Error) -> Error {
+    let full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let folder = path.ancestors().skip(1).find(|above| disk.stat(above).is_ok());
+    match folder.filter(|_| full).map(|folder| disk.space(folder)) {
+        Some(Ok(Space { free_bytes, free_inodes: 0 })) => Code::InodesFull
+            .error(format!(
+                "cannot create {}: the file system takes no further file, its inodes are used up ({free_bytes} bytes \
+                 are free)",
+                path.display()
+            ))
+            .with_hint("remove files that nobody needs, then archive again; df -i shows inodes"),
+        _ => Error::io("create", path, cause),
     }
 }
 

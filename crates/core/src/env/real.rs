@@ -11,6 +11,7 @@ mod direct;
 mod huge_pages;
 mod process;
 pub mod trusted_folder;
+mod user_cache;
 
 pub use huge_pages::HugePages;
 

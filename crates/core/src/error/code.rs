@@ -283,6 +283,12 @@ codes! {
     LogShortened = "log-shortened", Corrupt, final,
         "A log lost commits that others know of.",
         "Restore it, or accept the loss.";
+    DataGone = "data-gone", Corrupt, final,
+        "A data log that commits name is missing.",
+        "Restore it, or accept the loss.";
+    LogsGone = "logs-gone", Corrupt, final,
+        "A store's folder of logs is missing: it is half mounted, or half restored.",
+        "Mount it, or restore the folder from a backup.";
     FormatVersion = "format-version", Corrupt, final,
         "A file is of a format version that this release does not know.",
         "Use a later release.";
@@ -331,6 +337,9 @@ codes! {
     LaterStore = "later-store", Denied, final,
         "The store holds logs of a later release, beside which nothing is written.",
         "Write with that release.";
+    FormatPinned = "format-pinned", Denied, final,
+        "The store is of an older version of the format, which has no place for what is asked for.",
+        "Ask its owner for `fieldstone upgrade`, which raises it.";
     EngineDenied = "engine-denied", Denied, final,
         "The catalog's engine refuses user, password or a permission.",
         "Correct or grant it.";
@@ -340,6 +349,9 @@ codes! {
     DiskFull = "disk-full", Unavailable, final,
         "The disk or a quota is full.",
         "Free some space, then archive again what the message names.";
+    InodesFull = "inodes-full", Unavailable, final,
+        "The file system, or a quota, takes no further file, whatever its free bytes.",
+        "Remove files that nobody needs, then archive again what the message names.";
     IoFailed = "io-failed", Unavailable, final,
         "The operating system failed to read or write.",
         "Look at the disk and its cables, then repeat the call.";

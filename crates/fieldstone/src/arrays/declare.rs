@@ -110,7 +110,7 @@ impl JobInner {
         };
         let in_files = self.options.layout == ArrayLayout::Files;
         let reachable = self.writable().and_then(|()| match in_files {
-            true => self.trusted_folder(),
+            true => self.make_store().and_then(|()| self.check_format()).and_then(|()| self.trusted_folder()),
             false => Ok(()),
         });
         self.team.agree("group", reachable)?;

@@ -1,6 +1,6 @@
 //! What a job is on one rank: its run, its team, its groups and open files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_array::distributed::files::deferred::DeferredWriter;
@@ -12,12 +12,14 @@ use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
+use fieldstone_format::location::GROWN_SINCE;
 
 use super::each;
 use super::pending::{LoggedWrites, PendingHistory};
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use crate::Store;
+use crate::own_files::make_folder;
 use crate::run::Run;
 use fieldstone_store::api::Exist;
 
@@ -178,6 +180,30 @@ impl JobInner {
                 .error("files of distributed arrays need a store in a folder")
                 .with_hint("open the store by the path of a folder that all ranks reach")
         })
+    }
+
+    /// On rank 0: makes the store where it is absent. Its folders stand before those of files with arrays: a store that
+    /// has these and no logs has lost them.
+    pub fn make_store(&self) -> Result<()> {
+        self.folder()?;
+        match self.team.rank() {
+            0 => self.store.composed().create(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Denied where the store is of a version of the format that has no place for arrays in files.
+    pub fn check_format(&self) -> Result<()> {
+        self.store.composed().journal().check_format(GROWN_SINCE, "an array in a file of the store")
+    }
+
+    /// On rank 0: makes a folder of the store's.
+    pub fn make_folder(&self, root: &Path, within: &str) -> Result<()> {
+        self.make_store()?;
+        match self.team.rank() {
+            0 => make_folder(self.env(), root, within).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// The key of a variable at a step.

@@ -18,7 +18,7 @@ use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
 use crate::Store;
-use crate::own_files::{MESHES, make_folder};
+use crate::own_files::MESHES;
 
 /// A mesh that all ranks of a job have open.
 #[derive(Debug)]
@@ -43,11 +43,7 @@ impl ArrayJob {
         let job = self.inner.clone();
         job.team.agree("mesh", job.writable())?;
         let root = job.team.agree("mesh", job.store_folder())?;
-        let made = match job.team.rank() {
-            0 => make_folder(job.env(), &root, MESHES).map(drop),
-            _ => Ok(()),
-        };
-        job.team.agree("mesh", made)?;
+        job.team.agree("mesh", job.make_folder(&root, MESHES))?;
         let folder = root.join(MESHES);
         let known = |path: &Path| sums_of(&job.store, path, job.options.transaction);
         let mesh = Mesh::create(&job.team, job.env(), &folder, content, known)?;

@@ -31,7 +31,7 @@ use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
-use crate::own_files::{HISTORIES, PART, make_folder};
+use crate::own_files::{HISTORIES, PART};
 
 /// Where the edges come from.
 #[derive(Debug, Clone, Copy)]
@@ -338,11 +338,7 @@ impl JobInner {
         let root = self.store_folder()?;
         let folder = root.join(HISTORIES);
         let disk = self.env().disk.clone();
-        let made = match self.team.rank() {
-            0 => make_folder(self.env(), &root, HISTORIES).map(drop),
-            _ => Ok(()),
-        };
-        self.team.agree("partition", made)?;
+        self.team.agree("partition", self.make_folder(&root, HISTORIES))?;
         let sizes = RankSizes {
             nodes: part.owned() as u64,
             ghosts: (part.nodes().len() - part.owned()) as u64,

@@ -113,6 +113,7 @@ impl Store {
     ) -> Result<(StoredMesh, bool)> {
         self.composed().journal().check_writable()?;
         let (team, env, root) = alone(self)?;
+        self.composed().create()?;
         let folder = make_folder(&env, &root, MESHES)?;
         let known = |path: &Path| sums_of(self, path, transaction);
         let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;

@@ -122,6 +122,7 @@ impl Store {
             all.fields += one.fields;
             all.bytes = all.bytes.saturating_add(one.bytes);
             all.files += one.files;
+            all.accepted = one.accepted;
             for damage in one.damaged {
                 if !all.damaged.contains(&damage) {
                     all.damaged.push(damage);

@@ -33,7 +33,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::value::ValueType;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
-use fieldstone_store::api::{Exist, FieldStore, ListOptions, Listing};
+use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
@@ -129,6 +129,24 @@ impl Store {
     /// Denied for others than the store's owner.
     pub fn set_exist(&self, exist: Exist) -> Result<()> {
         self.composed.set_exist(exist)
+    }
+
+    /// Accepts what a log or data log lost, named as messages name it: of a log that is missing or shorter than it was, all
+    /// commits that cannot be read; of a data log that is missing, all fields with bytes in it; else the fields of the file
+    /// that are damaged. It is on record, with who accepted it, when and `why`, and it is final: what is given up never
+    /// counts again, also where the file comes back. Reads, [`verify`](fieldstone_store::api::Admin::verify) and
+    /// [`status`](fieldstone_store::api::Admin::status) go on without it, and these two list it.
+    ///
+    /// Errors: `Invalid` where nothing of the file is lost; `Denied` for others than its owner, the store's, and root, and
+    /// in a store of format 1; `Conflict` where the log's writer lives and may go on.
+    pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
+        self.composed.local().accept(name, why)
+    }
+
+    /// Raises the store to the newest version of the format that this release writes, durably: older releases read on
+    /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
+    pub fn upgrade(&self) -> Result<(u32, u32)> {
+        self.composed.journal().upgrade()
     }
 
     /// What a request selects of what became visible after a version, and the version at which this was so: the `since`

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use fieldstone_core::value::Test;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::{Archive, RelationBatch, TypeDecl, VertexName};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
@@ -27,6 +27,7 @@ use fieldstone_journal::participant::FlushParticipant;
 
 use crate::archive::{ArchiveReport, HiddenVersions, hidden};
 use crate::audit::{Audit, AuditOptions, audit};
+use crate::commits;
 use crate::dossier::{Dossier, around, dossier};
 use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
@@ -285,11 +286,33 @@ impl Graph {
         self.inner.reading(transaction, |state| around(state, lineage.clone(), at, &named))
     }
 
-    /// What a user did, or who had to do with a file and all that came from it. Invalid where neither is given,
-    /// NotFound where nothing names them.
+    /// What a user did, commits without an execution included, or who had to do with a file and all that came from it.
+    /// Invalid where neither is given, NotFound where nothing names them.
     pub fn audit(&self, options: &AuditOptions, transaction: Option<Id>) -> Result<Audit> {
         let named = |user| self.user_name(user);
-        self.inner.reading(transaction, |state| audit(state, options, &named))
+        let found = self.inner.reading(transaction, |state| audit(state, options, &named));
+        let user = options.user.as_ref().filter(|_| options.file.is_none());
+        let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
+        let of_executions = found.iter().flat_map(|audit| &audit.rows).map(|row| &row.object);
+        let known =
+            of_executions.filter(|name| &*name.kind == "commit").map(|name| name.id.to_string()).collect();
+        let mut plain = commits::of_user(&self.inner.journal.feed()?, user, options, &known)?;
+        plain.iter_mut().for_each(|row| row.user = named(user));
+        match found {
+            Err(error) if error.kind() == ErrorKind::NotFound && !plain.is_empty() => {
+                let truncated = plain.len() > options.limit;
+                plain.truncate(options.limit);
+                Ok(Audit { rows: plain, derived: Vec::new(), truncated })
+            }
+            Ok(mut audit) => {
+                audit.rows.append(&mut plain);
+                audit.rows.sort_by_key(|row| row.stamp);
+                audit.truncated |= audit.rows.len() > options.limit;
+                audit.rows.truncate(options.limit);
+                Ok(audit)
+            }
+            found => found,
+        }
     }
 
     /// The lineage of several vertices as one: of `root`, and of others that stand beside it, such as the commits of one

@@ -10,6 +10,7 @@
 //! * a commit is known to the next snapshot at the moment at which its batch is unflushed no more.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fieldstone_core::Error;
 use fieldstone_core::Result;
@@ -117,6 +118,12 @@ impl Journal {
     fn commit_up_to(&self, session: Option<Id>, target: u64) -> Result<Option<Flushed>> {
         let state = self.state();
         let mut writer = lock(&state.writer);
+        if !writer.has_made_log() {
+            // Its log gets the version of the format that the store is of now.
+            drop(writer);
+            self.looked()?;
+            writer = lock(&state.writer);
+        }
         if session.is_none() {
             lock(&state.gathering).arrive();
         }
@@ -143,14 +150,14 @@ impl Journal {
             } else {
                 drop(writer);
                 // Where the store's place cannot even be looked at, what was archived is kept.
-                self.snapshot()?;
+                self.looked()?;
                 writer = match self.make_ready(state, lock(&state.writer)) {
                     Ok(writer) => writer,
                     Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Store(session), e)),
                 };
             }
         }
-        let flight = writer.begin(session, false)?;
+        let flight = writer.begin(session, false, state.format.load(Ordering::Relaxed))?;
         if session.is_none() {
             lock(&state.gathering).begin(self.env.clock.monotonic());
         }
@@ -216,7 +223,7 @@ impl Journal {
         while !writer.is_ready() {
             writer = idle(state, self.make_ready(state, writer)?);
         }
-        let flight = writer.begin(None, true)?;
+        let flight = writer.begin(None, true, state.format.load(Ordering::Relaxed))?;
         drop(writer);
         let failed = Failed::Decision;
         let mut turn = Turn { state, transaction: None, failed, flight: Some(flight) };

@@ -4,14 +4,17 @@
 //! * `commit`: flushes and decisions, and who waits for whom;
 //! * `transactions`: what becomes visible together, and who decides;
 //! * `ownership`: whose a dataset and a transaction are;
-//! * `schema`: the schema in force, and how it grows.
+//! * `accept`: losses that are accepted;
+//! * `schema`: the schema in force, and how it grows; `format`: the version of the format that the store is of.
 //!
 //! Invariants:
 //! * a commit record is the only thing that makes anything visible (J-1);
 //! * nothing is made on disk before the first commit, or before [`Journal::create`];
 //! * a forked child has a writer, a snapshot and locks of its own.
 
+mod accept;
 mod commit;
+mod format;
 mod gathering;
 mod ownership;
 mod schema;
@@ -19,14 +22,14 @@ mod transactions;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
 use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::attempt::Origin;
+use fieldstone_format::attempt::{ATTEMPTS_SINCE, Origin};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::version::Version;
@@ -34,6 +37,7 @@ use fieldstone_format::{FIRST_VERSION, FORMAT_VERSION, Id};
 use tracing::field::Empty;
 use tracing::{debug_span, trace_span};
 
+pub use self::accept::FileState;
 use self::commit::idle;
 use self::gathering::Gathering;
 use self::schema::SchemaState;
@@ -80,6 +84,8 @@ pub struct JournalOptions {
     pub native: bool,
     /// Of which job what this handle writes is.
     pub origin: Origin,
+    /// The version of the format of a store that is new; the newest where absent.
+    pub format: Option<u32>,
 }
 
 /// The journal of a store.
@@ -111,6 +117,8 @@ struct State {
     refresher: Mutex<Refresher>,
     /// How many reads have asked for a snapshot.
     asked: AtomicU64,
+    /// The version of the format that the store was seen to be of; 0 before the first look.
+    format: AtomicU32,
     writer: Mutex<Writer>,
     /// Notified when a commit is over.
     turn: Condvar,
@@ -134,6 +142,7 @@ impl State {
         State {
             refresher: Mutex::new(Refresher::new(medium.clone(), cache)),
             asked: AtomicU64::new(0),
+            format: AtomicU32::new(0),
             files: Arc::new(Files::new(medium.clone(), outside)),
             medium,
             writer: Mutex::new(writer),
@@ -178,13 +187,19 @@ impl Journal {
         }
         let state = State::new(&env, medium.clone(), &options);
         let found = find_identity(&state)?;
-        if let Some(found) = &found {
-            medium.note_exists(found.id);
+        match &found {
+            Some(found) => medium.note_exists(found.id),
+            // Without its marker a store is known by its logs.
+            None => lock(&state.refresher)
+                .current()
+                .without_logs
+                .as_ref()
+                .map_or(Ok(()), |gone| Err(gone.error()))?,
         }
         let marker = medium.marker()?;
         let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
         match &found {
-            None if options.must_exist => return Err(no_store(shown)),
+            None if options.must_exist => return Err(no_store(shown, options.writable)),
             Some(_) if options.must_be_new => {
                 return Err(Code::StoreExists
                     .error(format!("there is a store at {shown} already"))
@@ -224,6 +239,9 @@ impl Journal {
             journal.schema.follow(&pinned);
             journal.pinned = Some(Arc::new(pinned));
         }
+        if exists && journal.options.writable && journal.options.origin != Origin::default() {
+            journal.check_format(ATTEMPTS_SINCE, "an attempt, which attempt= and comm= name,")?;
+        }
         // A script names the schema that the store was made with, also when it has grown since.
         if exists
             && let Some(asked) = &journal.options.schema
@@ -258,7 +276,7 @@ impl Journal {
         }
         match lock(&self.state().writer).holds_anything() {
             true => Ok(()),
-            false => Err(no_store(&self.shown)),
+            false => Err(no_store(&self.shown, false)),
         }
     }
 
@@ -311,8 +329,17 @@ impl Journal {
         self.process.get(|| State::new(&self.env, self.medium.forked(), &self.options))
     }
 
-    /// The snapshot that a read of now sees.
+    /// The snapshot that a read of now sees. Corrupt where the folder of logs is gone: what they held is not nothing.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        let snapshot = self.looked()?;
+        match &snapshot.without_logs {
+            None => Ok(snapshot),
+            Some(gone) => Err(gone.error()),
+        }
+    }
+
+    /// The same for reports of what is wrong, also where the folder of logs is gone.
+    pub fn looked(&self) -> Result<Arc<Snapshot>> {
         match &self.pinned {
             Some(pinned) => Ok(pinned.clone()),
             None => {
@@ -320,7 +347,7 @@ impl Journal {
                 let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
                 let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
                 let snapshot = lock(&state.refresher).refresh_for(ticket, &state.asked)?;
-                self.schema.follow(&snapshot);
+                self.follow(&snapshot);
                 Ok(snapshot)
             }
         }
@@ -373,6 +400,14 @@ impl Journal {
     /// Refuses to write beside what is of another version of the format: what we cannot read we could
     /// contradict.
     fn check_versions(&self, snapshot: &Snapshot) -> Result<()> {
+        if snapshot.format.version > FORMAT_VERSION {
+            return Err(Code::LaterStore
+                .error(format!(
+                    "the store at {} was upgraded to a later format than {FORMAT_VERSION}, this release's newest",
+                    self.options.url
+                ))
+                .with_hint("write with a later release; reading goes on here as far as it knows the logs"));
+        }
         let marker =
             self.marker_version.as_ref().map(|v| format!("{} of format version {v}", marker::FILE_NAME));
         // J-17: reading goes on without what is of another version, writing does not.
@@ -496,7 +531,7 @@ impl Journal {
             // FrameInfo after the lock is given back.
             let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
             let snapshot = lock(&self.state().refresher).refresh(Look::All)?;
-            self.schema.follow(&snapshot);
+            self.follow(&snapshot);
         }
         Ok(())
     }
@@ -582,17 +617,18 @@ impl Journal {
         let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut refresher = lock(&state.refresher);
         let snapshot = refresher.refresh_for(ticket, &state.asked)?;
-        self.schema.follow(&snapshot);
+        self.follow(&snapshot);
         self.check_versions(&snapshot)?;
         let horizon = Horizon { max_stamp: refresher.max_stamp(), snapshot: Some(snapshot.clone()) };
         Ok((horizon, snapshot))
     }
 }
 
-fn no_store(shown: &str) -> Error {
-    Code::StoreNotFound
-        .error(format!("there is no store at {shown}"))
-        .with_hint("check the path; a store is made by the first flush into it")
+fn no_store(shown: &str, wants_to_write: bool) -> Error {
+    Code::StoreNotFound.error(format!("there is no store at {shown}")).with_hint(match wants_to_write {
+        true => "check the path, and whether its file system is mounted; fieldstone init makes a store",
+        false => "check the path; a store is made by the first flush into it",
+    })
 }
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.

@@ -150,7 +150,7 @@ impl Journal {
     }
 
     /// Denied for others than the owner of the folder of logs.
-    fn check_store_owner(&self, snapshot: &Snapshot, what: &str) -> Result<()> {
+    pub(super) fn check_store_owner(&self, snapshot: &Snapshot, what: &str) -> Result<()> {
         let user = self.env.identity.uid();
         let Some(owner) = snapshot.folder_owner.filter(|owner| *owner != user) else { return Ok(()) };
         let name = self.env.identity.user_name(owner);

@@ -35,17 +35,19 @@ pub mod objects;
 pub mod posix;
 mod tip;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::sync::Arc;
 
+use fieldstone_core::env::Space;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
 
 use crate::identity::StoreIdentity;
-pub use tip::{Findings, Look, Loss, Problem, Tip, is_believed};
+pub use tip::{Findings, LogsGone, Look, Loss, Problem, Tip, is_believed};
 
 /// Where a byte stands in a log or a data log. Sums of an address and a length are of use within one commit
 /// only.
@@ -137,6 +139,9 @@ pub trait Watch: Send + fmt::Debug {
 
     /// The user who may replace the logs of all others, once that is known.
     fn folder_owner(&self) -> Option<u32>;
+
+    /// The user whose log it is, or was, as far as anything says so.
+    fn owner(&self, log: Id) -> Option<u32>;
 
     /// The last commit that a log's own user says to be durable, and whether the log is closed.
     fn announced(&self, log: &Tip) -> Option<(u64, bool)>;
@@ -237,6 +242,15 @@ fn agree(marker: Marker, asked: &StoreIdentity, store: &dyn fmt::Display) -> Res
     Ok(StoreIdentity { id: marker.id, schema: marker.schema })
 }
 
+/// What a data log lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataLoss {
+    /// All of it.
+    Missing,
+    /// Its end: bytes that are there, and bytes that were synced.
+    Short(u64, u64),
+}
+
 /// Looking after what is stored.
 pub trait Inspect: Send + Sync + fmt::Debug {
     /// Every commit of a log up to this one, oldest first, with the outcome of checking all of it.
@@ -257,6 +271,12 @@ pub trait Inspect: Send + Sync + fmt::Debug {
     /// How many files or objects there are, and their bytes.
     fn size(&self) -> Result<(u64, u64)>;
 
-    /// Bytes that can still be written; 0 where nobody can say.
-    fn free_bytes(&self) -> u64;
+    /// What is wrong with a data log by its size, where all before an address was synced; nothing is read.
+    fn data_loss(&self, writer: Id, number: u32, upto: Address) -> Result<Option<DataLoss>>;
+
+    /// Bytes and files that can still be written; `None` where nobody can say.
+    fn space(&self) -> Option<Space>;
+
+    /// Bytes of files that no writer's record counts, such as arrays, by user.
+    fn beside_logs(&self) -> Result<BTreeMap<u32, u64>>;
 }

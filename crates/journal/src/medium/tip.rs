@@ -73,6 +73,10 @@ pub struct Findings {
     pub foreign: Vec<String>,
     /// Logs that lost commits.
     pub losses: Vec<Loss>,
+    /// Logs that seem to have lost commits, or may only show late.
+    pub late: Vec<Loss>,
+    /// What shows that there were logs, where all of them are gone with their folder.
+    pub without_logs: Option<LogsGone>,
 }
 
 /// Something wrong that was found while looking at the logs; reads go on without it.
@@ -89,11 +93,41 @@ pub struct Problem {
     pub passed_over: bool,
 }
 
+/// A store whose folder of logs is gone, and with it all that they say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogsGone {
+    /// Where it is.
+    pub store: String,
+    /// What shows that it was there: the path of a file within the store.
+    pub remains: String,
+}
+
+impl LogsGone {
+    /// The error of each call that needs the logs.
+    pub fn error(&self) -> Error {
+        Code::LogsGone.error(format!("{}; {} is there", self.what(), self.remains)).with_hint(
+            "mount its file system, or restore logs from a backup: it says all that the store holds; for a new store \
+             give another folder",
+        )
+    }
+
+    /// What is wrong.
+    pub fn what(&self) -> String {
+        format!("the folder logs of the store at {} is missing", self.store)
+    }
+}
+
 /// A log that lost commits: it is missing, or shorter than what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
+    /// The log.
+    pub log: Id,
     /// The user whose log it is.
     pub owner: u32,
+    /// The last commit that can be read; 0 where none can.
+    pub seen: u64,
+    /// The last one that is known of.
+    pub known: u64,
     /// File, relative to the store.
     pub file: String,
     /// What is missing.
@@ -106,8 +140,8 @@ impl Loss {
         Code::LogShortened
             .error(format!("{}: {}: what was flushed then may be missing here", self.file, self.why))
             .with_hint(
-                "restore the file from a backup; to read what is left, retrieve or list with strict=False, \
-                 or accept the loss by removing the files in boards, which say how much there was",
+                "restore the file from a backup; to read what is left, retrieve or list with strict=False; to give up \
+                 what is missing for good: fieldstone accept STORE FILE",
             )
     }
 }

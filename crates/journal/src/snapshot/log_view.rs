@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::acceptance::{self, Acceptance};
 use fieldstone_format::log::{self, CommitRecord};
 use fieldstone_format::setting::{self, Setting};
 use fieldstone_format::{Id, crc, schema_extension};
@@ -26,6 +27,8 @@ pub struct LogView {
     pub extensions: Vec<Arc<SchemaExtension>>,
     /// Settings of the store in this log up to the commit, oldest first.
     pub settings: Vec<Arc<StoreSetting>>,
+    /// Losses that are accepted in this log up to the commit, oldest first.
+    pub accepted: Vec<Arc<AcceptedLoss>>,
     /// What hides earlier decisions, an extension of the schema or a setting.
     pub decisions_damage: Option<String>,
 }
@@ -48,8 +51,29 @@ pub struct StoreSetting {
     pub stamp: u64,
     /// Its log.
     pub writer: Id,
+    /// When, nanoseconds since 1970, by the writer's clock.
+    pub time: i64,
+    /// The user whose log it is.
+    pub user: u32,
     /// What is set.
     pub setting: Setting,
+}
+
+/// An acceptance in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedLoss {
+    /// Stamp of its commit.
+    pub stamp: u64,
+    /// The log that it stands in, and the number of its commit there.
+    pub log: Id,
+    /// Sequence of its commit.
+    pub sequence: u64,
+    /// When, nanoseconds since 1970, by the clock of whoever accepted.
+    pub time: i64,
+    /// The user who accepted.
+    pub user: u32,
+    /// What is accepted.
+    pub acceptance: Acceptance,
 }
 
 impl Deref for LogView {
@@ -68,13 +92,14 @@ impl LogView {
         tip: &Arc<Tip>,
         known: Option<&LogView>,
     ) -> LogView {
-        let Decisions { decisions, extensions, settings, broken } = decisions(&**medium, tip, known);
+        let Decisions { decisions, marked, broken } = decisions(&**medium, tip, known);
+        let Marked { extensions, settings, accepted } = marked;
         let decisions_damage = match broken {
             Some(e) => Some(e.message().to_owned()),
             None => known.and_then(|known| known.decisions_damage.clone()),
         };
         let segments = segments_of(medium, cache, tip, known);
-        LogView { tip: tip.clone(), segments, decisions, extensions, settings, decisions_damage }
+        LogView { tip: tip.clone(), segments, decisions, extensions, settings, accepted, decisions_damage }
     }
 
     /// The log as it was at its commit `sequence`; `None` where it does not reach back to it.
@@ -94,13 +119,22 @@ impl LogView {
             (ends, record) = (earlier, Arc::new(its));
         }
         let tip = Arc::new(Tip { ends, record, ..(*self.tip).clone() });
-        let Decisions { decisions, extensions, settings, broken } = decisions(&**medium, &tip, None);
+        let Decisions { decisions, marked, broken } = decisions(&**medium, &tip, None);
         match broken {
             Some(e) => Err(e),
             None => {
+                let Marked { extensions, settings, accepted } = marked;
                 let segments = segments_of(medium, cache, &tip, Some(self));
                 let decisions_damage = self.decisions_damage.clone();
-                Ok(Some(LogView { tip, segments, decisions, extensions, settings, decisions_damage }))
+                Ok(Some(LogView {
+                    tip,
+                    segments,
+                    decisions,
+                    extensions,
+                    settings,
+                    accepted,
+                    decisions_damage,
+                }))
             }
         }
     }
@@ -124,15 +158,14 @@ fn segments_of(
 /// What the chain of decisions of a log says.
 struct Decisions {
     decisions: Chain<Arc<Decided>>,
-    extensions: Vec<Arc<SchemaExtension>>,
-    settings: Vec<Arc<StoreSetting>>,
-    /// What stopped the way back, or hides an extension or a setting.
+    marked: Marked,
+    /// What stopped the way back, or hides an extension, a setting or an acceptance.
     broken: Option<Error>,
 }
 
 /// All decisions up to a commit, oldest first, given those known up to an earlier one.
 fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisions {
-    let (mut newest_first, mut added, mut set) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut newest_first, mut found) = (Vec::new(), Vec::new());
     let mut broken = None;
     let sure = known.map_or(0, |known| known.ends.frame + 1);
     let mut ends = tip.ends;
@@ -141,11 +174,8 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
         if let Some(decision) = &record.decision {
             newest_first.push(Arc::new(Decided { decision: decision.clone(), stamp: record.stamp }));
             if decision.transaction == schema_extension::MARK {
-                match marked(medium, tip.writer, &record) {
-                    Ok((extensions, settings)) => {
-                        added.extend(extensions.into_iter().rev());
-                        set.extend(settings.into_iter().rev());
-                    }
+                match marked(medium, tip, &record) {
+                    Ok(marked) => found.push(marked),
                     Err(e) => broken = Some(e.context(format!("commit {}", record.sequence))),
                 }
             }
@@ -164,29 +194,45 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
     }
     let mut decisions = known.map(|known| known.decisions.clone()).unwrap_or_default();
     newest_first.into_iter().rev().for_each(|decided| decisions.push(decided));
-    let mut extensions = known.map(|known| known.extensions.clone()).unwrap_or_default();
-    extensions.extend(added.into_iter().rev());
-    let mut settings = known.map(|known| known.settings.clone()).unwrap_or_default();
-    settings.extend(set.into_iter().rev());
-    Decisions { decisions, extensions, settings, broken }
+    let mut marked = known.map_or_else(Marked::default, |known| Marked {
+        extensions: known.extensions.clone(),
+        settings: known.settings.clone(),
+        accepted: known.accepted.clone(),
+    });
+    for more in found.into_iter().rev() {
+        marked.extensions.extend(more.extensions);
+        marked.settings.extend(more.settings);
+        marked.accepted.extend(more.accepted);
+    }
+    Decisions { decisions, marked, broken }
 }
 
-/// What a marked commit adds to the schema, and what it sets.
-type Marked = (Vec<Arc<SchemaExtension>>, Vec<Arc<StoreSetting>>);
+/// What marked commits add to the schema, set and accept; oldest first.
+#[derive(Default)]
+struct Marked {
+    extensions: Vec<Arc<SchemaExtension>>,
+    settings: Vec<Arc<StoreSetting>>,
+    accepted: Vec<Arc<AcceptedLoss>>,
+}
 
-fn marked(medium: &dyn Medium, writer: Id, record: &CommitRecord) -> Result<Marked> {
+fn marked(medium: &dyn Medium, tip: &Tip, record: &CommitRecord) -> Result<Marked> {
+    let (writer, user, time) = (tip.writer, tip.uid, record.time);
     let bytes = medium.read_vec(writer, 0, record.side.offset, record.side.length)?;
     if crc(&bytes) != record.side.crc {
         return Err(Code::Checksum.error("side records do not match their checksum"));
     }
-    let (mut extensions, mut settings, stamp) = (Vec::new(), Vec::new(), record.stamp);
+    let (mut found, stamp, sequence) = (Marked::default(), record.stamp, record.sequence);
     for side in log::decode_side(&bytes, record.side_count)? {
         if let Some(text) = schema_extension::decode(&side)? {
-            extensions.push(Arc::new(SchemaExtension { stamp, writer, text }));
+            found.extensions.push(Arc::new(SchemaExtension { stamp, writer, text }));
         }
         if let Some(setting) = setting::decode(&side)? {
-            settings.push(Arc::new(StoreSetting { stamp, writer, setting }));
+            found.settings.push(Arc::new(StoreSetting { stamp, writer, time, user, setting }));
+        }
+        if let Some(acceptance) = acceptance::decode(&side)? {
+            let log = writer;
+            found.accepted.push(Arc::new(AcceptedLoss { stamp, log, sequence, time, user, acceptance }));
         }
     }
-    Ok((extensions, settings))
+    Ok(found)
 }

@@ -4,8 +4,10 @@
 //! the commit records: the segments to search, the states of transactions, the order of versions. A
 //! snapshot never changes; a refresh makes a new one that shares what did not move.
 
+mod accepted;
 mod attempts;
 mod chain;
+mod format;
 mod log_view;
 mod owners;
 mod refresh;
@@ -16,19 +18,22 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
+use fieldstone_format::entry::{Entry, Location};
 use fieldstone_format::log::kinds;
 use fieldstone_format::segment::CommitInfo;
 use fieldstone_format::version::Version;
 
+pub use accepted::Accepted;
 use attempts::Attempts;
 use chain::Layers;
-pub use log_view::{LogView, SchemaExtension, StoreSetting};
+pub use format::{Pin, StoreFormat};
+pub use log_view::{AcceptedLoss, LogView, SchemaExtension, StoreSetting};
 pub use owners::Owners;
 pub use refresh::{Flushed, Refresher};
 pub use user_state::{ALL_KINDS, Decided, UserState};
 
 use crate::medium::Claims;
-pub use crate::medium::{Look, Loss, Problem};
+pub use crate::medium::{LogsGone, Look, Loss, Problem};
 use crate::segment::{Segment, SegmentCursor};
 
 /// Where a version of a field stands in the order of all versions; the greater one is newer.
@@ -49,6 +54,10 @@ pub struct Snapshot {
     pub extensions: Arc<[Arc<SchemaExtension>]>,
     /// What is set for the whole store, by name: the newest of each, of the same logs.
     pub settings: Arc<BTreeMap<String, String>>,
+    /// The version of the format that the store is of.
+    pub format: StoreFormat,
+    /// What was lost and is given up.
+    pub accepted: Arc<Accepted>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
     /// Users who own datasets.
@@ -61,6 +70,8 @@ pub struct Snapshot {
     pub foreign: Vec<String>,
     /// Logs that lost commits.
     pub losses: Vec<Loss>,
+    /// The error of every read, where the folder of logs is gone.
+    pub without_logs: Option<LogsGone>,
 }
 
 impl Snapshot {
@@ -73,12 +84,15 @@ impl Snapshot {
             states: Layers::default(),
             extensions: Arc::default(),
             settings: Arc::default(),
+            format: StoreFormat::NEW,
+            accepted: Arc::default(),
             attempts: Attempts::default(),
             owners: Owners::One(None),
             folder_owner: None,
             problems: Vec::new(),
             foreign: Vec::new(),
             losses: Vec::new(),
+            without_logs: None,
         }
     }
 
@@ -101,7 +115,9 @@ impl Snapshot {
         };
         let owners = Owners::find(&logs, claims, folder_owner)?;
         let extensions = extensions(&logs, folder_owner);
-        let settings = settings(&logs, folder_owner);
+        let set = counted_settings(&logs, folder_owner);
+        let format = StoreFormat::find(&logs, &set);
+        let settings = by_name(&set);
         let known = before.map(|before| &before.settings).filter(|known| ***known == settings);
         let settings = known.cloned().unwrap_or_else(|| settings.into());
         let attempts = Attempts::of(&logs);
@@ -115,6 +131,7 @@ impl Snapshot {
             states,
             extensions,
             settings,
+            format,
             attempts,
             owners,
             folder_owner,
@@ -152,6 +169,19 @@ impl Snapshot {
         state
             .visible(kinds::FIELDS, writer, commit.sequence)
             .or_else(|| undecided.filter(|_| state.is_open_for(writer, commit.sequence)))
+    }
+
+    /// Whether an entry of a writer, by a commit of this number, is among what was lost and given up.
+    #[inline]
+    pub fn gives_up(&self, writer: Id, sequence: u64, entry: &Entry) -> bool {
+        if !self.accepted.has_entries() {
+            return false;
+        }
+        let file = match entry.location {
+            Location::Blocks { file, .. } if file > 0 => Some(file),
+            _ => None,
+        };
+        self.accepted.hides(writer, (sequence, entry.ordinal), file)
     }
 
     /// What a user decided about a transaction, for the logs of his own.
@@ -274,12 +304,17 @@ fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<Schem
     all
 }
 
-/// What is set for the store, which belongs to the owner of the folder of logs.
-fn settings(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> BTreeMap<String, String> {
+/// What is set for the store, which belongs to the owner of the folder of logs, in its order.
+fn counted_settings(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<&Arc<StoreSetting>> {
     let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| &log.settings).collect();
     all.sort_by_key(|set| (set.stamp, set.writer));
-    all.into_iter().map(|set| (set.setting.name.clone(), set.setting.value.clone())).collect()
+    all
+}
+
+/// The last one of each name.
+fn by_name(set: &[&Arc<StoreSetting>]) -> BTreeMap<String, String> {
+    set.iter().map(|set| (set.setting.name.clone(), set.setting.value.clone())).collect()
 }
 
 fn gone(writer: Id) -> Error {

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone_core::Result;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use tracing::Span;
 
-use super::{LogView, Snapshot};
-use crate::medium::{Look, Medium, Problem, Watch};
+use super::{Accepted, LogView, Snapshot};
+use crate::medium::{Look, Loss, Medium, Problem, Watch};
 use crate::segment::BlockCache;
 
 /// A commit of this process that is durable: the next snapshot has it without a look.
@@ -35,6 +35,8 @@ pub struct Refresher {
     watch: Box<dyn Watch>,
     cache: Arc<BlockCache>,
     views: HashMap<Id, Arc<LogView>>,
+    /// Logs whose end was given up, as they were then.
+    cut: HashMap<Id, Arc<LogView>>,
     /// Whether a look found something that no snapshot shows yet.
     moved: bool,
     /// Up to which ticket reads were served by a refresh that began after they asked.
@@ -50,6 +52,7 @@ impl Refresher {
             medium,
             cache,
             views: HashMap::new(),
+            cut: HashMap::new(),
             moved: false,
             served: 0,
             current: Arc::new(Snapshot::empty()),
@@ -116,12 +119,66 @@ impl Refresher {
                 passed_over: false,
             }));
         }
-        let logs = self.views.values().cloned().collect();
         let (claims, owner) = (self.watch.claims(), self.watch.folder_owner());
+        let accepted = Accepted::find(self.views.values(), owner, |log| self.watch.owner(log));
+        let logs = self.up_to_ends(&accepted)?;
         let snapshot = Snapshot::new(logs, &claims, owner, Some(&self.current))?;
-        let (foreign, losses) = (findings.foreign, findings.losses);
-        self.current = Arc::new(Snapshot { problems, foreign, losses, ..snapshot });
+        let (foreign, mut losses, without_logs) = (findings.foreign, findings.losses, findings.without_logs);
+        let is_accepted = |loss: &Loss| accepted.end(loss.log).is_some_and(|end| loss.seen >= end);
+        let open: Vec<Id> = losses.iter().filter(|loss| !is_accepted(loss)).map(|loss| loss.log).collect();
+        losses.retain(|loss| open.contains(&loss.log));
+        let ended = accepted.ended().filter(|log| !open.contains(log));
+        let ended: Vec<String> = ended.map(|log| self.medium.shown(log, 0)).collect();
+        problems.retain(|problem| !problem.damage || !ended.contains(&problem.file));
+        let accepted = Arc::new(accepted);
+        self.current = Arc::new(Snapshot { problems, foreign, losses, without_logs, accepted, ..snapshot });
         Ok(())
+    }
+
+    /// The logs without what was given up of them.
+    fn up_to_ends(&mut self, accepted: &Accepted) -> Result<Vec<Arc<LogView>>> {
+        let mut logs = Vec::with_capacity(self.views.len());
+        for view in self.views.values() {
+            match accepted.end(view.writer) {
+                Some(0) => {}
+                Some(end) if view.record.sequence > end => {
+                    let same = |cut: &&Arc<LogView>| cut.record.sequence == end && cut.uid == view.uid;
+                    let cut = match self.cut.get(&view.writer).filter(same) {
+                        Some(cut) => cut.clone(),
+                        None => self.log_up_to(view, end)?,
+                    };
+                    logs.push(cut);
+                }
+                _ => logs.push(view.clone()),
+            }
+        }
+        let cut = logs.iter().filter(|log| accepted.end(log.writer).is_some());
+        self.cut = cut.map(|log| (log.writer, log.clone())).collect();
+        Ok(logs)
+    }
+
+    /// A log as it was at its commit `end`. What this handle read of it before may be gone.
+    fn log_up_to(&self, view: &LogView, end: u64) -> Result<Arc<LogView>> {
+        if let Ok(Some(cut)) = view.back_at(&self.medium, &self.cache, end) {
+            return Ok(Arc::new(cut));
+        }
+        let mut anew = self.medium.watch();
+        anew.look(Look::All)?;
+        let tips = anew.tips();
+        let tip = tips.iter().find(|tip| tip.writer == view.writer && tip.record.sequence >= end);
+        let now = tip.map(|tip| LogView::new(&self.medium, &self.cache, tip, None));
+        let cut = match now {
+            Some(now) => now.back_at(&self.medium, &self.cache, end)?,
+            None => None,
+        };
+        let file = self.medium.shown(view.writer, 0);
+        cut.map(Arc::new)
+            .ok_or_else(|| Error::corrupt(format!("{file} does not reach its commit {end} any more")))
+    }
+
+    /// The newest snapshot that was made.
+    pub fn current(&self) -> &Arc<Snapshot> {
+        &self.current
     }
 
     /// The greatest Lamport timestamp that a commit of now has to exceed.
@@ -144,6 +201,7 @@ impl Refresher {
 
     /// A snapshot of these logs, with the owners as the last look found them.
     pub(super) fn snapshot_of(&self, logs: Vec<Arc<LogView>>) -> Result<Snapshot> {
-        Snapshot::new(logs, &self.watch.claims(), self.watch.folder_owner(), None)
+        let snapshot = Snapshot::new(logs, &self.watch.claims(), self.watch.folder_owner(), None)?;
+        Ok(Snapshot { accepted: self.current.accepted.clone(), ..snapshot })
     }
 }

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fieldstone_core::env::Env;
-use fieldstone_core::{Error, Result};
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::Id;
 use fieldstone_format::catalog::is_catalog;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::log::{self, CommitRecord, Decision, SideRecord};
 use fieldstone_format::segment::CommitInfo;
-use fieldstone_format::{FIRST_VERSION, Id};
 
 use super::Writer;
 use super::batch::Batch;
@@ -129,15 +129,27 @@ impl Flight {
     }
 }
 
+/// Denied where what is asked for came later into the format than the version that the store is of.
+pub fn check_format(since: u32, format: u32, what: &str) -> Result<()> {
+    if since <= format {
+        return Ok(());
+    }
+    Err(Code::FormatPinned
+        .error(format!("{what} needs format {since}, and the store is of format {format}"))
+        .with_hint(
+            "ask the owner of the store for: fieldstone upgrade STORE; older releases do not write it then",
+        ))
+}
+
 impl Writer {
-    /// Begins the commit of a session's batch; with `decides` one without a batch, outside of sessions.
-    pub fn begin(&mut self, session: Option<Id>, decides: bool) -> Result<Flight> {
+    /// Begins the commit of a session's batch in a store of a version of the format; with `decides` one without a batch,
+    /// outside of sessions. Denied where the version has no place for what the batch holds.
+    pub fn begin(&mut self, session: Option<Id>, decides: bool, format: u32) -> Result<Flight> {
         self.log()?;
-        let version = match self.sessions.get(&session) {
-            Some(own) if !decides => own.batch.version(),
-            _ => FIRST_VERSION,
-        };
-        self.raise(session, version)?;
+        if let Some(own) = self.sessions.get(&session).filter(|_| !decides) {
+            check_format(own.batch.version(), format, "an array in a file of the store")?;
+        }
+        self.raise(session, format)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
         let session = session.filter(|_| !decides);

@@ -32,13 +32,13 @@ use std::sync::Arc;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::attempt::{ATTEMPTS_SINCE, Origin};
+use fieldstone_format::attempt::Origin;
 use fieldstone_format::keys::key_text;
 use fieldstone_format::log::SideRecord;
-use fieldstone_format::{FIRST_VERSION, Id};
+use fieldstone_format::{FORMAT_VERSION, Id};
 
 use batch::Batch;
-pub use commit::{Commit, Flight, Horizon};
+pub use commit::{Commit, Flight, Horizon, check_format};
 pub use encoded::Encoded;
 use log::Log;
 use loss::Loss;
@@ -117,6 +117,8 @@ pub struct Writer {
     medium: Arc<dyn Medium>,
     /// Of which job what it writes is.
     origin: Origin,
+    /// The version of the format that the store is of, and this writer's next log.
+    format: u32,
     /// The store's identity, once this writer knows it to be there.
     identity: Option<StoreIdentity>,
     /// The log; absent before the first commit, and while a commit under way has it.
@@ -147,6 +149,7 @@ impl Writer {
             env,
             medium,
             origin,
+            format: FORMAT_VERSION,
             identity: None,
             log: None,
             log_id: None,
@@ -391,7 +394,7 @@ impl Writer {
             Some(id) => Ok(id),
             None => {
                 let id = random_id(&self.env);
-                self.log = Some(self.new_log(id, self.oldest())?);
+                self.log = Some(self.new_log(id, self.format)?);
                 self.log_id = Some(id);
                 Ok(id)
             }
@@ -404,17 +407,18 @@ impl Writer {
         Ok(Log::new(&self.env, &*self.medium, identity, (id, version), &self.sealed, &self.origin))
     }
 
-    /// The oldest version of the format that can say what every log of this writer says.
-    fn oldest(&self) -> u32 {
-        if self.origin == Origin::default() { FIRST_VERSION } else { ATTEMPTS_SINCE }
+    /// Whether a log of this writer is on disk, or is being made.
+    pub fn has_made_log(&self) -> bool {
+        self.busy || self.log.as_ref().is_some_and(|log| !log.is_unmade())
     }
 
-    /// Sees that the log can say what a session's commit of a version holds, while none is under way. A log has one
-    /// version (J-30): where it is too old, this writer goes on in a new one, and what waits in any session and
-    /// names bytes of the old files is copied. After an error nothing has changed, but for
+    /// Sees that the log has the version that the store is of, while no commit is under way. A log has one version
+    /// (J-30): where it is older, since the store was upgraded meanwhile, this writer goes on in a new one, and what
+    /// waits in any session and names bytes of the old files is copied. After an error nothing has changed, but for
     /// what a failed data log lost, of which everybody learns.
-    fn raise(&mut self, session: Option<Id>, needed: u32) -> Result<()> {
-        let needed = needed.max(self.oldest());
+    fn raise(&mut self, session: Option<Id>, format: u32) -> Result<()> {
+        self.format = format;
+        let needed = format;
         let old = match &self.log {
             // Nothing of it is on disk: what its data log holds stays where it is.
             Some(log) if log.is_unmade() && log.version() != needed => {

@@ -61,7 +61,10 @@ pub use admin::Admin;
 pub use fields::FieldAccess;
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
-pub use reports::{Damage, Stats, Status, TransactionStatus, VerifyReport, WriterStatus};
+pub use reports::{
+    AcceptanceReport, Damage, FormatPin, Stats, Status, StatusProblem, TransactionStatus, VerifyReport,
+    WriterStatus,
+};
 pub use transactions::Transactions;
 pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, StoredArraySpec, Value};
 

@@ -1,8 +1,10 @@
 //! What a store says of itself: verify, stats, status. All fields are public and most have a default:
 //! whatever store answers makes them itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
+use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::Id;
 use fieldstone_format::attempt::Origin;
 
@@ -35,6 +37,8 @@ pub struct VerifyReport {
     pub notes: Vec<String>,
     /// Files beside the logs that fields stand in, relative to the store's folder.
     pub array_files: BTreeSet<String>,
+    /// Losses that somebody accepted: they are not among what is damaged.
+    pub accepted: Vec<AcceptanceReport>,
 }
 
 impl VerifyReport {
@@ -80,7 +84,8 @@ pub struct WriterStatus {
     pub process: u32,
     /// User.
     pub user: String,
-    /// `open`, `closed`, or `gone` (the process ended without closing).
+    /// `open`; `closed`; `gone`: a process of this host that ended without closing; `silent`: one of another host that
+    /// has not written for an hour, nobody here knows whether it lives.
     pub state: &'static str,
     /// Commits.
     pub commits: u64,
@@ -111,6 +116,61 @@ pub struct TransactionStatus {
     pub since: i64,
 }
 
+/// Something that is wrong with a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusProblem {
+    /// What it is, for a program; none where it is only worth knowing, and nothing is to be done.
+    pub code: Option<Code>,
+    /// The file, relative to the store's folder; empty where it is no single one.
+    pub file: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for StatusProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.file.is_empty() {
+            true => f.write_str(&self.why),
+            false => write!(f, "{}: {}", self.file, self.why),
+        }
+    }
+}
+
+/// A loss that somebody accepted: what is missing never counts again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptanceReport {
+    /// The file that lost something, relative to the store's folder.
+    pub file: String,
+    /// What is given up.
+    pub what: String,
+    /// How many fields are concerned, as far as they are known.
+    pub fields: u64,
+    /// Keys of some of them.
+    pub keys: Vec<String>,
+    /// Who accepted it.
+    pub user: String,
+    /// When, nanoseconds since 1970, by the clock of whoever did.
+    pub time: i64,
+    /// Why, in words; empty where nobody said.
+    pub why: String,
+}
+
+impl fmt::Display for AcceptanceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; accepted by {}", self.file, self.what, self.user)?;
+        if self.why.is_empty() { Ok(()) } else { write!(f, ": {}", self.why) }
+    }
+}
+
+/// Who pinned the version of the format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatPin {
+    /// The user.
+    pub user: String,
+    /// When, nanoseconds since 1970, by his clock.
+    pub time: i64,
+}
+
 /// What [`Admin::status`] shows.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
@@ -120,8 +180,10 @@ pub struct Status {
     pub id: Option<Id>,
     /// Name of its schema, or `custom`.
     pub schema: String,
-    /// Format version.
+    /// Version of the format that the store is of, and is written in.
     pub format: u32,
+    /// Who pinned it, so that only the owner's upgrade raises it; nobody where it is that of its logs.
+    pub format_pin: Option<FormatPin>,
     /// Its current version.
     pub version: String,
     /// Writers, by id.
@@ -130,10 +192,34 @@ pub struct Status {
     pub transactions: Vec<TransactionStatus>,
     /// Owner of each dataset, where users differ; else the one owner.
     pub owners: Vec<String>,
-    /// What is wrong with logs or boards.
-    pub problems: Vec<String>,
+    /// What is wrong.
+    pub problems: Vec<StatusProblem>,
+    /// Losses that somebody accepted.
+    pub accepted: Vec<AcceptanceReport>,
     /// Free bytes of the file system.
     pub free_bytes: u64,
+    /// Files that can still be made there; `None` where nobody can say.
+    pub free_inodes: Option<u64>,
+    /// Bytes of each user's files.
+    pub bytes_by_user: Vec<(String, u64)>,
     /// Fields archived by this handle and not yet flushed.
     pub unflushed: u64,
+}
+
+impl Status {
+    /// The exit code of the program: 0, or that of the worst problem. Damage comes first, then what failed, then what
+    /// this user may not.
+    pub fn code(&self) -> u8 {
+        let kinds = || self.problems.iter().filter_map(|problem| problem.code).map(Code::kind);
+        let order = [ErrorKind::Corrupt, ErrorKind::Unavailable];
+        let worst = order.into_iter().find(|kind| kinds().any(|k| k == *kind)).or_else(|| kinds().next());
+        worst.map_or(0, ErrorKind::exit_code)
+    }
+
+    /// How many writers there are of each state, in the order of their names.
+    pub fn states(&self) -> BTreeMap<&'static str, u64> {
+        let mut states = BTreeMap::new();
+        self.writers.iter().for_each(|writer| *states.entry(writer.state).or_default() += 1);
+        states
+    }
 }

@@ -104,6 +104,8 @@ pub struct Opening {
     pub at: Option<String>,
     /// The attempt that what is written is of; none where empty.
     pub attempt: String,
+    /// The version of the format of a store that is new; the newest where absent.
+    pub format: Option<u32>,
 }
 
 impl Opening {
@@ -121,6 +123,7 @@ impl Opening {
             native: false,
             origin: Origin { attempt: self.attempt.clone(), ..Origin::default() },
             exist: None,
+            format: self.format,
         }
     }
 }

@@ -85,7 +85,8 @@ impl Axes {
 /// Answers from what the segments say of themselves, where that is the whole truth: all commits visible,
 /// nothing removed, one user, every axis complete, no keyword at two levels (a key may have it at both).
 fn from_segments(snapshot: &Snapshot, axes: &mut Axes) -> Result<bool> {
-    if matches!(snapshot.owners, Owners::Many(..)) || !snapshot.losses.is_empty() {
+    let all_count = !snapshot.accepted.has_entries() && snapshot.losses.is_empty();
+    if matches!(snapshot.owners, Owners::Many(..)) || !all_count {
         return Ok(false);
     }
     let mut all = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
@@ -15,7 +16,7 @@ use super::lookup::lookup;
 use super::scan::Scan;
 use super::versions::{Part, Versions};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{LogView, Snapshot};
 
 /// Lists what a request selects; of what an `older` snapshot shows already nothing.
 pub fn list(
@@ -40,6 +41,7 @@ pub fn list(
         options: *options,
         decoder: KeyDecoder::new(),
         users: HashMap::new(),
+        names: UserNames(None),
         attempt: None,
         masked: Vec::new(),
         failed: false,
@@ -60,6 +62,20 @@ fn holds_news(snapshot: &Snapshot, segment: usize, older: &Snapshot) -> bool {
     meta.map_or(true, |meta| meta.commits.iter().any(|commit| !shows(older, writer, commit)))
 }
 
+/// Who knows the names of users.
+struct UserNames(Option<Arc<dyn Identity>>);
+
+impl UserNames {
+    /// The owner that counts: that of the log's file, whoever wrote it.
+    fn owner(&self, log: &LogView) -> Arc<str> {
+        match &self.0 {
+            Some(identity) if log.header.uid != log.uid => identity.user_name(log.uid).into(),
+            None if log.header.uid != log.uid => log.uid.to_string().into(),
+            _ => log.header.user.as_str().into(),
+        }
+    }
+}
+
 /// The stream behind a listing.
 pub struct ListStream {
     scan: Scan,
@@ -68,6 +84,7 @@ pub struct ListStream {
     options: ListOptions,
     decoder: KeyDecoder,
     users: HashMap<u32, Arc<str>>,
+    names: UserNames,
     /// The attempt that was shown last: neighbours are of one.
     attempt: Option<Arc<str>>,
     /// Hidden versions of the last key, to be given next, in reverse.
@@ -97,6 +114,12 @@ impl ListStream {
     /// The same, of fields alone with a part that came by one of these commits: log and sequence.
     pub fn of_commits(mut self, commits: HashSet<(Id, u64)>) -> ListStream {
         self.only = Some(commits);
+        self
+    }
+
+    /// The same; names of users whom no log names are asked for there.
+    pub fn named_by(mut self, identity: &Arc<dyn Identity>) -> ListStream {
+        self.names = UserNames(Some(identity.clone()));
         self
     }
 
@@ -157,7 +180,7 @@ impl ListStream {
         let newest = versions.newest();
         let array = newest.entry.array.as_ref();
         let log = self.scan.snapshot().log_of(newest.segment as usize);
-        let owner = self.users.entry(log.uid).or_insert_with(|| log.header.user.as_str().into()).clone();
+        let owner = self.users.entry(log.uid).or_insert_with(|| self.names.owner(log)).clone();
         // Pieces that disagree are listed as the newest says; reading them is a Conflict.
         let agree = versions.array().is_ok();
         Ok(ListEntry {

@@ -24,7 +24,7 @@ mod versions;
 pub use axes::axes;
 pub use blocks::Source;
 pub use field::LocalField;
-pub use list::list;
+pub use list::{ListStream, list};
 pub use lookup::lookup;
 pub use matcher::{Match, Matcher};
 pub use outside::Outside;

@@ -129,6 +129,9 @@ impl Versions {
         parts: &mut Vec<Part>,
     ) -> Result<()> {
         let part = Part::decode(snapshot, segment, place, value)?;
+        if snapshot.gives_up(part.writer, part.commit.sequence, &part.entry) {
+            return Ok(());
+        }
         if let Some(order) = snapshot.order(part.writer, &part.commit, own) {
             parts.push(Part { order, ..part });
         }

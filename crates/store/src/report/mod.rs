@@ -7,5 +7,5 @@ mod verify;
 
 pub use dump::dump;
 pub use stats::stats;
-pub use status::status;
+pub use status::{acceptance, status};
 pub use verify::verify;

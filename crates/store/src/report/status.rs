@@ -1,19 +1,24 @@
 //! Writers, transactions and problems.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fieldstone_core::Result;
-use fieldstone_core::env::Env;
+use fieldstone_core::env::{Env, Identity};
+use fieldstone_core::{Code, Result};
+use fieldstone_format::Id;
+use fieldstone_format::acceptance::{Acceptance, Lost};
 use fieldstone_format::attempt::Origin;
-use fieldstone_format::{FIRST_VERSION, Id};
-use fieldstone_journal::medium::Inspect;
+use fieldstone_journal::medium::{DataLoss, Inspect};
 
-use crate::api::{Status, TransactionStatus, WriterStatus};
-use crate::snapshot::{LogView, Owners, Refresher, Snapshot};
+use crate::api::{AcceptanceReport, FormatPin, Status, StatusProblem, TransactionStatus, WriterStatus};
+use crate::files::Files;
+use crate::snapshot::{AcceptedLoss, LogView, Owners, Problem, Refresher, Snapshot};
 
 /// A clock that differs from the file system's by this much, nanoseconds, is named.
 const CLOCK_OFF: i64 = 60_000_000_000;
+
+/// A writer of another host that has not written for so long, nanoseconds, is not called open.
+const SILENT: i64 = 3_600_000_000_000;
 
 /// Collects the status; the caller adds what only the handle knows.
 pub fn status(
@@ -21,7 +26,9 @@ pub fn status(
     inspect: &dyn Inspect,
     snapshot: &Arc<Snapshot>,
     refresher: &Refresher,
+    files: &Files,
 ) -> Result<Status> {
+    let space = inspect.space();
     let mut transactions: HashMap<Id, TransactionStatus> = HashMap::new();
     for log in &snapshot.logs {
         for prepared in &log.record.prepared {
@@ -66,22 +73,130 @@ pub fn status(
     };
     Ok(Status {
         id: snapshot.logs.first().map(|log| log.header.store),
-        format: snapshot.logs.iter().map(|log| log.header.version).max().unwrap_or(FIRST_VERSION),
+        format: snapshot.format.version,
+        format_pin: snapshot
+            .format
+            .pin
+            .map(|pin| FormatPin { user: env.identity.user_name(pin.user), time: pin.time }),
         version: snapshot.version().encode(),
         writers: snapshot.logs.iter().map(|log| writer(env, log, inspect, refresher)).collect(),
         transactions,
         owners,
-        problems: snapshot.problems.iter().map(|p| format!("{}: {}", p.file, p.why)).collect(),
-        free_bytes: inspect.free_bytes(),
+        problems: problems(inspect, snapshot, files)?,
+        accepted: accepted(&*env.identity, snapshot, files),
+        free_bytes: space.map_or(0, |space| space.free_bytes),
+        free_inodes: space.map(|space| space.free_inodes).filter(|free| *free != u64::MAX),
+        bytes_by_user: bytes_by_user(env, inspect, snapshot)?,
         ..Status::default()
     })
 }
 
+/// What is wrong, by files.
+fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result<Vec<StatusProblem>> {
+    let (mut all, mut all_notes) = (Vec::new(), Vec::new());
+    let mut note =
+        |code: Code, file: String, why: String| all.push(StatusProblem { code: Some(code), file, why });
+    if let Some(gone) = &snapshot.without_logs {
+        note(Code::LogsGone, "logs".to_owned(), gone.what());
+    }
+    for log in &snapshot.logs {
+        for &(number, length) in &log.record.data_logs {
+            if snapshot.accepted.concerns(log.writer, number) {
+                continue;
+            }
+            let file = files.shown(log.writer, number);
+            match inspect.data_loss(log.writer, number, length)? {
+                None => {}
+                Some(DataLoss::Missing) => note(Code::DataGone, file, "the file is missing".to_owned()),
+                Some(DataLoss::Short(there, synced)) => {
+                    note(Code::Truncated, file, format!("{there} bytes are there, {synced} were synced"));
+                }
+            }
+        }
+    }
+    let foreign = snapshot.logs.iter().filter(|log| log.header_damage.is_none() && log.header.uid != log.uid);
+    let foreign: BTreeSet<&str> = foreign.map(|log| log.header.user.as_str()).collect();
+    if !foreign.is_empty() {
+        let names: Vec<&str> = foreign.into_iter().collect();
+        let why = format!(
+            "files of {} belong to other users than those who wrote them, and their datasets with them: after a restore \
+             without owners chown gives them back",
+            names.join(", ")
+        );
+        all_notes.push(StatusProblem { code: None, file: String::new(), why });
+    }
+    if let Some(space) = inspect.space() {
+        match (space.free_bytes, space.free_inodes) {
+            (_, 0) => {
+                note(Code::InodesFull, String::new(), "the file system takes no further file".to_owned())
+            }
+            (0, _) => note(Code::DiskFull, String::new(), "the file system is full".to_owned()),
+            _ => {}
+        }
+    }
+    all.extend(snapshot.problems.iter().map(|problem| StatusProblem {
+        code: code(snapshot, problem),
+        file: problem.file.clone(),
+        why: problem.why.clone(),
+    }));
+    all.append(&mut all_notes);
+    Ok(all)
+}
+
+/// What a problem with a log or board is.
+fn code(snapshot: &Snapshot, problem: &Problem) -> Option<Code> {
+    let of = |text: &String| text.starts_with(&problem.file);
+    match (problem.damage, problem.passed_over) {
+        (true, _) if snapshot.losses.iter().any(|loss| loss.file == problem.file) => Some(Code::LogShortened),
+        (true, _) if snapshot.foreign.iter().any(of) => Some(Code::FormatVersion),
+        (true, _) => Some(Code::Corrupt),
+        (false, true) => Some(Code::Denied),
+        (false, false) => None,
+    }
+}
+
+/// Losses that somebody accepted.
+pub fn accepted(identity: &dyn Identity, snapshot: &Snapshot, files: &Files) -> Vec<AcceptanceReport> {
+    snapshot.accepted.all().iter().map(|loss| acceptance(identity, loss, files)).collect()
+}
+
+/// A loss that somebody accepted, in words.
+pub fn acceptance(identity: &dyn Identity, loss: &AcceptedLoss, files: &Files) -> AcceptanceReport {
+    let Acceptance { writer, number, lost, why, fields, keys } = &loss.acceptance;
+    let what = match lost {
+        Lost::Beyond { last: 0, known } => format!("all {known} commits are given up"),
+        Lost::Beyond { last, known } => format!("commits {} to {known} are given up", last + 1),
+        Lost::Whole => format!("all of it is given up, bytes of {fields} fields"),
+        Lost::Entries(entries) => format!("{} damaged entries are given up", entries.len()),
+    };
+    AcceptanceReport {
+        file: files.shown(*writer, *number),
+        what,
+        fields: *fields,
+        keys: keys.clone(),
+        user: identity.user_name(loss.user),
+        time: loss.time,
+        why: why.clone(),
+    }
+}
+
+/// Bytes of each user's files: of logs as their commits say, of others as they are.
+fn bytes_by_user(env: &Env, inspect: &dyn Inspect, snapshot: &Snapshot) -> Result<Vec<(String, u64)>> {
+    let mut bytes = inspect.beside_logs()?;
+    for log in &snapshot.logs {
+        let data: u64 = log.record.data_logs.iter().map(|(_, length)| length).sum();
+        *bytes.entry(log.uid).or_default() += log.ends.end() + data;
+    }
+    Ok(bytes.into_iter().map(|(user, bytes)| (env.identity.user_name(user), bytes)).collect())
+}
+
 fn state(env: &Env, log: &LogView, refresher: &Refresher) -> &'static str {
     let here = log.header.host == env.identity.host();
+    let silent = env.clock.now().saturating_sub(log.changed.max(log.record.time)) >= SILENT;
     match refresher.announced(log) {
         Some((_, true)) => "closed",
         _ if here && !env.identity.alive(log.header.process) => "gone",
+        _ if !here && silent => "silent",
         _ => "open",
     }
 }

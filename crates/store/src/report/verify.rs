@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Selection;
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
@@ -16,6 +17,7 @@ use fieldstone_format::marker::{self, Marker};
 use fieldstone_format::segment::{BlockCursor, SegmentMeta};
 use fieldstone_journal::medium::Inspect;
 
+use super::status::accepted;
 use crate::api::{Damage, PlaceFile, VerifyReport};
 use crate::files::Files;
 use crate::read::{Match, Matcher, Part, Source, lookup};
@@ -29,6 +31,7 @@ pub fn verify(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     refresher: &Mutex<Refresher>,
+    identity: &dyn Identity,
 ) -> Result<VerifyReport> {
     let mut check =
         Check { files, snapshot, report: VerifyReport::default(), compared: Vec::new(), in_logs: Vec::new() };
@@ -44,6 +47,9 @@ pub fn verify(
             check.report.notes.push(format!("{}: {}", problem.file, problem.why));
         }
     }
+    if let Some(gone) = &snapshot.without_logs {
+        check.damage(None, "logs".to_owned(), &gone.error());
+    }
     if whole {
         check.marker()?;
         let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,6 +59,7 @@ pub fn verify(
         check.strangers()?;
     }
     let mut report = check.report;
+    report.accepted = accepted(identity, snapshot, files);
     report.damaged.dedup();
     Ok(report)
 }
@@ -144,6 +151,9 @@ impl<'a> Check<'a> {
                 return self.note(name(), || file.to_string(), Err(e));
             }
         };
+        if self.snapshot.gives_up(part.writer, part.commit.sequence, &part.entry) {
+            return Ok(());
+        }
         let file = match &part.entry.location {
             Location::Removed { .. } => return Ok(()),
             Location::Blocks { file, .. } => PlaceFile::Own(part.writer, *file),
@@ -250,6 +260,8 @@ impl<'a> Check<'a> {
             if ends.sequence == log.record.sequence && ends.sequence > confirmed {
                 // Before its sync has returned, a power cut may tear what stands in a frame twice.
                 self.report.notes.push(format!("{name}: {}; nothing in it is lost", e.message()));
+            } else if self.snapshot.accepted.concerns_commit(log.writer, ends.sequence) {
+                self.report.notes.push(format!("{name}: {}; what it lost is accepted", e.message()));
             } else if !Check::is_older(&in_logs, log, &ends, &e) {
                 failures.push(e);
             }
@@ -270,7 +282,10 @@ impl<'a> Check<'a> {
                 "{name}: {tail} bytes behind the last commit belong to no commit (being written, or torn)"
             ));
         }
-        for &(number, length) in &log.record.data_logs {
+        let accepted = &self.snapshot.accepted;
+        for &(number, length) in
+            log.record.data_logs.iter().filter(|(n, _)| !accepted.concerns(log.writer, *n))
+        {
             let name = self.files.shown(log.writer, number);
             let outcome = self.inspect().check_data(log.writer, number, length);
             self.report.files += 1;

@@ -209,10 +209,9 @@ fn status_names_attempt_job_and_rank() {
     store.flush(None).unwrap();
     let status = open(&world, "b").status().unwrap();
     assert_eq!((status.format, &status.writers[0].origin), (2, &origin));
-    // What names nothing stays a store of version 1.
     let plain = SimWorld::new(2);
     flush_one(&open(&plain, "a"), KEY, b"x");
-    assert_eq!(open(&plain, "b").status().unwrap().format, 1);
+    assert_eq!(open(&plain, "b").status().unwrap().writers[0].origin, Origin::default());
     for name in ["a\nb".to_owned(), "x".repeat(256)] {
         let options = Opening { attempt: name, ..Opening::default() };
         error(open_in(&world.process("a"), &options).map(drop), fieldstone_core::ErrorKind::Invalid);

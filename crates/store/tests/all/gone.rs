@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::*;
-use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
+use fieldstone_core::{Code, ErrorKind};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
@@ -126,7 +126,14 @@ fn a_store_without_its_logs_or_its_folder_is_gone_each_time_and_not_made_again()
         for _ in 0..3 {
             fails(&writer, 100, folder.to_str().unwrap());
             fails(&writer, 3 << 20, folder.to_str().unwrap());
-            fails(&idle, 100, folder.to_str().unwrap());
+            match folder.ends_with("logs") {
+                // A handle that has not yet looked at the dataset does so before it takes a value.
+                true => {
+                    let refused = error(put(&idle, "run=a,variable=lost", b"1"), ErrorKind::Corrupt);
+                    assert_eq!((refused.code(), idle.unflushed()), (Code::LogsGone, 0));
+                }
+                false => fails(&idle, 100, folder.to_str().unwrap()),
+            }
         }
         assert!(other.disk.stat(&folder).is_err(), "{folder:?} was made again");
         // Who has nothing to flush is promised nothing.
@@ -285,4 +292,21 @@ fn on_a_real_disk_too() {
     fails(&writer, 100, "/logs/");
     fails(&writer, 100, root.to_str().unwrap());
     assert!(!root.exists());
+}
+
+/// What is used up is named: a file system has bytes, and it has files.
+#[test]
+fn a_file_system_without_inodes_is_no_full_disk() {
+    let (world, _, other) = begun();
+    for size in [100, 3 << 20] {
+        let writer = open(&world, "c");
+        world.set_max_files(Some(1));
+        let outcome = put(&writer, "run=c,variable=t", &pattern(size, 1)).and_then(|()| writer.flush(None));
+        let failure = error(outcome, ErrorKind::Unavailable);
+        assert!(failure.code() == Code::InodesFull && failure.message().contains("inodes"), "{failure}");
+        let status = open_in(&other, &Opening::default()).unwrap().status().unwrap();
+        assert_eq!((status.code(), status.problems[0].code), (7, Some(Code::InodesFull)));
+        world.set_max_files(None);
+        flush_one(&writer, "run=c,variable=t", &pattern(size, 2));
+    }
 }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod accepted;
 mod as_stored;
 mod attempts;
 mod behaviours;
@@ -19,8 +20,10 @@ mod faults;
 mod feed;
 mod field_sources;
 mod filter;
+mod formats;
 mod gone;
 mod group;
+mod half_mounted;
 mod kept;
 mod large;
 mod losses;

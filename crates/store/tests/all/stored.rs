@@ -9,14 +9,14 @@ use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::Request;
-use fieldstone_core::{ErrorKind, Result};
+use fieldstone_core::{Code, ErrorKind, Result};
 use fieldstone_format::block::Block;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, Grown, Location};
 use fieldstone_format::log::{self, CommitRecord, Envelope, FrameInfo, HEAD, HEADER_PREFIX, LogHeader};
 use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentMeta};
 use fieldstone_format::{crc, keys};
 use fieldstone_store::api::*;
-use fieldstone_store::conformance::put_file;
+use fieldstone_store::conformance::{Opening, put_file};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 const FILE: &str = "arrays/a/0123/t.nc";
@@ -82,22 +82,30 @@ fn versions(world: &SimWorld, log: &Path) -> (u32, Vec<u16>, Vec<u8>) {
     (header.version, frames, meta.collect())
 }
 
+/// A handle on a store of version 1, once it has flushed.
+fn old(world: &SimWorld) -> Store {
+    open_in(&world.process("a"), &Opening { format: Some(1), ..Opening::default() }).unwrap()
+}
+
 fn logs(world: &SimWorld) -> Vec<PathBuf> {
     files(world, "logs").into_iter().filter(|path| path.extension().is_some_and(|e| e == "log")).collect()
 }
 
 #[test]
-fn a_store_stays_of_version_1_until_an_array_in_a_file_is_flushed() {
+fn a_store_stays_of_version_1_until_it_is_upgraded_and_takes_no_array_in_a_file_before() {
     let world = SimWorld::new(1);
-    let store = open(&world, "a");
+    let store = old(&world);
     for step in 0..3 {
         flush_one(&store, &format!("run=a,variable=u,step={step}"), b"ordinary");
     }
     let [first] = &logs(&world)[..] else { panic!("one log") };
     assert_eq!(versions(&world, first), (1, vec![1; 3], vec![1]));
     let raw = write(&world, "a", 10);
+    assert_eq!(error(add(&store, "0", &raw, None), ErrorKind::Denied).code(), Code::FormatPinned);
+    assert_eq!((logs(&world).len(), store.status().unwrap().format), (1, 1));
+    assert_eq!(store.journal().upgrade().unwrap(), (1, 2));
     add(&store, "0", &raw, None).unwrap();
-    assert_eq!((logs(&world).len(), store.status().unwrap().format), (1, 1), "nothing was flushed");
+    assert_eq!(logs(&world).len(), 1, "nothing was flushed");
     let before = commits(&world, first);
     for step in 3..6 {
         store.flush(None).unwrap();
@@ -148,7 +156,7 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     add(&store, "0", &raw, None).unwrap();
     store.discard(None).unwrap();
     flush_one(&store, "run=a,variable=u,step=1", b"ordinary");
-    assert_eq!(versions(&world, &logs(&world)[0]).0, 1);
+    assert_eq!(versions(&world, &logs(&world)[0]).0, 2);
     assert_eq!(logs(&world).len(), 1);
     // Nor does a flush that is refused before it begins its commit.
     add(&store, "0", &raw, None).unwrap();
@@ -160,8 +168,8 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     put_file(&world.process("b"), newer, None).unwrap();
     store.discard(None).unwrap();
     flush_one(&store, "run=a,variable=u,step=2", b"ordinary");
-    assert!(logs(&world).iter().all(|log| versions(&world, log).0 == 1));
-    assert_eq!(store.status().unwrap().format, 1);
+    assert_eq!(logs(&world).len(), 1);
+    assert_eq!(store.status().unwrap().format, 2);
 }
 
 #[test]
@@ -340,7 +348,7 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
     let begin = |world: &SimWorld| {
         let raw = write(world, "a", 10);
         let env = world.process("a");
-        let store = open_in(&env, &Default::default()).unwrap();
+        let store = open_in(&env, &Opening { format: Some(1), ..Opening::default() }).unwrap();
         flush_one(&store, "run=a,variable=u,step=0", b"before");
         let id = store.begin().unwrap();
         let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
@@ -348,6 +356,7 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
         archive(&store, "run=a,variable=v,step=1", Value::Bytes(&large), &options).unwrap();
         put(&store, "run=a,variable=u,step=1", &large).unwrap();
         put(&store, "run=a,variable=u,step=2", &large).unwrap();
+        open(world, "c").journal().upgrade().unwrap();
         add(&store, "0", &raw, None).unwrap();
         (env, store, id, raw)
     };
@@ -390,12 +399,13 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
 fn a_full_disk_while_a_log_is_left_loses_nothing() {
     for (kind, nth) in [(OpKind::Create, 1), (OpKind::Write, 1), (OpKind::Write, 2), (OpKind::Read, 1)] {
         let world = SimWorld::new(1);
-        let store = open(&world, "a");
+        let store = old(&world);
         let raw = write(&world, "a", 10);
         flush_one(&store, "run=a,variable=u,step=0", b"before");
         let id = store.begin().unwrap();
         let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
         archive(&store, "run=a,variable=v,step=0", Value::Bytes(&pattern(2 << 20, 2)), &options).unwrap();
+        open(&world, "b").journal().upgrade().unwrap();
         add(&store, "0", &raw, None).unwrap();
         let fault = if kind == OpKind::Read { Fault::Io } else { Fault::NoSpace };
         world.schedule(Plan::new(fault).kind(kind).path("/data/").nth(nth));
@@ -495,7 +505,8 @@ fn the_kept_store_with_arrays_in_files() {
 #[ignore = "writes into the sources"]
 fn make_the_kept_store() {
     let root = fixture().join("store");
-    let options = LocalOptions { writable: true, must_be_new: true, ..LocalOptions::default() };
+    let format = Some(1);
+    let options = LocalOptions { writable: true, must_be_new: true, format, ..LocalOptions::default() };
     let store = LocalStore::open(Env::real(), &root, options).unwrap();
     store
         .archive(
@@ -505,6 +516,7 @@ fn make_the_kept_store() {
         )
         .unwrap();
     store.flush(None).unwrap();
+    store.journal().upgrade().unwrap();
     let path = root.join(FILE);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut content = b"head".to_vec();

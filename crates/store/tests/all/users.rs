@@ -85,7 +85,7 @@ fn a_backdated_log_takes_nothing_over() {
     // A store of bob's own with the same id, written in 1971.
     let own = Path::new("/bob/store");
     let bob = world.process("bob");
-    bob.disk.create_dir_all(own).unwrap();
+    bob.disk.create_dir_all(&own.join("logs")).unwrap();
     let marker = world.read(&Path::new(ROOT).join("fieldstone.store")).unwrap();
     write_all_at(&*bob.disk.create_new(&own.join("fieldstone.store")).unwrap(), &marker, 0).unwrap();
     world.set_clock_offset("bob", -(53 * 365 * 24 * HOUR));

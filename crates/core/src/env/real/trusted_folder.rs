@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Mode, OFlags};
 
-use super::is_network;
+use super::{is_network, user_cache};
 
 /// Bits of a mode by which others may write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -36,7 +36,7 @@ pub fn for_view(store: &Path, name: &str, below: &[&str], uid: u32) -> Option<Pa
         let user = format!("fieldstone-{uid}");
         usable(of_user(&std::env::temp_dir(), &[&[user.as_str()], below].concat(), uid)?)
     };
-    beside(store, name, uid).or_else(|| in_cache(below, uid)).or_else(temporary)
+    beside(store, name, uid).or_else(|| in_cache(store, below, uid)).or_else(temporary)
 }
 
 /// A folder in the store's own, where that is on a local file system.
@@ -44,13 +44,19 @@ pub fn beside(store: &Path, name: &str, uid: u32) -> Option<PathBuf> {
     if is_network(store) { None } else { usable(in_store(store, name, uid)?) }
 }
 
-fn in_cache(below: &[&str], uid: u32) -> Option<PathBuf> {
+fn in_cache(store: &Path, below: &[&str], uid: u32) -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
     let cache = match named("XDG_CACHE_HOME") {
         Some(folder) if folder.is_absolute() => folder,
         _ => named("HOME")?.join(".cache"),
     };
-    usable(of_user(&cache, &[&["fieldstone"], below].concat(), uid)?)
+    let folder = usable(of_user(&cache, &[&["fieldstone"], below].concat(), uid)?)?;
+    // The first name is the store's id, and its entry's.
+    let entry = folder.ancestors().nth(below.len().saturating_sub(1));
+    if let (Some(entry), Ok(store)) = (entry, store.canonicalize()) {
+        user_cache::note_use(entry, &store, uid);
+    }
+    Some(folder)
 }
 
 /// A folder of ours, where we may write to it.

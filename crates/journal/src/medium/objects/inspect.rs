@@ -1,11 +1,14 @@
 //! Looking after a store of objects.
 
-use fieldstone_core::{Code, Error, Result};
+use std::collections::BTreeMap;
+
+use fieldstone_core::env::Space;
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::log::{CommitRecord, FrameInfo, HEAD};
 use fieldstone_format::{Id, crc};
 
 use super::{ObjectMedium, object_number, prefix, split};
-use crate::medium::{Address, Inspect, Tip};
+use crate::medium::{Address, DataLoss, Inspect, Tip};
 
 impl ObjectMedium {
     /// Compares every part of a commit with its checksum.
@@ -74,7 +77,22 @@ impl Inspect for ObjectMedium {
         Ok(self.objects.size())
     }
 
-    fn free_bytes(&self) -> u64 {
-        0
+    fn data_loss(&self, writer: Id, number: u32, upto: Address) -> Result<Option<DataLoss>> {
+        match self.check_data(writer, number, upto) {
+            Ok(()) => Ok(None),
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                let there = self.objects.list(&prefix(writer, number), None).len() as u64;
+                Ok(Some(if there == 0 { DataLoss::Missing } else { DataLoss::Short(there, split(upto).0) }))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn space(&self) -> Option<Space> {
+        None
+    }
+
+    fn beside_logs(&self) -> Result<BTreeMap<u32, u64>> {
+        Ok(BTreeMap::new())
     }
 }

@@ -148,6 +148,10 @@ impl Watch for ObjectWatch {
         None
     }
 
+    fn owner(&self, log: Id) -> Option<u32> {
+        self.headers.get(&log).map(|(_, owner)| *owner)
+    }
+
     fn announced(&self, log: &Tip) -> Option<(u64, bool)> {
         Some((log.record.sequence, self.closed.contains(&log.writer)))
     }

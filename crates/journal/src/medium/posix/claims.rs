@@ -12,7 +12,7 @@ use std::io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at};
+use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, write_all_at};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::claim;
@@ -128,7 +128,7 @@ fn claim_level(env: &Env, folder: &std::path::Path, level: &[u8]) -> Result<Outc
                 return written.map(|()| Outcome::Made).map_err(|e| Error::io("write", &path, e));
             }
             Err(e) if e.kind() == AlreadyExists => {}
-            Err(e) => return Err(Error::io("create", &path, e)),
+            Err(e) => return Err(creation_failed(&*env.disk, &path, e)),
         }
         let there = match env.disk.open_plain(&path, false).and_then(|file| read_claim(&*file)) {
             Ok(there) => there,

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::{Env, write_all_at};
+use fieldstone_core::env::{Env, creation_failed, write_all_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::marker::{self, Marker};
 
 use super::layout::Layout;
 use super::linked::Existence;
+use super::remains;
 use crate::identity::{StoreIdentity, random_id};
 use crate::medium::agree;
 
@@ -17,7 +18,8 @@ use crate::medium::agree;
 /// Every writer does this before its first commit, and trusts nothing but the marker: a process that
 /// made something before us may have died before it synced it. Where there is a marker, the folders
 /// above the store are durable, because they were synced before it was made; the store's own folder is
-/// synced each time. What `existence` knows to have been there is not made again: where it is gone, that
+/// synced each time. Where anything shows that a folder of logs was there and is gone, that is Corrupt, and nothing
+/// is made. What `existence` knows to have been there is not made again: where it is gone, that
 /// is the error.
 pub fn create_store(
     env: &Env,
@@ -26,17 +28,22 @@ pub fn create_store(
     existence: &Existence,
 ) -> Result<StoreIdentity> {
     existence.check(&*env.disk, layout)?;
+    if let Some(gone) = remains::without_logs(&*env.disk, layout) {
+        return Err(gone.error());
+    }
     let marked = env.disk.stat(&layout.marker()).is_ok();
     if !marked {
-        env.disk.create_dir_all(layout.root()).map_err(|e| Error::io("create", layout.root(), e))?;
+        env.disk.create_dir_all(layout.root()).map_err(|e| creation_failed(&*env.disk, layout.root(), e))?;
     }
     for folder in [layout.logs(), layout.data(), layout.boards()] {
         if !marked || env.disk.stat(&folder).is_err() {
-            env.disk.create_dir_alike(&folder).map_err(|e| Error::io("create", &folder, e))?;
+            env.disk.create_dir_alike(&folder).map_err(|e| creation_failed(&*env.disk, &folder, e))?;
         }
     }
     if !marked {
         sync_above(env, layout.root())?;
+        // A marker says that there is a folder of logs, after a power cut, too.
+        env.disk.sync_dir(layout.root()).map_err(|e| Error::io("sync", layout.root(), e))?;
         write_marker(env, layout, &identity)?;
     }
     let root = layout.root();
@@ -75,7 +82,7 @@ fn write_marker(env: &Env, layout: &Layout, identity: &StoreIdentity) -> Result<
     }
     let marker = Marker { id: identity.id, schema: identity.schema.clone() };
     let temporary = layout.root().join(format!(".new-{}", random_id(env)));
-    let file = env.disk.create_alike(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = env.disk.create_alike(&temporary).map_err(|e| creation_failed(&*env.disk, &temporary, e))?;
     let outcome = write_all_at(&*file, &marker.encode(), 0)
         .and_then(|()| file.sync_data())
         .and_then(|()| match env.disk.link(&temporary, &path) {

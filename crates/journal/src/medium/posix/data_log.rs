@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::env::{Disk, DiskFile, Env, write_all_at, write_all_streaming};
+use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, write_all_at, write_all_streaming};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::{Id, data};
 
@@ -45,7 +45,7 @@ impl DataLog {
     /// Creates data log `number` of a writer.
     pub fn create(env: &Env, layout: &Layout, writer: Id, number: u32) -> Result<DataLog> {
         let path = layout.file(writer, number);
-        let file = env.disk.create_alike(&path).map_err(|e| Error::io("create", &path, e))?;
+        let file = env.disk.create_alike(&path).map_err(|e| creation_failed(&*env.disk, &path, e))?;
         let mut buffer = Vec::with_capacity(BUFFER);
         buffer.extend_from_slice(&data::encode_header(writer, number));
         Ok(DataLog {

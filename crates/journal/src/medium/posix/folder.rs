@@ -29,6 +29,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Whether there was no folder at the last look.
+    pub fn is_absent(&self) -> bool {
+        self.seen_at == 0
+    }
+
     /// What stands under names that files of the store have, and is no plain file.
     pub fn problems(&self, folder: &str, is_ours: impl Fn(&str) -> bool) -> Vec<Problem> {
         let ours = self.strange.iter().filter(|name| is_ours(name));

@@ -1,8 +1,10 @@
 //! Looking after a folder: every commit and header against its checksums, what stands there, how much it is.
 
-use std::io::ErrorKind::NotFound;
+use std::collections::BTreeMap;
+use std::io::ErrorKind::{NotFound, PermissionDenied};
+use std::path::PathBuf;
 
-use fieldstone_core::env::FileKind;
+use fieldstone_core::env::{FileKind, Space};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::log::{CommitRecord, FrameInfo};
 use fieldstone_format::{Id, claim, data, log};
@@ -10,7 +12,7 @@ use fieldstone_format::{Id, claim, data, log};
 use super::FileMedium;
 use super::log_reader::{LogReader, read_header};
 use super::open_files::read_vec;
-use crate::medium::{Address, Inspect, Tip};
+use crate::medium::{Address, DataLoss, Inspect, Tip};
 
 impl Inspect for FileMedium {
     fn check(&self, log: &Tip, each: &mut dyn FnMut(FrameInfo, Result<CommitRecord>)) -> Result<()> {
@@ -110,7 +112,45 @@ impl Inspect for FileMedium {
         Ok((files, bytes))
     }
 
-    fn free_bytes(&self) -> u64 {
-        self.env.disk.space(self.layout.root()).map_or(0, |space| space.free_bytes)
+    fn data_loss(&self, writer: Id, number: u32, upto: Address) -> Result<Option<DataLoss>> {
+        let path = self.layout.file(writer, number);
+        match self.env.disk.stat(&path) {
+            Ok(stat) if stat.len >= upto => Ok(None),
+            Ok(stat) => Ok(Some(DataLoss::Short(stat.len, upto))),
+            Err(e) if e.kind() == NotFound => Ok(Some(DataLoss::Missing)),
+            Err(e) => Err(Error::io("look at", &path, e)),
+        }
+    }
+
+    fn space(&self) -> Option<Space> {
+        self.env.disk.space(self.layout.root()).ok()
+    }
+
+    fn beside_logs(&self) -> Result<BTreeMap<u32, u64>> {
+        let mut bytes = BTreeMap::new();
+        let counted = [self.layout.logs(), self.layout.data()];
+        let mut folders: Vec<PathBuf> =
+            self.layout.of_all_writers().filter(|folder| !counted.contains(folder)).collect();
+        while let Some(folder) = folders.pop() {
+            let names = match self.env.disk.list_dir(&folder) {
+                Ok(names) => names,
+                // What others may remove meanwhile, or keep to themselves, is not counted.
+                Err(e) if matches!(e.kind(), NotFound | PermissionDenied) => continue,
+                Err(e) => return Err(Error::io("list", &folder, e)),
+            };
+            for (name, kind) in names {
+                let path = folder.join(&name);
+                match kind {
+                    FileKind::Directory => folders.push(path),
+                    FileKind::File => {
+                        if let Ok(stat) = self.env.disk.stat(&path) {
+                            *bytes.entry(stat.uid).or_default() += stat.len;
+                        }
+                    }
+                    FileKind::Other => {}
+                }
+            }
+        }
+        Ok(bytes)
     }
 }

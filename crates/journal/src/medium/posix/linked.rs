@@ -67,6 +67,11 @@ impl Linked {
     }
 }
 
+/// Whether there certainly is no such folder. The sync of a folder opens it, which a stale view cannot answer.
+pub fn is_absent(disk: &dyn Disk, folder: &Path) -> bool {
+    disk.stat(folder).is_err_and(|e| absent(&e)) && disk.sync_dir(folder).is_err_and(|e| absent(&e))
+}
+
 fn absent(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -111,9 +116,7 @@ impl Existence {
     }
 
     fn check_folder(&self, disk: &dyn Disk, layout: &Layout, folder: PathBuf) -> Result<()> {
-        // The sync of a folder opens it, which a stale view cannot answer.
-        let seems = disk.stat(&folder).is_err_and(|e| absent(&e));
-        if seems && disk.sync_dir(&folder).is_err_and(|e| absent(&e)) {
+        if is_absent(disk, &folder) {
             let root = layout.root().display();
             return Err(Code::StoreGone
                 .error(format!(

@@ -11,7 +11,7 @@ use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_core::env::{DiskFile, Env, read_exact_at, write_all_vectored_at};
+use fieldstone_core::env::{DiskFile, Env, creation_failed, read_exact_at, write_all_vectored_at};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::board::Slot;
@@ -134,8 +134,11 @@ impl LogWriter for LogFile {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => {
-                let file =
-                    self.env.disk.create_alike(&self.path).map_err(|e| Error::io("create", &self.path, e))?;
+                let file = self
+                    .env
+                    .disk
+                    .create_alike(&self.path)
+                    .map_err(|e| creation_failed(&*self.env.disk, &self.path, e))?;
                 self.file.insert(file).clone()
             }
         };

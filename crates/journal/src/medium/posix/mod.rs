@@ -9,6 +9,7 @@
 //!
 //! * `watch`: which logs moved; `look`: what a look at one log says; `folder`: listing again what changed;
 //! * `linked`: whether what was written can still be reached; `open_files`: files opened for reading;
+//! * `remains`: what a store has that lost its folder of logs;
 //! * `inspect`: checking everything; `checkpoint`: copying it all to another disk.
 //!
 //! Lengths are no proof of anything: behind the last commit of a log there may be zeros, or a torn frame.
@@ -26,6 +27,7 @@ mod log_file;
 mod log_reader;
 mod look;
 pub mod open_files;
+mod remains;
 mod slot;
 mod watch;
 

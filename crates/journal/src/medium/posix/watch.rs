@@ -26,7 +26,8 @@ use super::log_file::slot_of;
 use super::log_reader::read_header;
 use super::look::{LogState, Looked, Looker, Store};
 use super::open_files::OpenFiles;
-use crate::medium::{Claims, Findings, Look, Loss, Problem, Tip, Watch, is_believed};
+use super::remains;
+use crate::medium::{Claims, Findings, LogsGone, Look, Loss, Problem, Tip, Watch, is_believed};
 
 /// How long boards are trusted, nanoseconds.
 const TRUST: u64 = 1_000_000_000;
@@ -111,6 +112,12 @@ impl FolderWatch {
         self.empty.retain(|writer, _| listed.contains(writer));
         self.passed.retain(|writer, _| listed.contains(writer));
         self.foreign.retain(|writer, _| listed.contains(writer));
+    }
+
+    /// Whether the folder of logs is gone, and what shows that.
+    fn without_logs(&self) -> Option<LogsGone> {
+        let is_absent = self.logs_folder.is_absent();
+        is_absent.then(|| remains::without_logs(&*self.env.disk, self.files.layout())).flatten()
     }
 
     /// Learns what store this is, from its marker: logs of another one do not count.
@@ -219,20 +226,16 @@ impl FolderWatch {
     /// Notes whether a log is shorter than is known of it.
     fn note_loss(&mut self, writer: Id, file: String, cut: Option<String>, now: u64) {
         let seen = self.sequence(writer);
-        let view = self.views.get(&writer);
-        // A log that no longer is there has no owner: whose board knows it is the one who lost it.
-        let theirs = self.boards.slots().filter(|(_, slot)| slot.writer == writer);
-        let of_boards = theirs.max_by_key(|(_, slot)| slot.sequence).map(|(owner, _)| owner);
-        let owner = view.map(|view| view.tip.uid).or(self.empty.get(&writer).copied()).or(of_boards);
+        let owner = self.owner(writer);
         let slot = self.slot(writer).or_else(|| self.boards.slot(writer, owner?));
-        let behind = slot.filter(|slot| slot.sequence > seen).map(|slot| {
-            format!("the log ends with commit {seen}, its board slot knows commit {}", slot.sequence)
-        });
+        let known = slot.map_or(0, |slot| slot.sequence).max(seen);
+        let behind = (known > seen)
+            .then(|| format!("the log ends with commit {seen}, its board slot knows commit {known}"));
         let unreadable = self.passed.get(&writer).is_some_and(|problem| !problem.damage);
         match cut.or(behind).zip(owner).filter(|_| !unreadable) {
             Some((why, owner)) => {
                 let since = self.losses.get(&writer).map_or(now, |(since, _)| *since);
-                self.losses.insert(writer, (since, Loss { owner, file, why }));
+                self.losses.insert(writer, (since, Loss { log: writer, owner, seen, known, file, why }));
             }
             None => drop(self.losses.remove(&writer)),
         }
@@ -290,9 +293,10 @@ impl FolderWatch {
         };
         // J-15: a file that only shows late is no loss.
         let certain = |since: u64| !lags || now.saturating_sub(since) >= LAG;
-        let losses: Vec<Loss> =
-            self.losses.values().filter(|(since, _)| certain(*since)).map(|(_, loss)| loss.clone()).collect();
-        Findings { problems, foreign, losses }
+        let (losses, late): (Vec<_>, Vec<_>) =
+            self.losses.values().cloned().partition(|(since, _)| certain(*since));
+        let plain = |losses: Vec<(u64, Loss)>| losses.into_iter().map(|(_, loss)| loss).collect();
+        Findings { problems, foreign, losses: plain(losses), late: plain(late), without_logs: None }
     }
 
     /// Reports what is damaged in the header of a log that is read nevertheless, and a log that lost commits.
@@ -321,11 +325,15 @@ impl Watch for FolderWatch {
             self.list();
         }
         let boards_moved = self.boards.read(&self.env, self.files.layout(), self.listed.len())?;
+        let without_logs = self.without_logs();
+        let gone_moved = without_logs != self.findings.without_logs;
         let now = self.env.clock.monotonic();
         // J-8: boards are believed for a second only, because a replaced one is silent.
         let all = look == Look::All || self.looked.is_none_or(|then| now.saturating_sub(then) >= TRUST);
         let own_due = self.own.values().any(|slot| self.sequence(slot.writer) < slot.sequence);
-        if !(boards_moved || logs_moved || all || own_due || self.moved) && self.unsettled.is_empty() {
+        if !(boards_moved || logs_moved || all || own_due || gone_moved || self.moved)
+            && self.unsettled.is_empty()
+        {
             return Ok(false);
         }
         if all {
@@ -350,7 +358,7 @@ impl Watch for FolderWatch {
             self.look_at(writer, now, true)?;
         }
         self.unsettled = writers.iter().filter(|writer| self.is_unsettled(**writer)).copied().collect();
-        let findings = self.find(&writers, now);
+        let findings = Findings { without_logs, ..self.find(&writers, now) };
         self.moved |= findings != self.findings;
         self.findings = findings;
         Ok(std::mem::take(&mut self.moved))
@@ -395,6 +403,15 @@ impl Watch for FolderWatch {
 
     fn folder_owner(&self) -> Option<u32> {
         self.store.as_ref().map(|store| store.folder_owner)
+    }
+
+    fn owner(&self, log: Id) -> Option<u32> {
+        let there = self.views.get(&log).map(|view| view.tip.uid).or(self.empty.get(&log).copied());
+        // Of a log that is gone: whose board knows it.
+        there.or_else(|| {
+            let slots = self.boards.slots().filter(|(_, slot)| slot.writer == log);
+            slots.max_by_key(|(_, slot)| slot.sequence).map(|(owner, _)| owner)
+        })
     }
 
     fn announced(&self, log: &Tip) -> Option<(u64, bool)> {

@@ -1,0 +1,40 @@
+//! `fieldstone upgrade`: a store goes on in the newest version of the format.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::Writing;
+use crate::output::{Done, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  fieldstone status store
+  fieldstone upgrade store
+
+A store stays of the version of the format that it was made with, so that releases of several hosts write it. Once it is
+upgraded, older releases read on what they know, and write nothing; so upgrade the software of all hosts first. Nothing
+that is there is written again. There is no way back. Only the store's owner may do it.
+
+With --json: before and format, the versions before and after.";
+
+/// Raise a store to the newest version of the format
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    store: Writing,
+}
+
+/// Upgrades.
+pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
+    let store = arguments.store.open_existing()?;
+    let (before, format) = store.upgrade()?;
+    store.close()?;
+    if out.json() {
+        return out.document(&json!({"before": before, "format": format}));
+    }
+    match before == format {
+        true => out.line(format_args!("{}: of format {format} already", store.url())),
+        false => out.line(format_args!("{}: of format {format}, was {before}", store.url())),
+    }
+}

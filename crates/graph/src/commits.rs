@@ -1,0 +1,136 @@
+//! What commits did that belong to no execution: plain archives, declarations, annotations and deletions, from the
+//! logs of a user.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{Record, Removal, is_catalog};
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::keys::{encode_level, level_text};
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::Feed;
+use fieldstone_journal::snapshot::LogView;
+
+use crate::audit::{AuditOptions, AuditRow};
+
+/// What was done, and to what.
+type Act = (&'static str, VertexName);
+
+/// One commit of a log.
+#[derive(Debug, Default)]
+struct Deeds {
+    stamp: u64,
+    time: i64,
+    acts: BTreeSet<Act>,
+}
+
+/// What a user's commits did, by stamp; but for those commits that `known` names.
+pub fn of_user(
+    feed: &Feed,
+    user: u32,
+    options: &AuditOptions,
+    known: &BTreeSet<String>,
+) -> Result<Vec<AuditRow>> {
+    let mut rows = Vec::new();
+    for log in feed.snapshot().logs.iter().filter(|log| log.uid == user) {
+        for (sequence, deeds) in of_log(feed, log)? {
+            let id = CommitId { store: log.header.store, log: log.writer, sequence }.to_string();
+            let within = options.since.is_none_or(|since| deeds.stamp >= since)
+                && options.until.is_none_or(|until| deeds.stamp <= until);
+            if !within || known.contains(&id) {
+                continue;
+            }
+            rows.extend(deeds.acts.into_iter().map(|(action, object)| AuditRow {
+                stamp: deeds.stamp,
+                time: deeds.time,
+                user: String::new(),
+                execution: VertexName::new("commit", &id),
+                action: action.to_owned(),
+                object,
+            }));
+        }
+    }
+    rows.sort_by_key(|row| row.stamp);
+    Ok(rows)
+}
+
+/// What the visible commits of a log did, by sequence.
+fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
+    let mut all: BTreeMap<u64, Deeds> = BTreeMap::new();
+    let shows = |transaction, sequence| match transaction {
+        None => true,
+        Some(id) => {
+            let state = feed.snapshot().transaction_state(id, log.uid);
+            state.is_some_and(|state| !state.aborted() && state.covers_commit(log.writer, sequence))
+        }
+    };
+    for entry in feed.entries(log.writer, 0) {
+        let entry = entry?;
+        if !shows(entry.transaction, entry.sequence) {
+            continue;
+        }
+        let mut level = Vec::new();
+        encode_level(&entry.key.levels[0], &mut level);
+        let action = if entry.removal { "delete" } else { "archive" };
+        let deeds = all.entry(entry.sequence).or_default();
+        deeds.acts.insert((action, VertexName::new("dataset", &level_text(&level))));
+    }
+    // Entries do not say when they were written: their segments do.
+    for segment in &log.segments {
+        // A segment that cannot be read is named where the store is verified.
+        let Ok(meta) = segment.meta() else { continue };
+        for commit in &meta.commits {
+            if let Some(deeds) = all.get_mut(&commit.sequence) {
+                (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
+            }
+        }
+    }
+    for commit in feed.commits(log.writer, 0)? {
+        let commit = commit?;
+        if !shows(commit.transaction, commit.sequence) {
+            continue;
+        }
+        let acts: Vec<Act> = commit.side.iter().filter(|side| is_catalog(side)).flat_map(acts).collect();
+        if !acts.is_empty() {
+            let deeds = all.entry(commit.sequence).or_default();
+            (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
+            deeds.acts.extend(acts);
+        }
+    }
+    Ok(all)
+}
+
+/// What a record of the catalog does.
+fn acts(side: &SideRecord) -> Vec<Act> {
+    let named = |kind: &str, name: &str| VertexName::new(kind, name);
+    let Ok(record) = Record::decode(side) else { return Vec::new() };
+    match record {
+        Record::Runs(runs) => runs.iter().map(|run| ("declare", named("run", &run.run.name))).collect(),
+        Record::Steps(run, _)
+        | Record::Variables(run, _)
+        | Record::Groups(run, _)
+        | Record::Imports(run, _) => {
+            vec![("declare", named("run", &run.name))]
+        }
+        Record::Tags(tags) => tags.iter().map(|tag| ("declare", named("tag", &tag.name))).collect(),
+        Record::Attributes(batch) => vec![("annotate", named("run", &batch.run.name))],
+        Record::Remove(removals) => removals.iter().map(|removal| ("delete", removed(removal))).collect(),
+        Record::Meshes(meshes) => meshes.iter().map(|mesh| ("declare", named("mesh", &mesh.name))).collect(),
+        Record::Histories(_) => Vec::new(),
+        Record::Moved(moved) => moved.iter().map(|(run, _)| ("repoint", named("run", &run.name))).collect(),
+        Record::States(states) => states.iter().map(|(run, _)| ("end", named("run", &run.name))).collect(),
+    }
+}
+
+fn removed(removal: &Removal) -> VertexName {
+    match removal {
+        Removal::Run(run) => VertexName::new("run", &run.name),
+        Removal::Step(run, step) => VertexName::new("step", &format!("{}/{step}", run.name)),
+        Removal::Variable(run, variable) => {
+            VertexName::new("variable", &format!("{}/{}", run.name, variable.name))
+        }
+        Removal::Tag(tag) => VertexName::new("tag", &tag.name),
+        Removal::Attributes(attributes) => VertexName::new("attributes", &attributes.len().to_string()),
+    }
+}

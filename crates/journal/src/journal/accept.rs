@@ -1,0 +1,82 @@
+//! Accepting what a writer's files lost: who may, what the folder shows now, and the commit that says so.
+
+use std::sync::Arc;
+
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::acceptance::{self, Acceptance};
+use fieldstone_format::{Id, schema_extension};
+
+use super::Journal;
+use crate::medium::Look;
+use crate::snapshot::{AcceptedLoss, Snapshot};
+
+/// How often a log is looked at that seems to have lost commits and may only show late, nanoseconds.
+const LATE: u64 = 1_000_000_000;
+
+/// What the medium shows of a writer's log, by a look that knows of no earlier one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileState {
+    /// The user whose it is, or was; `None` where nothing says so.
+    pub owner: Option<u32>,
+    /// Where the log lost commits: the last one that can be read, and the last that was known.
+    pub beyond: Option<(u64, u64)>,
+    /// Whether its writer is a process of this host that lives and has not closed it.
+    pub is_alive: bool,
+}
+
+impl Journal {
+    /// Looks at a writer's log as if for the first time.
+    pub fn file_state(&self, writer: Id) -> Result<FileState> {
+        let mut watch = self.medium().watch();
+        watch.look(Look::All)?;
+        // A log that only shows late is not lost.
+        while watch.findings().late.iter().any(|loss| loss.log == writer) {
+            self.env.clock.sleep(LATE);
+            watch.look(Look::All)?;
+        }
+        let findings = watch.findings();
+        let loss = findings.losses.iter().find(|loss| loss.log == writer);
+        let tips = watch.tips();
+        let tip = tips.iter().find(|tip| tip.writer == writer);
+        let identity = &self.env.identity;
+        let is_alive = tip.is_some_and(|tip| {
+            let closed = watch.announced(tip).is_some_and(|(_, closed)| closed);
+            !closed && tip.header.host == identity.host() && identity.alive(tip.header.process)
+        });
+        // A log that is there and cannot be read as one at all.
+        let file = self.medium().shown(writer, 0);
+        let unread = tip.is_none() && findings.problems.iter().any(|p| p.file == file && p.damage);
+        let beyond = loss.map(|loss| (loss.seen, loss.known)).or_else(|| unread.then_some((0, 0)));
+        Ok(FileState { owner: watch.owner(writer), beyond, is_alive })
+    }
+
+    /// Denied for others than root, the owner of the folder of logs, and whoever owns the log of a writer.
+    pub fn check_may_accept(&self, writer: Id, owner: Option<u32>, snapshot: &Snapshot) -> Result<()> {
+        let user = self.env.identity.uid();
+        if user == 0 || owner == Some(user) || snapshot.folder_owner.is_none_or(|owner| owner == user) {
+            return Ok(());
+        }
+        let file = self.medium().shown(writer, 0);
+        let name = |uid: Option<u32>| {
+            uid.map_or_else(|| "nobody".to_owned(), |uid| self.env.identity.user_name(uid))
+        };
+        let (of_log, of_store) = (name(owner), name(snapshot.folder_owner));
+        Err(Code::StoreOwned
+            .error(format!("{file} is {of_log}'s: what it lost is accepted by its owner, or the store's"))
+            .with_hint(format!("ask {of_store}, the owner of the folder logs")))
+    }
+
+    /// Commits an acceptance, durably; Conflict where it does not count.
+    pub fn accept(&self, acceptance: Acceptance) -> Result<Arc<AcceptedLoss>> {
+        let (horizon, _) = self.horizon()?;
+        let records = vec![acceptance::encode(&acceptance)];
+        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon)?;
+        let snapshot = self.snapshot()?;
+        let made = (flushed.writer, flushed.record.sequence);
+        let counted = snapshot.accepted.all().iter().find(|loss| (loss.log, loss.sequence) == made);
+        counted.cloned().ok_or_else(|| {
+            Error::conflict("the acceptance does not count: whose the file is has changed meanwhile")
+                .with_hint("look at fieldstone status, and accept again")
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Accepting a loss: what of a log, a data log or damaged entries is given up for good, so that reads go on without it.
+//!
+//! Invariants:
+//! * what can still be read is never given up: a log counts up to its last commit that can be read, and of a data log that
+//!   is there only entries whose blocks do not match their checksums are named;
+//! * what the folder holds now decides, not what this handle read of it before.
+
+use fieldstone_core::{Code, Error, ErrorKind, Result};
+use fieldstone_format::acceptance::{ACCEPTANCES_SINCE, Acceptance, KEYS_MAX, Lost};
+use fieldstone_format::entry::Location;
+use fieldstone_format::keys::key_text;
+use fieldstone_format::{Id, data, log};
+use fieldstone_journal::journal::FileState;
+use fieldstone_journal::medium::DataLoss;
+
+use crate::api::AcceptanceReport;
+use crate::local::LocalStore;
+use crate::read::{Part, Source};
+use crate::report;
+use crate::segment::SegmentCursor;
+use crate::snapshot::Snapshot;
+
+/// Fields that a loss concerns.
+#[derive(Debug, Default)]
+struct Concerned {
+    /// Sequence and ordinal of each.
+    entries: Vec<(u64, u64)>,
+    keys: Vec<String>,
+}
+
+impl LocalStore {
+    /// Accepts what a log or data log lost, durably and for good; see the facade's `Store::accept`.
+    pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
+        let journal = self.journal();
+        journal.check_writable()?;
+        let (writer, number) = named_file(name)?;
+        journal.refresh()?;
+        let snapshot = journal.snapshot()?;
+        let state = journal.file_state(writer)?;
+        journal.check_may_accept(writer, state.owner, &snapshot)?;
+        journal.check_format(ACCEPTANCES_SINCE, "an accepted loss")?;
+        let file = journal.medium().shown(writer, number);
+        let (lost, concerned) = self.lost(&snapshot, (writer, number), &state, &file)?;
+        let mut keys = concerned.keys;
+        let fields = keys.len() as u64;
+        keys.truncate(KEYS_MAX);
+        let acceptance = Acceptance { writer, number, lost, why: why.to_owned(), fields, keys };
+        let loss = journal.accept(acceptance)?;
+        Ok(report::acceptance(&*journal.env().identity, &loss, journal.files()))
+    }
+
+    /// What of a file is lost, and the fields that this concerns.
+    fn lost(
+        &self,
+        snapshot: &Snapshot,
+        (writer, number): (Id, u32),
+        state: &FileState,
+        file: &str,
+    ) -> Result<(Lost, Concerned)> {
+        if number == 0
+            && let Some((last, known)) = state.beyond
+            && snapshot.accepted.end(writer).is_none_or(|end| last < end)
+        {
+            if state.is_alive && last > 0 {
+                return Err(Error::conflict(format!("the writer of {file} is alive: it may write there"))
+                    .with_hint("end the process first; fieldstone status STORE --writers names it"));
+            }
+            return Ok((Lost::Beyond { last, known }, Concerned::default()));
+        }
+        let damaged = self.concerned(snapshot, (writer, number), true)?;
+        if number > 0 {
+            let length = snapshot.log(writer).and_then(|log| {
+                log.record.data_logs.iter().find(|(n, _)| *n == number).map(|(_, length)| *length)
+            });
+            let length = length.ok_or_else(|| nothing(file, "no commit names it"))?;
+            let missing =
+                self.journal().inspect().data_loss(writer, number, length)? == Some(DataLoss::Missing);
+            if missing {
+                return Ok((Lost::Whole, self.concerned(snapshot, (writer, number), false)?));
+            }
+        }
+        match damaged.entries.is_empty() {
+            true => Err(nothing(file, "all that commits name there can be read")),
+            false => {
+                let mut entries = damaged.entries.clone();
+                entries.sort_unstable();
+                entries.dedup();
+                Ok((Lost::Entries(entries), damaged))
+            }
+        }
+    }
+
+    /// The entries with bytes in a file that are not given up yet; `damaged`: those that cannot be read.
+    fn concerned(
+        &self,
+        snapshot: &Snapshot,
+        (writer, number): (Id, u32),
+        damaged: bool,
+    ) -> Result<Concerned> {
+        let mut concerned = Concerned::default();
+        let of_writer = snapshot.segments.iter().enumerate().filter(|(_, segment)| segment.writer == writer);
+        for (index, segment) in of_writer {
+            let mut cursor = SegmentCursor::tolerant(segment.clone(), index);
+            while cursor.advance()? {
+                let part = Part::decode(snapshot, index, cursor.place(), cursor.value())?;
+                let file = match &part.entry.location {
+                    Location::Blocks { file, .. } => *file,
+                    Location::Removed { .. }
+                    | Location::None
+                    | Location::Grown(_)
+                    | Location::External(_) => continue,
+                    _ => 0,
+                };
+                let sequence = part.commit.sequence;
+                if file != number || snapshot.gives_up(writer, sequence, &part.entry) {
+                    continue;
+                }
+                if damaged {
+                    match Source::new(self.journal().files(), &part, cursor.key()).verify() {
+                        Ok(_) => continue,
+                        Err(e) if e.kind() == ErrorKind::Corrupt => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                concerned.entries.push((sequence, part.entry.ordinal));
+                concerned.keys.push(key_text(cursor.key()));
+            }
+        }
+        Ok(concerned)
+    }
+}
+
+/// The writer and the number of the file that a name, or a path, names as messages do.
+fn named_file(name: &str) -> Result<(Id, u32)> {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let of_log = log::parse_file_name(last).or_else(|| Id::parse(last)).map(|writer| (writer, 0));
+    of_log.or_else(|| data::parse_file_name(last)).ok_or_else(|| {
+        Code::Value
+            .error(format!("{name:?} is not the name of a log or a data log"))
+            .with_hint("give the file as messages do, such as logs/0123….log or data/0123…-1.data")
+    })
+}
+
+fn nothing(file: &str, why: &str) -> Error {
+    Error::invalid(format!("there is no loss of {file} to accept: {why}"))
+        .with_hint("fieldstone verify STORE names the files that lost something")
+}
