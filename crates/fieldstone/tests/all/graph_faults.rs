@@ -15,7 +15,7 @@ use fieldstone::graph::{
     Deletion, EdgeType, Engine, PartitionScheme, Partitioning, Props, RelationBatch, RelationPut, TextColumn,
     Travel, TravelStep, TypeDecl, Versions, VertexName, VertexPut, VertexTest,
 };
-use fieldstone::lineage::GraphRows;
+use fieldstone::lineage::{GraphRows, TreePart};
 use fieldstone::{ErrorKind, OpenOptions, Result, Store};
 use fieldstone_core::value::Value;
 use fieldstone_testkit::random::Seeded;
@@ -235,8 +235,10 @@ impl Work<'_> {
 
     fn ingest(&mut self) -> Result<()> {
         let mut taken: Vec<GraphRows> = Vec::new();
-        fieldstone::lineage::tree(&Env::real(), self.tree, &mut |rows| {
-            taken.push(rows);
+        fieldstone::lineage::tree(&Env::real(), self.tree, &mut |part| {
+            if let TreePart::Rows(rows) = part {
+                taken.push(rows);
+            }
             Ok(())
         })?;
         for rows in taken {
