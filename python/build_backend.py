@@ -18,7 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,11 +109,21 @@ def cargo(arguments: list[str]) -> int:
         manifest = options.index("--manifest-path")
         del options[manifest : manifest + 2]
         if os.environ.get(WHOLE):
+            _as_other_builds(os.environ)
             built = _build_program([command, "build", *options, "--workspace", *TARGETS])
             sys.stdout.write(built)  # maturin finds the module in what cargo reports
             return 0
         _build_program([command, "build", *options, *COMMAND])
     return subprocess.run([command, *arguments], check=False).returncode
+
+
+def _as_other_builds(environment: MutableMapping[str, str]) -> None:
+    """Takes back what pip and maturin set: cargo compiles PyO3 again where these differ."""
+    for name in ("PYO3_ENVIRONMENT_SIGNATURE", "PYO3_BUILD_EXTENSION_MODULE"):
+        environment.pop(name, None)
+    own = str(Path(sys.executable).parent)
+    folders = environment.get("PATH", "").split(os.pathsep)
+    environment["PATH"] = os.pathsep.join(folder for folder in folders if folder != own)
 
 
 def _build_program(command: list[str]) -> str:

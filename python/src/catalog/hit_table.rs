@@ -202,7 +202,7 @@ impl PyHitTable {
         versions: (Several<i64>, Several<i64>),
         values: Several<(u8, Bound<'_, PyAny>)>,
         boxes: BoxColumns,
-        users: (Several<u32>, BTreeMap<u32, String>, (Several<u32>, Several<WriterState>)),
+        users: UserColumns,
     ) -> PyResult<PyHitTable> {
         let coded = |(Several(codes), Several(words)): (Several<u32>, Several<String>)| Coded {
             codes,
@@ -255,6 +255,9 @@ impl PyHitTable {
 
 /// Offsets, starts and counts of boxes, and what some rows have beside them.
 type BoxColumns = (Several<u64>, Several<i64>, Several<i64>, Several<CellsOfRow>, Several<KeywordsOfRow>);
+
+/// The user of each row, the names of users, and the log of each row with the state of its writer.
+type UserColumns = (Several<u32>, BTreeMap<u32, String>, (Several<u32>, Several<WriterState>));
 
 /// Row, dimension and cells.
 type CellsOfRow = (u64, usize, Several<i64>);

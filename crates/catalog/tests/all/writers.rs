@@ -31,7 +31,7 @@ fn writer(log: usize) -> (u32, Option<Writer>) {
     let user = if log % 4 == 3 { 7 } else { 8 };
     let job = if log < 4 { "1177" } else { "1178.a" };
     let of_job = Writer {
-        host: if log % 2 == 0 { "node1" } else { "node2" }.into(),
+        host: if log.is_multiple_of(2) { "node1" } else { "node2" }.into(),
         process: 100 + log as u32 / 2,
         rank: Some(log as u32 % 3),
         job: job.into(),

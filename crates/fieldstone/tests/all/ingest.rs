@@ -350,11 +350,12 @@ fn what_a_dropped_file_brought_does_not_count_as_taken() {
 fn a_reader_that_says_nothing_is_ended() {
     let (files, store) = (Files::new(), memory("mars"));
     let mut options = IngestOptions { helper: stand_in(), ..Default::default() };
-    options.helper.patience = Duration::from_secs(1);
+    // Longer than a helper takes to begin on a busy machine.
+    options.helper.patience = Duration::from_secs(4);
     let slow = files.add("slow", json!([[{"sleep": 60}, ""]]));
     let good = files.add("good", done(vec![message(grib_key("0"), json!([]), "m")]));
     let report = ingest(&store, &[slow, good], &options).unwrap();
-    assert!(report.skipped[0].why.contains("said nothing for 1 s"), "{report:?}");
+    assert!(report.skipped[0].why.contains("said nothing for 4 s"), "{report:?}");
     assert_eq!(report.taken.len(), 1);
 }
 
