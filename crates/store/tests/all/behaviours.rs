@@ -169,7 +169,7 @@ fn a_failed_sync_loses_its_batch_by_name_and_no_more() {
 #[test]
 fn a_failed_first_flush_leaves_no_store_that_harms() {
     // Every call of a first flush fails once.
-    for n in 1..40 {
+    for n in 1..60 {
         let world = SimWorld::new(n);
         let writer = open(&world, "a");
         put(&writer, "run=a,variable=t", b"first").unwrap();
