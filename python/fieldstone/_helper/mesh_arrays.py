@@ -46,7 +46,7 @@ def no_mesh(path: str, why: object, hint: str = HINT) -> RequestError:
 def damaged(path: str, why: str) -> RequestError:
     """A file that contradicts itself, or ends too early."""
     hint = "write the file again, or take a whole copy of it"
-    return RequestError("Corrupt", f"{path} is damaged: {why}", hint, "file-format")
+    return RequestError("Corrupt", f"{path} is damaged: {why}", hint, "corrupt")
 
 
 def named(path: str, rows: np.ndarray, what: str) -> np.ndarray:

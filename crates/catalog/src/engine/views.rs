@@ -133,10 +133,10 @@ pub(super) fn drop() -> String {
 pub(super) fn kind(name: &str) -> Option<ValueType> {
     Some(match name {
         "project" | "run" | "job" | "notes" | "grid" | "params" | "variable" | "dtype" | "shape" | "dims"
-        | "attrs" | "tag" | "type" | "unit" | "text" | "datetime" => ValueType::Text,
+        | "attrs" | "tag" | "type" | "unit" | "text" | "datetime" | "host" | "attempt" => ValueType::Text,
         "number" | "time" | "least" | "greatest" => ValueType::Float,
         "declared" | "created" | "step" | "version" | "tag_version" | "variable_version" | "value_type"
-        | "bool" | "uid" | "count" => ValueType::Int,
+        | "bool" | "uid" | "process" | "rank" | "count" => ValueType::Int,
         "box" => ValueType::Bytes,
         _ => return None,
     })
