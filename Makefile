@@ -56,6 +56,8 @@ test-long:
 	  kill:: strace:: fleet:: imports:: transfer_crossing:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random:: \
 	  catalog_model:: lineage::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random:: container_index::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-catalog --locked --test all -- apply::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-core --locked --test all -- comm_team::
 	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py)
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::

@@ -7,7 +7,7 @@ import warnings
 import fieldstone as fst
 import numpy as np
 import pytest
-from conftest import LONG, sample
+from conftest import LONG, sample, share
 
 pytest.importorskip("netCDF4")
 eccodes = pytest.importorskip("eccodes")
@@ -18,7 +18,7 @@ from test_ingest import fields_by_eccodes  # noqa: E402
 
 
 def test_every_message_of_the_corpus_is_exported_byte_for_byte(tmp_path):
-    paths = sorted(p for p in sample("grib").rglob("*") if p.is_file())
+    paths = share(sorted(p for p in sample("grib").rglob("*") if p.is_file()), 3)
     store = fst.open(tmp_path / "store")
     fst.ingest(store, paths, progress=False)
     report = store.export({}, tmp_path / "all.grib")

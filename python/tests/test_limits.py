@@ -370,7 +370,12 @@ def test_hits_of_columns_that_do_not_fit_are_refused(store: fst.Store) -> None:
             restore(*wrong, users)
     with pytest.raises(fst.Invalid, match="pickled by something else"):
         restore(
-            names, when, versions, values, (offsets, start, count, cells, keywords), (users[0][:1], *users[1:])
+            names,
+            when,
+            versions,
+            values,
+            (offsets, start, count, cells, keywords),
+            (users[0][:1], *users[1:]),
         )
 
 
