@@ -184,7 +184,7 @@ fn three_groups_are_written_at_their_own_frequencies_and_the_run_goes_on_with_fe
     check_astro3d(&store, 8);
 }
 
-/// What the C program of two views writes.
+/// The files that the C program of two views writes.
 #[test]
 fn regular_and_irregular_views_write_what_any_program_reads() {
     let folder = tempfile::tempdir().unwrap();

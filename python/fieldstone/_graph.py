@@ -583,8 +583,8 @@ class Graph:
         since: Any = None,
         until: Any = None,
     ) -> Audit:
-        """What a user did, by name or uid, with all processes of his jobs, and what he archived and deleted
-        without an execution, by commits; or who had to do with a file, and all that came from it
+        """Lists a user's actions, by name or uid, with all processes of his jobs, and archives and deletions
+        without an execution, by commits; or the users of a file, and all that came from it
         (``.derived``); or what a user did to a file. `since` and `until` bound the time. Invalid where
         neither is given, NotFound where nothing names them.
         """

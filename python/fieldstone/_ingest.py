@@ -89,7 +89,7 @@ def ingest(
     With `mesh` the unstructured mesh of a file is taken under that name, and nothing else of it: UGRID, MPAS,
     ICON, ESMF, SCRIP, Exodus, FESOM (also its folder), GEOS, SU2, gmsh, VTK, AFLR3, Medit, Abaqus and others
     (docs/guide/meshes.md). It is kept once, by its content, and found by ``store.mesh(name)``. Nodes and
-    cells keep the file's order; ``report.skipped`` has what is no mesh, cells that are not taken, and why.
+    cells keep the file's order; ``report.skipped`` names other files, cells that are not taken, and why.
 
     A netCDF file of ``store.export`` brings what stood on its fields, and fields that were archived by
     key go under the keys that they had. What the store declares otherwise refuses the file.

@@ -192,7 +192,7 @@ class Object(NamedTuple):
     count: tuple[int, ...]
     """Extents of the piece."""
     part: tuple[slice, ...]
-    """What of the box that was asked for lies in it: slices of an array of the box."""
+    """The part of the requested box that lies in it: slices of an array of the box."""
 
 
 def objects(

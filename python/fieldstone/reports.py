@@ -49,8 +49,8 @@ class AcceptanceReport:
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Report):
-    """What ``store.verify`` read (fields, bytes, files), what is damaged, notes that are no damage, and
-    losses that somebody accepted, which are not among what is damaged."""
+    """The report of ``store.verify``: fields, bytes and files read, damage, notes, and losses that somebody
+    accepted, which do not count as damage."""
 
     fields: int
     bytes: int
@@ -136,7 +136,7 @@ class TransactionStatus:
 
 class Problem(str):
     """Something that is wrong with a store, as text. ``code``: an error code, None where it is only worth
-    knowing; ``file``: relative to the store's folder, "" where it is no single one; ``why``: the reason."""
+    knowing; ``file``: relative to the store's folder, "" where it concerns several; ``why``: the reason."""
 
     code: str | None
     file: str
@@ -153,7 +153,7 @@ class Problem(str):
 
 @dataclass(frozen=True, repr=False)
 class Status(_Report):
-    """What ``store.status`` shows; ``id`` is None before the first flush.
+    """The report of ``store.status``; ``id`` is None before the first flush.
 
     ``code`` is the program's exit code: 0, or that of the worst of ``problems``. ``format_pinned``: who
     pinned the version of the format, and when. ``accepted``: losses that somebody accepted. ``free_inodes``:

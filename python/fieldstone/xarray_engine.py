@@ -175,7 +175,7 @@ def to_xarray(
     time_dim: str | None = None,
     box: Any = None,
 ) -> xr.Dataset:
-    """What `request` selects of an open store as a lazy Dataset, cut to a box where one is given."""
+    """The selection of `request` in an open store as a lazy Dataset, cut to a box where one is given."""
     source = Source(store)
     parts = views.dataset(source, request, None, views.View(combine, time_dim))
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.

@@ -1,4 +1,4 @@
-//! What the owner of a store does with it: accepting losses, raising its format.
+//! Administration by a store's owner: accepting losses, raising its format.
 
 use pyo3::prelude::*;
 

@@ -86,7 +86,7 @@ def of(box: tuple[float, float, float, float]) -> dict[str, fst.Test]:
 
 
 def kept(values: object) -> list[float]:
-    """What is left of values, without what is masked or missing."""
+    """The values that are neither masked nor missing."""
     flat = np.ma.filled(np.ma.asarray(values).astype("f8"), np.nan).ravel()
     return sorted(flat[~np.isnan(flat)].tolist())
 

@@ -1,7 +1,7 @@
 """What we write, before outside judges: ncvalidator, ncdump, netCDF-C, scipy, PnetCDF's tools.
 
 Random files (500, or 2,000 in the long form) are accepted and read back value for value. The schemas'
-coverage is counted, and each rare class must have been met. What others write is judged in
+coverage is counted, and each rare class must have been met. Files of others are judged in
 `test_container_judges.py`, sizes at the formats' limits in `test_container_judges_limits.py`.
 """
 

@@ -70,7 +70,7 @@ def test_every_mesh_is_read(name):
 
 @pytest.mark.parametrize("name", DATA)
 def test_what_is_no_mesh_is_refused_by_name(name):
-    with pytest.raises(RequestError, match=f"{name} is no mesh that can be read") as caught:
+    with pytest.raises(RequestError, match=f"{name} is not a mesh that can be read") as caught:
         read_mesh(sample(f"mesh/{name}"))
     assert caught.value.kind == "Invalid" and "UGRID, MPAS" in caught.value.hint
 
@@ -260,5 +260,5 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     assert caught.value.kind == "NotFound"
     for name in ("empty.su2", "what.ever", "cut.nc"):
         (tmp_path / name).write_bytes(b"CDF\1" if name == "cut.nc" else b"")
-        with pytest.raises(RequestError, match="is no mesh that can be read"):
+        with pytest.raises(RequestError, match="is not a mesh that can be read"):
             read_mesh(tmp_path / name)

@@ -77,7 +77,7 @@ def test_what_is_no_mesh_is_skipped_with_the_reason(tmp_path: Path) -> None:
         report = refused.value.report
         assert report.taken == () and [skipped.path for skipped in report.skipped] == paths
         assert all(skipped.what == "the file" for skipped in report.skipped)
-        assert "is no mesh that can be read" in report.skipped[1].why
+        assert "is not a mesh that can be read" in report.skipped[1].why
         assert "there is no file" in report.skipped[2].why
         assert store.meshes() == []
         for options in ({"key": {"run": "a"}}, {"copy": False}, {"tree": True}):

@@ -292,7 +292,7 @@ fn open_local(
     Ok(store)
 }
 
-/// Of which job what is written is. Who names no attempt names nothing.
+/// The job that writes. Without an attempt there is none.
 fn origin(options: &OpenOptions) -> Origin {
     let Some(attempt) = &options.attempt else { return Origin::default() };
     let rank = || scheduler::rank(scheduler::own).and_then(|rank| u32::try_from(rank).ok());

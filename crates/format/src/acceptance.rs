@@ -36,7 +36,7 @@ pub const ACCEPTANCES_SINCE: u32 = 2;
 /// Most keys that a record names.
 pub const KEYS_MAX: usize = 1000;
 
-/// What is given up of a file.
+/// The lost part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
     /// Of a log: all commits behind `last`, of which `known` were known.
@@ -59,7 +59,7 @@ pub struct Acceptance {
     pub writer: Id,
     /// The file: 0 is its log, n its data log n.
     pub number: u32,
-    /// What is given up.
+    /// The losses that are given up.
     pub lost: Lost,
     /// Why, in words; empty where nobody said.
     pub why: String,
@@ -97,7 +97,7 @@ pub fn encode(acceptance: &Acceptance) -> SideRecord {
     side::encode(ACCEPTANCE, &body)
 }
 
-/// What a record accepts; `None` for a record of another kind.
+/// The acceptance that a record holds; `None` for a record of another kind.
 pub fn decode(record: &SideRecord) -> Result<Option<Acceptance>> {
     if record.kind != ACCEPTANCE {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What commits did that belong to no execution: plain archives, declarations, annotations and deletions, from the
+//! Commits that belong to no execution: plain archives, declarations, annotations and deletions, from the
 //! logs of a user.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use fieldstone_journal::snapshot::LogView;
 
 use crate::audit::{AuditOptions, AuditRow};
 
-/// What was done, and to what.
+/// An action, and its objects.
 type Act = (&'static str, VertexName);
 
 /// One commit of a log.
@@ -25,7 +25,7 @@ struct Deeds {
     acts: BTreeSet<Act>,
 }
 
-/// What a user's commits did, by stamp; but for those commits that `known` names.
+/// The actions of a user's commits, by stamp; but for those commits that `known` names.
 pub fn of_user(
     feed: &Feed,
     user: u32,
@@ -55,7 +55,7 @@ pub fn of_user(
     Ok(rows)
 }
 
-/// What the visible commits of a log did, by sequence.
+/// The actions of the visible commits of a log, by sequence.
 fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
     let mut all: BTreeMap<u64, Deeds> = BTreeMap::new();
     let shows = |transaction, sequence| match transaction {
@@ -101,7 +101,7 @@ fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
     Ok(all)
 }
 
-/// What a record of the catalog does.
+/// The action of a record of the catalog.
 fn acts(side: &SideRecord) -> Vec<Act> {
     let named = |kind: &str, name: &str| VertexName::new(kind, name);
     let Ok(record) = Record::decode(side) else { return Vec::new() };

@@ -96,15 +96,15 @@ pub fn follow(view: &mut dyn View, feed: &Feed, fields: &dyn Holds, how: &Follow
     let heads = feed.heads();
     let marks = view.marks()?;
     // The view is made again without what was given up.
-    let anew = feed.gives_up(&marks);
-    if !anew && covers(&marks, &heads) {
+    let again = feed.gives_up(&marks);
+    if !again && covers(&marks, &heads) {
         return Ok(Followed::Done);
     }
     let span = debug_span!("follow", logs = heads.len(), commits = Empty, entries = Empty, outcome = Empty);
     let _within = span.enter();
     view.attend(feed);
     let mut replay = Replay { feed, fields, how: *how, heads, begun: 0, applied: Applied::default() };
-    let followed = replay.run(view, anew);
+    let followed = replay.run(view, again);
     view.leave();
     note(&span, &replay.applied, &followed);
     followed

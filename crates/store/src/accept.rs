@@ -49,7 +49,7 @@ impl LocalStore {
         Ok(report::acceptance(&*journal.env().identity, &loss, journal.files()))
     }
 
-    /// What of a file is lost, and the fields that this concerns.
+    /// The lost part of a file, and the fields that it held.
     fn lost(
         &self,
         snapshot: &Snapshot,

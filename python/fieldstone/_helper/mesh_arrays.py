@@ -40,7 +40,7 @@ class MeshArrays:
 
 def no_mesh(path: str, why: object, hint: str = HINT) -> RequestError:
     """A file that has no mesh, or one that is not taken."""
-    return RequestError("Invalid", f"{path} is no mesh that can be read: {why}", hint, "file-format")
+    return RequestError("Invalid", f"{path} is not a mesh that can be read: {why}", hint, "file-format")
 
 
 def damaged(path: str, why: str) -> RequestError:

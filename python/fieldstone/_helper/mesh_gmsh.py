@@ -1,7 +1,7 @@
 """gmsh's meshes, versions 2, 4.0 and 4.1, text and binary: https://gmsh.info/doc/texinfo/gmsh.html#File-formats
 
 Nodes and elements keep the order of the file, whatever numbers (tags) they have. Elements of points and of
-lines along the edges of faces and volumes mark boundaries and are no part of the mesh.
+lines along the edges of faces and volumes mark boundaries and are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Medit's meshes, text (``.mesh``) and binary (``.meshb``): https://github.com/LoicMarechal/libMeshb
 
 Each kind of cell has a section of its own; kinds keep the order of their sections. Edges along faces and
-volumes mark ridges and are no part of the mesh; nor are corners, normals and required entities.
+volumes mark ridges and are left out, as are corners, normals and required entities.
 """
 
 from __future__ import annotations

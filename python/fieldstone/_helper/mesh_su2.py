@@ -2,7 +2,7 @@
 
 As SU2 reads them: nodes and elements are numbered by their lines from 0, and an index behind them says
 nothing. Markers, also those of ghost nodes (``SEND_RECEIVE``), periodic ones and boxes of free-form
-deformation are no part of the mesh.
+deformation are left out.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _ANGLES = {"longitude": ("east", "E", ("lon", "longitude")), "latitude": ("north
 
 @dataclass
 class Cells:
-    """What of each dimension is chosen, and which cells of several dimensions lie within."""
+    """The chosen part of each dimension, and the cells of several dimensions that lie within."""
 
     along: dict[str, np.ndarray] = field(default_factory=dict)
     masks: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Cells:
 
 
 def cut(data: xr.Dataset, box: Any) -> xr.Dataset:
-    """What of a Dataset lies in a box; Invalid where it has no dimension or coordinate of a range."""
+    """The part of a Dataset in a box; Invalid where it has no dimension or coordinate of a range."""
     found = cells(data.coords, dict(data.sizes), box)
     data = data.isel({dim: chosen for dim, chosen in found.along.items() if dim in data.dims})
     for dims, mask in found.masks.items():
@@ -93,7 +93,7 @@ def _inside(coord: xr.DataArray, low: float, high: float) -> np.ndarray:
 
 
 def _in_order(chosen: np.ndarray, coord: xr.DataArray) -> np.ndarray:
-    """What was chosen along a dimension; longitudes in two parts begin with the one behind the gap."""
+    """The chosen part of a dimension; longitudes in two parts begin with the one behind the gap."""
     gaps = np.flatnonzero(np.diff(chosen) > 1)
     return np.roll(chosen, -int(gaps[0]) - 1) if len(gaps) == 1 and _is(coord, "longitude") else chosen
 

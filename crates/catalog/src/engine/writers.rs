@@ -1,4 +1,4 @@
-//! Who wrote: each log's process, and where it stands in a job, as its header says.
+//! Writers: each log's process, and where it stands in a job, as its header says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// What a log's header says, and the attempt that its commits name. `None` where the header is damaged.
+    /// The facts of a log's header, and the attempt that its commits name. `None` where the header is damaged.
     pub fn of(header: &LogHeader, attempt: Option<&str>) -> Option<Writer> {
         let Origin { attempt: named, job, rank } = &header.origin;
         (header.store != Id::NONE).then(|| Writer {

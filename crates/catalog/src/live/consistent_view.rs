@@ -131,7 +131,7 @@ impl Inner {
         })
     }
 
-    /// What reads an index that knows where meshes lie, and the names of users.
+    /// Reads an index that knows where meshes lie, and the names of users.
     fn with_sources<T>(
         &self,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,

@@ -225,7 +225,7 @@ pub(super) trait Row {
     fn bounds(&mut self) -> Result<Option<RowRegion<'_>>>;
     /// The value of a further keyword.
     fn keyword(&mut self, name: &str) -> Result<Option<Arc<str>>>;
-    /// The batch that it came in; `None` for what is no attribute.
+    /// The batch that it came in; `None` for rows other than attributes.
     fn batch(&self) -> Option<i64>;
     /// Its value.
     fn value(&mut self) -> Result<&Value>;

@@ -85,7 +85,7 @@ pub enum Range {
     Physical(f64, f64),
 }
 
-/// What is asked of the process that wrote.
+/// The part of a writer that a term compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterPart {
     /// Its name, host and number with a colon between; or the id of its log.

@@ -1,4 +1,4 @@
-//! Who wrote: terms on users and writers become sets of batches before rows are read.
+//! Writers: terms on users and writers become sets of batches before rows are read.
 //!
 //! An engine has few logs beside its rows, so each is tested once; rows are then decided by their batch's number.
 //! A set of all logs, or of none, decides whole runs and tags.

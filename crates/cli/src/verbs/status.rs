@@ -30,7 +30,7 @@ and why), accepted, code; of owners, transactions and problems the first 100, wi
 --writers or --job also writers.";
 /// Writers that are listed unless all are asked for.
 const LISTED: usize = 20;
-/// Of what a store may have many, so many are in a JSON document.
+/// Most entries of one list in a JSON document.
 const BOUND: usize = 100;
 /// Bytes of a version that a JSON document holds.
 const VERSION_MAX: usize = 1024;

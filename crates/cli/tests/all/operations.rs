@@ -1,4 +1,4 @@
-//! What an operator's mistakes come to, and what mends them: folders that are gone, stores that are not there, accepted
+//! An operator's mistakes, and the ways to mend them: folders that are gone, stores that are not there, accepted
 //! losses, pinned formats.
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -286,7 +286,7 @@ impl Graph {
         self.inner.reading(transaction, |state| around(state, lineage.clone(), at, &named))
     }
 
-    /// What a user did, commits without an execution included, or who had to do with a file and all that came from it.
+    /// Lists a user's actions, commits without an execution included, or the users of a file and of all that came from it.
     /// Invalid where neither is given, NotFound where nothing names them.
     pub fn audit(&self, options: &AuditOptions, transaction: Option<Id>) -> Result<Audit> {
         let named = |user| self.user_name(user);

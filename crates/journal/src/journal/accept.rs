@@ -13,7 +13,7 @@ use crate::snapshot::{AcceptedLoss, Snapshot};
 /// How often a log is looked at that seems to have lost commits and may only show late, nanoseconds.
 const LATE: u64 = 1_000_000_000;
 
-/// What the medium shows of a writer's log, by a look that knows of no earlier one.
+/// A writer's log as the medium shows it to a look without a past.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileState {
     /// The user whose it is, or was; `None` where nothing says so.

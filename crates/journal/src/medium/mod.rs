@@ -242,7 +242,7 @@ fn agree(marker: Marker, asked: &StoreIdentity, store: &dyn fmt::Display) -> Res
     Ok(StoreIdentity { id: marker.id, schema: marker.schema })
 }
 
-/// What a data log lost.
+/// The loss of a data log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataLoss {
     /// All of it.
@@ -271,7 +271,7 @@ pub trait Inspect: Send + Sync + fmt::Debug {
     /// How many files or objects there are, and their bytes.
     fn size(&self) -> Result<(u64, u64)>;
 
-    /// What is wrong with a data log by its size, where all before an address was synced; nothing is read.
+    /// The fault of a data log by its size, where all before an address was synced; nothing is read.
     fn data_loss(&self, writer: Id, number: u32, upto: Address) -> Result<Option<DataLoss>>;
 
     /// Bytes and files that can still be written; `None` where nobody can say.

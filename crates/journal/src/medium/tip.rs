@@ -75,7 +75,7 @@ pub struct Findings {
     pub losses: Vec<Loss>,
     /// Logs that seem to have lost commits, or may only show late.
     pub late: Vec<Loss>,
-    /// What shows that there were logs, where all of them are gone with their folder.
+    /// A sign of logs that are gone with their folder.
     pub without_logs: Option<LogsGone>,
 }
 
@@ -84,7 +84,7 @@ pub struct Findings {
 pub struct Problem {
     /// File, relative to the store.
     pub file: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub why: String,
     /// Whether stored data are damaged; else it is only worth knowing (a torn tail).
     pub damage: bool,
@@ -98,7 +98,7 @@ pub struct Problem {
 pub struct LogsGone {
     /// Where it is.
     pub store: String,
-    /// What shows that it was there: the path of a file within the store.
+    /// A file of it that is still there: its path within the store.
     pub remains: String,
 }
 
@@ -111,7 +111,7 @@ impl LogsGone {
         )
     }
 
-    /// What is wrong.
+    /// The fault, in words.
     pub fn what(&self) -> String {
         format!("the folder logs of the store at {} is missing", self.store)
     }

@@ -14,7 +14,7 @@ use super::{LogView, StoreSetting};
 pub struct StoreFormat {
     /// The version that its logs are written in.
     pub version: u32,
-    /// Who pinned it; nobody where it is that of its logs.
+    /// Its pin; none where the version is that of its logs.
     pub pin: Option<Pin>,
     /// Whether there is no log yet, and nobody has pinned it: whoever commits first decides.
     pub is_open: bool,

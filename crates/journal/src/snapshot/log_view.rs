@@ -72,7 +72,7 @@ pub struct AcceptedLoss {
     pub time: i64,
     /// The user who accepted.
     pub user: u32,
-    /// What is accepted.
+    /// Accepted losses.
     pub acceptance: Acceptance,
 }
 
@@ -159,7 +159,7 @@ fn segments_of(
 struct Decisions {
     decisions: Chain<Arc<Decided>>,
     marked: Marked,
-    /// What stopped the way back, or hides an extension, a setting or an acceptance.
+    /// The error that stopped the way back, or hides an extension, a setting or an acceptance.
     broken: Option<Error>,
 }
 
@@ -207,7 +207,7 @@ fn decisions(medium: &dyn Medium, tip: &Tip, known: Option<&LogView>) -> Decisio
     Decisions { decisions, marked, broken }
 }
 
-/// What marked commits add to the schema, set and accept; oldest first.
+/// Extensions of the schema, settings and acceptances of marked commits; oldest first.
 #[derive(Default)]
 struct Marked {
     extensions: Vec<Arc<SchemaExtension>>,

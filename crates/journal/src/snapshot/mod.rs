@@ -56,7 +56,7 @@ pub struct Snapshot {
     pub settings: Arc<BTreeMap<String, String>>,
     /// The version of the format that the store is of.
     pub format: StoreFormat,
-    /// What was lost and is given up.
+    /// Losses that are given up.
     pub accepted: Arc<Accepted>,
     /// Since when the attempt of each log is there.
     attempts: Attempts,
@@ -304,7 +304,7 @@ fn extensions(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<Arc<Schem
     all
 }
 
-/// What is set for the store, which belongs to the owner of the folder of logs, in its order.
+/// The store's settings, which belong to the owner of the folder of logs, in its order.
 fn counted_settings(logs: &[Arc<LogView>], folder_owner: Option<u32>) -> Vec<&Arc<StoreSetting>> {
     let counts = |log: &&Arc<LogView>| folder_owner.is_none_or(|owner| owner == log.uid);
     let mut all: Vec<_> = logs.iter().filter(counts).flat_map(|log| &log.settings).collect();

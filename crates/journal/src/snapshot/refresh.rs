@@ -157,14 +157,14 @@ impl Refresher {
         Ok(logs)
     }
 
-    /// A log as it was at its commit `end`. What this handle read of it before may be gone.
+    /// A log as it was at its commit `end`. Views that this handle had of it may be gone.
     fn log_up_to(&self, view: &LogView, end: u64) -> Result<Arc<LogView>> {
         if let Ok(Some(cut)) = view.back_at(&self.medium, &self.cache, end) {
             return Ok(Arc::new(cut));
         }
-        let mut anew = self.medium.watch();
-        anew.look(Look::All)?;
-        let tips = anew.tips();
+        let mut watch = self.medium.watch();
+        watch.look(Look::All)?;
+        let tips = watch.tips();
         let tip = tips.iter().find(|tip| tip.writer == view.writer && tip.record.sequence >= end);
         let now = tip.map(|tip| LogView::new(&self.medium, &self.cache, tip, None));
         let cut = match now {

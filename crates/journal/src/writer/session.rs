@@ -218,7 +218,7 @@ impl Session {
         self.last = None;
     }
 
-    /// The caller forgets what it archived, and what was lost of it. What is in flight goes on. Outside of transactions
+    /// The caller forgets its fields, and its losses. A commit under way goes on. Outside of transactions
     /// the batch is dropped for all threads: the others get an error for theirs.
     pub fn discard(&mut self, id: Option<Id>) {
         let me = thread::current().id();

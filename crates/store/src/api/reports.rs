@@ -18,7 +18,7 @@ pub struct Damage {
     pub key: Option<String>,
     /// File, relative to the store's folder.
     pub file: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub why: String,
 }
 
@@ -119,11 +119,11 @@ pub struct TransactionStatus {
 /// Something that is wrong with a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusProblem {
-    /// What it is, for a program; none where it is only worth knowing, and nothing is to be done.
+    /// Its code, for a program; none for a note that asks for no action.
     pub code: Option<Code>,
-    /// The file, relative to the store's folder; empty where it is no single one.
+    /// The file, relative to the store's folder; empty where it concerns several.
     pub file: String,
-    /// What is wrong.
+    /// The fault, in words.
     pub why: String,
 }
 
@@ -141,13 +141,13 @@ impl fmt::Display for StatusProblem {
 pub struct AcceptanceReport {
     /// The file that lost something, relative to the store's folder.
     pub file: String,
-    /// What is given up.
+    /// The losses that are given up.
     pub what: String,
     /// How many fields are concerned, as far as they are known.
     pub fields: u64,
     /// Keys of some of them.
     pub keys: Vec<String>,
-    /// Who accepted it.
+    /// The user that accepted it.
     pub user: String,
     /// When, nanoseconds since 1970, by the clock of whoever did.
     pub time: i64,
@@ -162,7 +162,7 @@ impl fmt::Display for AcceptanceReport {
     }
 }
 
-/// Who pinned the version of the format.
+/// The user that pinned the version of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatPin {
     /// The user.
@@ -182,7 +182,7 @@ pub struct Status {
     pub schema: String,
     /// Version of the format that the store is of, and is written in.
     pub format: u32,
-    /// Who pinned it, so that only the owner's upgrade raises it; nobody where it is that of its logs.
+    /// Its pin, which only the owner's upgrade raises; none where the version is that of its logs.
     pub format_pin: Option<FormatPin>,
     /// Its current version.
     pub version: String,
@@ -192,7 +192,7 @@ pub struct Status {
     pub transactions: Vec<TransactionStatus>,
     /// Owner of each dataset, where users differ; else the one owner.
     pub owners: Vec<String>,
-    /// What is wrong.
+    /// The fault, in words.
     pub problems: Vec<StatusProblem>,
     /// Losses that somebody accepted.
     pub accepted: Vec<AcceptanceReport>,

@@ -62,7 +62,7 @@ fn holds_news(snapshot: &Snapshot, segment: usize, older: &Snapshot) -> bool {
     meta.map_or(true, |meta| meta.commits.iter().any(|commit| !shows(older, writer, commit)))
 }
 
-/// Who knows the names of users.
+/// The source of users' names.
 struct UserNames(Option<Arc<dyn Identity>>);
 
 impl UserNames {

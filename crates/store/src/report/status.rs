@@ -91,7 +91,7 @@ pub fn status(
     })
 }
 
-/// What is wrong, by files.
+/// Problems, by files.
 fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result<Vec<StatusProblem>> {
     let (mut all, mut all_notes) = (Vec::new(), Vec::new());
     let mut note =
@@ -143,7 +143,7 @@ fn problems(inspect: &dyn Inspect, snapshot: &Snapshot, files: &Files) -> Result
     Ok(all)
 }
 
-/// What a problem with a log or board is.
+/// The code of a problem with a log or board.
 fn code(snapshot: &Snapshot, problem: &Problem) -> Option<Code> {
     let of = |text: &String| text.starts_with(&problem.file);
     match (problem.damage, problem.passed_over) {

@@ -29,7 +29,7 @@ fn shared() -> SimWorld {
     world
 }
 
-/// Bytes of a file, and the file cut to so many of them.
+/// Cuts a file to a length, and returns the bytes that it had.
 fn cut(env: &Env, world: &SimWorld, path: &Path, length: usize) -> Vec<u8> {
     let bytes = world.read(path).unwrap();
     replace(env, path, &bytes[..length]);

@@ -294,7 +294,7 @@ fn on_a_real_disk_too() {
     assert!(!root.exists());
 }
 
-/// What is used up is named: a file system has bytes, and it has files.
+/// The error names the resource that is used up: bytes, or files.
 #[test]
 fn a_file_system_without_inodes_is_no_full_disk() {
     let (world, _, other) = begun();

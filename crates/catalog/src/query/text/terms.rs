@@ -152,7 +152,7 @@ fn part(scan: &mut Scan<'_>, subject: &str, example: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// What is asked of a writer: `.rank` and the like, or nothing for its name.
+/// The part of a writer that the text names: `.rank` and the like; its name where nothing follows.
 fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
     if !scan.rest().starts_with('.') {
         return Ok(WriterPart::Name);

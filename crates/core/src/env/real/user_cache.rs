@@ -29,7 +29,7 @@ const UNUSED: Duration = Duration::from_secs(90 * 86_400);
 pub fn note_use(entry: &Path, store: &Path, uid: u32) {
     #[allow(clippy::disallowed_methods)] // here is the real world
     let now = SystemTime::now();
-    // Whatever fails, the cache is as good as it was.
+    // The cache stays usable if any of this fails.
     let _ = fs::write(entry.join(NOTE), store.as_os_str().as_bytes());
     let Some(cache) = entry.parent() else { return };
     if age(&cache.join(CLEANED), now).is_none_or(|age| age >= DAY)

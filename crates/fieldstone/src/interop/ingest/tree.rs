@@ -12,11 +12,11 @@ use crate::Store;
 use crate::graph::{Deletion, Versions, VertexName};
 use crate::interop::lineage::{GraphRows, Listing, OWNED_BY};
 
-/// What a tree meets in the graph, within one transaction.
+/// The graph that takes a tree, within one transaction.
 pub struct KnownTree<'a> {
     store: &'a Store,
     transaction: Id,
-    /// What is worth knowing, a line each.
+    /// Notes for the user, a line each.
     pub notes: Vec<String>,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! `directory --has--> file|directory`, and of each the static properties mode, uid, gid, size, mtime. Both are stamped
 //! with the time at which the entry was last changed, so that a tree taken again adds versions for what changed and
-//! for nothing else. The price: a change of mode alone, which leaves that time, is no new version.
-//! `file|directory --ownedBy--> user` is stamped with the time of the last change of the inode, which a new owner is. What a
-//! directory has is listed after its rows, so that what was removed since can be ended. An entry that says it was changed more
+//! for nothing else. The price: a change of mode alone, which leaves that time, adds no version.
+//! `file|directory --ownedBy--> user` is stamped with the time of the last change of the inode, which a new owner is. A
+//! directory is listed after its rows, so that removed entries can be ended. An entry that says it was changed more
 //! than a day from now has the stamp 1, and is noted: a stamp of the future would push all later ones there.
 //!
 //! Links are not followed and, like pipes and devices, are no files here; they are counted. What cannot be looked at is
@@ -48,7 +48,7 @@ pub struct TreeReport {
     pub unreadable: u64,
 }
 
-/// What a walk gives.
+/// A part of a walk's result.
 #[derive(Debug)]
 pub enum TreePart {
     /// Some thousand rows.
@@ -62,7 +62,7 @@ pub enum TreePart {
 pub struct Listing {
     /// The directory.
     pub directory: VertexName,
-    /// What is in it. An entry that could not be looked at is there as a file and as a directory.
+    /// Its entries. An entry that could not be looked at is there as a file and as a directory.
     pub entries: HashSet<VertexName>,
     /// When it was changed last, as a stamp; 1 where that is not believed.
     pub time: u64,
@@ -164,7 +164,7 @@ impl Walk<'_> {
         (self.take)(TreePart::Listing(Listing { directory, entries, time })).map_err(Problem::Ended)
     }
 
-    /// A time as a stamp; `None` where it lies in the future. A time before 1970 is no stamp; 1 is the first that is one.
+    /// A time as a stamp; `None` where it lies in the future. Times before 1970 have the first stamp, 1.
     fn stamp(&self, seconds: i64, nanoseconds: i64) -> Option<u64> {
         let time = seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
         (time <= self.latest).then(|| u64::try_from(time).unwrap_or(1).max(1))

@@ -19,7 +19,7 @@ use crate::medium::agree;
 /// made something before us may have died before it synced it. Where there is a marker, the folders
 /// above the store are durable, because they were synced before it was made; the store's own folder is
 /// synced each time. Where anything shows that a folder of logs was there and is gone, that is Corrupt, and nothing
-/// is made. What `existence` knows to have been there is not made again: where it is gone, that
+/// is made. A store that `existence` knows is not made again: its absence
 /// is the error.
 pub fn create_store(
     env: &Env,

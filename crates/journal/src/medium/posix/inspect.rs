@@ -134,7 +134,7 @@ impl Inspect for FileMedium {
         while let Some(folder) = folders.pop() {
             let names = match self.env.disk.list_dir(&folder) {
                 Ok(names) => names,
-                // What others may remove meanwhile, or keep to themselves, is not counted.
+                // Files that others remove meanwhile, or keep to themselves, are not counted.
                 Err(e) if matches!(e.kind(), NotFound | PermissionDenied) => continue,
                 Err(e) => return Err(Error::io("list", &folder, e)),
             };

@@ -1,4 +1,4 @@
-//! What shows that a folder was a store whose folder of logs is gone: a file system that is not mounted, a backup that
+//! Signs that a folder was a store whose folder of logs is gone: a file system that is not mounted, a backup that
 //! is half restored. Without logs a store seems empty, and a job that is started again would begin at zero.
 //!
 //! Invariant (J-35): of a store that is being made, at whatever moment, nothing remains without its folder of logs, because
@@ -12,14 +12,14 @@ use super::layout::Layout;
 use super::linked::is_absent;
 use crate::medium::LogsGone;
 
-/// What a store has that lost its folder of logs; `None` where it has that folder, or there is no store.
+/// A sign of a store that lost its folder of logs; `None` where it has that folder, or there is no store.
 pub fn without_logs(disk: &dyn Disk, layout: &Layout) -> Option<LogsGone> {
     let remains = remains(disk, layout)?;
     let store = || layout.root().display().to_string();
     is_absent(disk, &layout.logs()).then(|| LogsGone { store: store(), remains })
 }
 
-/// What is there that is made after the folder of logs. Empty folders do not count.
+/// Files that are made after the folder of logs. Empty folders do not count.
 fn remains(disk: &dyn Disk, layout: &Layout) -> Option<String> {
     if disk.stat(&layout.marker()).is_ok() {
         return Some(marker::FILE_NAME.to_owned());
