@@ -129,7 +129,7 @@ def test_the_program_takes_and_shows_meshes(tmp_path: Path) -> None:
     out = run("ingest", store, sample("cfd/mesh_NACA0012_inv_FFD.su2"), "--mesh", "wing")
     assert out.startswith("taken ") and "a mesh" in out
     (tmp_path / "no.su2").write_text("")
-    assert "is no mesh" in run("ingest", store, tmp_path / "no.su2", "--mesh", "wing", expect=2)
+    assert "is not a mesh" in run("ingest", store, tmp_path / "no.su2", "--mesh", "wing", expect=2)
     with fst.open(store) as opened, opened.arrays("flow", project="p") as job:
         job.group("g", {"p": "f8"}, mesh="wing", location="node").write("p", 0, np.arange(5233.0))
     (line,) = run("mesh", store).splitlines()

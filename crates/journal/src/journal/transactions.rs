@@ -116,13 +116,14 @@ impl Journal {
     fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
-        let covers = decision.covers.clone();
-        self.commit_decision(decision, horizon)?;
+        let flushed = self.commit_decision(decision, horizon)?;
+        // Those of the log itself may be more than were asked for.
+        let covers = flushed.record.decision.as_ref().map_or(&[][..], |decision| &decision.covers);
         if !ends {
             return Ok(());
         }
-        // Whoever flushed into the transaction while it was decided learns so by its own flush; we are
-        // learn it here, because one of us always sees the other (J-19).
+        // Another process that flushed into the transaction while it was decided gets an error from its own flush, or we get
+        // one here, because one of us always sees the other (J-19).
         let late: Vec<String> = self
             .snapshot()?
             .prepared(transaction, self.env.identity.uid())

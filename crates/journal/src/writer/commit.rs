@@ -12,7 +12,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::is_catalog;
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_format::log::{self, CommitRecord, Decision, SideRecord};
+use fieldstone_format::log::{self, CommitRecord, Decision, Prepared, SideRecord};
 use fieldstone_format::segment::CommitInfo;
 
 use super::Writer;
@@ -102,6 +102,9 @@ impl Flight {
             decision,
             ..CommitRecord::default()
         };
+        if let Some(decision) = &mut record.decision {
+            cover(decision, log.writer(), &record.prepared);
+        }
         if let Some(id) = record.transaction {
             log::note_prepared(&mut record.prepared, id, record.sequence, record.fields, time);
         }
@@ -126,6 +129,16 @@ impl Flight {
         let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
         self.last_stamp = stamp;
         Ok(flushed)
+    }
+}
+
+/// Lets a decision cover all that this log has prepared: since its horizon another thread may have flushed into the
+/// transaction, and its flush has returned (J-19).
+fn cover(decision: &mut Decision, writer: Id, prepared: &[Prepared]) {
+    let Some(own) = prepared.iter().find(|own| own.transaction == decision.transaction) else { return };
+    match decision.covers.iter_mut().find(|(log, _)| *log == writer) {
+        Some((_, sequence)) => *sequence = own.sequence.max(*sequence),
+        None => decision.covers.push((writer, own.sequence)),
     }
 }
 

@@ -16,7 +16,7 @@ use fieldstone_store::api::*;
 use fieldstone_testkit::random::{Random, seeds};
 use fieldstone_testkit::require::full;
 
-use crate::common::{Store, open};
+use crate::common::{Store, get, open};
 
 /// More than a frame takes: it goes through the data log.
 const LARGE: usize = (1 << 20) + 5;
@@ -434,5 +434,44 @@ fn what_a_flush_acknowledges_is_there_and_what_is_lost_is_told() {
 fn a_seed_is_one_schedule() {
     for seed in seeds(5) {
         assert_eq!(one(seed), one(seed), "seed {seed}");
+    }
+}
+
+/// A decision is prepared and then written: a thread whose flush returns between the two relies on it.
+#[test]
+fn a_flush_that_returns_beside_the_commit_of_its_transaction_is_in_it() {
+    for seed in seeds(if full() { 3_000 } else { 200 }) {
+        let world = SimWorld::new(seed);
+        world.set_tracing(false);
+        let run = schedule::run(seed, || {
+            let store = open(&world, "a");
+            let put = |step: u64, id: Id| {
+                let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+                let step = step.to_string();
+                store.archive(
+                    &[("run", "a"), ("variable", "v"), ("step", &step)],
+                    Value::Bytes(b"x"),
+                    &options,
+                )?;
+                store.flush(Some(id))
+            };
+            let (id, other) = (store.begin()?, store.begin()?);
+            put(0, id)?;
+            thread::scope(|scope| {
+                let beside =
+                    scope.spawn(|| (1..4).filter(|step| put(*step, id).is_ok()).collect::<Vec<u64>>());
+                // Once it is committed, a commit of another transaction names this one as prepared no more.
+                let third = scope.spawn(|| put(10, other).and_then(|()| store.decide(other, true)));
+                let committed = store.decide(id, true);
+                third.join().unwrap()?;
+                committed.map(|()| beside.join().unwrap())
+            })
+        });
+        let flushed = run.outcome.unwrap().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let store = open(&world, "b");
+        for step in flushed {
+            let found = get(&store, &format!("run=a,variable=v,step={step}"));
+            assert!(found.is_ok(), "seed {seed}, step {step}: {found:?}");
+        }
     }
 }
