@@ -78,6 +78,7 @@ Examples:
   sizes     extent.DIM volume                       the same, of elements
   numbers   version tag_version                     = != in
   steps     step=6   step=0:10   step=0/to/24/by/6   step in (0, 6)   step>12
+  levels    level=1   level in (0, 1)   level>=1          of an adaptive mesh: level_1/rho is rho there
   place     scope=run   scope=step   scope=variable
   boxes     box=z:50:100,y:0:20   box=50:100,0:20   box(z=0.5..0.7)   within box=…   contains box=…
   beside    with same step (…)   with same variable (…)   with same run (…)   with overlapping (…)

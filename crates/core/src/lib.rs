@@ -5,6 +5,7 @@
 //! Nothing here knows a byte on disk (that is `fieldstone-format`) and nothing here does I/O except
 //! the real implementations in [`env`].
 
+pub mod amr;
 pub mod compression;
 pub mod dtype;
 pub mod elements;

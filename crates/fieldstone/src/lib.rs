@@ -34,6 +34,7 @@ mod transaction;
 pub mod transfer;
 pub mod unpacked;
 
+pub use fieldstone_core::amr;
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 pub use fieldstone_core::elements::as_floats;
 pub use fieldstone_core::env::{self, Env};

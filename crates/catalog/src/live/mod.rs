@@ -78,11 +78,11 @@ pub enum Deletion {
 
 impl Deletion {
     /// What goes of a query that was made from terms of these names, `where` being a condition of its own: the
-    /// deepest that is named. Of `run` alone the run with all below it; with `step` the step; with `variable` the
+    /// deepest that is named; a `level` names variables. Of `run` alone the run with all below it; with `step` the step; with `variable` the
     /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
     /// attributes. Invalid where nothing is named, and for fields of what has none.
     pub fn of_named(query: Query, named: &[&str], fields: bool) -> Result<Deletion> {
-        let has = |name: &str| named.contains(&name);
+        let has = |name: &str| named.contains(&name) || (name == "variable" && named.contains(&"level"));
         let levels: Vec<&str> =
             ["run", "variable", "tag", "step"].into_iter().filter(|name| has(name)).collect();
         let attributes = has("where") || (has("tag") && levels.len() > 1) || (has("variable") && has("step"));

@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::amr;
 use fieldstone_core::schema::step_number;
 use fieldstone_core::value::{Glob, Test, Value};
 
 use super::batches::Batches;
+use super::levels::short_name;
 use super::place::RowRegion;
 use super::region::{BoxTest, Lengths};
 use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where, WriterPart};
@@ -175,6 +177,9 @@ pub(super) enum Leaf {
     Step(Arc<[(i64, i64)]>),
     Time(Arc<Test>),
     Variable(Arc<Names>),
+    /// Its name, or that on its level.
+    NameOnLevel(Arc<Names>),
+    Level(Arc<[(i64, i64)]>),
     VariableVersion(Arc<[i64]>),
     Attr(Arc<(String, Test)>),
     Tag(Arc<Names>),
@@ -241,17 +246,24 @@ impl Cond {
     pub(super) fn of(expr: &Expr) -> Result<(Cond, Vec<Related>)> {
         expr.size().check()?;
         let mut related = Vec::new();
-        Ok((Cond::read(expr, &mut related), related))
+        Ok((Cond::read(expr, false, &mut related), related))
     }
 
-    fn read(expr: &Expr, related: &mut Vec<Related>) -> Cond {
+    /// `on_level`: a term that must hold beside this says the level.
+    fn read(expr: &Expr, on_level: bool, related: &mut Vec<Related>) -> Cond {
         match expr {
-            Expr::All(list) => Cond::All(list.iter().map(|one| Cond::read(one, related)).collect()),
-            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::read(one, related)).collect()),
-            Expr::Not(inner) => Cond::Not(Box::new(Cond::read(inner, related))),
+            Expr::All(list) => {
+                let on_level = on_level || expr.says_level();
+                Cond::All(list.iter().map(|one| Cond::read(one, on_level, related)).collect())
+            }
+            Expr::Any(list) => Cond::Any(list.iter().map(|one| Cond::read(one, on_level, related)).collect()),
+            Expr::Not(inner) => Cond::Not(Box::new(Cond::read(inner, on_level, related))),
+            Expr::Term(Term::Variable(test)) if on_level => {
+                Cond::Leaf(Leaf::NameOnLevel(Arc::new(Names::of(test))))
+            }
             Expr::Term(term) => Cond::Leaf(Leaf::of(term)),
             Expr::Related(place, inner) => {
-                let cond = Cond::read(inner, related);
+                let cond = Cond::read(inner, false, related);
                 related.push(Related { place: *place, cond });
                 Cond::Leaf(Leaf::Related(related.len() - 1))
             }
@@ -427,6 +439,7 @@ impl Leaf {
             Term::Time(test) => Leaf::Time(Arc::new(test.map(&in_seconds))),
             Term::Variable(test) => Leaf::Variable(names(test)),
             Term::VariableVersion(versions) => Leaf::VariableVersion(versions.clone().into()),
+            Term::Level(ranges) => Leaf::Level(ranges.clone().into()),
             Term::Tag(test) => Leaf::Tag(names(test)),
             Term::TagVersion(versions) => Leaf::TagVersion(versions.clone().into()),
             Term::Unit(test) => Leaf::Unit(names(test)),
@@ -465,6 +478,14 @@ impl Leaf {
             Leaf::Variable(names) => {
                 place.map(|place| place.variable.is_some_and(|variable| names.matches(&variable.name)))
             }
+            Leaf::NameOnLevel(names) => place.map(|place| {
+                let is = |name: &str| names.matches(name) || names.matches(short_name(name));
+                place.variable.is_some_and(|variable| is(&variable.name))
+            }),
+            Leaf::Level(ranges) => place.map(|place| {
+                let level = place.variable.and_then(|variable| amr::split(&variable.name));
+                level.is_some_and(|(level, _)| ranges.iter().any(|(from, to)| (*from..=*to).contains(&level)))
+            }),
             Leaf::VariableVersion(versions) => {
                 place.map(|place| place.variable.is_some_and(|variable| versions.contains(&variable.version)))
             }
@@ -573,7 +594,15 @@ impl Leaf {
 
     /// Whether it hangs on the variable.
     pub(super) fn of_variable(&self) -> bool {
-        matches!(self, Leaf::Variable(_) | Leaf::VariableVersion(_) | Leaf::Attr(_) | Leaf::On(_))
+        matches!(
+            self,
+            Leaf::Variable(_)
+                | Leaf::NameOnLevel(_)
+                | Leaf::Level(_)
+                | Leaf::VariableVersion(_)
+                | Leaf::Attr(_)
+                | Leaf::On(_)
+        )
     }
 }
 

@@ -1,17 +1,21 @@
 //! Why a query finds nothing: a name in it that nothing has, or a value of a type that its tag or parameter has not.
 
-use fieldstone_core::Result;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::value::{Test, Value, ValueType};
+use fieldstone_core::{Result, amr};
 
+use super::levels::short_name;
 use super::lists::{runs, tags, variables};
-use super::{Expr, NameTest, Query, Term};
+use super::{Expr, NameTest, Query, Term, VariableInfo};
 use crate::engine::Tables;
 
 /// A name that a query asks for and nothing has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingName {
-    /// "run", "variable", "tag" or "parameter"; "value" where there are values, though of another type.
+    /// "run", "variable", "level", "tag" or "parameter"; "value" where there are values, though of another type.
     pub what: &'static str,
     /// The name.
     pub name: String,
@@ -22,10 +26,11 @@ pub struct MissingName {
 /// The first name that must be there for the query to find anything, and is not. Alternatives and negations are
 /// not looked into.
 pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingName>> {
+    query.expr.size().check()?;
     let mut needed = Vec::new();
-    names(&query.expr, &mut needed);
+    names(&query.expr, false, &mut needed);
     let all = Query { transaction: query.transaction, ..Query::all() };
-    for (what, name) in needed {
+    for (what, name, on_level) in needed {
         let known: Vec<String> = match what {
             "parameter" => {
                 let mut known: Vec<String> = runs(tables, &all)?
@@ -38,14 +43,28 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
                 known
             }
             "run" => runs(tables, &all)?.into_iter().map(|run| run.decl.run.name).collect(),
+            "level" => {
+                let all = variables(tables, &all)?.into_iter();
+                let level = |row: &VariableInfo| amr::split(&row.decl.variable.name).map(|(level, _)| level);
+                let levels: BTreeSet<i64> = all.filter_map(|row| level(&row)).collect();
+                levels.iter().map(i64::to_string).collect()
+            }
             "variable" => {
-                variables(tables, &all)?.into_iter().map(|variable| variable.decl.variable.name).collect()
+                let names = variables(tables, &all)?.into_iter().map(|row| row.decl.variable.name);
+                match on_level {
+                    true => names.flat_map(|name| [short_name(&name).to_owned(), name]).collect(),
+                    false => names.collect(),
+                }
             }
             _ => tags(tables, &all)?.into_iter().map(|tag| tag.decl.name).collect(),
         };
-        if !known.iter().any(|known| known == name) {
-            let near = did_you_mean(name, known.iter().map(String::as_str));
-            return Ok(Some(MissingName { what, name: name.to_owned(), did_you_mean: near }));
+        if !known.iter().any(|known| *known == name) {
+            let near = match what {
+                "level" if known.is_empty() => None,
+                "level" => Some(format!("there are {}", known.join(", "))),
+                _ => did_you_mean(&name, known.iter().map(String::as_str)),
+            };
+            return Ok(Some(MissingName { what, name: name.into_owned(), did_you_mean: near }));
         }
     }
     other_type(tables, query)
@@ -141,15 +160,29 @@ fn asked_value(test: &Test) -> String {
     }
 }
 
-/// Names that must be there for the expression to hold.
-fn names<'a>(expr: &'a Expr, found: &mut Vec<(&'static str, &'a str)>) {
+/// Names that must be there for the expression to hold, each with whether it may be that of a variable on its level.
+fn names<'a>(expr: &'a Expr, on_level: bool, found: &mut Vec<(&'static str, Cow<'a, str>, bool)>) {
+    let mut add =
+        |what, test: &'a NameTest| found.extend(only(test).map(|name| (what, name.into(), on_level)));
     match expr {
-        Expr::All(all) => all.iter().for_each(|part| names(part, found)),
-        Expr::Related(_, inner) => names(inner, found),
-        Expr::Term(Term::Run(test)) => found.extend(only(test).map(|name| ("run", name))),
-        Expr::Term(Term::Variable(test)) => found.extend(only(test).map(|name| ("variable", name))),
-        Expr::Term(Term::Tag(test)) => found.extend(only(test).map(|name| ("tag", name))),
-        Expr::Term(Term::Param(name, test)) if !test.matches_absent() => found.push(("parameter", name)),
+        Expr::All(all) => {
+            let on_level = on_level || expr.says_level();
+            all.iter().for_each(|part| names(part, on_level, found));
+        }
+        Expr::Related(_, inner) => names(inner, false, found),
+        Expr::Term(Term::Run(test)) => add("run", test),
+        Expr::Term(Term::Variable(test)) => add("variable", test),
+        Expr::Term(Term::Tag(test)) => add("tag", test),
+        Expr::Term(Term::Level(ranges)) => {
+            if let [(from, to)] = ranges[..]
+                && from == to
+            {
+                found.push(("level", from.to_string().into(), on_level));
+            }
+        }
+        Expr::Term(Term::Param(name, test)) if !test.matches_absent() => {
+            found.push(("parameter", name.into(), on_level));
+        }
         _ => {}
     }
 }

@@ -11,6 +11,7 @@ mod exact;
 mod exec;
 mod explain;
 mod hits;
+mod levels;
 mod lists;
 mod missing;
 mod pairs;
@@ -148,6 +149,9 @@ pub enum Term {
     Variable(NameTest),
     /// Its version.
     VariableVersion(Vec<i64>),
+    /// The level of an adaptive mesh that it is on, both ends included; made by [`Term::level`]. Of terms that all must
+    /// hold, those of names then mean names on the level.
+    Level(Vec<(i64, i64)>),
     /// Name of the tag.
     Tag(NameTest),
     /// Its version, as it is shown.

@@ -80,7 +80,7 @@ fn asked(term: &Term) -> Asked<'_> {
         | Term::Volume(test)
         | Term::Keyword(_, test)
         | Term::Writer(_, test) => Asked::Test(test),
-        Term::Step(ranges) => Asked::Several(ranges.len()),
+        Term::Step(ranges) | Term::Level(ranges) => Asked::Several(ranges.len()),
         Term::VariableVersion(versions) | Term::TagVersion(versions) => Asked::Several(versions.len()),
         Term::Region(ranges, _) => Asked::Several(ranges.len()),
         Term::Scope(_) => Asked::Several(0),

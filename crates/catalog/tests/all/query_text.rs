@@ -52,6 +52,12 @@ fn terms_mean_what_they_say() {
         ("step in (-3, 5:)", term(Term::Step(vec![(-3, -3), (5, i64::MAX)]))),
         ("step!=3", not(Term::Step(vec![(3, 3)]))),
         ("version=1", term(Term::VariableVersion(vec![1]))),
+        ("level=1", term(Term::Level(vec![(1, 1)]))),
+        ("level in (0, 2)", term(Term::Level(vec![(0, 0), (2, 2)]))),
+        ("LEVEL>=1", term(Term::Level(vec![(1, i64::MAX)]))),
+        ("level!=1", not(Term::Level(vec![(1, 1)]))),
+        ("level=0:2", term(Term::Level(vec![(0, 1)]))),
+        ("level between 1 and 2", term(Term::Level(vec![(1, 2)]))),
         ("tag_version in (0,1)", term(Term::TagVersion(vec![0, 1]))),
         ("value>9000", term(Term::Value(Test::Above(Value::Int(9000))))),
         ("value = tur*", term(Term::Value(Test::Typed("tur*".into())))),
@@ -219,6 +225,11 @@ fn errors_point_at_the_character() {
         ("tag=a transaction=1", 18, "the id of a transaction", "32"),
         ("scope=steps", 6, "`steps` is no scope", "`step`"),
         ("version=a", 8, "expected an integer", ""),
+        ("level=fine", 6, "`fine` is no level: levels are integers", "level=0:10"),
+        ("level=-1", 5, "there is no level -1", "from 0"),
+        ("tag=a and level<0", 15, "there is no level -1", "from 0"),
+        ("level like 1", 6, "expected a test after `level`", "levels take = !="),
+        ("lvel=1", 0, "`lvel` is no term", "`level`"),
         ("tag=ä and\n  valu=3", 2, "line 2, character 3", "`value`"),
     ] {
         let error = parse(text).unwrap_err();
@@ -403,6 +414,9 @@ fn term() -> BoxedStrategy<Term> {
         test().prop_map(Term::Volume),
         (dim(), test()).prop_map(|(dim, test)| Term::Extent(dim, test)),
         vec(any::<i64>(), 0..3).prop_map(Term::VariableVersion),
+        vec((any::<i64>(), 0..1000i64), 0..3).prop_map(|all| {
+            Term::Level(all.into_iter().map(|(a, n)| (a, a.saturating_add(n).max(n))).collect())
+        }),
         vec(any::<i64>(), 0..3).prop_map(Term::TagVersion),
         vec(
             prop_oneof![

@@ -247,6 +247,8 @@ fn what_a_deletion_takes_is_the_deepest_that_is_named() {
         (&["run", "step"], "steps"),
         (&["variable", "run"], "variables"),
         (&["tag"], "tags"),
+        (&["run", "level"], "variables"),
+        (&["tag", "level"], "attributes"),
         (&["run", "tag"], "attributes"),
         (&["variable", "step"], "attributes"),
         (&["run", "where"], "attributes"),

@@ -5,12 +5,13 @@
 //! expr    = and { or and }                    and = unary { and unary }
 //! unary   = not unary | "(" expr ")" | everything | nothing | related | [ relation ] box | term
 //! related = ( with | without ) ( same run | same step | same variable | overlapping ) "(" expr ")"
-//! term    = name tests | number tests | steps
+//! term    = name tests | number tests | steps | levels
 //!   names     run project job variable tag unit      = != in like contains
 //!   values    value param.NAME attr.NAME keyword.NAME created time    test
 //!   numbers   extent.DIM volume                      test
 //!   integers  version tag_version                    = != in
 //!   steps     step = 6 | 0:10 | 0/6/12 | 0/to/24/by/6,   step in (…), step > 3 …
+//!   levels    as steps, from 0 on: level = 1, level in (0, 1), level >= 1 …
 //!   scope     = run | step | variable
 //! test    = [ not ] op | "(" tests with and, or, not ")"
 //! op      = ( "=" | "!=" | ">" | ">=" | "<" | "<=" | contains ) value | in "(" values ")"

@@ -153,7 +153,8 @@ fn term(f: &mut Formatter<'_>, shown: &Term) -> fmt::Result {
         }
         Term::VariableVersion(list) => integers(f, "version", list),
         Term::TagVersion(list) => integers(f, "tag_version", list),
-        Term::Step(ranges) => steps(f, ranges),
+        Term::Level(ranges) => numbers(f, "level", ranges),
+        Term::Step(ranges) => numbers(f, "step", ranges),
         Term::Scope(Scope::Run) => f.write_str("scope=run"),
         Term::Scope(Scope::Step) => f.write_str("scope=step"),
         Term::Scope(Scope::Variable) => f.write_str("scope=variable"),
@@ -245,7 +246,8 @@ fn integers(f: &mut Formatter<'_>, subject: &str, list: &[i64]) -> fmt::Result {
     write!(f, "{subject} in ({})", words.join(", "))
 }
 
-fn steps(f: &mut Formatter<'_>, ranges: &[(i64, i64)]) -> fmt::Result {
+/// Steps or levels.
+fn numbers(f: &mut Formatter<'_>, subject: &str, ranges: &[(i64, i64)]) -> fmt::Result {
     let word = |(from, to): &(i64, i64)| match (*from, *to) {
         (from, to) if from == to => from.to_string(),
         (i64::MIN, i64::MAX) => ":".into(),
@@ -255,8 +257,8 @@ fn steps(f: &mut Formatter<'_>, ranges: &[(i64, i64)]) -> fmt::Result {
     };
     let words: Vec<String> = ranges.iter().filter(|(from, to)| from <= to).map(word).collect();
     match &words[..] {
-        [one] => write!(f, "step={one}"),
-        words => write!(f, "step in ({})", words.join(", ")),
+        [one] => write!(f, "{subject}={one}"),
+        words => write!(f, "{subject} in ({})", words.join(", ")),
     }
 }
 

@@ -12,7 +12,7 @@ use super::parser::one_or;
 use super::scan::Scan;
 
 /// Every word that begins a term, for errors.
-pub(super) const SUBJECTS: [&str; 21] = [
+pub(super) const SUBJECTS: [&str; 22] = [
     "run",
     "project",
     "job",
@@ -23,6 +23,7 @@ pub(super) const SUBJECTS: [&str; 21] = [
     "time",
     "variable",
     "version",
+    "level",
     "tag",
     "tag_version",
     "unit",
@@ -97,8 +98,18 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
             Ok(negated(Expr::Term(term), not))
         }
         "step" => {
-            let (ranges, not) = steps(scan)?;
+            let (ranges, not) = numbers(scan, "step")?;
             Ok(negated(Expr::Term(Term::Step(ranges)), not))
+        }
+        "level" => {
+            scan.peek();
+            let place = scan.at;
+            let (ranges, not) = numbers(scan, "level")?;
+            let term = Term::level(ranges).map_err(|error| {
+                let hint = error.hint().unwrap_or_default().to_owned();
+                scan.error_at(place, error.message()).with_hint(hint)
+            })?;
+            Ok(negated(Expr::Term(term), not))
         }
         "scope" => {
             let not = equals(scan, "scope")?;
@@ -284,58 +295,61 @@ fn integers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<i64>, bool)> {
     Ok((vec![integer(scan)?], not != unequal))
 }
 
-/// Ranges of steps, both ends included, and whether the step must not be in them.
-fn steps(scan: &mut Scan<'_>) -> Result<(Vec<(i64, i64)>, bool)> {
+/// Ranges of steps or levels, both ends included, and whether it must not be in them.
+fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)> {
     let not = scan.keyword("not");
     let (least, most) = (i64::MIN, i64::MAX);
     scan.peek();
     let place = scan.at;
     let ranges = match signs(scan) {
-        Some("=") => step_words(scan)?,
-        Some("!=") => return Ok((step_words(scan)?, !not)),
+        Some("=") => words(scan, subject)?,
+        Some("!=") => return Ok((words(scan, subject)?, !not)),
         Some(">") => integer(scan)?.checked_add(1).map(|n| (n, most)).into_iter().collect(),
         Some(">=") => vec![(integer(scan)?, most)],
         Some("<") => integer(scan)?.checked_sub(1).map(|n| (least, n)).into_iter().collect(),
         Some(_) => vec![(least, integer(scan)?)],
-        None if scan.keyword("in") => list(scan, step_words)?.into_iter().flatten().collect(),
+        None if scan.keyword("in") => {
+            list(scan, |scan| words(scan, subject))?.into_iter().flatten().collect()
+        }
         None if scan.keyword("between") => {
             let from = integer(scan)?;
             if !scan.keyword("and") {
-                return Err(scan.expected("`and`").with_hint("write step between 0 and 24"));
+                return Err(scan.expected("`and`").with_hint(format!("write {subject} between 0 and 24")));
             }
             let to = integer(scan)?;
             if from > to {
-                return Err(scan.error_at(place, &format!("no step lies from {from} to {to}")));
+                return Err(scan.error_at(place, &format!("no {subject} lies from {from} to {to}")));
             }
             vec![(from, to)]
         }
         None => {
-            return Err(scan
-                .expected("a test after `step`")
-                .with_hint("steps take = != > >= < <= in between: step=0:10, step=0/to/24/by/6"));
+            return Err(scan.expected(&format!("a test after `{subject}`")).with_hint(format!(
+                "{subject}s take = != > >= < <= in between: {subject}=0:10, {subject}=0/to/24/by/6"
+            )));
         }
     };
     Ok((ranges, not))
 }
 
 /// `6`, `0:10`, `0/6/12`, `0/to/24/by/6`.
-fn step_words(scan: &mut Scan<'_>) -> Result<Vec<(i64, i64)>> {
+fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     scan.peek();
     let place = scan.at;
     let word = scan.bare();
     let wrong = |what: &str| {
-        scan.error_at(place, what)
-            .with_hint("write step=6, step=0:10 (10 is not in it), step=0/6/12 or step=0/to/24/by/6")
+        scan.error_at(place, what).with_hint(format!(
+            "write {subject}=6, {subject}=0:10 (10 is not in it), {subject}=0/6/12 or {subject}=0/to/24/by/6"
+        ))
     };
     let number = |word: &str| {
-        word.parse::<i64>().map_err(|_| wrong(&format!("`{word}` is no step: steps are integers")))
+        word.parse::<i64>().map_err(|_| wrong(&format!("`{word}` is no {subject}: {subject}s are integers")))
     };
     if let Some((from, to)) = word.split_once(':') {
         let from = if from.is_empty() { i64::MIN } else { number(from)? };
         let to = if to.is_empty() { Some(i64::MAX) } else { number(to)?.checked_sub(1) };
         return match to {
             Some(to) if from <= to => Ok(vec![(from, to)]),
-            _ => Err(wrong(&format!("no step lies in {word}"))),
+            _ => Err(wrong(&format!("no {subject} lies in {word}"))),
         };
     }
     let (mut ranges, mut words) = (Vec::new(), word.split('/').peekable());
@@ -354,14 +368,14 @@ fn step_words(scan: &mut Scan<'_>) -> Result<Vec<(i64, i64)>> {
             1
         };
         if from > to || by < 1 {
-            return Err(wrong(&format!("no step lies from {from} to {to} by {by}")));
+            return Err(wrong(&format!("no {subject} lies from {from} to {to} by {by}")));
         }
         if by == 1 {
             ranges.push((from, to));
             continue;
         }
         if i128::from(to) - i128::from(from) > i128::from(STEPS_MAX) * i128::from(by) {
-            return Err(wrong(&format!("more than {STEPS_MAX} steps in one range")));
+            return Err(wrong(&format!("more than {STEPS_MAX} {subject}s in one range")));
         }
         let mut step = Some(from);
         while let Some(n) = step.filter(|n| *n <= to) {

@@ -1,5 +1,5 @@
 //! A query answered in plain loops over a [`World`], from the words of the documentation and without
-//! anything of the executor but [`Test::matches`].
+//! anything of the executor but [`Test::matches`] and [`Test::matches_absent`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use fieldstone_catalog::query::{
     Aggregate, BoxInfo, By, Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where,
     WriterPart,
 };
-use fieldstone_core::value::Value;
+use fieldstone_core::value::{Test, Value};
 use fieldstone_format::catalog::{Coordinate, RunDecl, RunName, VariableDecl, VariableName};
 
 use super::meshes;
@@ -225,17 +225,45 @@ fn lies(world: &World, attr: &Attr, dims: &[(Dim, Range)], relation: Relation) -
     })
 }
 
-fn term(world: &World, attr: &Attr, term: &Term) -> bool {
+fn named_value<'a>(all: &'a [(String, Value)], name: &str) -> Option<&'a Value> {
+    all.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+}
+
+/// Whether a value passes a test; nothing passes where there is none, but that there is none.
+fn passes(test: &Test, value: Option<&Value>) -> bool {
+    value.map_or(test.matches_absent(), |value| test.matches(value))
+}
+
+/// The level that a variable's name says, and its name there.
+fn on_level(name: &str) -> Option<(i64, &str)> {
+    ["0", "1", "2"]
+        .iter()
+        .find_map(|level| Some((level.parse().unwrap(), name.strip_prefix(&format!("level_{level}/"))?)))
+}
+
+/// Whether an expression asks for a level, of the attribute itself, however it comes to hold.
+fn asks_level(expr: &Expr) -> bool {
+    match expr {
+        Expr::All(list) => list.iter().filter(|one| asks_level(one)).count() > 0,
+        Expr::Any(list) => !list.is_empty() && list.iter().filter(|one| !asks_level(one)).count() == 0,
+        Expr::Not(inner) => asks_level(inner),
+        Expr::Term(Term::Level(_)) => true,
+        Expr::Term(_) | Expr::Related(..) => false,
+    }
+}
+
+fn term(world: &World, attr: &Attr, term: &Term, of_level: bool) -> bool {
     let run: &RunDecl = &world.runs[attr.run];
     let tag = &world.tags[attr.tag];
     match term {
         Term::Run(test) => named(test, &run.run.name),
         Term::Project(test) => named(test, &run.run.project),
         Term::Job(test) => run.job.as_ref().is_some_and(|job| named(test, job)),
-        Term::Param(name, test) => run.params.iter().any(|(own, value)| own == name && test.matches(value)),
-        Term::Attr(name, test) => world
-            .variable(attr)
-            .is_some_and(|decl| decl.attrs.iter().any(|(own, value)| own == name && test.matches(value))),
+        Term::Param(name, test) => passes(test, named_value(&run.params, name)),
+        Term::Attr(name, test) => {
+            let attrs = world.variable(attr).map_or(&[][..], |decl| decl.attrs.as_slice());
+            attr.variable.is_some() && passes(test, named_value(attrs, name))
+        }
         Term::Created(test) => test.matches(&Value::DateTime(run.created)),
         Term::Step(ranges) => attr.step.is_some_and(|s| ranges.iter().any(|(a, b)| *a <= s && s <= *b)),
         Term::Time(test) => {
@@ -245,10 +273,18 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
                 Value::DateTime(moment) => Value::Float(*moment as f64 / 1e9),
                 other => other.clone(),
             });
-            time.is_some_and(|time| test.matches(&Value::Float(time)))
+            attr.step.is_some() && passes(&test, time.map(Value::Float).as_ref())
         }
-        Term::Variable(test) => attr.variable.as_ref().is_some_and(|v| named(test, &v.name)),
+        Term::Variable(test) => attr.variable.as_ref().is_some_and(|v| {
+            let short = on_level(&v.name).filter(|_| of_level);
+            named(test, &v.name) || short.is_some_and(|(_, name)| named(test, name))
+        }),
         Term::VariableVersion(all) => attr.variable.as_ref().is_some_and(|v| all.contains(&v.version)),
+        Term::Level(ranges) => attr
+            .variable
+            .as_ref()
+            .and_then(|v| on_level(&v.name))
+            .is_some_and(|(level, _)| ranges.iter().any(|(from, to)| *from <= level && level <= *to)),
         Term::Tag(test) => named(test, &tag.name),
         Term::TagVersion(all) => all.contains(&tag.version),
         Term::Unit(test) => named(test, &tag.unit),
@@ -273,7 +309,7 @@ fn term(world: &World, attr: &Attr, term: &Term) -> bool {
         Term::Writer(_, test) => test.matches_absent(),
         Term::Keyword(name, test) => {
             let own = attr.keywords.iter().find(|(own, _)| own == name);
-            own.is_some_and(|(_, text)| {
+            own.map_or(test.matches_absent(), |(_, text)| {
                 let number = match text.as_str() {
                     "sfc" | "0001" => None,
                     text => Some(if text.contains('.') {
@@ -314,11 +350,18 @@ fn overlap((a, a_box): (&Attr, &Box64), (b, b_box): (&Attr, &Box64)) -> bool {
 
 /// Whether an expression holds for an attribute.
 pub fn holds(world: &World, attr: &Attr, expr: &Expr) -> bool {
+    holds_on(world, attr, expr, false)
+}
+
+/// The same, beside terms that ask for a level or not.
+fn holds_on(world: &World, attr: &Attr, expr: &Expr, of_level: bool) -> bool {
     match expr {
-        Expr::All(list) => list.iter().all(|one| holds(world, attr, one)),
-        Expr::Any(list) => list.iter().any(|one| holds(world, attr, one)),
-        Expr::Not(inner) => !holds(world, attr, inner),
-        Expr::Term(one) => term(world, attr, one),
+        Expr::All(list) => {
+            list.iter().all(|one| holds_on(world, attr, one, of_level || list.iter().any(asks_level)))
+        }
+        Expr::Any(list) => list.iter().any(|one| holds_on(world, attr, one, of_level)),
+        Expr::Not(inner) => !holds_on(world, attr, inner, of_level),
+        Expr::Term(one) => term(world, attr, one, of_level),
         Expr::Related(place, inner) => {
             world.attrs.iter().any(|other| beside(world, *place, attr, other) && holds(world, other, inner))
         }
@@ -506,7 +549,8 @@ fn places(
     let steps = steps || mentions(&query.expr, &|t| matches!(t, Term::Step(_) | Term::Time(_)));
     let variables = variables
         || mentions(&query.expr, &|t| {
-            matches!(t, Term::Variable(_) | Term::VariableVersion(_) | Term::Attr(..)) || in_coordinates(t)
+            matches!(t, Term::Variable(_) | Term::Level(_) | Term::VariableVersion(_) | Term::Attr(..))
+                || in_coordinates(t)
         });
     let mut all = Vec::new();
     for (run, decl) in world.runs.iter().enumerate() {

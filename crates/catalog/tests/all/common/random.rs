@@ -83,9 +83,18 @@ fn region(rng: &mut Random) -> Term {
     Term::Region(dims, relation)
 }
 
+fn level(rng: &mut Random) -> Term {
+    let mut range = || {
+        let from = rng.within(-1, 3);
+        (from, from.max(0) + rng.within(0, 2))
+    };
+    let second = range();
+    Term::Level(if second.0 > 0 { vec![range(), second] } else { vec![second] })
+}
+
 fn term(rng: &mut Random) -> Term {
     let tags: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
-    match rng.within(0, 29) {
+    match rng.within(0, 30) {
         0 => Term::Run(name(rng, &RUNS, &["astro*", "*-?", "[oc]*", "x[*]y"])),
         1 => Term::Project(name(rng, &["", "ocean", "astro"], &["*o*", "?*"])),
         2 => Term::Job(name(rng, &["job-1", "job-2"], &["job*", "*3"])),
@@ -120,6 +129,7 @@ fn term(rng: &mut Random) -> Term {
             };
             Term::Keyword(name, test)
         }
+        28 => level(rng),
         26 => Term::User(name(rng, &["0", "ann"], &["*", "a*"])),
         27 => Term::Writer(*rng.pick(&[WriterPart::Name, WriterPart::Rank, WriterPart::Job]), test(rng, 1)),
         _ => Term::Volume(test(rng, 1)),
@@ -154,6 +164,15 @@ fn usual(rng: &mut Random, world: &World) -> Expr {
     }
     if rng.percent(40) {
         all.push(Expr::Term(Term::Variable(name(rng, &VARIABLES[..2], &["temp*"]))));
+    }
+    if rng.percent(15) {
+        let on_level = Expr::Term(level(rng));
+        all.push(if rng.percent(25) { Expr::Not(Box::new(on_level)) } else { on_level });
+        all.push(Expr::Term(Term::Variable(name(
+            rng,
+            &["T", "pressure", "level_0/T"],
+            &["p*", "level*", "?"],
+        ))));
     }
     if rng.percent(30) {
         all.push(Expr::Term(term(rng)));

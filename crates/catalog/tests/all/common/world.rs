@@ -202,7 +202,8 @@ fn keywords(rng: &mut Random) -> Vec<(&'static str, String)> {
 
 pub const PROJECTS: [&str; 3] = ["", "ocean", "astro"];
 pub const RUNS: [&str; 5] = ["astro3d-1", "astro3d-2", "ocean-a", "control", "x*y"];
-pub const VARIABLES: [&str; 6] = ["temperature", "temp_sea", "pressure", "velocity_x", "velocity_y", "T"];
+pub const VARIABLES: [&str; 8] =
+    ["temperature", "temp_sea", "pressure", "velocity_x", "velocity_y", "T", "level_0/T", "level_2/pressure"];
 pub const DIMS: [&str; 5] = ["z", "y", "x", "lat", "lon"];
 pub const WORDS: [&str; 6] = ["turbulent", "turbine", "calm", "", "Ω-point", "storm"];
 pub const KINDS: [(&str, i64, ValueType, &str); 13] = [
