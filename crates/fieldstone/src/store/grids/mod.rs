@@ -3,7 +3,8 @@
 //!
 //! A range of coordinates is looked for, in this order, among the coordinates along a variable's own dimensions, among
 //! the points of its GRIB grid, among the variables that its attribute `coordinates` names (CF, chapter 5), and among all variables of its run that stand
-//! on no other dimensions than its own. A coordinate that has the dimension along which the variable is split holds step by
+//! on no other dimensions than its own, those of its group first and those of other levels of an adaptive mesh not at
+//! all. A coordinate that has the dimension along which the variable is split holds step by
 //! step ([`moving`]).
 //!
 //! Invariants:
@@ -25,7 +26,7 @@ use fieldstone_core::packing::Packing;
 use fieldstone_core::request::{Request, Values};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::value::Value;
-use fieldstone_core::{Code, Result};
+use fieldstone_core::{Code, Result, amr};
 use fieldstone_format::catalog::{Coordinate, RunName, VariableDecl, VariableName};
 use fieldstone_store::Field;
 use fieldstone_store::api::{EntryId, FieldAccess, RetrieveOptions};
@@ -243,7 +244,8 @@ impl<'a> RunGrids<'a> {
             let dim = usize::try_from(*dim).unwrap_or(usize::MAX);
             let Some(own) = variable.dims.get(dim).filter(|own| !own.is_empty()) else { continue };
             let Some(extent) = variable.shape.as_ref().and_then(|shape| shape.get(dim)) else { continue };
-            let axis = self.described(own);
+            let beside = self.beside(&variable.variable.name, own);
+            let axis = self.described(beside.map_or(own, |beside| &beside.variable.name));
             if axis.is_called(name) && is_mapped(coordinate, *extent) {
                 let values = CoordinateSource::Declared(coordinate, *extent);
                 return Ok(Some(GridAxis { axis, dims: vec![dim], values }));
@@ -263,8 +265,12 @@ impl<'a> RunGrids<'a> {
         let mut candidates: Vec<&'a VariableDecl> =
             words.into_iter().filter_map(|word| self.beside(own, word)).collect();
         candidates.retain(|other| self.described(&other.variable.name).is_called(name));
-        // Those of files that name none; by name, so that the answer is always the same.
-        candidates.extend(self.called.get(name).into_iter().flatten());
+        // Those of files that name none; the nearest first, then by name, so that the answer is always the same.
+        let mut others: Vec<&'a VariableDecl> =
+            self.called.get(name).into_iter().flatten().copied().collect();
+        others.retain(|other| is_on_level_of(own, &other.variable.name));
+        others.sort_by_key(|other| groups_between(own, &other.variable.name));
+        candidates.extend(others);
         for other in candidates.into_iter().filter(|other| other.variable.name != own) {
             let found = match common_dims(other, variable) {
                 Some(dims) => {
@@ -571,6 +577,23 @@ impl KnownGrids {
     }
 }
 
+/// By how many groups another variable lies further out; the most where its group is not around the own one.
+fn groups_between(own: &str, other: &str) -> usize {
+    let group = |name: &str| name.rsplit_once('/').map_or(0, |(group, _)| group.len() + 1);
+    match own.get(..group(other)) {
+        Some(around) if other.starts_with(around) => {
+            own.bytes().skip(group(other)).filter(|b| *b == b'/').count()
+        }
+        _ => usize::MAX,
+    }
+}
+
+/// Whether another variable is on the level of an adaptive mesh that the own one is on, or on none.
+fn is_on_level_of(own: &str, other: &str) -> bool {
+    let level = |name| amr::split(name).map(|(level, _)| level);
+    level(other).is_none_or(|other| level(own) == Some(other))
+}
+
 fn attr<'d>(decl: &'d VariableDecl, name: &str) -> Option<&'d Value> {
     decl.attrs.iter().find(|(own, _)| own == name).map(|(_, value)| value)
 }
@@ -595,4 +618,29 @@ fn common_dims(coordinate: &VariableDecl, variable: &VariableDecl) -> Option<Vec
         (own.get(at) == Some(extent)).then_some(at)
     };
     coordinate.dims.iter().zip(shape).map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_of_the_own_group_are_the_nearest() {
+        let own = "level_1/gas/rho";
+        let others = ["level_1/gas/x", "level_1/x", "x", "level_1/dust/x", "ocean/x", "level_1/gas/b/x"];
+        assert_eq!(
+            others.map(|other| groups_between(own, other)),
+            [0, 1, 2, usize::MAX, usize::MAX, usize::MAX]
+        );
+        assert_eq!(others.map(|other| groups_between("rho", other))[2], 0);
+        for (own, other, is) in [
+            ("level_1/rho", "level_1/x", true),
+            ("level_1/rho", "level_0/x", false),
+            ("level_1/rho", "x", true),
+            ("rho", "level_0/x", false),
+            ("ocean/rho", "land/x", true),
+        ] {
+            assert_eq!(is_on_level_of(own, other), is, "{own} and {other}");
+        }
+    }
 }
