@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
-from ._native import Hit, Table, _Catalog, _HitTable, _items, _Query
+from ._native import Hit, Table, _Catalog, _HitTable, _items, _level_of, _name_at, _Query
 from ._outside import read as outside
 from ._rows import Box, Missing, Rows, missing_of, tell
 from .errors import Invalid, NotFound
@@ -311,8 +311,9 @@ def _in_coordinates(store: Store, hit: Hit, variable: dict[str, Any], within: An
             continue
         if name not in dims or low > high or isinstance(declared.get(name), (str, type(None))):
             return True
+        beside = name if hit.level is None else _name_at(name, hit.level)
         try:
-            attrs = store._catalog().variable((hit.project, hit.run), name, None, None)["attrs"]
+            attrs = store._catalog().variable((hit.project, hit.run), beside, None, None)["attrs"]
         except NotFound:
             attrs = {}
         named = name in ("lon", "longitude") or attrs.get("standard_name") == "longitude"
@@ -331,8 +332,9 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
 
     from ._xarray.region import cells
 
-    data = store.to_xarray(dict(hit.key))
-    grid = data[hit.variable if hit.variable in data else next(iter(data.data_vars))]
+    level, name = _level_of(variable["name"]) or (None, variable["name"])
+    data = store.to_xarray(dict(hit.key), level=level)
+    grid = data[name if name in data else next(iter(data.data_vars))]
     dims, shape = [str(dim) for dim in grid.dims], variable["shape"]
     dims = dims[len(dims) - len(shape) :]
     of = cells(grid.coords, dict(grid.sizes), within)

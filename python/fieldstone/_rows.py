@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from ._native import _Catalog
+from ._native import _Catalog, _level_of
 
 if TYPE_CHECKING:  # imported where it is used
     import numpy as np
@@ -64,6 +64,12 @@ class Variable:
     declared: bool = True
     project: str | None = None
 
+    @property
+    def level(self) -> int | None:
+        """The level of an adaptive mesh that it is on; None where it is on none."""
+        found = _level_of(self.name)
+        return None if found is None else found[0]
+
 
 @dataclass(frozen=True)
 class Box:
@@ -87,7 +93,7 @@ class Box:
 class Missing:
     """A name that a query asks for and nothing has: why it finds nothing. ``str()`` says it in a sentence."""
 
-    what: str  # "run", "variable", "tag" or "parameter"
+    what: str  # "run", "variable", "level", "tag" or "parameter"
     name: str
     did_you_mean: str | None = None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ._graph import Graph
 from ._hits import Hits
-from ._native import Test, _items, _write_xdmf
+from ._native import Test, _items, _name_at, _write_xdmf
 from ._outside import Object, objects
 from ._outside import read as outside
 from ._rows import Rows, Step, Tag, Variable
@@ -153,6 +153,7 @@ class Run:
         coords: Mapping[str | int, Any] | None = None,
         decomposition: int | tuple[int, ...] | None = None,
         find: Any = None,
+        level: int | None = None,
     ) -> Variable:
         """Declares a variable for the whole run: its dtype, global shape and names of dimensions.
 
@@ -160,8 +161,10 @@ class Run:
         ``fst.uniform(first, spacing)``, an array with one an element, or text that names another kind of
         grid. `decomposition` are the extents in which it is written; `find` the features that ``run.write``
         looks for in each piece: "min", "max", "mean", tests such as ``fst.above(9000)``, or a dict of tags
-        and tests. The same again is no error; other content is Conflict.
+        and tests. With `level` it is on this level of an adaptive mesh, and ``level_1/rho`` its whole name.
+        The same again is no error; other content is Conflict.
         """
+        name = _at(name, level)
         row = _variable(name, dtype, shape, dims, version, attrs, coords, decomposition, find)
         self.store._catalog().create_variables(self._pair, [row], self._txn)
         return Variable(**self.store._catalog().declared(self._pair, name, version, self._txn))
@@ -178,9 +181,11 @@ class Run:
         coords: Any = None,
         decomposition: Any = None,
         find: Any = None,
+        level: Any = None,
     ) -> None:
         """Declares many variables; every other argument is one for all, or a list with one each."""
         names = _items(names)
+        names = [_at(name, of) for name, of in zip(names, _each(level, names), strict=True)]
         columns = [dtype, shape, dims, version, attrs, coords, decomposition, find]
         each = [_each(column, names) for column in columns]
         rows = [_variable(name, *row) for name, *row in zip(names, *each, strict=True)]
@@ -207,19 +212,21 @@ class Run:
         chunks: Any = None,
         compression: str | None = None,
         exist: Literal["new", "error"] | None = None,
+        level: int | None = None,
     ) -> None:
         """Takes an array as variable `variable` at `step`: the whole, or the piece that begins at `start`.
 
         The array has the declared dtype (in either byte order) and, without `start`, the declared shape;
         Invalid otherwise. A variable that was not declared is as its first array is. It is visible after
         ``store.flush()``. Where the field is there, `exist` "error" is Conflict, at the call and again at
-        the flush, and "new" makes a newer version; without it as the run says, or else the store.
+        the flush, and "new" makes a newer version; without it as the run says, or else the store. With
+        `level` it is the variable of that name on this level of an adaptive mesh.
         """
         import numpy as np
 
         self.store._catalog().write(
             self._pair,
-            variable,
+            _at(variable, level),
             _step(step),
             np.asanyarray(array),
             start,
@@ -250,12 +257,21 @@ class Run:
     def _key(self, variable: str | None, step: int | None) -> Any:
         return self.store._catalog().key_of(self._pair, variable, _step(step))
 
-    def read(self, variable: str, step: int | None = None, start: Any = None, count: Any = None) -> Any:
+    def read(
+        self,
+        variable: str,
+        step: int | None = None,
+        start: Any = None,
+        count: Any = None,
+        *,
+        level: int | None = None,
+    ) -> Any:
         """The array of a variable at a step, or the box of it at `start` with extents `count`.
 
         Of a run that was declared with `outside`, what the store does not hold is read from its files:
-        those that the box touches.
+        those that the box touches. With `level` it is the variable of that name on this level.
         """
+        variable = _at(variable, level)
         try:
             return self.store.get(self._key(variable, step), start, count, txn=self._txn)
         except NotFound as missing:
@@ -306,6 +322,7 @@ class Run:
         keywords: dict[str, Any] | None = None,
         version: int = 0,
         unit: str | None = None,
+        level: int | None = None,
     ) -> None:
         """Takes one attribute: `value` under `tag`, on a box of a variable at a step.
 
@@ -314,12 +331,13 @@ class Run:
         box: indices along the mesh's dimension of a variable on a mesh, else along its first dimension, in
         any order; all elements of the other dimensions. The variable's shape has to be declared. `keywords`:
         further keywords of the schema, such as ``{"number": 3}``, by which the hit's key names its field.
-        `version` is the variable's. A tag that nobody declared is made with the type of the value; with
-        `unit` the tag of the name in this unit is meant, beside others of the name. Annotating the same place
-        again is a correction: the newer value counts. Visible to this process at once, to all at flush.
+        `version` is the variable's, `level` the level of an adaptive mesh that it is on. A tag that nobody
+        declared is made with the type of the value; with `unit` the tag of the name in this unit is meant,
+        beside others of the name. Annotating the same place again is a correction: the newer value counts.
+        Visible to this process at once, to all at flush.
         """
         start, count = _start_count(start, count, box)
-        place = (variable, version, step, start, count, cells, keywords)
+        place = (variable, version, step, start, count, cells, keywords, level)
         self.store._catalog().annotate(self._pair, _tag(tag), value, *place, unit, False, self._txn)
 
     def annotate_many(
@@ -335,15 +353,16 @@ class Run:
         keywords: dict[str, Any] | None = None,
         version: int = 0,
         unit: str | None = None,
+        level: Any = None,
     ) -> None:
         """Takes many attributes of one tag, by columns: each argument is one value for all rows, or a numpy
         array, Arrow array, pandas Series or list with one a row; `start` and `count` one box, or arrays of
         shape (rows, dimensions); `cells` one set for all rows, or a list of sets, one a row; each of
-        `keywords` one value, or one a row; `unit` as in ``annotate``.
+        `keywords` one value, or one a row; `unit` as in ``annotate``, `level` as well, or one a row.
 
         All rows are kept, also several at one place. One call is all or nothing.
         """
-        place = (variable, version, step, start, count, cells, keywords)
+        place = (variable, version, step, start, count, cells, keywords, level)
         self.store._catalog().annotate(self._pair, _tag(tag), values, *place, unit, True, self._txn)
 
     # -- what is there
@@ -426,6 +445,11 @@ def _step(step: Any) -> int | None:
     if not -(2**63) <= number < 2**63:
         raise Invalid(f"step {number} is not between -2^63 and 2^63-1", "number steps from 0")
     return number
+
+
+def _at(name: str, level: Any) -> str:
+    """The whole name of a variable, on a level where one is given."""
+    return name if level is None else _name_at(name, level)
 
 
 def _tag(tag: Any) -> Any:

@@ -59,6 +59,7 @@ class Store(_Store):
         combine: Literal["auto", "run"] | None = "auto",
         time_dim: Literal["valid_time"] | None = None,
         box: Any = None,
+        level: int | None = None,
     ) -> xr.Dataset:
         """What `request` selects as a lazy xarray Dataset (needs the extra ``fieldstone[xarray]``), of what
         is visible now; of a store in memory as it is when values are read.
@@ -72,11 +73,14 @@ class Store(_Store):
         across the seam: ``{"lat": fst.between(30, 60), "lon": fst.between(170, -170)}``. Cells along one
         dimension are chosen; of coordinates of two, lat(y, x), the rectangle around the cells stays and the
         others in it are missing. Invalid where nothing has such a coordinate or dimension.
+
+        With `level` it is the Dataset of this level of an adaptive mesh, its variables called as they are
+        there: ``rho`` is ``level_1/rho``, in `request` as well.
         """
         pinned = self._pinned()
         from .xarray_engine import to_xarray
 
-        return to_xarray(pinned, request, combine, time_dim, box)
+        return to_xarray(pinned, request, combine, time_dim, box, level)
 
     def export(
         self,
@@ -294,6 +298,7 @@ class Store(_Store):
         tag: Any = None,
         step: Any = None,
         where: _Where = None,
+        level: Any = None,
         project: Any = None,
         fields: bool = False,
         doit: bool = False,
@@ -302,7 +307,8 @@ class Store(_Store):
         """Deletes from the catalog and returns a DeleteReport; without ``doit=True`` it only counts.
 
         What goes is the deepest that is named: of `run` alone the run with all below it; with `step` the
-        step; with `variable` the variable; of `tag` alone the tag with its attributes in all runs; of `tag`
+        step; with `variable` the variable, with `level` that on the level of an adaptive mesh, or all there
+        are on it; of `tag` alone the tag with its attributes in all runs; of `tag`
         with others, of `variable` with `step`, and with `where`, the attributes for which they hold.
         ``fields=True`` removes the fields of deleted runs, steps and variables, too. Older versions of the
         store still have all of it.
@@ -315,7 +321,14 @@ class Store(_Store):
         runs. Of attributes, those go that this user wrote, and all in his own runs; ``others`` of the report
         counts the rest, and where there is nothing else it is Denied.
         """
-        terms = {"run": run, "project": project, "variable": variable, "tag": tag, "step": step}
+        terms = {
+            "run": run,
+            "project": project,
+            "variable": variable,
+            "level": level,
+            "tag": tag,
+            "step": step,
+        }
         named = [name for name, term in (terms | {"where": where}).items() if term is not None]
         query = _Query(where, terms | {"txn": txn})
         counts, done, others = self._catalog().delete(named, query, fields, doit, txn)
@@ -328,12 +341,12 @@ class Store(_Store):
     def attributes(self, where: _Where = None, /, *, comm: Any = None, **terms: Unpack[Terms]) -> Hits:
         """The attributes for which all terms hold, as Hits: lazy, asked when they are used.
 
-        Terms: run project job params attr created step time variable version tag tag_version unit value scope
-        box extent volume keywords also without, and txn order limit pick. Names are text, a pattern with
-        ``*``, ``?`` or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and its like;
-        `box` is a dict of slices by dimension. `where` is a condition made by ``fieldstone.where``, or text.
-        With `comm`, an mpi4py communicator, all ranks call together, the query runs once, and each rank gets
-        the hits that overlap its own `box`.
+        Terms: run project job params attr created step time variable version level tag tag_version unit value
+        scope box extent volume keywords user writer also without, and txn order limit pick. Names are text, a
+        pattern with ``*``, ``?`` or ``[``, a list, or a test; values are tested by ``fieldstone.above`` and
+        its like; `box` is a dict of slices by dimension. `where` is a condition made by ``fieldstone.where``,
+        or text. With `comm`, an mpi4py communicator, all ranks call together, the query runs once, and each
+        rank gets the hits that overlap its own `box`.
         """
         if comm is not None:
             from ._comm import shared

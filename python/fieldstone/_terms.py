@@ -19,6 +19,7 @@ class _Terms(TypedDict, total=False):
     time: Any
     variable: Any
     version: Any
+    level: Any
     tag: Any
     tag_version: Any
     unit: Any

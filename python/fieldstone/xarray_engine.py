@@ -174,10 +174,16 @@ def to_xarray(
     combine: str | None = "auto",
     time_dim: str | None = None,
     box: Any = None,
+    level: int | None = None,
 ) -> xr.Dataset:
-    """The selection of `request` in an open store as a lazy Dataset, cut to a box where one is given."""
+    """The selection of `request` in an open store, on a level where one is given, as a lazy Dataset, cut to a
+    box where one is given.
+    """
     source = Source(store)
-    parts = views.dataset(source, request, None, views.View(combine, time_dim))
+    group = None
+    if level is not None:
+        group, request = views.on_level(source, request, level)
+    parts = views.dataset(source, request, group, views.View(combine, time_dim))
     # xarray.open_dataset gives dimension coordinates their indexes; here nobody else does.
     made = build.with_indexes(_made(source, parts, None, {}, combine))
     if box is None:

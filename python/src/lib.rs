@@ -65,6 +65,8 @@ mod native {
         meshes, open_arrays, write_xdmf,
     };
     #[pymodule_export]
+    use super::catalog::levels::{level_of, name_at, on_level};
+    #[pymodule_export]
     use super::catalog::{
         HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, PyWriter, Region,
     };

@@ -96,8 +96,38 @@ class Shared:
         return kept[2]
 
 
-def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared) -> Parts:
-    """The variables of cubes of array fields: a cube for each variable, or several that have one name."""
+def with_coordinates(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared) -> list[Any]:
+    """Cubes, and those of their coordinates that the request left out: of variables that runs declare with
+    dimensions, fields without a step that are called as one of these, or named by ``coordinates``.
+    """
+    cubes = list(cubes)
+    made = [Cube(cube) for cube in cubes if cube.dtype is not None]
+    for cube in made:
+        check(cube, roles)
+    runs = runs_of(made, roles)
+    shared.declarations.load(source.store, runs)
+    said = shared.declarations.of(runs).variables
+    own = {str(cube.key.get(roles.variable)) for cube in made}
+    beside = {
+        f"{name.rpartition('/')[0]}/{word}".lstrip("/")
+        for name in own & said.keys()
+        for word in said[name].beside()
+    }
+    lacking = sorted((beside & said.keys()) - own)
+    if not lacking or not roles.variable:
+        return cubes
+    keywords = [k for k in (roles.project, *roles.run) if k]
+    values = {k: {v for cube in made for v in cube.axes.get(k, (cube.key.get(k),))} for k in keywords}
+    request: dict[str, Any] = {k: [*held] for k, held in values.items() if None not in held}
+    request |= {roles.variable: lacking} | ({roles.step: "!*"} if roles.step else {})
+    found, _ = source.store._cubes(request, by=[roles.variable])
+    return cubes + [c for c in found if c.dtype is not None and Cube(c).axes.keys() <= {*keywords}]
+
+
+def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared, group: str = "") -> Parts:
+    """The variables of cubes of array fields: a cube for each variable, or several that have one name. In a
+    group they are called as they are there.
+    """
     parts = Parts({}, plain=True)
     made = [Cube(cube) for cube in cubes if cube.dtype is not None]
     for cube in made:
@@ -115,7 +145,8 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared)
     inner = Inner(set(dims))
     for cube in made:
         own = str(cube.key.get(roles.variable, "field"))
-        name = f"variable_{own}" if own in dims else own  # the dimension has its coordinate there
+        name = own.removeprefix(f"{group}/") if group else own
+        name = f"variable_{name}" if name in dims else name  # the dimension has its coordinate there
         parts.variables[name] = variable(
             source, name, cube, roles, dims, inner, shared, said.variables.get(own)
         )

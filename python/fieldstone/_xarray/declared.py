@@ -70,6 +70,11 @@ class DeclaredVariable:
         """The coordinate along a dimension."""
         return self.coords.get(self.name_of(place) or place, self.coords.get(place))
 
+    def beside(self) -> list[str]:
+        """Names of variables that may be its coordinates: of dimensions without one, and those it names."""
+        without = [name for name in self.dims if name and name not in self.coords]
+        return without + str(self.attrs.get("coordinates", "")).split()
+
     def merged(self, name: str, other: DeclaredVariable) -> DeclaredVariable:
         """What both runs say."""
         for what, mine, theirs in (

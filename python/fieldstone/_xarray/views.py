@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fieldstone._native import _within
+from fieldstone._native import _level_of, _on_level, _within
 from fieldstone._xarray import arrays, grib, netcdf, valid
 from fieldstone._xarray.arrays import Parts, Roles, Shared
 from fieldstone._xarray.source import Key, Source
@@ -70,11 +70,17 @@ def dataset(
         )
     if held:
         return netcdf.describe(source, request, held, group, view.combine)
-    if group:
-        raise Invalid(f"no group {group!r}: the request selects no netCDF file", "leave group= out")
     by = [roles.variable] if roles.variable else []
     cubes, order = source.store._cubes(request, by=by)
-    parts = arrays.describe(source, cubes, roles, Shared(order))
+    path = (group or "").strip("/")
+    if path:
+        have = ", ".join(sorted(filter(None, by_group(cubes, roles)))) or "none"
+        cubes = [cube for cube in cubes if cube.key.get(roles.variable, "").startswith(f"{path}/")]
+        if not cubes:
+            raise Invalid(f"no group {path!r} in what is selected", f"its groups: {have}")
+    shared = Shared(order)
+    cubes = arrays.with_coordinates(source, cubes, roles, shared)
+    parts = arrays.describe(source, cubes, roles, shared, path)
     if not parts.variables:
         raise nothing(source, request, "the request selects opaque bytes alone, which are no arrays")
     return parts
@@ -143,7 +149,9 @@ def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterato
 def of_run(
     source: Source, run: Any, cubes: Sequence[Any], roles: Roles, shared: Shared
 ) -> Iterator[tuple[str, Parts]]:
-    """The node of a run of arrays; one for each value of a keyword where fields differ otherwise."""
+    """The node of a run of arrays, and one below it for each group of its variables; one for each value of a
+    keyword where fields differ otherwise.
+    """
     cubes = [cube for cube in cubes if cube.dtype is not None]
     odd = [cube for cube in cubes if cube.odd is not None]
     if not cubes:
@@ -163,7 +171,33 @@ def of_run(
         for name, members in nodes.items():
             yield name, arrays.describe(source, members, roles, Shared(order, shared.declarations))
         return
-    yield "", arrays.describe(source, cubes, roles, shared)
+    for group, members in by_group(cubes, roles).items():
+        yield group, arrays.describe(source, members, roles, shared, group)
+
+
+def by_group(cubes: Sequence[Any], roles: Roles) -> dict[str, list[Any]]:
+    """Cubes by the group that the name of their variable says; of the run itself first."""
+    groups: dict[str, list[Any]] = {"": []}
+    for cube in cubes:
+        name = cube.key.get(roles.variable, "") if roles.variable else ""
+        groups.setdefault(name.rpartition("/")[0], []).append(cube)
+    return {group: members for group, members in groups.items() if members}
+
+
+def on_level(source: Source, request: Any, level: Any) -> tuple[str, Any]:
+    """The group of a level, and the request of its variables alone; NotFound where there is no such level."""
+    keyword = Roles(*source.store._roles()).variable
+    if keyword is None:
+        raise Invalid("level= in a store whose schema names no variables", "leave level= out")
+    group, there = _on_level(request, keyword, level)
+    if not any(True for _ in source.store.list(there)):
+        names = source.store.axes().get(keyword, [])
+        levels = sorted({found[0] for name in names if (found := _level_of(name)) is not None})
+        if int(level) not in levels:
+            have = ", ".join(map(str, levels))
+            hint = f"there are levels {have}" if levels else "no variable of the store is on a level"
+            raise NotFound(f"nothing is on level {level}", hint)
+    return group, there
 
 
 def asked_apart(source: Source, request: Any) -> list[tuple[bool, Any]]:

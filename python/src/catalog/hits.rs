@@ -115,6 +115,12 @@ impl PyHit {
         self.hit.variable.as_ref().map(|_| self.hit.variable_version)
     }
 
+    /// The level of an adaptive mesh that the variable is on, or None.
+    #[getter]
+    fn level(&self) -> Option<i64> {
+        self.hit.variable.as_deref().and_then(fieldstone::amr::split).map(|(level, _)| level)
+    }
+
     /// The name of the tag.
     #[getter]
     fn tag(&self) -> &str {

@@ -1,6 +1,6 @@
 //! The catalog for Python: terms and values converted, hits and rows given back.
 //!
-//! `terms`, `names`, `steps`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
+//! `terms`, `names`, `steps`, `levels`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
 //! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
 //! which `Store` and `Run` in Python are a thin layer over (B-2); `hits`, `hit_table` and `rows` are what comes back.
 
@@ -11,6 +11,7 @@ pub mod columns;
 mod features;
 pub mod hit_table;
 pub mod hits;
+pub mod levels;
 mod names;
 mod outside;
 mod places;

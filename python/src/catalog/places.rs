@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use fieldstone::Target;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{Column, Values, VariableName};
+use fieldstone::{Target, amr};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PySequence, PyTuple};
 
 use super::columns::{self, Cells, cells, from_numpy};
 use super::values;
-use crate::errors::{Refuse, invalid};
+use crate::errors::{Raise, Refuse, invalid};
 use crate::request::{KeyText, type_name};
 use crate::sequence::Several;
 
@@ -141,9 +141,46 @@ fn ends(object: &Bound<'_, PyAny>, what: &str) -> PyResult<(usize, Vec<i64>, boo
     }
 }
 
+/// Distinct names and the place of each row's among them, with the levels that they are on.
+fn on_levels(
+    (names, of_row): (Vec<String>, Option<Vec<u32>>),
+    level: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<String>, Option<Vec<u32>>)> {
+    let there = |name: &String, level: i64| amr::name_at(name, level).or_raise();
+    let levels = match integers(level, "level")? {
+        Column::One(level) => {
+            let names = names.iter().map(|name| there(name, level)).collect::<PyResult<_>>()?;
+            return Ok((names, of_row));
+        }
+        Column::Each(levels) => levels,
+    };
+    let codes = of_row.unwrap_or_else(|| vec![0; levels.len()]);
+    if codes.len() != levels.len() {
+        let (rows, levels) = (codes.len(), levels.len());
+        return Err(invalid(
+            format!("variable has {rows} rows and level has {levels}"),
+            "give columns of equal length, or one value for all rows",
+        ));
+    }
+    let (mut known, mut distinct) = (HashMap::new(), Vec::new());
+    let mut row = |(code, level): (u32, i64)| -> PyResult<u32> {
+        if let Some(known) = known.get(&(code, level)) {
+            return Ok(*known);
+        }
+        let name = names.get(code as usize).map(|name| there(name, level)).transpose()?;
+        distinct.push(name.unwrap_or_default());
+        let code = *known.entry((code, level)).or_insert(distinct.len() as u32 - 1);
+        Ok(code)
+    };
+    let codes = codes.into_iter().zip(levels).map(&mut row).collect::<PyResult<_>>()?;
+    Ok((distinct, Some(codes)))
+}
+
 /// What attributes stand on.
+#[allow(clippy::too_many_arguments, reason = "what a place is made of")]
 pub fn target(
     variable: Option<&Bound<'_, PyAny>>,
+    level: Option<&Bound<'_, PyAny>>,
     version: i64,
     step: Option<&Bound<'_, PyAny>>,
     start: Option<&Bound<'_, PyAny>>,
@@ -153,10 +190,15 @@ pub fn target(
 ) -> PyResult<Target> {
     let target = match variable {
         Some(variable) => {
-            let (names, of_row) = names(variable, "variable")?;
+            let found = names(variable, "variable")?;
+            let (names, of_row) = match level {
+                Some(level) => on_levels(found, level)?,
+                None => found,
+            };
             let names = names.into_iter().map(|name| VariableName { name, version }).collect();
             Target::variables(names, of_row)
         }
+        None if level.is_some() => return Err(invalid("level without a variable", "give variable=")),
         None => Target::run(),
     };
     let target = match step.map(|step| integers(step, "step")).transpose()? {

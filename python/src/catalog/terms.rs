@@ -15,7 +15,7 @@ use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
 /// Terms that say what must hold.
-const FILTERS: [&str; 24] = [
+const FILTERS: [&str; 25] = [
     "run",
     "project",
     "job",
@@ -26,6 +26,7 @@ const FILTERS: [&str; 24] = [
     "time",
     "variable",
     "version",
+    "level",
     "tag",
     "tag_version",
     "unit",
@@ -315,7 +316,8 @@ fn term(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Expr> {
         "params" => tested(value, name, Term::Param),
         "attr" => tested(value, name, Term::Attr),
         "created" => Ok(Expr::Term(Term::Created(moments(&created(value)?)?))),
-        "step" => steps::expr(value),
+        "step" => steps::STEPS.expr(value),
+        "level" => steps::LEVELS.expr(value),
         "time" => Ok(Expr::Term(Term::Time(tests::test(value, name)?))),
         "version" => Ok(Expr::Term(Term::VariableVersion(numbers(value, name)?))),
         "tag_version" => Ok(Expr::Term(Term::TagVersion(numbers(value, name)?))),

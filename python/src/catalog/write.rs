@@ -191,6 +191,7 @@ impl PyCatalog {
         count: Option<&Bound<'_, PyAny>>,
         cells: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyAny>>,
+        level: Option<&Bound<'_, PyAny>>,
         unit: Option<&str>,
         many: bool,
         txn: Option<&str>,
@@ -229,7 +230,7 @@ impl PyCatalog {
         };
         let one_array = tag.kind == ValueType::Array && many && is_flat(value, given.as_ref())?;
         let (values, one_value) = batch_values(value, given.filter(|_| !one_array), tag.kind, &tag.name)?;
-        let target = places::target(variable, version, step, start, count, cells, keywords)?;
+        let target = places::target(variable, level, version, step, start, count, cells, keywords)?;
         py.waiting(|| match many {
             true => run.annotate_rows(tag, values, one_value, &target),
             false => run.annotate_one(tag, values, &target),
