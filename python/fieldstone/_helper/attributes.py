@@ -39,6 +39,14 @@ def encode(value: Any) -> dict[str, Any]:
     return {"dtype": array.dtype.str, "values": values}
 
 
+def of(holder: Any, name: str, default: Any = None) -> Any:
+    """An attribute as netCDF4-python returns it; `default` where there is none of a type that it knows."""
+    try:
+        return holder.getncattr(name) if name in holder.ncattrs() else default
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
+        return default
+
+
 def exact(group: int, variable: int, name: str) -> dict[str, Any]:
     """The JSON form of an attribute of an open file (ids of netCDF-C): characters and strings apart, and
     every byte of them kept. NetCDFError for user-defined types."""

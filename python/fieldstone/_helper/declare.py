@@ -22,6 +22,8 @@ from typing import Any
 import netCDF4
 import numpy as np
 
+from fieldstone._helper import attributes
+
 EPOCH = date(1970, 1, 1).toordinal()
 COORDINATE_MAX = 1 << 20
 """Most elements of a coordinate; longer ones stay in their variable alone."""
@@ -153,10 +155,10 @@ def along(dim: netCDF4.Dimension) -> np.ndarray | None:
 def seconds(dim: netCDF4.Dimension) -> np.ndarray | None:
     """Times along a dimension, seconds since 1970, NaN where there is none; None where it is not of time."""
     variable, values = coordinate_of(dim), along(dim)
-    units = variable.getncattr("units") if variable is not None and "units" in variable.ncattrs() else None
-    if values is None or not isinstance(units, str) or " since " not in units:
+    units = attributes.of(variable, "units") if variable is not None else None
+    if variable is None or values is None or not isinstance(units, str) or " since " not in units:
         return None
-    calendar = variable.getncattr("calendar") if "calendar" in variable.ncattrs() else "standard"
+    calendar = attributes.of(variable, "calendar", "standard")
     held = np.isfinite(values)
     times = np.full(len(values), np.nan)
     word, _, rest = units.strip().partition(" ")

@@ -18,7 +18,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ import netCDF4
 import numpy as np
 
 from fieldstone import _split
-from fieldstone._helper import PIECE_BYTES, attributes, exported, libnetcdf
+from fieldstone._helper import PIECE_BYTES, attributes, exported, libhdf5, libnetcdf, odd_types
+from fieldstone._helper.attributes import is_utf8
 from fieldstone._helper.classic import HeaderError, Layout
 from fieldstone._helper.declare import Declared
 from fieldstone._helper.exported import Exported
@@ -51,25 +52,50 @@ def ingest(channel: Channel, path: str, request: dict[str, Any]) -> None:
     layout = classic_layout(path)
     if layout is None and not request.get("copy", True):
         raise RequestError("Invalid", "only netCDF classic files can be taken without a copy")
+    content = libhdf5.contents(path) if layout is None else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            dataset = netCDF4.Dataset(path, "r")
-        except (OSError, RuntimeError, UnicodeError) as error:
+            dataset = opened(path, content, lambda: channel.progress(0, os.stat(path).st_size))
+        except (OSError, RuntimeError, UnicodeError, KeyError, TypeError, ValueError) as error:
             raise RequestError("Corrupt", f"netCDF-C cannot open it: {named(error)}") from None
     with dataset:
         options = {"copy": request.get("copy", True), "step_dim": request.get("step_dim")}
         reader = Reader(channel, path, run, digest, dataset, layout, **options)
-        held, why = exported_of(dataset, request)
+        facts, why = exported_of(dataset, request)
         if not request.get("offer"):
-            held = held and replace(held, fields=None)
-        elif not offered(channel, run, digest, held):
+            facts = facts and replace(facts, fields=None)
+        elif not offered(channel, run, digest, facts):
             channel.done(format="netcdf", fields=0)
             return
-        reader.exported = held
+        reader.exported = facts
         if why:
             channel.skipped("the metadata", why)
-        reader.send_all([str(w.message) for w in caught])
+        reader.send_all(left_out(content, dataset, [str(w.message) for w in caught]))
+
+
+def opened(
+    path: str, content: dict[str, libhdf5.Object] | None, beat: Callable[[], None] = lambda: None
+) -> netCDF4.Dataset:
+    """A file to read; also one that netCDF refuses as a whole for types that it does not know."""
+    try:
+        if is_utf8(os.fsencode(path)):
+            return netCDF4.Dataset(path, "r")
+        # netCDF4-python gives netCDF-C names in UTF-8 alone.
+        with open_plain(path) as file:
+            return netCDF4.Dataset(f"/proc/self/fd/{file.fileno()}", "r")
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        return odd_types.reopened(path, content, error, beat)
+
+
+def left_out(
+    content: dict[str, libhdf5.Object] | None, dataset: netCDF4.Dataset, complaints: list[str]
+) -> list[tuple[str, str]]:
+    """What netCDF does not show of a file, and why: by HDF5's list, or else by what netCDF4-python said."""
+    if content is not None:
+        return list(odd_types.left_out(content, dataset))
+    found = [(re.search(r"variable '([^']+)'", complaint), complaint) for complaint in complaints]
+    return [(named.group(1) if named else "a type", complaint) for named, complaint in found]
 
 
 def exported_of(dataset: netCDF4.Dataset, request: dict[str, Any]) -> tuple[Exported | None, str]:
@@ -121,14 +147,13 @@ class Reader:
     total: int = 0
     reported: float = 0.0
 
-    def send_all(self, complaints: list[str]) -> None:
+    def send_all(self, left_out: list[tuple[str, str]]) -> None:
         """Variables in the file's order, what they are declared as, then the header."""
         for form in (self.dataset.set_auto_maskandscale, self.dataset.set_auto_chartostring):
             form(False)
         self.dataset.set_always_mask(False)
-        for complaint in complaints:
-            found = re.search(r"variable '([^']+)'", complaint)
-            self._skip(found.group(1) if found else "a type", complaint)
+        for what, why in left_out:
+            self._skip(what, why)
         if self.exported is not None and self.exported.lines:
             self.channel.send({"kind": "metadata"}, self.exported.lines)
         groups = [group for group in walk(self.dataset) if not is_metadata(group)]
@@ -455,7 +480,7 @@ def missing_of(variable: netCDF4.Variable, dtype: np.dtype) -> bytes:
     found: dict[bytes, None] = {}
     held = set(variable.ncattrs())
     for name in ("_FillValue", "missing_value"):
-        values = np.atleast_1d(variable.getncattr(name)) if name in held else np.empty(0)
+        values = np.atleast_1d(attributes.of(variable, name, ()))
         if dtype.kind not in "iuf" or values.dtype.kind not in "iuf":
             continue
         if dtype.kind in "iu" and "_Unsigned" in held and values.dtype.kind in "iu":
@@ -484,9 +509,8 @@ def bounds_of(group: netCDF4.Dataset) -> set[str]:
     """Names of variables that describe the cells of another one."""
     names = set()
     for variable in group.variables.values():
-        for attribute in ("bounds", "climatology"):
-            if attribute in variable.ncattrs():
-                names.add(str(variable.getncattr(attribute)))
+        of = (attributes.of(variable, name) for name in ("bounds", "climatology"))
+        names.update(str(name) for name in of if name is not None)
     return names
 
 
@@ -508,6 +532,6 @@ def rank_of(variable: netCDF4.Variable) -> int:
 
 def is_horizontal(coordinate: netCDF4.Variable) -> bool:
     """Whether a coordinate runs along the ground."""
-    words = ("units", "standard_name", "axis")
-    held = {name: coordinate.getncattr(name) for name in words if name in coordinate.ncattrs()}
+    words = {name: attributes.of(coordinate, name) for name in ("units", "standard_name", "axis")}
+    held = {name: value for name, value in words.items() if value is not None}
     return _split.is_horizontal(coordinate.name, held)
