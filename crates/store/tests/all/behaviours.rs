@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
+use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, SideRecord, decode_side};
 use fieldstone_store::api::*;
@@ -104,6 +105,39 @@ fn b32_a_log_that_is_gone_is_corrupt_for_new_and_for_open_readers() {
         assert!(lost.message().contains("missing"), "{lost}");
         assert!(!reader.verify(&Request::new()).unwrap().ok());
     }
+}
+
+/// At the first call after it, from the listing that each look makes; and so that it is back.
+#[test]
+fn b32_a_closed_log_that_is_gone_is_missed_by_who_had_read_it() {
+    let world = SimWorld::new(1);
+    let (writer, other) = (open(&world, "a"), open(&world, "a"));
+    flush_one(&writer, "run=a,variable=t", b"x");
+    let log = files(&world, "logs").remove(0);
+    writer.close().unwrap();
+    flush_one(&other, "run=b,variable=t", b"y");
+    other.close().unwrap();
+    let reader = open(&world, "b");
+    assert_eq!(listed(&reader).len(), 2);
+    // So long that the folder of logs is not listed again for the fun of it.
+    world.advance(120 * SECOND);
+    assert_eq!(listed(&reader).len(), 2);
+    world.clear_trace();
+    assert_eq!(listed(&reader).len(), 2);
+    assert!(calls(&world, OpKind::Stat, ".log").is_empty(), "no look at a closed log");
+    let bytes = world.read(&log).unwrap();
+    let env = world.process("a");
+    env.disk.unlink(&log).unwrap();
+    for _ in 0..2 {
+        reader.refresh().unwrap();
+        let lost = error(get(&reader, "run=b,variable=t"), ErrorKind::Corrupt);
+        assert!(lost.message().contains("missing"), "{lost}");
+    }
+    // Restored from a backup.
+    write_all_at(&*env.disk.create_new(&log).unwrap(), &bytes, 0).unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(listed(&reader).len(), 2);
+    assert!(reader.verify(&Request::new()).unwrap().ok());
 }
 
 #[test]

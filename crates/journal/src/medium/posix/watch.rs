@@ -40,7 +40,7 @@ pub struct FolderWatch {
     env: Env,
     files: Arc<OpenFiles>,
     logs_folder: Listing,
-    /// Logs in the folder, and what stands there under a log's name and is none.
+    /// Logs in the folder, in order, and what stands there under a log's name and is none.
     listed: Vec<Id>,
     strange: Vec<Problem>,
     claims: Arc<ListedClaims>,
@@ -105,6 +105,7 @@ impl FolderWatch {
     fn list(&mut self) {
         let names = &self.logs_folder.names;
         self.listed = names.iter().filter_map(|name| log::parse_file_name(name)).collect();
+        self.listed.sort_unstable();
         self.strange = self.logs_folder.problems("logs", |name| log::parse_file_name(name).is_some());
         self.claims = Arc::new(ListedClaims::new(self.env.disk.clone(), self.files.layout(), names));
         // Of what is no longer there and never counted, nothing is said.
@@ -156,6 +157,10 @@ impl FolderWatch {
             // Of a log without a commit nothing is due until it has a slot.
             return all || !self.empty.contains_key(&writer) || self.slot(writer).is_some();
         };
+        // The listing says at no cost that a log is gone, and a look that it is back: a closed one, too.
+        if self.listed.binary_search(&writer).is_err() || self.losses.contains_key(&writer) {
+            return true;
+        }
         match self.slot(writer) {
             Some(slot) if slot.sequence > view.tip.record.sequence => true,
             // Its writer is done with it: nothing comes any more.
