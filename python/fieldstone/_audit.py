@@ -34,7 +34,7 @@ class Difference:
 class Action:
     """One thing that was done: when, by which user, by which execution, what ("run", "exe", "read" or
     "write"), and to what. A deed of no execution has its commit in place of one, and is "archive", "declare",
-    "annotate", "delete", "repoint" or "end"."""
+    "annotate", "delete", "repoint" or "end"; "unreadable" where damage hides what it did."""
 
     __slots__ = ("action", "execution", "object", "stamp", "time", "user")
 

@@ -50,7 +50,7 @@ pub struct AuditRow {
     /// The job or process; the commit, where it belongs to none.
     pub execution: VertexName,
     /// `run`, `exe`, `read` or `write`; of commits without an execution `archive`, `declare`, `annotate`, `delete`,
-    /// `repoint` or `end`.
+    /// `repoint` or `end`, and `unreadable` where damage hides what a commit did.
     pub action: String,
     /// What it was done to: the execution itself, where it was run.
     pub object: VertexName,
@@ -98,6 +98,29 @@ pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> 
     rows.truncate(options.limit);
     derived.truncate(options.limit);
     Ok(Audit { rows, derived, truncated })
+}
+
+/// Whether an execution of a user wrote a commit, or one of nobody that the user recorded.
+pub fn is_written_by(state: &GraphState, commit: &VertexName, user: &str) -> Result<bool> {
+    for write in newest(state, commit, "write", END)? {
+        let users = users_of(state, &write.near)?;
+        if users.contains(user) || users.is_empty() && write.user.to_string() == user {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Ids of the users who ran an execution, or its job.
+fn users_of(state: &GraphState, execution: &VertexName) -> Result<BTreeSet<String>> {
+    let ids = |runs: Vec<Relation>| runs.into_iter().map(|run| run.near.id.to_string());
+    let mut users: BTreeSet<String> = ids(newest(state, execution, "run", END)?).collect();
+    if users.is_empty() && &*execution.kind == "process" {
+        for job in newest(state, execution, "contains", END)? {
+            users.extend(ids(newest(state, &job.near, "run", END)?));
+        }
+    }
+    Ok(users)
 }
 
 struct Auditor<'a> {
@@ -172,13 +195,7 @@ impl Auditor<'_> {
         if let Some(known) = self.users.get(execution) {
             return Ok(known.clone());
         }
-        let ids = |runs: Vec<Relation>| runs.into_iter().map(|run| run.near.id.to_string());
-        let mut users: BTreeSet<String> = ids(newest(self.state, execution, "run", END)?).collect();
-        if users.is_empty() && &*execution.kind == "process" {
-            for job in newest(self.state, execution, "contains", END)? {
-                users.extend(ids(newest(self.state, &job.near, "run", END)?));
-            }
-        }
+        let users = users_of(self.state, execution)?;
         self.users.insert(execution.clone(), users.clone());
         Ok(users)
     }

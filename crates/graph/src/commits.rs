@@ -8,11 +8,12 @@ use fieldstone_format::catalog::{Record, Removal, is_catalog};
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::keys::{encode_level, level_text};
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::log::{CommitRecord, SideRecord};
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::snapshot::LogView;
 
-use crate::audit::{AuditOptions, AuditRow};
+use crate::audit::{AuditOptions, AuditRow, is_written_by};
+use crate::state::GraphState;
 
 /// An action, and its objects.
 type Act = (&'static str, VertexName);
@@ -25,27 +26,22 @@ struct Deeds {
     acts: BTreeSet<Act>,
 }
 
-/// The actions of a user's commits, by stamp; but for those commits that `known` names.
-pub fn of_user(
-    feed: &Feed,
-    user: u32,
-    options: &AuditOptions,
-    known: &BTreeSet<String>,
-) -> Result<Vec<AuditRow>> {
+/// The actions of a user's commits, by stamp.
+pub fn of_user(feed: &Feed, user: u32, options: &AuditOptions) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
     for log in feed.snapshot().logs.iter().filter(|log| log.uid == user) {
         for (sequence, deeds) in of_log(feed, log)? {
-            let id = CommitId { store: log.header.store, log: log.writer, sequence }.to_string();
             let within = options.since.is_none_or(|since| deeds.stamp >= since)
                 && options.until.is_none_or(|until| deeds.stamp <= until);
-            if !within || known.contains(&id) {
+            if !within {
                 continue;
             }
+            let commit = commit_of(log, sequence);
             rows.extend(deeds.acts.into_iter().map(|(action, object)| AuditRow {
                 stamp: deeds.stamp,
                 time: deeds.time,
                 user: String::new(),
-                execution: VertexName::new("commit", &id),
+                execution: commit.clone(),
                 action: action.to_owned(),
                 object,
             }));
@@ -53,6 +49,35 @@ pub fn of_user(
     }
     rows.sort_by_key(|row| row.stamp);
     Ok(rows)
+}
+
+/// The first rows of commits that no execution of their user wrote: more than `limit`, where there are as many.
+///
+/// Of what `known` does not say that he wrote it the graph is asked: rows of executions may have been cut off at a limit.
+pub fn without_execution(
+    state: &GraphState,
+    rows: &[AuditRow],
+    known: &BTreeSet<&VertexName>,
+    (user, limit): (&str, usize),
+) -> Result<Vec<AuditRow>> {
+    let mut found = Vec::new();
+    // Rows of one commit stand together.
+    for rows in rows.chunk_by(|a, b| a.execution == b.execution) {
+        if found.len() > limit {
+            break;
+        }
+        if let Some(row) = rows.first()
+            && !known.contains(&row.execution)
+            && !is_written_by(state, &row.execution, user)?
+        {
+            found.extend_from_slice(rows);
+        }
+    }
+    Ok(found)
+}
+
+fn commit_of(log: &LogView, sequence: u64) -> VertexName {
+    VertexName::new("commit", &CommitId { store: log.header.store, log: log.writer, sequence }.to_string())
 }
 
 /// The actions of the visible commits of a log, by sequence.
@@ -65,6 +90,7 @@ fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
             state.is_some_and(|state| !state.aborted() && state.covers_commit(log.writer, sequence))
         }
     };
+    let known = feed.problems().len();
     for entry in feed.entries(log.writer, 0) {
         let entry = entry?;
         if !shows(entry.transaction, entry.sequence) {
@@ -74,15 +100,19 @@ fn of_log(feed: &Feed, log: &LogView) -> Result<BTreeMap<u64, Deeds>> {
         encode_level(&entry.key.levels[0], &mut level);
         let action = if entry.removal { "delete" } else { "archive" };
         let deeds = all.entry(entry.sequence).or_default();
+        (deeds.stamp, deeds.time) = (entry.stamp, entry.time);
         deeds.acts.insert((action, VertexName::new("dataset", &level_text(&level))));
     }
-    // Entries do not say when they were written: their segments do.
-    for segment in &log.segments {
-        // A segment that cannot be read is named where the store is verified.
-        let Ok(meta) = segment.meta() else { continue };
-        for commit in &meta.commits {
-            if let Some(deeds) = all.get_mut(&commit.sequence) {
-                (deeds.stamp, deeds.time) = (commit.stamp, commit.time);
+    if feed.problems().len() > known {
+        // Part of the index is damaged. A commit says by itself when it was made.
+        for record in feed.records(log.writer)? {
+            let CommitRecord { sequence, stamp, time, transaction, fields, .. } = record;
+            if fields > 0 && shows(transaction, sequence) {
+                let deeds = all.entry(sequence).or_insert_with(|| Deeds {
+                    acts: BTreeSet::from([("unreadable", commit_of(log, sequence))]),
+                    ..Deeds::default()
+                });
+                (deeds.stamp, deeds.time) = (stamp, time);
             }
         }
     }

@@ -245,6 +245,15 @@ impl Feed {
         Ok(Commits { feed: self.clone(), writer, left })
     }
 
+    /// Records of a log's commits, oldest first: when they were made, of what is not in its index any more. The whole log
+    /// is read for them; what stands behind a damaged one, but for the last, is not found.
+    pub fn records(&self, writer: Id) -> Result<Vec<CommitRecord>> {
+        let Some(log) = self.snapshot.log(writer) else { return Ok(Vec::new()) };
+        let ahead = self.medium.first_commits(writer, log.ends.frame)?;
+        let last = (*log.record).clone();
+        Ok(ahead.into_iter().map(|(_, record)| record).chain([last]).collect())
+    }
+
     /// Index entries of a log, of commits behind `after`, by key. An entry that a later one of the same
     /// log hides is there all the same.
     pub fn entries(&self, writer: Id, after: u64) -> Entries {

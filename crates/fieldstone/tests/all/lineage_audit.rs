@@ -2,8 +2,9 @@
 
 use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
 use fieldstone::lineage::{Difference, compare, compared_by};
-use fieldstone::{ErrorKind, OpenOptions, Store};
+use fieldstone::{ArchiveOptions, ErrorKind, Mode, OpenOptions, Request, Store};
 use fieldstone_core::value::Value;
+use fieldstone_format::log::{FOOT, FrameInfo};
 
 use crate::lineage_export::{put, relation, text, vertex};
 
@@ -207,4 +208,52 @@ fn an_audit_of_nobody_and_nothing_is_invalid() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let file = AuditOptions { file: Some(vertex("file:/none")), ..AuditOptions::default() };
     assert_eq!(memory().graph().audit(&file, None).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Damages the index of one of three commits: its two meta parts, or what is between.
+#[test]
+fn an_audit_of_a_damaged_store_has_a_row_for_each_commit() {
+    for between in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let url = folder.path().join("store").display().to_string();
+        let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
+        for step in ["0", "1", "2"] {
+            let key = [("run", "a"), ("variable", "t"), ("step", step)];
+            store.archive(&key, fieldstone::Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+            store.flush(None).unwrap();
+        }
+        let user = store.status().unwrap().writers[0].user.clone();
+        let user = store.graph().user_number(&user).map_or(user, |uid| uid.to_string());
+        store.close().unwrap();
+        let logs = std::fs::read_dir(folder.path().join("store/logs")).unwrap();
+        let log =
+            logs.map(|entry| entry.unwrap().path()).find(|path| path.extension().unwrap() == "log").unwrap();
+        let mut bytes = std::fs::read(&log).unwrap();
+        let ends = FrameInfo::decode_foot(&bytes[bytes.len() - FOOT..], bytes.len() as u64).unwrap();
+        let record = ends.record_offsets()[0] as usize;
+        let record = ends.record(&bytes[record..record + ends.record_len as usize]).unwrap();
+        let segment = &record.segments[0];
+        let places = match between {
+            true => vec![segment.offset + segment.meta_len + 3],
+            false => segment.meta_offsets().to_vec(),
+        };
+        places.iter().for_each(|at| bytes[*at as usize] ^= 0x55);
+        std::fs::write(&log, &bytes).unwrap();
+        let store =
+            fieldstone::open(&url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() }).unwrap();
+        assert!(!store.verify(&Request::new()).unwrap().ok());
+        let audit =
+            store.graph().audit(&AuditOptions { user: Some(user), ..AuditOptions::default() }, None).unwrap();
+        let mut commits: Vec<_> = audit.rows.iter().map(|row| row.execution.to_string()).collect();
+        commits.sort();
+        commits.dedup();
+        assert_eq!(commits.len(), 3, "{:#?}", audit.rows);
+        assert!(
+            audit.rows.iter().all(|row| row.stamp > 1_700_000_000 * SECOND && row.time > 0),
+            "{:#?}",
+            audit.rows
+        );
+        let unreadable = audit.rows.iter().filter(|row| row.action == "unreadable");
+        assert!(unreadable.clone().count() > 0 && unreadable.clone().all(|row| row.object == row.execution));
+    }
 }

@@ -14,6 +14,7 @@ mod partitions;
 mod slots;
 mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -293,10 +294,14 @@ impl Graph {
         let found = self.inner.reading(transaction, |state| audit(state, options, &named));
         let user = options.user.as_ref().filter(|_| options.file.is_none());
         let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
-        let of_executions = found.iter().flat_map(|audit| &audit.rows).map(|row| &row.object);
-        let known =
-            of_executions.filter(|name| &*name.kind == "commit").map(|name| name.id.to_string()).collect();
-        let mut plain = commits::of_user(&self.inner.journal.feed()?, user, options, &known)?;
+        let all = commits::of_user(&self.inner.journal.feed()?, user, options)?;
+        let rows = found.iter().flat_map(|audit| &audit.rows);
+        let known: BTreeSet<&VertexName> =
+            rows.filter(|row| row.action == "write").map(|row| &row.object).collect();
+        let of_user = (&*user.to_string(), options.limit);
+        let mut plain = self
+            .inner
+            .reading(transaction, |state| commits::without_execution(state, &all, &known, of_user))?;
         plain.iter_mut().for_each(|row| row.user = named(user));
         match found {
             Err(error) if error.kind() == ErrorKind::NotFound && !plain.is_empty() => {
