@@ -396,18 +396,13 @@ impl Sort {
         }
     }
 
-    /// Whether it is NaN, or a range that begins so: that comes last, whether the order rises or falls.
-    fn is_nan(&self) -> bool {
-        match self {
-            Sort::Real(Some(number)) | Sort::Value(Value::Float(number) | Value::FloatRange(number, _)) => {
-                number.is_nan()
-            }
-            _ => false,
-        }
-    }
-
+    /// The order, rising or falling; NaN comes last in either.
     fn compare_in(&self, other: &Sort, down: bool) -> Ordering {
-        let nan = self.is_nan().cmp(&other.is_nan());
+        if let (Sort::Value(a), Sort::Value(b)) = (self, other) {
+            return a.order_in(b, down);
+        }
+        let is_nan = |sort: &Sort| matches!(sort, Sort::Real(Some(number)) if number.is_nan());
+        let nan = is_nan(self).cmp(&is_nan(other));
         nan.then_with(|| if down { other.compare(self) } else { self.compare(other) })
     }
 }

@@ -100,6 +100,24 @@ impl Value {
         }
     }
 
+    /// The order in which values are shown, rising or falling: NaN is last in either, also among elements of arrays and
+    /// lists; a range that begins with NaN counts as one.
+    pub fn order_in(&self, other: &Value, falling: bool) -> Ordering {
+        let turned = |order: Ordering| if falling { order.reverse() } else { order };
+        self.is_nan().cmp(&other.is_nan()).then_with(|| match (self, other) {
+            (Value::Array(a) | Value::List(a), Value::Array(b) | Value::List(b)) => {
+                let mut differing = a.iter().zip(b).map(|(x, y)| x.order_in(y, falling));
+                let first = differing.find(|order| order.is_ne());
+                first.unwrap_or_else(|| turned(a.len().cmp(&b.len())))
+            }
+            _ => turned(self.order(other)),
+        })
+    }
+
+    fn is_nan(&self) -> bool {
+        matches!(self, Value::Float(number) | Value::FloatRange(number, _) if number.is_nan())
+    }
+
     fn class(&self) -> u8 {
         match self {
             Value::Int(_) | Value::UInt(_) => 0,

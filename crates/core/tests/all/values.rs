@@ -131,6 +131,24 @@ proptest! {
     }
 
     #[test]
+    fn nan_is_last_in_either_direction(a in value(), b in value(), c in value(), falling in any::<bool>()) {
+        let order = |a: &Value, b: &Value| a.order_in(b, falling);
+        prop_assert_eq!(order(&a, &b), order(&b, &a).reverse());
+        if order(&a, &b).is_le() && order(&b, &c).is_le() {
+            prop_assert!(order(&a, &c).is_le(), "{} {} {}", a, b, c);
+        }
+        let nan = Value::Float(f64::NAN);
+        let is_nan = matches!(a, Value::Float(n) if n.is_nan());
+        prop_assert_eq!(order(&a, &nan), if is_nan { Ordering::Equal } else { Ordering::Less });
+        let list = |value: &Value| Value::List(vec![Value::Int(1), value.clone()]);
+        prop_assert_eq!(order(&list(&a), &list(&nan)), order(&a, &nan));
+        if !a.to_string().contains("NaN") && !b.to_string().contains("NaN") {
+            let plain = a.order(&b);
+            prop_assert_eq!(order(&a, &b), if falling { plain.reverse() } else { plain });
+        }
+    }
+
+    #[test]
     fn ranges_hold_what_they_hold(a in -6..6i64, n in 0..5i64, b in -6..6i64, m in 0..5i64, x in -9..9i64) {
         // In halves, so that every number of interest is listed.
         let (from, to) = (2 * a, 2 * (a + n));
