@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._native import _Execution, open
 from ._native import _Store as NativeStore
+from ._values import plain
 from .errors import Invalid
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def execution(
     Without a store it is that of the execution around it, or of the job that this process belongs to; of a
     decorated function the first argument that is one.
     """
-    return Execution(name, store, reads, writes, params, env)
+    return Execution(plain(name), store, reads, writes, params, env)
 
 
 def _split(given: Iterable[Any], what: str) -> tuple[list[str], list[Name]]:

@@ -27,7 +27,7 @@ from ._rows import Missing, Rows, RunRows, Step, Tag, Variable, missing_of, tags
 from ._run import Run
 from ._terms import Terms
 from ._transaction import Transaction
-from ._values import datetime_ns
+from ._values import datetime_ns, plain
 from .errors import Invalid
 from .reports import DeleteReport, ExportReport, RebuildReport
 
@@ -225,11 +225,22 @@ class Store(_Store):
         where its field is there, by whomever: "error" is Conflict, "new" makes a newer version; else as the
         store says.
         """
-        moment = time.time_ns() if created is None else datetime_ns(created)
+        # 0: now, by the clock of the store, which holds where Python's overflows.
+        moment = 0 if created is None else datetime_ns(created)
         params = dict(params) if params is not None else None
-        pair = (project, _name(name))
+        pair = (plain(project), _name(name))
         self._catalog().create_run(
-            pair, params, job, moment, grid, notes, declare(outside), annotate, exist, exist_ok, txn
+            pair,
+            params,
+            plain(job),
+            moment,
+            grid,
+            plain(notes),
+            declare(outside),
+            annotate,
+            exist,
+            exist_ok,
+            txn,
         )
         return Run(self, name, project, txn)
 
@@ -237,7 +248,7 @@ class Store(_Store):
         """The Run of this name, declared or named by fields. NotFound where there is none, Invalid where
         several projects have one and `project` is not given; ``project=""`` is the run of no project.
         """
-        info = self._catalog().run(project, _name(name), txn)
+        info = self._catalog().run(plain(project), _name(name), txn)
         return Run(self, info["name"], info["project"], txn, info)
 
     def create_tag(
@@ -267,7 +278,7 @@ class Store(_Store):
         columns = {"type": type, "unit": unit, "version": version}
         types, units, versions = (_column(of, name, len(names)) for name, of in columns.items())
         rows = [
-            (name, number, kind, of or "")
+            (plain(name), number, kind, plain(of or ""))
             for name, number, kind, of in zip(names, versions, types, units, strict=True)
         ]
         return tags_of(self._catalog().create_tags(rows, txn))
@@ -360,7 +371,7 @@ class Store(_Store):
         """
         if not isinstance(text, str):
             raise Invalid(f"{text!r} is no text", "store.attributes takes keywords")
-        return Hits(self, _Query.parse(text, txn))
+        return Hits(self, _Query.parse(plain(text), txn))
 
     def runs(self, where: _Where = None, /, **terms: Unpack[Terms]) -> RunRows[Run]:
         """The runs, as Rows of Run. With a tag, value or box term those that matching attributes stand on;
@@ -426,7 +437,7 @@ class Store(_Store):
 
     def sql(self, statement: str) -> Table:
         """The rows of a read-only SQL statement over the documented views, as a Table."""
-        return self._catalog().sql(statement)
+        return self._catalog().sql(plain(statement))
 
     def rebuild(self) -> RebuildReport:
         """Makes the catalog's index again from the store's logs, and returns a RebuildReport. No answer
@@ -447,13 +458,7 @@ class Store(_Store):
 def _name(name: Any) -> str:
     if not isinstance(name, str):
         raise Invalid(f"{name!r} is no name", "names are text")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise Invalid(
-            f"{name!r} is text that UTF-8 cannot hold", "give text without lone surrogates"
-        ) from None
-    return name
+    return str(plain(name))
 
 
 def _column(column: Any, name: str, rows: int) -> list[Any]:

@@ -32,6 +32,18 @@ class Uniform(NamedTuple):
     spacing: float
 
 
+def plain(text: Any) -> Any:
+    """What is given; Invalid for a text with lone surrogates, as names of files that are not UTF-8 have."""
+    if isinstance(text, str) and not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Invalid(
+                f"{text!r} is text that UTF-8 cannot hold", "give text without lone surrogates"
+            ) from None
+    return text
+
+
 def int_range(low: int, high: int) -> IntRange:
     """The integers from `low` to `high`, both included, as one value for ``contains`` and ``between``."""
     import operator

@@ -153,6 +153,12 @@ def test_nan_is_last_in_every_order(store: fst.Store) -> None:
         store.attributes(tag="accuracy").to_pandas().sort_values("value", ascending=False)["run"].iloc[-1]
         == "diverged"
     )
+    run = store.run("r")
+    for step, value in enumerate(([1.0, math.nan], [math.nan, 9.0], [1.0, 2.0], [1.0, 5.0], [0.5])):
+        run.annotate("curve", np.array(value), step=step)
+    for order, steps in (("value", [4, 2, 3, 0, 1]), ("-value", [3, 2, 0, 4, 1])):
+        assert [hit.step for hit in store.attributes(tag="curve", order=order)] == steps
+        assert [hit.step for hit in store.attributes(tag="curve", order=order, limit=2)] == steps[:2]
 
 
 # -- what is absent
@@ -422,6 +428,13 @@ def test_text_that_utf8_cannot_hold_is_invalid(store: fst.Store, tmp_path: Path)
         lambda: store.list({"run": wrong}),
         lambda: store.list(f"run={wrong}"),
         lambda: store.attributes(run=wrong).count(),
+        lambda: store.create_run("b", notes=wrong),
+        lambda: store.create_run("b", job=wrong),
+        lambda: store.create_run("b", project=wrong),
+        lambda: store.create_tag("n", "int", wrong),
+        lambda: store.find(f"tag={wrong}"),
+        lambda: store.sql(f"select '{wrong}'"),
+        lambda: fst.execution(wrong, store),
         lambda: fst.open(tmp_path / wrong),
     ):
         with pytest.raises(Invalid, match=r"UTF-8|no text"):

@@ -68,6 +68,25 @@ def test_a_request_file_inherits(store):
     assert store.retrieve(text, strict=False).read() == b"upperground"
 
 
+def test_keywords_may_have_capitals(store):
+    for name in (str.upper, str.capitalize, lambda word: word[0] + word[1:].upper()):
+        key = {name(keyword): value for keyword, value in KEY.items()}
+        store.archive(key, b"x")
+        store.flush()
+        assert store.get(key) == b"x" and len(list(store.list())) == 1
+        assert len(list(store.list(key))) == len(list(store.list("Class=*,dATE=*"))) == 1
+        assert store.axes({name("date"): KEY["date"]})["class"] == ["od"]
+        assert len(store.retrieve(key)) == 1
+    with pytest.raises(fst.Invalid, match="`date` is given twice"):
+        store.list({"Date": 20190109, "date": 20190110})
+    with pytest.raises(fst.NotFound) as error:
+        store.get({k.capitalize(): v for k, v in KEY.items()} | {"Step": 99})
+    assert "no keyword" not in error.value.hint and "step=0" in error.value.hint
+    store.remove("Class=od,Step=0")
+    store.flush()
+    assert len(list(store.list())) == 0
+
+
 def test_words_and_names_are_ecmwfs(store):
     store.archive({**KEY, "CLASS": "OD", "class": None, "type": "Forecast", "param": "t"}, b"x")
     store.flush()

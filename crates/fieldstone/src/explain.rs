@@ -21,6 +21,7 @@ use std::sync::Arc;
 use fieldstone_core::key::{KeyValue, Quoted};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::request::{Item, Request, Values};
+use fieldstone_core::schema::Schema;
 use fieldstone_store::api::{FieldStore, ListOptions, ReadOptions};
 
 /// Values that are named in full; of more the first and the last.
@@ -65,6 +66,7 @@ pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
         let reason = "the store holds no field".to_owned();
         return Some(Why { reason, look: Look::Status });
     }
+    let request = &spelled(&store.schema(), request);
     for (keyword, values) in request.iter().filter(|(_, values)| **values != Values::Absent) {
         let found = axes.iter().find(|(name, _)| **name == *keyword);
         let Some((_, present)) = found else {
@@ -95,6 +97,15 @@ pub fn why(store: &dyn FieldStore, request: &Request) -> Option<Why> {
         }
     }
     None
+}
+
+/// The request with keywords as the schema spells them.
+fn spelled(schema: &Schema, request: &Request) -> Request {
+    let mut own = Request::new();
+    for (keyword, values) in request.iter() {
+        own.set(schema.spelling(keyword), values.clone());
+    }
+    own
 }
 
 /// The request without a keyword.

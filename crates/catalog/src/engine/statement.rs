@@ -110,6 +110,8 @@ fn dollar(rest: &str) -> usize {
 /// # Errors
 /// Invalid, naming the first word.
 pub(super) fn taken(sql: &str, dialect: Dialect) -> Result<String> {
+    // Some editors begin a file with a mark of its byte order.
+    let sql = sql.trim_start_matches('\u{feff}');
     let mut pieces = pieces(sql, dialect);
     let first = pieces.iter().find(|(token, ..)| *token != Token::Sign(b'('));
     let word = first.map(|(_, from, to)| &sql[*from..*to]).unwrap_or_default();
@@ -280,6 +282,7 @@ mod tests {
     #[test]
     fn statements_begin_behind_comments_and_brackets() {
         assert_eq!(sqlite("-- runs\n/* all */ select 1"), "-- runs\n/* all */ select 1");
+        assert_eq!(sqlite("\u{feff}-- by an editor\nselect 1"), "-- by an editor\nselect 1");
         assert_eq!(sqlite(" ((select run from runs)) ;"), "select run from runs");
         assert_eq!(sqlite("(select 1) union (select 2)"), "(select 1) union (select 2)");
         assert_eq!(taken("(select 1)", Dialect::Postgres).unwrap(), "(select 1)");

@@ -43,15 +43,18 @@ pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
         let (verb, own) = parser.request()?;
         let known = last.iter().position(|(v, _)| Some(v) == verb.as_ref());
         let mut request = known.map_or_else(Request::new, |i| last[i].1.clone());
+        let mut given = Request::new();
         for (keyword, values) in own.pairs {
             let before = request.pairs.len();
             request.pairs.retain(|(k, _)| !k.eq_ignore_ascii_case(&keyword));
             let inherited = request.pairs.len() < before;
             // Where nothing was inherited, it is for the schema to say whether `off` is a value.
             if !(inherited && is_off(&values)) {
-                request.add(keyword, values, false)?;
+                given.add(keyword, values, false)?;
             }
         }
+        // What one request gives twice, in capitals too, stays twice: the schema refuses that.
+        request.pairs.append(&mut given.pairs);
         match (known, verb) {
             (Some(i), _) => last[i].1 = request.clone(),
             (None, Some(verb)) => last.push((verb, request.clone())),

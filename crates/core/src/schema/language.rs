@@ -1,6 +1,6 @@
 //! What MARS's language means before a schema's types read it.
 //!
-//! * A keyword in capitals is the one in small letters, where the schema declares that (`CLASS=OD`).
+//! * A keyword with capitals is the one in small letters, where the schema declares that (`CLASS=OD`, `Date=20260101`).
 //!   Where no level takes further keywords, MARS's other names are read, too (`level` for `levelist`).
 //! * `target` names the file that a request's answer goes to; it selects nothing and no key has it,
 //!   unless the schema declares a keyword of that name.
@@ -45,7 +45,7 @@ impl Inner {
         if self.ids.contains_key(given) || self.declared(given).is_some() {
             return given;
         }
-        let capitals = given.chars().any(char::is_uppercase) && !given.chars().any(char::is_lowercase);
+        let capitals = given.chars().any(char::is_uppercase);
         let lower = match capitals {
             true => Cow::Owned(given.to_lowercase()),
             false => Cow::Borrowed(given),

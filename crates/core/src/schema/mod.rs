@@ -122,6 +122,12 @@ impl Schema {
         all
     }
 
+    /// A keyword as the schema spells it: `date` for `Date`, and MARS's other names where it reads these; what it does not
+    /// know stays as it is given.
+    pub fn spelling<'a>(&'a self, keyword: &'a str) -> &'a str {
+        self.0.keyword(keyword)
+    }
+
     /// The type of a keyword at its deepest use; `None` for a keyword that no rule and no
     /// declaration knows.
     pub fn type_of(&self, keyword: &str) -> Option<KeywordType> {

@@ -339,6 +339,14 @@ fn capitals_and_other_names_are_the_schemas_keywords() {
     let key = resolve(&closed, &BASE.replace("levelist", "LEVEL").replace("class", "CLASS")).unwrap();
     assert_eq!(key, resolve(&closed, BASE).unwrap());
     assert!(refused(&closed, "CLASS=rd,class=od").contains("`class` is given twice"));
+    let twice = &Request::parse_many("CLASS=rd,class=od").unwrap()[0];
+    assert!(closed.select_at(twice, NOW).unwrap_err().to_string().contains("`class` is given twice"));
+    for schema in [&closed, &mars()] {
+        let some = BASE.replace("class", "Class").replace("levelist", "LevelIst").replace("date", "dATE");
+        assert_eq!(resolve(schema, &some).unwrap(), resolve(schema, BASE).unwrap());
+        assert!(selects(schema, "Class=rd,dATE=*", BASE) && !selects(schema, "Class=od", BASE));
+        assert!(refused(schema, "Class=rd,class=od").contains("`class` is given twice"));
+    }
     // Where further keywords are taken, they are what they say.
     let key = resolve(&mars(), &format!("{BASE},level=2")).unwrap();
     assert_eq!((&*key.get("level").unwrap().text(), &*key.get("levelist").unwrap().text()), ("2", "500"));
