@@ -11,7 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use fieldstone::catalog::value::Value as Property;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
-use fieldstone::graph::{Lineage, LineageSubject, Relation, TraceOptions, Versions, VertexName, Way};
+use fieldstone::graph::{
+    Audit, AuditOptions, Lineage, LineageSubject, Relation, RelationPut, TraceOptions, Versions, VertexName,
+    Way,
+};
 use fieldstone::{
     ArchiveOptions, ErrorKind, ListOptions, Mode, OpenOptions, ReadOptions, Request, RetrieveOptions, Store,
     Target, Value,
@@ -498,6 +501,58 @@ fn what_was_read_is_older_than_what_came_of_it_whatever_clocks_say() {
     assert!(lineage.vertices.iter().any(|step| step.name == input), "{}", lineage.tree(20));
 }
 
+/// Beyond what nanoseconds in 64 bits hold, and before.
+#[test]
+fn a_clock_that_no_host_has_right_costs_readers_nothing() {
+    let _alone = alone();
+    for offset in [i64::MAX, 118 * 31_557_600_000_000_000, i64::MIN] {
+        let world = SimWorld::new(1);
+        let options = OpenOptions::default();
+        let open =
+            |host: &str| fieldstone::open_in(world.process(host), "/s", Path::new("/s"), &options).unwrap();
+        world.set_clock_offset("wrong", offset);
+        let store = open("wrong");
+        archive(&store, "plain", 0);
+        store.flush(None).unwrap();
+        let model = begin(&store, "model");
+        read(&store, "plain", 0);
+        archive(&store, "t", 0);
+        let job = model.vertex().clone();
+        finish(model);
+        store.create_run("r").create().unwrap();
+        store.flush(None).unwrap();
+        let put = |time| RelationPut {
+            time,
+            ..RelationPut::new("write", job.clone(), VertexName::new("file", "/a"))
+        };
+        store.graph().put_relations(vec![put(None)], None).unwrap();
+        let told = u64::try_from(world.now().saturating_add(offset)).ok().filter(|told| *told > 1 << 62);
+        if told.is_some() {
+            let error = store.graph().put_relations(vec![put(told)], None).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "others would follow the stamp of nobody's clock");
+        }
+        store.flush(None).unwrap();
+        for store in [&store, &open("right")] {
+            let list = store.list(&Request::new(), &ListOptions::default()).unwrap();
+            assert_eq!(list.map(|entry| entry.unwrap()).count(), 2);
+            assert!(store.verify(&Request::new()).unwrap().ok() && store.status().unwrap().code() == 0);
+            assert!(store.run("r").is_ok());
+            assert_eq!(edges(store, &job, "write").len(), 2);
+            let user = edges(store, &job, "wasRunBy")[0].far.id.to_string();
+            let audit = AuditOptions { user: Some(user), ..AuditOptions::default() };
+            assert!(store.graph().audit(&audit, None).unwrap().rows.iter().any(|row| row.execution == job));
+            let input = commit_of(store, "plain", 0);
+            let trace =
+                store.graph().trace(&commit_of(store, "t", 0), &TraceOptions::default(), None).unwrap();
+            assert!(trace.vertices.iter().any(|step| step.name == input), "{}", trace.tree(20));
+        }
+        let store = open("right");
+        archive(&store, "t", 0);
+        store.flush(None).unwrap();
+        assert_eq!(commit_of(&open("wrong"), "t", 0), commit_of(&store, "t", 0), "the newest is the newest");
+    }
+}
+
 #[test]
 fn an_execution_needs_a_store_that_it_may_write_to() {
     let _alone = alone();
@@ -555,4 +610,41 @@ fn files_are_recorded_with_what_is_in_them() {
     assert_eq!(get("params"), Property::Map(params.to_vec()));
     assert_eq!(get("exit"), Property::Int(0));
     assert!(matches!((get("start"), get("end")), (Property::DateTime(a), Property::DateTime(b)) if a < b));
+}
+
+#[test]
+fn an_audit_that_is_cut_off_shows_no_commit_of_an_execution_as_a_plain_one() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let store = on_disk(folder.path(), "store", Mode::Append);
+    let job = begin(&store, "first");
+    let user = edges(&store, job.vertex(), "wasRunBy")[0].far.id.to_string();
+    finish(job);
+    archive(&store, "plain", 0);
+    store.flush(None).unwrap();
+    for step in 0..6 {
+        let job = begin(&store, "model");
+        read(&store, "plain", 0);
+        archive(&store, "t", step);
+        finish(job);
+    }
+    archive(&store, "plain", 1);
+    store.flush(None).unwrap();
+    let plain = [commit_of(&store, "plain", 0), commit_of(&store, "plain", 1)];
+    let audit = |limit: usize| {
+        let options = AuditOptions { user: Some(user.clone()), limit, ..AuditOptions::default() };
+        store.graph().audit(&options, None).unwrap()
+    };
+    let all = audit(usize::MAX);
+    // A commit that an execution read, and none wrote, is no less a plain one.
+    let of_commits = |audit: &Audit| -> Vec<VertexName> {
+        audit.rows.iter().map(|row| &row.execution).filter(|name| &*name.kind == "commit").cloned().collect()
+    };
+    assert_eq!(of_commits(&all), plain, "{:#?}", all.rows);
+    assert!(!all.truncated && all.rows.is_sorted_by_key(|row| row.stamp) && all.rows[0].stamp > 0);
+    for limit in 0..all.rows.len() {
+        let cut = audit(limit);
+        assert!(cut.truncated && cut.rows.len() == limit);
+        assert!(of_commits(&cut).iter().all(|commit| plain.contains(commit)), "{limit}: {:#?}", cut.rows);
+    }
 }

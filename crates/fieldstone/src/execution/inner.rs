@@ -16,6 +16,7 @@ use fieldstone_format::graph::{Record, RelationRow, Version, VertexName, VertexR
 use fieldstone_format::log::SideRecord;
 use fieldstone_graph::put::{RelationPut, VertexPut};
 use fieldstone_journal::author::{CommitAuthor, CommitDraft};
+use fieldstone_journal::medium::clock_stamp;
 
 use super::ledger::{Ledger, ReadNote};
 use super::link::ExecutionLink;
@@ -93,7 +94,7 @@ impl ExecutionInner {
     }
 
     fn stamp_at(&self, now: i64) -> u64 {
-        let now = u64::try_from(now).unwrap_or(0);
+        let now = clock_stamp(now);
         let next = |last: u64| now.max(last.saturating_add(1));
         let before = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         next(before.unwrap_or_default())

@@ -27,7 +27,7 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{self, Followed, Following, Pace};
 use fieldstone_journal::fork::PerProcess;
-use fieldstone_journal::medium::is_believed;
+use fieldstone_journal::medium::{clock_stamp, is_believed};
 use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::{HeldField, Holds, Wait};
 use fieldstone_journal::writer::PendingCursor;
@@ -265,7 +265,7 @@ impl GraphInner {
     /// The first of so many stamps above all that were read or given away, and the clock.
     pub fn stamps(&self, count: u64) -> (u64, i64) {
         let clock = self.clock();
-        let now = u64::try_from(clock).unwrap_or(0);
+        let now = clock_stamp(clock);
         let first = |last: u64| now.max(last.saturating_add(1));
         let next = |last: u64| first(last).saturating_add(count.saturating_sub(1));
         let last = &self.process().last;
@@ -276,7 +276,8 @@ impl GraphInner {
 
     /// Whether a stamp is one that others follow.
     pub fn is_believed(&self, stamp: u64) -> bool {
-        is_believed(stamp, self.clock())
+        // What is put here is for hosts whose clocks are right, also where this one's is a century off.
+        is_believed(stamp, clock_stamp(self.clock()).cast_signed())
     }
 
     /// Notes a stamp that was read: what is put from here on is above it.

@@ -47,7 +47,7 @@ use fieldstone_format::log::{CommitRecord, FrameInfo, LogHeader};
 use fieldstone_format::marker::Marker;
 
 use crate::identity::StoreIdentity;
-pub use tip::{Findings, LogsGone, Look, Loss, Problem, Tip, is_believed};
+pub use tip::{Findings, LogsGone, Look, Loss, Problem, Tip, clock_stamp, is_believed};
 
 /// Where a byte stands in a log or a data log. Sums of an address and a length are of use within one commit
 /// only.

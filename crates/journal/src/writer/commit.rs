@@ -19,7 +19,7 @@ use super::Writer;
 use super::batch::Batch;
 use super::log::Log;
 use crate::author::{self, Author, CommitDraft};
-use crate::medium::{DataWriter, Unsynced, is_believed};
+use crate::medium::{DataWriter, Unsynced, clock_stamp, is_believed};
 use crate::snapshot::{Flushed, Snapshot};
 
 /// What a commit must know of the rest of the store.
@@ -87,7 +87,7 @@ impl Flight {
             .max(if is_believed(floor, time) { floor } else { 0 })
             .checked_add(1)
             .ok_or_else(|| Error::internal("stamps are used up"))?
-            .max(u64::try_from(time).unwrap_or(0));
+            .max(clock_stamp(time));
         let mut record = CommitRecord {
             sequence: log.next_sequence(),
             stamp,

@@ -12,6 +12,7 @@ use fieldstone_format::attempt::Origin;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, Decision, LogHeader, encode_frame};
 use fieldstone_format::{Id, claim};
+use fieldstone_store::api::ListOptions;
 
 const KEY: &str = "run=a,variable=t";
 const ALICE: u32 = 501;
@@ -234,6 +235,39 @@ fn stamps_centuries_ahead_are_not_followed() {
     flush_one(&open(&world, "bob"), "run=b,variable=t", b"2099");
     flush_one(&alice, "run=a,variable=t,step=2", b"after");
     assert_eq!(get(&alice, "run=a,variable=t,step=2").unwrap(), b"after");
+}
+
+#[test]
+fn a_clock_that_no_host_has_right_costs_nobody_anything() {
+    let all = |store: &Store| {
+        let list = store.list(&Request::new(), &ListOptions::default()).unwrap();
+        list.map(|entry| entry.unwrap().time).collect::<Vec<_>>()
+    };
+    // To 2142, beyond 2262, before 1970, before 1678.
+    for offset in [118 * 8_766 * HOUR, i64::MAX, -60 * 8_766 * HOUR, i64::MIN] {
+        let (world, alice) = shared();
+        world.set_clock_offset("bob", offset);
+        let bob = open(&world, "bob");
+        for value in [b"1", b"2"] {
+            flush_one(&bob, "run=b,variable=t", value);
+            for reader in [&alice, &bob, &open(&world, "alice"), &open(&world, "bob")] {
+                reader.refresh().unwrap();
+                assert_eq!(listed(reader).len(), 2, "{offset}");
+                assert_eq!(get(reader, "run=b,variable=t").unwrap(), value);
+                assert!(reader.verify(&Request::new()).unwrap().ok());
+            }
+        }
+        let times = all(&alice);
+        let told = world.now().saturating_add(offset);
+        assert!(times.iter().any(|time| time.abs_diff(told) < SECOND), "the time is the clock's: {times:?}");
+        // Whose clock is right has the newest value, whoever's came before.
+        world.set_clock_offset("bob", 0);
+        flush_one(&open(&world, "bob"), "run=b,variable=t", b"right");
+        assert_eq!(get(&alice, "run=b,variable=t").unwrap(), b"right");
+        world.set_clock_offset("bob", offset);
+        flush_one(&open(&world, "bob"), "run=b,variable=t", b"wrong again");
+        assert_eq!(get(&alice, "run=b,variable=t").unwrap(), b"wrong again");
+    }
 }
 
 #[test]

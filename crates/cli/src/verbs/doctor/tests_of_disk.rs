@@ -263,10 +263,13 @@ fn clocks(env: &Env, folder: &Path) -> Tried {
     let after = env.clock.now();
     let (_, written) = env.disk.stat_with_time(&path)?;
     // File times are coarse: kernels stamp with the last tick.
-    let off = if written > after { written - after } else { written.saturating_sub(before).min(0) };
+    let off =
+        if written > after { written.saturating_sub(after) } else { written.saturating_sub(before).min(0) };
     match off {
         -2_000_000_000..=2_000_000_000 => ok("this host's clock and the file system's agree within 2 s"),
-        off if off.abs() < MINUTE => ok(format!("the file system's clock is {} ahead", time::span(off))),
+        off if off.saturating_abs() < MINUTE => {
+            ok(format!("the file system's clock is {} ahead", time::span(off)))
+        }
         off => warning(format!(
             "the file system's clock is {} ahead of this host's: status will say so",
             time::span(off)
