@@ -30,7 +30,7 @@ DIFFERENCES = {
         "num_decomp", "decomp_nprocs", "D1.total_nreqs", "D1.total_raw_nreqs", "D2.total_nreqs",
         "D2.total_raw_nreqs", "D3.total_nreqs", "D3.total_raw_nreqs")}),
     "mesh/cylinder.med": (r"^ENS_MAA/Cylinder/_?-0{18}1-0{18}1", {
-        "NOM", "ENS_MAA/Cylinder/-0000000000000000001-0000000000000000001"}),
+        "ENS_MAA/Cylinder/-0000000000000000001-0000000000000000001"}),
     # Cut short: the fill value stands where netCDF-C reads zeros past the end of the file.
     "validator/bad_padding_name_var.nc1": (r"^/fix_var: values$", {"fix_var"}),
     "validator/bad_padding_name_vattr.nc1": (r"^/temp: values$", {"temp"}),
@@ -41,6 +41,12 @@ DIFFERENCES = {
 }  # fmt: skip
 """What of a file differs after ingest and export (and the parts that the report names), with the reason;
 docs/guide/netcdf.md tells it in words. Of every other file nothing does."""
+
+UNSEEN = {
+    "mesh/cylinder.med": r"FAS/Cylinder/\w+/.*/GRO/NOM",
+    "plasma-particles/example-femm-3d.h5": r"data/1/meshes/[BE]/[xyz]: attribute position",
+}
+"""What HDF5 lists and netCDF-C shows nothing of: arrays as types of elements, floats of 128 bits."""
 
 DAMAGED = {"netcdf-classic/bad_cdf5_begin.nc"} | {
     f"validator/bad_{name}"
@@ -162,7 +168,9 @@ def test_a_file_comes_back_as_it_was(journey, name):
     found = differences(contents(sample(name)), contents(target))
     assert {key: pair for key, pair in found.items() if not re.search(pattern, key)} == {}
     assert bool(found) == (name in DIFFERENCES)
-    assert left_out == parts
+    unseen = {part for part in left_out if re.fullmatch(UNSEEN.get(name, r"(?!)"), part)}
+    assert bool(unseen) == (name in UNSEEN)
+    assert left_out - unseen == parts
 
 
 def test_what_was_exported_is_taken_again_with_equal_fields(journey):

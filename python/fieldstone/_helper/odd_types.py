@@ -106,6 +106,8 @@ def why(kind: str) -> str:
     """Why something of a class of types is left out."""
     if kind == libhdf5.EMPTY:
         return "it has no values, not even none (a null dataspace)"
+    if kind in KNOWN:
+        return f"netCDF does not read it, though its type is {kind}"
     return f"{kind} type not supported"
 
 
