@@ -92,6 +92,9 @@ def datetime_ns(moment: Any) -> int:
         raise Invalid(f"{moment!r} is no moment", "give a datetime, a date, a numpy.datetime64 or ISO text")
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     nanoseconds = since // _MICROSECOND * 1000
+    if nanoseconds < -(2**63) < nanoseconds + 1000:
+        # Within the first microsecond, as a clock before 1678 is told; the least number is NaT.
+        nanoseconds = -(2**63) + 1
     if not -(2**63) <= nanoseconds < 2**63:
         raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")
     return nanoseconds

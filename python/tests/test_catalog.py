@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import fieldstone as fst
 import numpy as np
@@ -355,6 +355,18 @@ def test_moments_beyond_nanoseconds_are_refused(store, moment):
     with pytest.raises(fst.Invalid, match="moment"):
         run.annotate("t", moment)
     assert len(run.attributes()) == 0
+
+
+def test_a_run_of_a_clock_at_either_end_of_nanoseconds_is_in_tables(store):
+    ends = [datetime(1677, 9, 21, 0, 12, 43, 145224, UTC), datetime(2262, 4, 11, 23, 47, 16, 854775, UTC)]
+    for name, created in zip("ab", ends, strict=True):
+        store.create_run(name, created=created)
+    assert [run.created for run in store.runs()] == ends
+    frame = store.runs().to_pandas()
+    assert [moment.year for moment in frame["created"]] == [1677, 2262]
+    assert store.runs().to_arrow().to_pandas()["created"].notna().all()
+    with pytest.raises(fst.Invalid, match="moment"):
+        store.create_run("c", created=ends[0] - timedelta(microseconds=1))
 
 
 def test_arrays_are_values(store):
