@@ -71,6 +71,12 @@ impl Marker {
     }
 }
 
+/// Whether bytes stand where a marker's should. Another host may see the file's name first, then its length, at last
+/// what it holds.
+pub fn is_filled(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && !bytes.contains(&0)
+}
+
 /// The version of a whole marker of another version than ours. Every version keeps the first two lines,
 /// and a line with the checksum of all others.
 pub fn foreign(bytes: &[u8]) -> Option<&str> {

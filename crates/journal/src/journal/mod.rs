@@ -633,15 +633,26 @@ fn no_store(shown: &str, wants_to_write: bool) -> Error {
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.
 fn find_identity(state: &State) -> Result<Option<StoreIdentity>> {
-    let marker = state.medium.marker()?.map(|bytes| Marker::decode(&bytes));
+    let found = identity_now(state, state.medium.marker()?)?;
+    match (found, state.medium.files()) {
+        (Ok(identity), _) => Ok(identity),
+        // The store is being made on another host: its marker's name shows here before its bytes.
+        (Err(_), Some(files)) => identity_now(state, files.marker_when(marker::is_filled)?)?,
+        (Err(damage), None) => Err(damage),
+    }
+}
+
+/// The identity by a marker and the logs that there are now; an inner error where no log replaces a damaged marker.
+fn identity_now(state: &State, marker: Option<Vec<u8>>) -> Result<Result<Option<StoreIdentity>>> {
+    let marker = marker.map(|bytes| Marker::decode(&bytes));
     if let Some(Ok(marker)) = marker {
-        return Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema }));
+        return Ok(Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema })));
     }
     let snapshot = lock(&state.refresher).refresh(Look::All)?;
     let named = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
-    match (named, marker) {
+    Ok(match (named, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
         (None, Some(Err(damage))) => Err(damage),
         (None, _) => Ok(None),
-    }
+    })
 }

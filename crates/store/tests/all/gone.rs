@@ -268,6 +268,24 @@ fn stale_views_raise_no_false_alarm() {
     assert!(absent > 0, "no view was stale: nothing is tested");
 }
 
+/// A store that another host has just made may show here by the name of its marker, without a byte of it or a log.
+#[test]
+fn a_marker_whose_bytes_show_late_is_waited_for() {
+    let mut waited = 0;
+    for seed in 0..60 {
+        let world = SimWorld::new(seed);
+        world.weak(30 * SECOND);
+        flush_one(&open(&world, "a"), "run=a,variable=t", b"1");
+        world.clear_trace();
+        let late = open(&world, "b");
+        waited += usize::from(calls(&world, OpKind::OpenRead, "/fieldstone.store").len() > 10);
+        flush_one(&late, "run=b,variable=t", b"2");
+        world.advance(31 * SECOND);
+        assert_eq!(listed(&open(&world, "c")).len(), 2, "seed {seed}");
+    }
+    assert!(waited > 0, "no marker showed late: nothing is tested");
+}
+
 #[test]
 fn on_a_real_disk_too() {
     let folder = tempfile::tempdir().unwrap();

@@ -117,11 +117,16 @@ fn write_without_links(env: &Env, temporary: &Path, path: &Path) -> std::io::Res
     env.disk.rename(temporary, path)
 }
 
-/// How long a marker may be in the making; how long one that is there may show late on another host; and how
-/// often it is looked at meanwhile, nanoseconds.
+/// How long a marker may be in the making; how long one that is there may show late on another host, as a whole or
+/// its name before its bytes; and how often it is looked at meanwhile, nanoseconds.
 const TORN: u64 = 2_000_000_000;
 const LATE: u64 = 90_000_000_000;
-const POLL: u64 = 10_000_000;
+pub const POLL: u64 = 10_000_000;
+
+/// How long a marker that is torn may still become whole for this host, nanoseconds.
+pub fn torn_for(env: &Env, layout: &Layout) -> u64 {
+    if env.disk.lags(layout.root()) { LATE } else { TORN }
+}
 
 /// What the marker says now that there is one. All logs must carry one id, so that one that was made on
 /// another host is waited for until it shows.
@@ -137,7 +142,7 @@ fn check(
         let limit = match marker {
             Some(Ok(_)) => 0,
             Some(Err(_)) if marker_bytes(env, layout)?.is_some_and(|b| marker::foreign(&b).is_some()) => 0,
-            Some(Err(_)) => TORN,
+            Some(Err(_)) => torn_for(env, layout),
             None => LATE,
         };
         if waited >= limit {

@@ -87,6 +87,20 @@ impl FileMedium {
         }
     }
 
+    /// The marker's bytes once `whole` holds, or at last after the time in which another host may still see the name
+    /// of a new marker and not its bytes.
+    pub fn marker_when(&self, whole: impl Fn(&[u8]) -> bool) -> Result<Option<Vec<u8>>> {
+        let mut left = create::torn_for(&self.env, &self.layout) / create::POLL;
+        loop {
+            let marker = create::marker_bytes(&self.env, &self.layout)?;
+            if left == 0 || marker.as_deref().is_none_or(&whole) {
+                return Ok(marker);
+            }
+            self.env.clock.sleep(create::POLL);
+            left -= 1;
+        }
+    }
+
     /// Invalid where the folder of a store that is to be made holds what is not a store's: it would lie among files of
     /// the user's. Hidden names, and what file systems make of themselves, do not count.
     pub fn check_room(&self) -> Result<()> {
