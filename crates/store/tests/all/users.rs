@@ -369,3 +369,20 @@ fn logs_of_another_store_are_not_read() {
         assert!(notes.iter().any(|note| note.contains("another store")), "{notes:?}");
     }
 }
+
+/// Who makes a folder owns it, and may rename it: the maker of the store leaves none to others.
+#[test]
+fn a_store_in_a_shared_folder_is_made_with_the_folders_of_all_files() {
+    for (mode, made) in [(0o1777, true), (0o755, false)] {
+        let world = SimWorld::new(2);
+        world.set_uid("alice", ALICE);
+        let alice = world.process("alice");
+        alice.disk.create_dir_all(Path::new(ROOT)).unwrap();
+        world.set_mode(Path::new(ROOT), mode).unwrap();
+        flush_one(&open(&world, "alice"), KEY, b"alice's");
+        for folder in ["arrays", "meshes", "histories"] {
+            let stat = alice.disk.stat(&Path::new(ROOT).join(folder)).ok();
+            assert_eq!(stat.map(|stat| (stat.uid, stat.mode)), made.then_some((ALICE, mode)), "{folder}");
+        }
+    }
+}

@@ -35,10 +35,16 @@ pub fn create_store(
     if !marked {
         env.disk.create_dir_all(layout.root()).map_err(|e| creation_failed(&*env.disk, layout.root(), e))?;
     }
+    let make =
+        |folder: &Path| env.disk.create_dir_alike(folder).map_err(|e| creation_failed(&*env.disk, folder, e));
     for folder in [layout.logs(), layout.data(), layout.boards()] {
         if !marked || env.disk.stat(&folder).is_err() {
-            env.disk.create_dir_alike(&folder).map_err(|e| creation_failed(&*env.disk, &folder, e))?;
+            make(&folder)?;
         }
+    }
+    // Another user who makes one of these first owns it, and may take away all that others put into it.
+    if !marked && env.disk.stat(layout.root()).is_ok_and(|stat| stat.is_shared()) {
+        layout.of_all_writers().try_for_each(|folder| make(&folder))?;
     }
     if !marked {
         sync_above(env, layout.root())?;
