@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from fieldstone._helper.frames import Channel
+from fieldstone._helper.serve import answer
 from helper_pipe import ask, frame, ingest, of_kind, parse, talk
 
 np = pytest.importorskip("numpy")
@@ -53,6 +58,32 @@ def test_bytes_that_are_no_frame_end_the_helper_with_an_error(junk):
     assert [h["kind"] for h, _ in done.frames] == ["version", "done", "error"]
     assert done.frames[-1][0]["error_kind"] == "Internal"
     assert done.code == 2
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC", "GRIB2"])
+def test_files_are_closed_before_their_request_ends(form, tmp_path):
+    # Whoever is told that a file was taken may write to it at once: HDF5 refuses that while others read.
+    path = tmp_path / "taken"
+    if form == "GRIB2":
+        eccodes = pytest.importorskip("eccodes")
+        message = eccodes.codes_grib_new_from_samples(form)
+        path.write_bytes(eccodes.codes_get_message(message))
+        eccodes.codes_release(message)
+    else:
+        with pytest.importorskip("netCDF4").Dataset(path, "w", format=form) as file:
+            file.createDimension("x", 3)
+            file.createVariable("t", "f4", ("x",))[:] = 1
+    held = []
+
+    class Replies(io.BytesIO):
+        def write(self, data):
+            if b'"kind":"done"' in bytes(data):
+                links = (Path("/proc/self/fd") / fd for fd in os.listdir("/proc/self/fd"))
+                held.append([link for link in links if link.is_symlink() and link.resolve() == path])
+            return super().write(data)
+
+    answer(Channel(io.BytesIO(), Replies()), {"op": "ingest", "path": str(path)}, b"")
+    assert held == [[]]
 
 
 def test_what_libraries_print_never_reaches_the_frames(tmp_path):

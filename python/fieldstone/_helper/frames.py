@@ -38,6 +38,7 @@ class Channel:
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
         self._in = requests
         self._out = replies
+        self._done: dict[str, Any] | None = None
 
     def receive(self) -> tuple[dict[str, Any], bytes] | None:
         """The next frame, or None where the pipe ends between two frames."""
@@ -85,10 +86,18 @@ class Channel:
         self.send({"kind": "progress", "done": done, "of": of})
 
     def done(self, **facts: Any) -> None:
-        """Ends a request that went well."""
-        self.send({"kind": "done", **facts})
+        """Says that a request went well; `end` sends it, when all files of the request are closed."""
+        self._done = {"kind": "done", **facts}
+
+    def end(self) -> None:
+        """Ends a request that went well: from here on its user may do with its files whatever they like."""
+        if self._done is None:
+            raise RuntimeError("the request ended without a word")
+        told, self._done = self._done, None
+        self.send(told)
 
     def fail(self, kind: str, message: str, hint: str | None = None, code: str | None = None) -> None:
         """Ends a request that failed."""
+        self._done = None
         told = {"kind": "error", "error_kind": kind, "message": message, "hint": hint}
         self.send(told if code is None else told | {"code": code})

@@ -86,6 +86,7 @@ def answer(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
                 ops = "version, ingest, decode, grib_keys, grib_declared, fdb, plot, export, rows, darshan"
                 ops += ", mesh"
                 raise RequestError("Invalid", f"unknown op {op!r}", f"ops: {ops}")
+        channel.end()
     except (BrokenPipeError, ProtocolError):
         raise
     except RequestError as error:
