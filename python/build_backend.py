@@ -1,15 +1,17 @@
 """PEP 517 backend: maturin's, with the native program `fieldstone` added to the wheel.
 
-One wheel holds the module `fieldstone._native` and the program. The program is an ordinary Rust
-binary (it links no Python and starts in milliseconds), so maturin does not build it. This file does: it
+One wheel holds the module `fieldstone._native`, the program, its pages for man and its completions. The
+program is an ordinary Rust binary (it links no Python and starts in milliseconds), so maturin does not build
+it. This file does: it
 stands in for cargo, and where maturin has the module built, it first has the program built in the same way,
 for the same target and with the same compilers (B-20). The result travels as a script in the wheel's data
-folder.
+folder; what the program says of itself goes below `share`, where it can be run here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shlex
@@ -23,6 +25,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "wheel-data" / "scripts"
+SHARE = ROOT / "wheel-data" / "data" / "share"
+COMPLETIONS = {
+    "bash": "bash-completion/completions/fieldstone",
+    "fish": "fish/vendor_completions.d/fieldstone.fish",
+    "zsh": "zsh/site-functions/_fieldstone",
+}
+"""Where shells look for a program's completions, below `share`."""
 REAL = "FIELDSTONE_CARGO"
 """The variable that names cargo while this file stands in for it."""
 # Named beside the module's crate, so that both have their dependencies with the same features and share them.
@@ -119,8 +128,8 @@ def cargo(arguments: list[str]) -> int:
 
 def _as_other_builds(environment: MutableMapping[str, str]) -> None:
     """Takes back what pip and maturin set: cargo compiles PyO3 again where these differ."""
-    for name in ("PYO3_ENVIRONMENT_SIGNATURE", "PYO3_BUILD_EXTENSION_MODULE"):
-        environment.pop(name, None)
+    for name in [name for name in environment if name.startswith("PYO3_") and name != "PYO3_PYTHON"]:
+        del environment[name]
     own = str(Path(sys.executable).parent)
     folders = environment.get("PATH", "").split(os.pathsep)
     environment["PATH"] = os.pathsep.join(folder for folder in folders if folder != own)
@@ -140,7 +149,23 @@ def _build_program(command: list[str]) -> str:
     if strip := shutil.which("strip"):
         # As maturin does with the module: lines for debuggers are most of it.
         subprocess.run([strip, str(copy)], check=True)
+    _put_pages(copy)
     return done.stdout
+
+
+def _put_pages(program: Path) -> None:
+    """Has the program write its pages for man and its completions; none where it is for another machine."""
+    shutil.rmtree(SHARE, ignore_errors=True)
+    try:
+        subprocess.run([program, "man", "--into", SHARE / "man" / "man1"], check=True)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        return
+    for shell, place in COMPLETIONS.items():
+        script = subprocess.run([program, "completions", shell], check=True, stdout=subprocess.PIPE).stdout
+        (SHARE / place).parent.mkdir(parents=True, exist_ok=True)
+        (SHARE / place).write_bytes(script)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ pub const GROUPS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("Array files", &["arrays", "container"]),
-    ("Words and shells", &["shell", "schema", "completions", "help"]),
+    ("Words and shells", &["shell", "schema", "completions", "man", "help"]),
 ];
 
 const VERB: &str = "{about}{after-help}\n\n{usage-heading} {usage}\n\n{all-args}\n";

@@ -22,6 +22,7 @@ mod help;
 mod ingest;
 mod init;
 mod list;
+mod man;
 mod mesh;
 mod r#move;
 mod objects;
@@ -96,6 +97,7 @@ pub enum Verb {
     Container(container::Arguments),
     Shell(shell::Arguments),
     Completions(completions::Arguments),
+    Man(man::Arguments),
     Help(help::Arguments),
 }
 
@@ -144,6 +146,7 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Shell(arguments) => shell::run(arguments, out),
         Verb::Container(arguments) => container::run(arguments, out),
         Verb::Completions(arguments) => completions::run(arguments, out),
+        Verb::Man(arguments) => man::run(arguments, out),
         Verb::Help(arguments) => help::run(arguments, out),
     }
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::harness::TestStore;
 
 const KEY: &str = "run=a variable=t step=6";
-const VERBS: [&str; 36] = [
+const VERBS: [&str; 37] = [
     "transaction",
     "arrays",
     "mesh",
@@ -44,6 +44,7 @@ const VERBS: [&str; 36] = [
     "version",
     "doctor",
     "completions",
+    "man",
     "container",
 ];
 

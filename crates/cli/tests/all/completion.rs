@@ -136,6 +136,22 @@ fn completions_are_scripts_for_each_shell() {
 }
 
 #[test]
+fn pages_for_man_say_what_the_help_says() {
+    let t = TestStore::empty();
+    let page = t.run(["man"]).ok().out();
+    assert!(page.contains(".TH fieldstone 1") && page.contains("fieldstone\\-list(1)"), "{page}");
+    t.run(["man", "--into", "pages/man1"]).ok();
+    let list = std::fs::read_to_string(t.file("pages/man1/fieldstone-list.1")).unwrap();
+    for words in [".TH fieldstone-list 1", "\\-\\-jsonl", "Examples:", "fieldstone list store"] {
+        assert!(list.contains(words), "{words}\n{list}");
+    }
+    let pages = std::fs::read_dir(t.file("pages/man1")).unwrap().count();
+    assert_eq!(pages, 1 + fieldstone_cli::command().get_subcommands().count());
+    std::fs::write(t.file("file"), "").unwrap();
+    t.run(["man", "--into", "file/man1"]).code(7).says(&["file/man1"]);
+}
+
+#[test]
 fn nobody_waits_long_for_a_store() {
     let t = store();
     let mut command = t.command(["__complete", "zsh", "list", "store", "run=a", "step="]);
