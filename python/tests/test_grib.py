@@ -232,10 +232,9 @@ def entries() -> list[dict[str, str]]:
     import eccodeslib
 
     library = next(Path(eccodeslib.__file__).parent.rglob("libeccodes_memfs.so*"))
-    text = library.read_bytes().decode("latin-1")
-    found = re.findall(r"^\s*[\"']?[^\"'\n=]*[\"']?\s*=\s*\{([^{}]*)\}", text, re.MULTILINE)
+    found = re.findall(r"=\s*\{([^{}\0]*)\}", library.read_bytes().decode("latin-1"))
     assert len(found) > 100_000
-    parts = (re.sub(r"\s", "", entry).split(";") for entry in found)
+    parts = ("".join(entry.split()).split(";") for entry in set(found))
     return [dict(part.split("=", 1) for part in some if "=" in part) for some in parts]
 
 
@@ -243,7 +242,7 @@ def test_no_parameter_depends_on_a_level_that_is_read_without_eccodes():
     """An entry that asks for a value of level is about other types of level, or of tables left alone."""
     levels = {"scaledValueOfFirstFixedSurface", "level", "topLevel"}  # the scale is part of the pattern
     asking = [entry for entry in entries() if levels & set(entry)]
-    assert len(asking) > 1_000
+    assert len(asking) > 500
     alone = 0
     for entry in asking:
         if entry.get("typeOfSecondFixedSurface", "255") != "255":

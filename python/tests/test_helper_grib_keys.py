@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import require, sample
+from conftest import LONG, require, sample, share
 from helper_pipe import ask, frame, parse
 from test_helper_grib import message
 
@@ -33,13 +33,13 @@ def told(read, data: bytes) -> object:
 
 def test_libeccodes_says_of_every_real_header_what_the_package_says():
     read, seen = libeccodes.reader(), 0
-    for path in sorted(sample("grib").iterdir()):
+    for path in share(sorted(sample("grib").iterdir()), 3):
         data = path.read_bytes()
         for found in list(grib.messages(io.BytesIO(data), len(data)))[:10]:
             if not found.why:
                 assert told(read, found.message) == told(grib.Handle, found.message), path.name
                 seen += 1
-    assert seen > 100
+    assert seen > (100 if LONG else 30)
 
 
 def test_libeccodes_says_of_made_headers_what_the_package_says():

@@ -1,4 +1,4 @@
-"""20,000 random archives and requests, run by the real FDB and by Fieldstone.
+"""Random archives and requests, run by the real FDB and by Fieldstone: 20,000, or a third of them in short.
 
 `FIELDSTONE_FDB_SEEDS=1000:1200` runs other rounds than the usual ones, as many as it says.
 """
@@ -13,10 +13,11 @@ from importlib.util import find_spec
 import compare
 import pytest
 import rules
-from conftest import require
+from conftest import LONG, require
 from peer import Fdb, Ours
 
-USUAL = range(1, 41)
+ALL = range(1, 41)
+USUAL = ALL if LONG else range(1, 14)
 DOCUMENT = "docs/fdb-differences.md"
 
 
@@ -49,17 +50,16 @@ def test_random_operations_differ_only_as_documented(found, capsys):
     with capsys.disabled():
         told = ", ".join(f"{name} {n}" for name, n in counts.most_common())
         print(f"\n{operations} operations beside FDB; differences by rule: {told}")
-    assert operations >= 20_000 or seeds() != USUAL
+    assert operations >= 20_000 or seeds() != ALL
     assert not unexplained, f"{len(unexplained)} differences, the first:\n" + "\n\n".join(
         map(str, unexplained[:3])
     )
 
 
 def test_every_rule_for_a_difference_is_needed(found):
-    if seeds() != USUAL:
-        pytest.skip("rules are counted over the usual seeds")
-    counts = found[0]
-    assert not {rule.name for rule in rules.ALL} - counts.keys()
+    """A few are seen in some of all seeds only."""
+    missing = {rule.name for rule in rules.ALL} - found[0].keys()
+    assert len(missing) <= (0 if seeds() == ALL else len(rules.ALL) // 4), missing
 
 
 def test_every_rule_for_a_difference_is_documented(request):

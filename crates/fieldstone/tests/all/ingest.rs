@@ -15,6 +15,7 @@ use fieldstone::{
     Request, Value, ingest,
 };
 use fieldstone_format::grib::fields::fields;
+use fieldstone_testkit::require::full;
 use fieldstone_testkit::samples::{python_with, sample};
 use serde_json::json;
 
@@ -471,6 +472,8 @@ fn real_grib_files_come_back_byte_for_byte() {
     let helper = HelperOptions { python: Some(python), ..Default::default() };
     let options = IngestOptions { helper, ..Default::default() };
     paths.retain(|path| path.is_file());
+    let mut at = 0..;
+    paths.retain(|_| at.next().is_some_and(|n| full() || n % 3 == 0));
     // All in one store: equal keys of different files are told apart.
     let store = memory("mars");
     let report = ingest(&store, &paths, &options).unwrap();
@@ -490,7 +493,8 @@ fn real_grib_files_come_back_byte_for_byte() {
         assert_eq!(!skipped.is_empty(), damaged, "{}: {skipped:?}", path.display());
     }
     assert_eq!(found.len(), all.len());
-    assert!(paths.len() > 40 && all.len() > 400, "{} files, {} messages", paths.len(), all.len());
+    let least = if full() { (40, 400) } else { (13, 60) };
+    assert!(paths.len() > least.0 && all.len() > least.1, "{} files, {} messages", paths.len(), all.len());
     let version = store.version().unwrap();
     let again = ingest(&store, &paths, &options).unwrap();
     assert!(again.taken.iter().all(|taken| taken.fields == 0), "{again:?}");
