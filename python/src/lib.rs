@@ -68,7 +68,8 @@ mod native {
     use super::catalog::levels::{level_of, name_at, on_level};
     #[pymodule_export]
     use super::catalog::{
-        HitStream, PyCatalog, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere, PyWriter, Region,
+        HitStream, PyCatalog, PyCoordinateAxis, PyHit, PyHitTable, PyQuery, PyRelated, PyTest, PyWhere,
+        PyWriter, Region,
     };
     #[pymodule_export]
     use super::checkpoint::{checkpoint_interval, checkpoint_overhead};

@@ -125,6 +125,18 @@ def test_across_the_seam_cells_come_from_west_to_east(store: tuple[fst.Store, di
         opened.to_xarray("run=west", box={"depth": fst.between(0, 1)})
 
 
+@pytest.mark.parametrize("test", [fst.at_least(170), fst.at_most(-100), fst.between(18, 378)])
+def test_ranges_without_an_end_and_of_a_whole_circle_are_the_same_everywhere(
+    store: tuple[fst.Store, dict[str, Grid]], test: fst.Test
+) -> None:
+    opened, grids = store
+    for run in grids:
+        cells = kept(opened.to_xarray(f"run={run}", box={"lon": test}).t.isel(time=0).values)
+        hit = opened.attributes(run=run, tag="all")[0]
+        hits = opened.attributes(run=run, tag="all", box={"lon": test}).count()
+        assert (cells, bool(cells)) == (kept(hit.read({"lon": test})), hits == 1), run
+
+
 def test_a_rectangle_of_a_curved_grid_is_masked_beside_its_cells(
     store: tuple[fst.Store, dict[str, Grid]],
 ) -> None:

@@ -38,7 +38,7 @@ pub use fieldstone_core::amr;
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};
 pub use fieldstone_core::elements::as_floats;
 pub use fieldstone_core::env::{self, Env};
-pub use fieldstone_core::geometry::{IndexBox, Scalar, Summary, element_count};
+pub use fieldstone_core::geometry::{CoordinateAxis, IndexBox, Scalar, Summary, element_count};
 pub use fieldstone_core::key::{FieldKey, KeyValue, Level, Quoted};
 pub use fieldstone_core::nearest;
 pub use fieldstone_core::packing;

@@ -1,7 +1,7 @@
 """Boxes in coordinates, cut out of a Dataset: grids of one and of two dimensions, across the seam.
 
 A range means a coordinate by its name or standard name, or as ``lat`` and ``lon`` where it is a latitude or
-longitude, as in queries (`CoordinateAxis` in Rust). Ranges are in the coordinate's own unit, both ends
+longitude, as in queries, which have the same rules. Ranges are in the coordinate's own unit, both ends
 included; longitudes go around. A slice is of elements, half-open.
 
 Along one dimension cells are chosen, and those of a range that crosses the seam come from west to east.
@@ -19,10 +19,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from fieldstone._native import _Catalog
+from fieldstone._native import _Catalog, _CoordinateAxis
 from fieldstone.errors import Invalid
-
-_ANGLES = {"longitude": ("east", "E", ("lon", "longitude")), "latitude": ("north", "N", ("lat", "latitude"))}
 
 
 @dataclass
@@ -68,7 +66,7 @@ def cells(coords: Mapping[Any, xr.DataArray], sizes: dict[Any, int], box: Any) -
                 raise Invalid(f"there is no dimension {name!r}", f"there are {', '.join(map(str, sizes))}")
             found.take(str(name), np.arange(sizes[name])[slice(low, high)])
             continue
-        meant = [coord for coord in coords.values() if _is_called(coord, str(name)) and coord.ndim]
+        meant = [coord for coord in coords.values() if coord.ndim and _axis(coord).is_called(str(name))]
         if not meant:
             have = ", ".join(str(n) for n, c in coords.items() if c.ndim) or "none"
             raise Invalid(f"there is no coordinate {name!r} along a dimension", f"there are {have}")
@@ -83,34 +81,17 @@ def cells(coords: Mapping[Any, xr.DataArray], sizes: dict[Any, int], box: Any) -
     return found
 
 
+def _axis(coord: xr.DataArray) -> _CoordinateAxis:
+    attrs = coord.attrs
+    return _CoordinateAxis(str(coord.name), str(attrs.get("standard_name", "")), str(attrs.get("units", "")))
+
+
 def _inside(coord: xr.DataArray, low: float, high: float) -> np.ndarray:
-    values = np.asarray(coord.values, "f8")
-    if not _is(coord, "longitude"):
-        return (values >= low) & (values <= high)
-    around = 2 * np.pi if str(coord.attrs.get("units", "")).startswith("radian") else 360.0
-    width = high - low if high >= low else (high - low) % around
-    return np.isfinite(values) & ((width >= around) | ((values - low) % around <= width))
+    values = np.ascontiguousarray(coord.values, "f8")
+    return np.frombuffer(_axis(coord).within(low, high, values), "?").reshape(values.shape)
 
 
 def _in_order(chosen: np.ndarray, coord: xr.DataArray) -> np.ndarray:
     """The chosen part of a dimension; longitudes in two parts begin with the one behind the gap."""
     gaps = np.flatnonzero(np.diff(chosen) > 1)
-    return np.roll(chosen, -int(gaps[0]) - 1) if len(gaps) == 1 and _is(coord, "longitude") else chosen
-
-
-def _is(coord: xr.DataArray, angle: str) -> bool:
-    word, letter, names = _ANGLES[angle]
-    units, standard = str(coord.attrs.get("units", "")), str(coord.attrs.get("standard_name", ""))
-    if standard == angle or units in {
-        f"degree{s}{bar}{end}" for s in ("", "s") for bar in ("", "_") for end in (word, letter)
-    }:
-        return True
-    plain = not standard and units in ("", "degrees", "degree", "deg")
-    return plain and str(coord.name).lower() in names
-
-
-def _is_called(coord: xr.DataArray, name: str) -> bool:
-    standard = coord.attrs.get("standard_name")
-    if name == coord.name or (standard and name == standard):
-        return True
-    return any(name in names and _is(coord, angle) for angle, (_, _, names) in _ANGLES.items())
+    return np.roll(chosen, -int(gaps[0]) - 1) if len(gaps) == 1 and _axis(coord).is_longitude else chosen

@@ -2,9 +2,10 @@
 //!
 //! `terms`, `names`, `steps`, `levels`, `boxes` and `tests` turn keywords into the query model, `chain` joins them; `values`, `columns`,
 //! `places` and `arrow` turn values and columns into records; `write` and `read` are the class `_Catalog`,
-//! which `Store` and `Run` in Python are a thin layer over (B-2); `hits`, `hit_table` and `rows` are what comes back.
+//! which `Store` and `Run` in Python are a thin layer over (B-2); `axis` tells xarray's coordinates as queries do; `hits`, `hit_table` and `rows` are what comes back.
 
 mod arrow;
+mod axis;
 mod boxes;
 mod chain;
 pub mod columns;
@@ -28,6 +29,7 @@ use fieldstone::catalog::Catalog;
 use fieldstone::catalog::RunName;
 use pyo3::prelude::*;
 
+pub use axis::PyCoordinateAxis;
 pub use boxes::Region;
 pub use hit_table::PyHitTable;
 pub use hits::{HitStream, PyHit};
