@@ -1,7 +1,8 @@
 //! Which method is taken, and why: from the lengths of runs, for all ranks alike.
 //!
-//! The costs are measured ones of this kind of machine, and only their ratio counts: a call that writes or reads a
-//! run costs about as much as moving 2 KiB to another rank and placing them there. What was flushed is read in whole
+//! The costs are measured ones of this kind of machine, and only their ratio counts: a call that reads a run costs about
+//! as much as moving 2 KiB to another rank and placing them there. Ranks that write to one file take turns at its
+//! lock: of four ranks a call that writes a run costs as much as moving 40 KiB. What was flushed is read in whole
 //! blocks, which are checked: ranks that have parts of the same blocks read them all.
 
 use super::{Coverage, Method, MovePlan, Read, Write, exchange};
@@ -10,6 +11,8 @@ use crate::distributed::view::Footprint;
 
 /// Nanoseconds of a call of the system for one run.
 const CALL: f64 = 1500.0;
+/// Nanoseconds of a call that writes one run, beside each rank that writes to the same file.
+const TURN: f64 = 8000.0;
 /// Nanoseconds to hand a byte to its owner: gathered, sent, placed.
 const BYTE: f64 = 0.8;
 /// Nanoseconds to route one element or run.
@@ -26,7 +29,11 @@ fn costs(plan: &MovePlan, ranks: usize, (size, buffer): (u64, usize), beside: Be
     let (bytes, runs) = (plan.most.elements as f64 * size as f64, plan.most.runs as f64);
     let total = plan.footprint.total() as f64 * size as f64;
     let rounds = (total / plan.owners as f64 / exchange::share(buffer, ranks) as f64).ceil().max(1.0);
-    let (calls, blocks) = (runs * CALL, plan.most.blocks as f64 * (BLOCK * size) as f64);
+    let call = match beside {
+        Beside::Writing if ranks > 1 => ranks as f64 * TURN,
+        _ => CALL,
+    };
+    let (calls, blocks) = (runs * call, plan.most.blocks as f64 * (BLOCK * size) as f64);
     let (direct, what) = match beside {
         // More pieces than checksums are kept of: all is read back, by all ranks.
         Beside::Writing if plan.most.runs > PIECES * (plan.footprint.total() / BLOCK + 16) => {
