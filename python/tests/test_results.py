@@ -100,6 +100,12 @@ def test_nothing_says_why(store):
     assert (missing.what, missing.name, missing.did_you_mean) == ("tag", "hott", "did you mean `hot`?")
 
 
+def test_a_star_in_quotes_is_a_letter_and_the_empty_list_says_so(store):
+    told = "in quotes or in a list a star is a letter; without them run=a* is a pattern"
+    assert told in repr(store.list('run="a*"'))
+    assert told not in repr(store.list("run=a*"))
+
+
 def test_a_field_is_an_array(store):
     field = store.retrieve("run=a,variable=t,step=1")[0]
     assert np.asarray(field).shape == (4, 6)
