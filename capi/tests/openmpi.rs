@@ -61,7 +61,7 @@ fn groups_of_views_and_containers_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("views.store");
     let Some(built) = compile("examples/views.c", folder.path()) else { return };
-    assert_eq!(printed(&mut mpiexec(4, &built, &store)), "bytes of files by rank 0\n");
+    assert!(printed(&mut mpiexec(4, &built, &store)).ends_with(" by rank 0\n"));
     let fields = open(&store);
     let field =
         fields.get(&[("run", "views"), ("variable", "matrix"), ("step", "0")], &Default::default()).unwrap();

@@ -54,7 +54,7 @@ def test_figure_1_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
 def test_regular_and_irregular_views(ranks: int, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     store = tmp_path / "views.store"
-    assert example(ranks, "views.py", store) == ["bytes of files by rank 0"]
+    assert example(ranks, "views.py", store)[-1].endswith(" by rank 0")
     reader = fst.open(store, "r")
     matrix = np.add.outer(np.arange(12) * 100.0, np.arange(10))
     np.testing.assert_array_equal(reader.get("run=views,variable=matrix,step=0"), matrix)

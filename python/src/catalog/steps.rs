@@ -48,7 +48,7 @@ impl CountedTerm {
         room.take(depth, what)?;
         let py = object.py();
         if let Ok(text) = object.cast::<PyString>() {
-            return self.from_text(utf8(text)?);
+            return self.read_text(utf8(text)?);
         }
         if object.is_instance_of::<PySlice>() || object.is_instance_of::<PyRange>() {
             let part = |name: &str| -> PyResult<Option<i64>> {
@@ -112,7 +112,7 @@ impl CountedTerm {
         Ok(merged(all.map(|step| (step, step)).collect()))
     }
 
-    fn from_text(self, text: &str) -> PyResult<Vec<(i64, i64)>> {
+    fn read_text(self, text: &str) -> PyResult<Vec<(i64, i64)>> {
         let number = |word: &str| word.trim().parse::<i64>().map_err(|_| self.wrong(&format!("{text:?}")));
         let words: Vec<&str> = text.split('/').map(str::trim).collect();
         let mut all = Vec::new();

@@ -33,12 +33,13 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let Some(folder) = &arguments.into else {
         return out.text(String::from_utf8_lossy(&page(program)?));
     };
-    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
+    let elsewhere = "give a folder that you may write to, such as ~/.local/share/man/man1";
+    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e).with_hint(elsewhere))?;
     let verbs: Vec<_> = program.get_subcommands().cloned().collect();
     for command in std::iter::once(program).chain(verbs) {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name());
         let path = folder.join(format!("{name}.1"));
-        fs::write(&path, page(command)?).map_err(|e| Error::io("write", &path, e))?;
+        fs::write(&path, page(command)?).map_err(|e| Error::io("write", &path, e).with_hint(elsewhere))?;
     }
     Ok(())
 }

@@ -225,7 +225,8 @@ fn a_damaged_log_is_an_error_that_names_it_and_stays_where_it_is() {
         }
         assert_eq!(std::fs::read(&damaged).unwrap(), bytes, "case {case}");
     }
-    assert!(refused > cuts.len(), "{refused}");
+    // A few flips may all hit what the library does not look at.
+    assert!(refused >= cuts.len() + usize::from(full()), "{refused}");
     // After all of them the reader still reads.
     assert_eq!(facts(&reader.read(&path).unwrap()).1, 4);
     let absent = reader.read(&folder.path().join("absent.darshan")).unwrap_err();
