@@ -99,10 +99,11 @@ def test_a_tree_has_a_group_for_each_run(tmp_path):
         store.flush()
         found = fst.zarr_store(store, tree=True)
         assert members(found, "") == ["deep", "p", "run-0", "run-1", "run-2", "zarr.json"]
-        assert members(found, "deep") == ["run", "step", "u%2Fv", "zarr.json"]
+        assert members(found, "deep") == ["u", "zarr.json"]
+        assert members(found, "deep/u") == ["run", "step", "v", "zarr.json"]
         assert document(found, "p")["node_type"] == "group" and members(found, "p") == ["own", "zarr.json"]
         tree = xr.open_datatree(found, engine="zarr").load()
-        assert tree["p/own/t"].values.tolist() == [1, 1, 1]
+        assert tree["p/own/t"].values.tolist() == tree["deep/u/v"].values.ravel().tolist() == [1, 1, 1]
         for name in ("run-0", "run-2"):
             expected = store.to_xarray({"run": name}).load()
             xr.testing.assert_identical(tree[name].to_dataset(), expected)
