@@ -105,14 +105,14 @@ impl<T> std::fmt::Debug for PerProcess<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::AtomicU32;
 
     use super::*;
 
     /// A machine whose process number the test sets.
     #[derive(Debug)]
-    struct Numbered(AtomicU32);
+    pub(crate) struct Numbered(pub(crate) AtomicU32);
 
     impl Identity for Numbered {
         fn host(&self) -> String {

@@ -221,10 +221,10 @@ impl Journal {
         };
         let mut journal = Journal {
             process: PerProcess::new(env.identity.clone(), state),
+            schema: SchemaState::new(env.identity.clone(), schema),
             env,
             medium,
             options,
-            schema: SchemaState::new(schema),
             id,
             marker_version,
             pinned: None,
@@ -235,7 +235,8 @@ impl Journal {
             let version = Version::decode(text)?;
             let newest = journal.snapshot()?;
             let pinned = newest.at(&version, &lock(&journal.state().refresher))?;
-            journal.schema = SchemaState::new(journal.schema.base().clone());
+            let base = journal.schema.base().clone();
+            journal.schema = SchemaState::new(journal.env.identity.clone(), base);
             journal.schema.follow(&pinned);
             journal.pinned = Some(Arc::new(pinned));
         }

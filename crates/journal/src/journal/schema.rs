@@ -7,11 +7,12 @@
 //! Invariants:
 //! * a handle knows all that the last snapshot it looked at holds; it never goes back to less;
 //! * the commit that extends the schema is durable before the handle makes a key by it;
-//! * no I/O happens under the lock.
+//! * no I/O happens under the lock, and a process that is forked while a thread holds it has one of its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::sync::RwLock;
 use fieldstone_core::{Code, Result};
@@ -19,13 +20,14 @@ use fieldstone_format::schema_extension;
 use fieldstone_format::setting::{self, Setting};
 
 use super::{Journal, SCHEMA_MAX};
+use crate::fork::PerProcess;
 use crate::snapshot::{SchemaExtension, Snapshot};
 
 /// The schema of a handle.
 #[derive(Debug)]
 pub struct SchemaState {
     base: Schema,
-    grown: RwLock<Grown>,
+    grown: PerProcess<RwLock<Grown>>,
 }
 
 /// The schema with what was added to it.
@@ -38,11 +40,21 @@ struct Grown {
     settings: Arc<BTreeMap<String, String>>,
 }
 
+impl Grown {
+    fn unknown(base: &Schema) -> RwLock<Grown> {
+        RwLock::new(Grown { schema: base.clone(), known: None, settings: Arc::default() })
+    }
+}
+
 impl SchemaState {
     /// A schema that nothing is known to be added to.
-    pub fn new(base: Schema) -> SchemaState {
-        let grown = Grown { schema: base.clone(), known: None, settings: Arc::default() };
-        SchemaState { base, grown: RwLock::new(grown) }
+    pub fn new(identity: Arc<dyn Identity>, base: Schema) -> SchemaState {
+        let grown = PerProcess::new(identity, Grown::unknown(&base));
+        SchemaState { base, grown }
+    }
+
+    fn grown(&self) -> &RwLock<Grown> {
+        self.grown.get(|| Grown::unknown(&self.base))
     }
 
     /// The schema that the store was made with.
@@ -56,7 +68,7 @@ impl SchemaState {
     }
 
     fn read<T>(&self, what: impl FnOnce(&Grown) -> T) -> T {
-        what(&self.grown.read().unwrap_or_else(PoisonError::into_inner))
+        what(&self.grown().read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn is_followed(&self) -> bool {
@@ -76,7 +88,7 @@ impl SchemaState {
             return;
         }
         let schema = folded(&self.base, found);
-        let mut grown = self.grown.write().unwrap_or_else(PoisonError::into_inner);
+        let mut grown = self.grown().write().unwrap_or_else(PoisonError::into_inner);
         if is_news(&grown) {
             let settings = snapshot.settings.clone();
             *grown = match &grown.known {
@@ -109,12 +121,18 @@ fn grown(schema: &Schema, text: &str) -> Result<Schema> {
 }
 
 impl Journal {
+    /// The first call of a process looks. What cannot be looked at is an error of the call that reads or writes there.
+    fn follow_first(&self) {
+        match &self.pinned {
+            _ if self.schema.is_followed() => {}
+            Some(pinned) => self.schema.follow(pinned),
+            None => drop(self.snapshot()),
+        }
+    }
+
     /// The schema in force, as far as this handle has looked; the first call looks.
     pub fn schema(&self) -> Schema {
-        if !self.schema.is_followed() && self.pinned.is_none() {
-            // What cannot be looked at is an error of the call that reads or writes there.
-            let _ = self.snapshot();
-        }
+        self.follow_first();
         self.schema.now()
     }
 
@@ -182,5 +200,28 @@ impl Journal {
                 .with_hint("look at the schema, and add what it still lacks")),
             Ok(_) => Ok(now),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::fork::tests::Numbered;
+
+    #[test]
+    fn a_process_that_is_forked_while_a_thread_follows_has_a_schema_of_its_own() {
+        let machine = Arc::new(Numbered(AtomicU32::new(1)));
+        let base = Schema::builtin("simulation").unwrap();
+        let state = SchemaState::new(machine.clone(), base.clone());
+        let following = state.grown().write().unwrap();
+        machine.0.store(2, Ordering::SeqCst);
+        assert!(state.now() == base && !state.is_followed());
+        machine.0.store(1, Ordering::SeqCst);
+        drop(following);
+        assert!(state.now() == base);
     }
 }
