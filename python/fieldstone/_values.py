@@ -33,7 +33,7 @@ class Uniform(NamedTuple):
 
 
 def plain(text: Any) -> Any:
-    """What is given; Invalid for a text with lone surrogates, as names of files that are not UTF-8 have."""
+    """The value; Invalid for a text with lone surrogates, as names of files that are not UTF-8 have."""
     if isinstance(text, str) and not text.isascii():
         try:
             text.encode()
@@ -93,7 +93,7 @@ def datetime_ns(moment: Any) -> int:
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     nanoseconds = since // _MICROSECOND * 1000
     if nanoseconds < -(2**63) < nanoseconds + 1000:
-        # Within the first microsecond, as a clock before 1678 is told; the least number is NaT.
+        # Within the first microsecond, as a clock before 1678 says; the least number is NaT.
         nanoseconds = -(2**63) + 1
     if not -(2**63) <= nanoseconds < 2**63:
         raise Invalid(f"{moment} is no moment that nanoseconds since 1970 hold in 64 bits")

@@ -32,7 +32,7 @@ MEMBERS: dict[str, Any] = {
     "reference": h5py.ref_dtype,
     "complex": np.dtype("c16"),
 }
-"""What a compound may hold beside a number."""
+"""Members of a compound beside numbers."""
 
 TYPES: dict[str, Any] = {
     f"compound with {name}": np.dtype([("m", of), ("n", "i4")]) for name, of in MEMBERS.items()
@@ -55,7 +55,7 @@ def fields_of(url: str, run: str) -> dict[str, Any]:
 
 
 def left_out(url: str, run: str, report: Any) -> dict[str, str]:
-    """What a file's header names; the report has a line for each reason."""
+    """The parts that a file's header names; the report has a line for each reason."""
     assert not any(skipped.whole for skipped in report.skipped), report
     with fst.open(url, mode="r") as store:
         header = json.loads(store.get(f"run={run},variable=@header"))

@@ -1,4 +1,4 @@
-"""What an HDF5 file holds, by HDF5's own word: netCDF-C passes over in silence what it does not know.
+"""The content of an HDF5 file, by HDF5's own word: netCDF-C passes over in silence what it does not know.
 
 The few calls of HDF5 that list names and classes of types, and remove names, made on the library that
 netCDF4-python brought (B-6).
@@ -87,7 +87,7 @@ class _Info(ctypes.Structure):
 
 
 _Take = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)
-"""What is called for each name of a group."""
+"""The callback for each name of a group."""
 
 
 class HDF5Error(Exception):
@@ -95,7 +95,7 @@ class HDF5Error(Exception):
 
 
 def contents(path: str) -> dict[str, Object] | None:
-    """What is in a file by the paths of netCDF, "" for the root; None where HDF5 does not list it."""
+    """The content of a file by the paths of netCDF, "" for the root; None where HDF5 does not list it."""
     try:
         library = _library()
         file = _call(library.H5Fopen, os.fsencode(path), ctypes.c_uint(READ_ONLY), ctypes.c_int64(DEFAULT))
@@ -203,7 +203,7 @@ class _Walk:
             library.H5Dclose(ctypes.c_int64(opened))
 
     def is_dimension(self, opened: int) -> bool:
-        """Whether its NAME says that it is no variable."""
+        """Whether its NAME says that it is not a variable."""
         library = self.library
         attribute = library.H5Aopen(ctypes.c_int64(opened), b"NAME", ctypes.c_int64(DEFAULT))
         if attribute < 0:

@@ -91,7 +91,7 @@ def opened(
 def left_out(
     content: dict[str, libhdf5.Object] | None, dataset: netCDF4.Dataset, complaints: list[str]
 ) -> list[tuple[str, str]]:
-    """What netCDF does not show of a file, and why: by HDF5's list, or else by what netCDF4-python said."""
+    """The parts of a file that netCDF does not show, and why: by HDF5, or else by netCDF4-python."""
     if content is not None:
         return list(odd_types.left_out(content, dataset))
     found = [(re.search(r"variable '([^']+)'", complaint), complaint) for complaint in complaints]

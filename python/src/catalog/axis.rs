@@ -1,4 +1,4 @@
-//! What a coordinate is called, and which of its values lie in a range, by the rules of queries.
+//! The names of a coordinate, and which of its values lie in a range, by the rules of queries.
 
 use fieldstone::CoordinateAxis;
 use pyo3::prelude::*;

@@ -22,7 +22,7 @@ fn one(level: &Bound<'_, PyAny>) -> PyResult<i64> {
 #[pyo3(name = "_name_at")]
 pub fn name_at(name: &Bound<'_, PyAny>, level: &Bound<'_, PyAny>) -> PyResult<String> {
     let Ok(name) = name.cast::<PyString>() else {
-        return Err(invalid(format!("{} is no name of a variable", type_name(name)), "names are text"));
+        return Err(invalid(format!("{} is not a name of a variable", type_name(name)), "names are text"));
     };
     amr::name_at(utf8(name)?, one(level)?).or_raise()
 }

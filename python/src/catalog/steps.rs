@@ -14,7 +14,7 @@ use crate::sequence::{Room, each};
 /// Steps that a stride may name one by one.
 const MANY: i64 = 1_000_000;
 
-/// What is counted: steps or levels.
+/// The thing counted: steps or levels.
 #[derive(Clone, Copy)]
 pub struct CountedTerm {
     what: &'static str,

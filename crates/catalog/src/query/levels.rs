@@ -16,7 +16,7 @@ impl Term {
 }
 
 impl Expr {
-    /// Whether it says on which level a variable is, or is not, wherever it holds. What is asked of related attributes
+    /// Whether it says on which level a variable is, or is not, wherever it holds. A question about related attributes
     /// says nothing of this one.
     pub(super) fn says_level(&self) -> bool {
         match self {

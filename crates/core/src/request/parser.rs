@@ -53,7 +53,7 @@ pub(super) fn parse_many(text: &str) -> Result<Vec<Request>> {
                 given.add(keyword, values, false)?;
             }
         }
-        // What one request gives twice, in capitals too, stays twice: the schema refuses that.
+        // A keyword that one request gives twice, in capitals too, stays twice: the schema refuses that.
         request.pairs.append(&mut given.pairs);
         match (known, verb) {
             (Some(i), _) => last[i].1 = request.clone(),

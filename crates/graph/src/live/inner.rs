@@ -276,7 +276,7 @@ impl GraphInner {
 
     /// Whether a stamp is one that others follow.
     pub fn is_believed(&self, stamp: u64) -> bool {
-        // What is put here is for hosts whose clocks are right, also where this one's is a century off.
+        // Rows put here are for hosts whose clocks are right, also where this one's is a century off.
         is_believed(stamp, clock_stamp(self.clock()).cast_signed())
     }
 

@@ -121,7 +121,7 @@ fn grown(schema: &Schema, text: &str) -> Result<Schema> {
 }
 
 impl Journal {
-    /// The first call of a process looks. What cannot be looked at is an error of the call that reads or writes there.
+    /// The first call of a process looks. A failed look is an error of the call that reads or writes there.
     fn follow_first(&self) {
         match &self.pinned {
             _ if self.schema.is_followed() => {}

@@ -151,7 +151,7 @@ const CENTURY: u64 = 36_525 * 86_400 * 1_000_000_000;
 /// 2026-01-01, nanoseconds since 1970: no clock is believed to be older than this release.
 const RELEASE: u64 = 1_767_225_600_000_000_000;
 
-/// What a clock says, as a stamp. 0 of a clock that no host has right: before 1970, or a century after this release.
+/// A clock's time as a stamp. 0 of a clock that no host has right: before 1970, or a century after this release.
 /// Others would not follow its commits, nor count them at all (J-18); these take the place behind what is there.
 pub fn clock_stamp(now: i64) -> u64 {
     u64::try_from(now).ok().filter(|now| *now < RELEASE + CENTURY).unwrap_or(0)

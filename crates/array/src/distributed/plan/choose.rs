@@ -2,7 +2,7 @@
 //!
 //! The costs are measured ones of this kind of machine, and only their ratio counts: a call that reads a run costs about
 //! as much as moving 2 KiB to another rank and placing them there. Ranks that write to one file take turns at its
-//! lock: of four ranks a call that writes a run costs as much as moving 40 KiB. What was flushed is read in whole
+//! lock: of four ranks a call that writes a run costs as much as moving 40 KiB. Flushed data are read in whole
 //! blocks, which are checked: ranks that have parts of the same blocks read them all.
 
 use super::{Coverage, Method, MovePlan, Read, Write, exchange};
