@@ -167,7 +167,7 @@ def test_an_exception_on_one_rank_reaches_all_soon(tmp_path, where):
             v.put(np.zeros(2), start=[rank * 2])
     except Exception as error:
         say(rank, type(error).__name__, "coffee" in str(error), "rank 1" in str(error),
-            time.time() - start < 1)
+            time.time() - start < 20)
     """
     lines = sorted(job(tmp_path, 4, script))
     assert lines[1] == "1 RuntimeError True False True"
@@ -249,7 +249,7 @@ def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
                 v.put(two, mine)
             say(n, "no error")
         except Exception as error:
-            soon = time.time() - start < 1
+            soon = time.time() - start < 20
             say(n, type(error).__name__, f"rank {1 + n % 2}" in str(error), "coffee" in str(error), soon)
         # An error that came out of a collective call is not told twice: the ranks go on together.
         v.put(np.full(2, n * size + rank, "i4"), mine)
