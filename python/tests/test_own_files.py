@@ -12,6 +12,7 @@ import fieldstone as fst
 import numpy as np
 import pytest
 from conftest import require
+from mpi_job import mpirun
 from own_files_job import PROGRAM, run_job
 
 OTHER = 12_345
@@ -31,6 +32,34 @@ def test_own_files_are_as_readable_as_the_stores_folder_whatever_the_umask(tmp_p
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in found}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o3775}
     assert all(modes[path] & 0o044 == 0o044 for path in files), modes
+
+
+def test_so_are_those_that_ranks_make_together(tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    store.mkdir()
+    store.chmod(0o3775)
+    mpirun(
+        2,
+        """
+        import os, sys
+        os.umask(0o077)
+        import fieldstone as fst, numpy as np
+        from mpi4py import MPI
+        with fst.open(sys.argv[1], comm=MPI.COMM_WORLD) as store:
+            for level, method in ((1, "direct"), (2, "exchange"), (3, "view")):
+                with store.arrays(f"r{level}") as job:
+                    group = job.group("g", {"u": "f4"}, shape=(8,), level=level, method=method)
+                    group.view(fst.block(grid=(2,)))
+                    for step in range(2):
+                        group.write("u", step, np.ones(4, "f4"))
+                        job.flush()
+        """,
+        store,
+    )
+    files = [path for path in (store / "arrays").rglob("*.nc")]
+    assert len(files) >= 4
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in files)
+    assert all(path.read_bytes().startswith(b"CDF") for path in files)
 
 
 def test_a_store_for_a_group_has_the_folders_of_arrays(tmp_path: Path) -> None:

@@ -115,6 +115,17 @@ fn a_second_value_corrects_the_first() {
 }
 
 #[test]
+fn a_table_makes_a_store_only_where_that_is_asked_for() {
+    let t = tagged();
+    let rows = b"tag,value,run\nquality,good,a\n";
+    let table = ["annotate", "fresh", "--csv", "-"];
+    t.run_with(table, rows).code(3);
+    assert!(!t.file("fresh").exists());
+    t.run_with(table.iter().chain(&["--create", "--schema", "simulation"]), rows).ok();
+    assert_eq!(t.run(["find", "fresh", "tag=quality"]).ok().out(), "a\t-\t-\tquality\tgood\t-\t-\n");
+}
+
+#[test]
 fn what_exists_is_listed_and_what_hits_touch() {
     let t = tagged();
     t.run(["annotate", "store", "quality", "bad", "--run", "b", "--create"]).ok();

@@ -164,6 +164,9 @@ fn denied_to_another_user(t: &TestStore) {
     }
     t.run_with(["archive", "store", "run=a", "variable=t"], b"x").code(6).says(&["12345"]);
     t.run(["get", "store", "run=a"]).ok();
+    // The owner that counts, not the one by whom it was written.
+    let listed = t.run(["list", "store", "--long", "--width", "200"]).ok().out();
+    assert!(listed.lines().nth(1).unwrap().split_whitespace().any(|word| word == "12345"), "{listed}");
 }
 
 #[test]

@@ -44,6 +44,21 @@ fn b02_killed_before_the_flush() {
 }
 
 #[test]
+fn a_writer_of_another_host_is_silent_after_an_hour_without_a_flush() {
+    let world = SimWorld::new(1);
+    let writer = open(&world, "a");
+    flush_one(&writer, "run=a,variable=t,step=0", b"kept");
+    let states = |host: &str| open(&world, host).status().unwrap().writers[0].state;
+    assert_eq!((states("a"), states("b")), ("open", "open"));
+    world.advance(3_599 * 1_000_000_000);
+    assert_eq!((states("a"), states("b")), ("open", "open"));
+    world.advance(1_000_000_000);
+    assert_eq!((states("a"), states("b")), ("open", "silent"));
+    flush_one(&writer, "run=a,variable=t,step=1", b"again");
+    assert_eq!(states("b"), "open");
+}
+
+#[test]
 fn b32_a_log_that_lost_commits_is_corrupt_and_keeps_its_earlier_fields() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");

@@ -128,3 +128,15 @@ fn what_is_less_than_whole_is_noted_or_refused() {
     }
     assert!(DarshanRows::default().rows().is_err());
 }
+
+#[test]
+fn a_program_named_by_a_relative_path_is_no_file_and_its_secrets_are_hidden() {
+    let exe = "./a.out --password=hunter2 in.nc".into();
+    let rows = log(DarshanJob { exe, ..job() }, &[]).rows().unwrap();
+    assert!(rows.relations.iter().all(|put| &*put.kind != "exe"));
+    let argv = rows.vertices.iter().find_map(|put| put.props.get("argv").unwrap());
+    assert_eq!(argv.unwrap().to_string(), r#"["./a.out", "--password=${FIELDSTONE_SECRET_1}", "in.nc"]"#);
+    let named = log(self::job(), &[]).rows().unwrap();
+    let exe = named.relations.iter().find(|put| &*put.kind == "exe").unwrap();
+    assert_eq!(exe.target.to_string(), "file:/bin/model");
+}

@@ -210,3 +210,14 @@ fn what_became_of_a_data_set_and_its_names_count() {
     let both = said(json!([changed("t", "", None, &[])]), json!([changed("t", "OVERWRITE", None, &[])]));
     assert_eq!(both, ["read db/t -1", "read db/t 0", "write db/t 0 replaces"]);
 }
+
+#[test]
+fn secrets_of_facets_and_names_are_hidden() {
+    let mut event = start();
+    event["run"]["facets"]["engine"]["password"] = json!("hunter2");
+    event["run"]["facets"]["engine"]["command"] = json!("curl -u anna:hunter2 https://x.org/a");
+    event["inputs"] = json!([{"namespace": "postgres://anna:hunter2@db:5432", "name": "x.y"}]);
+    let rows = rows(&[event.to_string()]);
+    assert!(!format!("{:?} {:?}", rows.vertices, rows.relations).contains("hunter2"));
+    assert!(rows.relations.iter().any(|put| put.target.id.contains("db:5432/x.y")));
+}
