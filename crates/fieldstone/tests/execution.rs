@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fieldstone::catalog::value::Value as Property;
 use fieldstone::env::sim::SimWorld;
-use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
+use fieldstone::execution::{self, Execution, ExecutionOptions, Outcome};
 use fieldstone::graph::{
     Audit, AuditOptions, Lineage, LineageSubject, Relation, RelationPut, TraceOptions, Versions, VertexName,
     Way,
@@ -647,4 +647,29 @@ fn an_audit_that_is_cut_off_shows_no_commit_of_an_execution_as_a_plain_one() {
         assert!(cut.truncated && cut.rows.len() == limit);
         assert!(of_commits(&cut).iter().all(|commit| plain.contains(commit)), "{limit}: {:#?}", cut.rows);
     }
+}
+
+#[test]
+fn a_command_leaves_signals_as_they_were() {
+    let _alone = alone();
+    let caught = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        status.lines().find(|line| line.starts_with("SigCgt:")).unwrap().to_owned()
+    };
+    let before = caught();
+    let command = ["sh", "-c", "exit 3"].map(std::ffi::OsString::from);
+    for _ in 0..2 {
+        let ended = execution::run(&memory(), &command, ExecutionOptions::default()).unwrap();
+        assert_eq!((ended.code, caught()), (3, before.clone()));
+    }
+}
+
+#[test]
+fn a_graph_with_options_of_its_own_is_asked_for_first() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let store = memory();
+    store.graph_in(folder.path()).unwrap();
+    let late = store.graph_in(folder.path()).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Invalid);
 }

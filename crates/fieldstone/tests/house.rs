@@ -30,7 +30,6 @@ const STORE: &str = "fieldstone-store";
 const ARRAY: &str = "fieldstone-array";
 const CATALOG: &str = "fieldstone-catalog";
 const GRAPH: &str = "fieldstone-graph";
-const NET: &str = "fieldstone-net";
 const FACADE: &str = "fieldstone";
 
 /// Each package of ours, and those of ours that it may use.
@@ -42,8 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (ARRAY, &[CORE, FORMAT]),
     (CATALOG, &[CORE, FORMAT, JOURNAL]),
     (GRAPH, &[CORE, FORMAT, JOURNAL]),
-    (NET, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH]),
-    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, NET]),
+    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH]),
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),

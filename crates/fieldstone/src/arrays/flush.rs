@@ -2,8 +2,8 @@
 
 use fieldstone_array::distributed::files::sums::BLOCK;
 use fieldstone_array::distributed::group::{DurableArray, agreement};
-use fieldstone_core::Result;
 use fieldstone_core::dtype::ByteOrder;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
 use fieldstone_store::api::{ArchiveOptions, Exist, StoredArraySpec, Value};
@@ -15,6 +15,20 @@ use super::report::Phase;
 use super::source::pairs;
 use super::spec;
 use crate::run::Run;
+
+/// What became of a commit.
+enum CommitOutcome {
+    Made,
+    NotMade(Error),
+    /// It may have been made: what it names is not to be changed.
+    Unknown(Error),
+}
+
+impl CommitOutcome {
+    fn of(outcome: Result<()>, failed: fn(Error) -> CommitOutcome) -> CommitOutcome {
+        outcome.map_or_else(failed, |()| CommitOutcome::Made)
+    }
+}
 
 impl OpenGroup {
     /// Notes what this rank holds of sets of which no view is known yet; whether it is the first to be known of one.
@@ -53,16 +67,16 @@ impl JobInner {
             let flushed = self.flush_logged(state);
             self.team.agree("flush", flushed).map(|()| durable)
         });
-        let made = prepared.and_then(|durable| {
+        let outcome = prepared.map_or_else(CommitOutcome::NotMade, |durable| {
             let histories = self.timed(state, Phase::Sync, |_| self.finish_histories());
             match self.writable {
                 true => self.timed(state, Phase::Commit, |state| self.make_known(state, &durable, histories)),
-                false => Ok(Ok(())),
+                false => CommitOutcome::Made,
             }
         });
-        match made {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
+        match outcome {
+            CommitOutcome::Made => {}
+            CommitOutcome::Unknown(error) => {
                 state.unshown = true;
                 // Nobody knows whether the commit was made: what it may name stays, and is not written into.
                 for open in &mut state.groups {
@@ -72,7 +86,7 @@ impl JobInner {
                 let _ = self.drop_logged(state);
                 return Err(error);
             }
-            Err(error) => {
+            CommitOutcome::NotMade(error) => {
                 // The first error is the one to be reported.
                 for open in &mut state.groups {
                     let _ = open.group.undo();
@@ -90,14 +104,13 @@ impl JobInner {
         })
     }
 
-    /// Collective: rank 0 gives the store what was made durable, and makes it visible in one commit. An error within is of a
-    /// commit of which nobody knows whether it was made; any other of one that was not.
+    /// Collective: rank 0 gives the store what was made durable, and makes it visible in one commit.
     fn make_known(
         &self,
         state: &mut JobState,
         durable: &[(usize, Vec<DurableArray>)],
         histories: Vec<HistoryDecl>,
-    ) -> Result<Result<()>> {
+    ) -> CommitOutcome {
         let (taken, committed) = match self.team.rank() {
             0 => match self.take(state, durable, histories) {
                 Ok(()) => (Ok(()), self.commit(state)),
@@ -112,10 +125,12 @@ impl JobInner {
         // One reduction in the common case: that rank 0 failed, and in which part.
         let failed = u64::from(taken.is_err()) + 2 * u64::from(committed.is_err());
         match self.team.max("flush", Ok(vec![failed])) {
-            Ok(failed) if failed[0] == 0 => Ok(Ok(())),
-            Ok(failed) if failed[0] == 1 => self.team.agree("flush", taken).map(Ok),
-            Ok(_) => Ok(self.team.agree("flush", committed)),
-            Err(error) => Ok(Err(error)),
+            Ok(failed) => match failed[0] {
+                0 => CommitOutcome::Made,
+                1 => CommitOutcome::of(self.team.agree("flush", taken), CommitOutcome::NotMade),
+                _ => CommitOutcome::of(self.team.agree("flush", committed), CommitOutcome::Unknown),
+            },
+            Err(error) => CommitOutcome::Unknown(error),
         }
     }
 

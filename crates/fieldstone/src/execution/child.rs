@@ -2,15 +2,19 @@
 //!
 //! The command has this process's input, output and environment, and `FIELDSTONE_EXECUTION` besides. Signals that would
 //! end this process are passed on to it; it decides. What a terminal sends it has got itself, as a member of
-//! the same group. A signal that is ignored here stays so, as `nohup` means it.
+//! the same group. A signal that is ignored here stays so, as `nohup` means it. When the command has ended the process
+//! has the handlers that it had before.
+//!
+//! Invariant: a signal is sent to a process that this one has not waited for yet, so that the number is still its own.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use fieldstone_core::{Error, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::{Execution, ExecutionOptions, Outcome, VARIABLE, files, interpreters};
 use crate::Store;
@@ -28,6 +32,9 @@ const SIGNALLED: i64 = 128;
 static CHILD: AtomicI32 = AtomicI32::new(0);
 /// A signal that came before the command had a number.
 static EARLY: AtomicI32 = AtomicI32::new(0);
+
+/// Whether a command of this process has the signals.
+static CAUGHT: AtomicBool = AtomicBool::new(false);
 
 /// How a command ended.
 #[derive(Debug)]
@@ -59,15 +66,14 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
     let scripts = interpreters::scripts(&options.argv, path.as_deref(), &folder);
     options.reads.extend(scripts.iter().filter_map(|script| script.to_str().map(str::to_owned)));
     let mut execution = Execution::begin(store, options)?;
-    catch();
+    let caught = Caught::begin();
     let started = Command::new(program).args(arguments).env(VARIABLE, execution.link().encode()).spawn();
     let (outcome, code) = match started {
         Ok(mut child) => {
-            let id = i32::try_from(child.id()).unwrap_or(0);
-            CHILD.store(id, Ordering::SeqCst);
-            pass(EARLY.swap(0, Ordering::SeqCst));
+            if let Some(caught) = &caught {
+                caught.pass_on_until_the_end_of(&child);
+            }
             let status = child.wait();
-            CHILD.store(0, Ordering::SeqCst);
             let status = status.map_err(|e| Error::internal(format!("the command is lost: {e}")))?;
             match (status.code(), status.signal()) {
                 (Some(code), _) => (Outcome::exit(i64::from(code)), i64::from(code)),
@@ -83,6 +89,8 @@ pub fn run(store: &Store, command: &[OsString], mut options: ExecutionOptions) -
             (Outcome { exit: Some(code), error, ..Outcome::default() }, code)
         }
     };
+    // From here on a signal ends this process, also where the disk hangs.
+    drop(caught);
     let failed = outcome.error.clone();
     let (notes, unrecorded) = match execution.end(&outcome) {
         Ok(notes) => (notes, None),
@@ -95,7 +103,6 @@ fn pass(signal: libc::c_int) {
     if let (Some(child), Some(signal)) =
         (Pid::from_raw(CHILD.load(Ordering::SeqCst)), Signal::from_named_raw(signal))
     {
-        // Between the end of the child and CHILD being 0 its number is nobody's, or not another process's yet.
         let _ = kill_process(child, signal);
     }
 }
@@ -112,22 +119,58 @@ extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, _: *mut l
     pass(signal);
 }
 
-/// Catches signals that are not ignored.
-fn catch() {
-    for signal in PASSED {
-        // SAFETY: both structures are plain numbers for which zeros are a value, and live through the calls; the
-        // handler calls nothing but what may be called in one.
-        unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &mut before) != 0
-                || before.sa_sigaction == libc::SIG_IGN
-            {
-                continue;
-            }
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handle as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            libc::sigaction(signal, &action, std::ptr::null_mut());
+/// Signals that are caught for a command, and what was done about each before, which is done again when this is dropped.
+struct Caught(Vec<(libc::c_int, libc::sigaction)>);
+
+impl Caught {
+    /// Catches signals that are not ignored. `None` where another command of this process has them.
+    fn begin() -> Option<Caught> {
+        if CAUGHT.swap(true, Ordering::SeqCst) {
+            return None;
         }
+        EARLY.store(0, Ordering::SeqCst);
+        let mut caught = Caught(Vec::with_capacity(PASSED.len()));
+        for signal in PASSED {
+            // SAFETY: both structures are plain numbers for which zeros are a value, and live through the calls; the
+            // handler calls nothing but what may be called in one.
+            unsafe {
+                let mut before: libc::sigaction = std::mem::zeroed();
+                if libc::sigaction(signal, std::ptr::null(), &mut before) != 0
+                    || before.sa_sigaction == libc::SIG_IGN
+                {
+                    continue;
+                }
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = handle as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                if libc::sigaction(signal, &action, std::ptr::null_mut()) == 0 {
+                    caught.0.push((signal, before));
+                }
+            }
+        }
+        Some(caught)
+    }
+
+    /// Passes signals on to a child until it has ended. It is still to be waited for then, so that its number is no other
+    /// process's.
+    fn pass_on_until_the_end_of(&self, child: &Child) {
+        let Some(id) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+        CHILD.store(id.as_raw_nonzero().get(), Ordering::SeqCst);
+        pass(EARLY.swap(0, Ordering::SeqCst));
+        // Where it cannot be waited for like this the caller's own wait says so.
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        CHILD.store(0, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            // SAFETY: `before` is what the kernel gave for this signal.
+            unsafe {
+                libc::sigaction(*signal, before, std::ptr::null_mut());
+            }
+        }
+        CAUGHT.store(false, Ordering::SeqCst);
     }
 }

@@ -28,11 +28,12 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_core::value::ValueType;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
+use fieldstone_journal::Journal;
 use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
 use fieldstone_store::local::LocalStore;
 
@@ -108,21 +109,32 @@ impl Store {
         })
     }
 
-    /// The graph with its segments in a folder that the caller chose, where this is the first call that asks for the
-    /// graph: what simulations use. There every close writes what is in memory.
-    pub fn graph_in(&self, folder: &std::path::Path) -> &Graph {
-        self.graph.get_or_init(|| {
-            let journal = self.composed.journal().clone();
-            Graph::in_folder(self.composed.clone(), journal, folder.to_owned())
-        })
+    /// The graph with its segments in a folder that the caller chose: what simulations use. There every close writes what is
+    /// in memory.
+    ///
+    /// Errors: `Invalid` where a call before has asked for the graph.
+    pub fn graph_in(&self, folder: &std::path::Path) -> Result<&Graph> {
+        self.first_graph(|journal| Graph::in_folder(self.composed.clone(), journal, folder.to_owned()))
     }
 
     /// The same, with slots that run as the caller says: on a network of their own, with slow disks.
-    pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> &Graph {
-        self.graph.get_or_init(|| {
-            let journal = self.composed.journal().clone();
+    pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> Result<&Graph> {
+        self.first_graph(|journal| {
             Graph::with_slots(self.composed.clone(), journal, folder.to_owned(), options)
         })
+    }
+
+    fn first_graph(&self, make: impl FnOnce(Arc<Journal>) -> Graph) -> Result<&Graph> {
+        let mut made = false;
+        let graph = self.graph.get_or_init(|| {
+            made = true;
+            make(self.composed.journal().clone())
+        });
+        match made {
+            true => Ok(graph),
+            false => Err(Error::invalid("the graph of this handle is open already, with other options")
+                .with_hint("ask for it before any other call for the graph")),
+        }
     }
 
     /// Says for the whole store what an archive does where its key has a field, if neither call, run nor handle does; durably.

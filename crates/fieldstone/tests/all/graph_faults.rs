@@ -32,7 +32,7 @@ fn open(env: &Env) -> Result<Store> {
     let _ = env.disk.create_dir_all(Path::new(VIEW));
     // A kill may come before there is anything else.
     store.will_write();
-    store.graph_in(Path::new(VIEW));
+    store.graph_in(Path::new(VIEW)).unwrap();
     Ok(store)
 }
 

@@ -196,7 +196,7 @@ fn a_slot_that_is_lost_in_the_third_step_changes_no_answer() {
     let store = open(folder.path());
     let networks = Arc::new(Losing::default());
     let options = SlotOptions { networks: Some(networks.clone()), ..SlotOptions::default() };
-    store.graph_with_slots(&view, options);
+    store.graph_with_slots(&view, options).unwrap();
     fill(&store, &mut seeded(3), 300).unwrap();
     store.flush(None).unwrap();
     let partitioning = Partitioning { slots: 4, threshold: 4, ..Partitioning::default() };

@@ -14,7 +14,7 @@ use super::{files, is_test, none, sources};
 /// Where decisions stand.
 const FOLDER: &str = "docs/design/";
 /// The letters that their numbers begin with, one for each page.
-const LETTERS: &str = "JFQGCBT";
+const LETTERS: &str = "AJFQGCBT";
 /// How many of them are cited in code, at least.
 const CITED_MIN: usize = 20;
 /// This file, whose numbers are made up.
