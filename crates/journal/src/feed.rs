@@ -13,7 +13,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::key::FieldKey;
@@ -307,7 +307,7 @@ impl Feed {
 
     /// What is damaged: in the logs as they were found, and what was passed over since.
     pub fn problems(&self) -> Vec<Problem> {
-        let passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = self.passed.lock();
         self.snapshot.problems.iter().chain(passed.iter()).cloned().collect()
     }
 
@@ -318,7 +318,7 @@ impl Feed {
             damage: true,
             passed_over: false,
         };
-        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passed = self.passed.lock();
         if !passed.contains(&problem) {
             passed.push(problem);
         }

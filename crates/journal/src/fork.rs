@@ -177,13 +177,13 @@ pub(crate) mod tests {
         identity.0.store(2, Ordering::SeqCst);
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
         let (begun, has_begun) = std::sync::mpsc::channel();
-        let wait = std::sync::Mutex::new(wait);
+        let wait = fieldstone_core::sync::Mutex::new(wait);
         let slow = std::thread::spawn({
             let values = values.clone();
             move || {
                 let fresh = || {
                     let _ = begun.send(());
-                    let _ = wait.lock().map(|wait| wait.recv());
+                    let _ = wait.lock().recv();
                     2
                 };
                 *values.get(fresh)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
@@ -30,11 +30,11 @@ struct CacheState {
 
 impl BlockCache {
     fn get(&self, at: (u64, usize)) -> Option<Arc<[u8]>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).blocks.get(&at).cloned()
+        self.state.lock().blocks.get(&at).cloned()
     }
 
     fn put(&self, at: (u64, usize), block: &Arc<[u8]>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.bytes + block.len() > CACHE_BYTES {
             state.blocks.clear();
             state.bytes = 0;

@@ -9,7 +9,6 @@
 //!   do not count for a writer that names an attempt, which hides them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::PoisonError;
 
 use fieldstone_core::geometry::{IndexBox, uncovered};
 use fieldstone_core::sync::{Mutex, MutexGuard};
@@ -39,7 +38,7 @@ pub struct NewFields {
 
 impl NewFields {
     fn sessions(&self) -> MutexGuard<'_, HashMap<Option<Id>, Session>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 
     /// Conflict where a key has what is about to be archived: a whole field, or the piece with this box.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
@@ -186,7 +186,7 @@ impl LocalStore {
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastField>> {
-        self.last.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.get(Mutex::default).lock()
     }
 
     fn check_dataset(&self, key: &FieldKey) -> Result<()> {
@@ -532,7 +532,7 @@ impl Admin for LocalStore {
     fn status(&self) -> Result<Status> {
         let snapshot = self.journal.looked()?;
         let mut status = {
-            let refresher = self.journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
+            let refresher = self.journal.refresher().lock();
             report::status(
                 self.journal.env(),
                 self.journal.inspect(),

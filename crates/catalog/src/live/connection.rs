@@ -23,7 +23,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
 use super::engine_file::{self, LockTerms};
-use super::inner::{Inner, lock};
+use super::inner::Inner;
 use super::location::{self, EngineLocation};
 use super::lock_holders;
 use crate::engine::{
@@ -167,14 +167,14 @@ enum EngineChoice {
 impl Connections {
     /// Keeps a connection for whoever reads next.
     fn put_back(&self, engine: Connection) {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         if idle.len() < IDLE {
             idle.push(engine);
         }
     }
 
     fn turn(&self, now: u64) -> EngineChoice {
-        let mut away = lock(&self.away);
+        let mut away = self.away.lock();
         match *away {
             None => EngineChoice::Shared(Patience::Full),
             Some(until) if now < until => EngineChoice::Private,
@@ -188,8 +188,8 @@ impl Connections {
 
     /// The shared engine was of use: the one in memory is not needed any more.
     fn returned(&self) {
-        *lock(&self.away) = None;
-        if let Ok(mut own) = self.memory.try_lock() {
+        *self.away.lock() = None;
+        if let Some(mut own) = self.memory.try_lock() {
             drop(own.take());
         }
     }
@@ -230,7 +230,7 @@ impl Inner {
 
     /// Where the engine is that this user's processes share.
     pub fn location(&self) -> Result<EngineLocation> {
-        let mut known = lock(&self.connections().place);
+        let mut known = self.connections().place.lock();
         let uid = self.env.identity.uid();
         // Its folder may have been deleted with it, or replaced.
         let gone = |place: &EngineLocation| matches!(place, EngineLocation::File(path) if !location::stands(path, uid));
@@ -257,7 +257,7 @@ impl Inner {
 
     /// The place of the engine that this handle asks at this moment.
     pub fn location_now(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
-        if lock(&self.connections().away).is_some() {
+        if self.connections().away.lock().is_some() {
             Ok(EngineLocation::Memory)
         } else {
             self.location_for(heads)
@@ -279,7 +279,7 @@ impl Inner {
                     // Who has the later release goes on with that file, and we have one of our own.
                     let own = location::of_layout(path, schema::LAYOUT);
                     let engine = self.open_file(&own, patience)?;
-                    *lock(&self.connections().place) = Some(EngineLocation::File(own));
+                    *self.connections().place.lock() = Some(EngineLocation::File(own));
                     Ok(engine)
                 }
                 outcome => outcome,
@@ -324,7 +324,7 @@ impl Inner {
 
     /// Asks the engine in memory for a while.
     pub fn go_away(&self) {
-        *lock(&self.connections().away) = Some(self.now().saturating_add(RETRY));
+        *self.connections().away.lock() = Some(self.now().saturating_add(RETRY));
     }
 
     /// Lends a connection to this engine and no other; an error of which `is_busy` says so: others have it.
@@ -355,7 +355,7 @@ impl Inner {
         let connections = self.connections();
         let broken = |error: Error| ConnectionFailure { again: error.kind() == ErrorKind::Corrupt, error };
         if *place == EngineLocation::Memory {
-            let mut slot = lock(&connections.memory);
+            let mut slot = connections.memory.lock();
             let mut engine = match slot.take() {
                 Some(engine) => engine,
                 None => self.connect(place, patience).map_err(broken)?,
@@ -366,13 +366,13 @@ impl Inner {
             }
             return outcome.map_err(broken);
         }
-        let idle = lock(&connections.idle).pop().filter(Connection::is_current);
+        let idle = connections.idle.lock().pop().filter(Connection::is_current);
         let was_idle = idle.is_some();
         let mut engine = match idle {
             Some(engine) => engine,
             None => {
                 // Others that lie idle have the old file, too.
-                lock(&connections.idle).retain(Connection::is_current);
+                connections.idle.lock().retain(Connection::is_current);
                 self.connect(place, patience).map_err(broken)?
             }
         };
@@ -400,7 +400,7 @@ impl Inner {
                 let ended =
                     on_server && was_idle && error.kind() == ErrorKind::Unavailable && !is_busy(&error);
                 if ended {
-                    lock(&connections.idle).clear();
+                    connections.idle.lock().clear();
                 }
                 let again = ended || !engine.is_current();
                 if keeps(&error) && !again {
@@ -479,15 +479,15 @@ mod tests {
         let engines = Connections::default();
         let own = || Connection::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
         assert_eq!(turn(&engines, 5), Some(Patience::Full));
-        *lock(&engines.away) = Some(5 + RETRY);
-        *lock(&engines.memory) = Some(own().unwrap());
+        *engines.away.lock() = Some(5 + RETRY);
+        *engines.memory.lock() = Some(own().unwrap());
         assert_eq!(turn(&engines, 4 + RETRY), None);
         assert_eq!(turn(&engines, 5 + RETRY), Some(Patience::Brief), "one tries");
         assert_eq!(turn(&engines, 5 + RETRY), None, "the others go on");
         assert_eq!(turn(&engines, 5 + 2 * RETRY), Some(Patience::Brief));
-        assert!(lock(&engines.memory).is_some());
+        assert!(engines.memory.lock().is_some());
         engines.returned();
-        assert!(lock(&engines.memory).is_none());
+        assert!(engines.memory.lock().is_none());
         assert_eq!(turn(&engines, 6 + 2 * RETRY), Some(Patience::Full));
     }
 }

@@ -9,7 +9,7 @@
 //! * of the store nothing is called with a lock held but what takes records, which calls nobody.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use fieldstone_core::sync::thread::JoinHandle;
 use fieldstone_core::sync::{Mutex, MutexGuard, thread};
@@ -74,11 +74,6 @@ struct AttributeCounts {
     unapplied: u64,
 }
 
-/// A panic of one caller must not lock all others out.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ProcessState {
     fn new(fields: &Arc<dyn FieldPort>, clock: &Arc<dyn Clock>, me: &Weak<Inner>) -> ProcessState {
         fields.join(me.clone());
@@ -114,7 +109,7 @@ impl Inner {
     /// What is known of what was declared; nothing of what was lost since.
     pub fn declarations(&self) -> MutexGuard<'_, DeclarationCache> {
         self.forget_lost();
-        lock(&self.state().declarations)
+        self.state().declarations.lock()
     }
 
     pub fn connections(&self) -> &Connections {
@@ -136,7 +131,7 @@ impl Inner {
 
     /// Keeps others from declaring until it is dropped.
     pub fn declaring(&self) -> MutexGuard<'_, ()> {
-        lock(&self.state().declaring)
+        self.state().declaring.lock()
     }
 
     /// Gives records to the next commit of a session, behind all that was given before.
@@ -156,7 +151,7 @@ impl Inner {
         let journal = &self.journal;
         let losses = journal.keep(1, session);
         self.count_rows(session, 1);
-        let mut buffer = lock(&self.state().attribute_buffer);
+        let mut buffer = self.state().attribute_buffer.lock();
         if let Some(ended) = buffer.add(session, losses, single) {
             give(journal, session, ended);
         }
@@ -164,18 +159,18 @@ impl Inner {
     }
 
     fn count_rows(&self, session: Option<Id>, rows: u64) {
-        *lock(&self.state().rows).sessions.entry(session).or_default() += rows;
+        *self.state().rows.lock().sessions.entry(session).or_default() += rows;
     }
 
     /// Forgets what is remembered of sessions that have lost something since this was asked last.
     fn forget_lost(&self) {
         let state = self.state();
         let losses = self.journal.all_losses();
-        let mut seen = lock(&state.losses_seen);
+        let mut seen = state.losses_seen.lock();
         for (session, losses) in losses {
             if seen.insert(session, losses) != Some(losses) {
-                lock(&state.declarations).discarded(session);
-                lock(&state.rows).sessions.remove(&session);
+                state.declarations.lock().discarded(session);
+                state.rows.lock().sessions.remove(&session);
             }
         }
     }
@@ -192,16 +187,16 @@ fn give(journal: &Journal, session: Option<Id>, buffered: BufferedAttributes) {
 impl FlushParticipant for Inner {
     fn hand_over(&self, session: Option<Id>) {
         // Held until the journal has them: what comes later stands behind.
-        let mut buffer = lock(&self.state().attribute_buffer);
+        let mut buffer = self.state().attribute_buffer.lock();
         if let Some(buffered) = buffer.take(session) {
             give(&self.journal, session, buffered);
         }
     }
 
     fn discarded(&self, session: Option<Id>) {
-        drop(lock(&self.state().attribute_buffer).take(session));
+        drop(self.state().attribute_buffer.lock().take(session));
         self.declarations().discarded(session);
-        lock(&self.state().rows).sessions.remove(&session);
+        self.state().rows.lock().sessions.remove(&session);
         self.overlays().end(session);
     }
 
@@ -210,7 +205,7 @@ impl FlushParticipant for Inner {
         self.declarations().flushed(session, all);
         self.overlays().end(session);
         let unapplied = {
-            let mut rows = lock(&self.state().rows);
+            let mut rows = self.state().rows.lock();
             let flushed = rows.sessions.remove(&session).unwrap_or(0);
             rows.unapplied += flushed;
             rows.unapplied
@@ -223,7 +218,7 @@ impl FlushParticipant for Inner {
     fn closed(&self) {
         self.overlays().clear();
         self.join_applying();
-        if lock(&self.state().rows).unapplied > 0 {
+        if self.state().rows.lock().unapplied > 0 {
             self.apply_flushed();
         }
     }
@@ -234,7 +229,7 @@ impl Inner {
     fn apply_beside(&self) {
         // a flush does not wait for the engine; what fails here the next read does.
         let Ok(inner) = self.shared() else { return };
-        let mut applying = lock(&self.state().applying);
+        let mut applying = self.state().applying.lock();
         if applying.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -246,20 +241,20 @@ impl Inner {
     /// Applies what was flushed if the engine is free; else whoever reads next does. What goes wrong is kept for
     /// the next read: nobody else is there to hear of it.
     fn apply_flushed(&self) {
-        let rows = lock(&self.state().rows).unapplied;
+        let rows = self.state().rows.lock().unapplied;
         match self.catch_up() {
             Ok(true) => {
-                let mut left = lock(&self.state().rows);
+                let mut left = self.state().rows.lock();
                 left.unapplied = left.unapplied.saturating_sub(rows);
             }
             Ok(false) => {}
-            Err(error) => *lock(&self.state().apply_error) = Some(error.context(APPLYING)),
+            Err(error) => *self.state().apply_error.lock() = Some(error.context(APPLYING)),
         }
     }
 
     /// Waits until nothing is applied beside the caller.
     pub fn join_applying(&self) {
-        if let Some(applying) = lock(&self.state().applying).take() {
+        if let Some(applying) = self.state().applying.lock().take() {
             // A thread that panicked has applied nothing, which the next read does.
             drop(applying.join());
         }
@@ -267,11 +262,11 @@ impl Inner {
 
     /// Returns what went wrong beside the caller since the last read, once: the next read follows the logs again.
     pub fn raise_apply_error(&self) -> Result<()> {
-        lock(&self.state().apply_error).take().map_or(Ok(()), Err)
+        self.state().apply_error.lock().take().map_or(Ok(()), Err)
     }
 
     /// What went wrong before does not matter any more.
     pub fn forget_apply_error(&self) {
-        drop(lock(&self.state().apply_error).take());
+        drop(self.state().apply_error.lock().take());
     }
 }

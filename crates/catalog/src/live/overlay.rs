@@ -39,7 +39,7 @@ use fieldstone_journal::writer::PendingCursor;
 
 use super::connection::{Connection, Patience, keeps};
 use super::consistent_view::{ConsistentView, OWN};
-use super::inner::{Inner, lock};
+use super::inner::Inner;
 use crate::engine::{Index, PAGE};
 
 /// Bytes of an engine that is copied, at most.
@@ -93,7 +93,7 @@ struct LaidOver {
 
 impl Overlays {
     fn session(&self, session: Option<Id>) -> Arc<SessionOverlay> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         if let Some((_, known)) = sessions.iter().find(|(id, _)| *id == session) {
             return known.clone();
         }
@@ -108,9 +108,9 @@ impl Overlays {
     /// Lets copies go that nobody has read for a while.
     pub fn drop_idle(&self, now: u64) {
         let idle = |own: &SessionOverlay| now.saturating_sub(own.read.load(Ordering::Relaxed)) >= IDLE;
-        for (_, own) in lock(&self.sessions).iter().filter(|(_, own)| idle(own)) {
+        for (_, own) in self.sessions.lock().iter().filter(|(_, own)| idle(own)) {
             // One that is in use is not idle.
-            if let Ok(mut copy) = own.copy.try_lock() {
+            if let Some(mut copy) = own.copy.try_lock() {
                 drop(copy.take());
             }
         }
@@ -118,20 +118,20 @@ impl Overlays {
 
     /// Whether one more session may have a copy. One that is in use has one.
     fn has_room(&self, session: Option<Id>) -> bool {
-        let sessions = lock(&self.sessions);
+        let sessions = self.sessions.lock();
         let others = sessions.iter().filter(|(id, _)| *id != session);
-        let has = |overlay: &SessionOverlay| overlay.copy.try_lock().map_or(true, |copy| copy.is_some());
+        let has = |overlay: &SessionOverlay| overlay.copy.try_lock().is_none_or(|copy| copy.is_some());
         others.filter(|(_, overlay)| has(overlay)).count() < COPIES
     }
 
     /// Forgets the overlay of a session, which was flushed or has ended.
     pub fn end(&self, session: Option<Id>) {
-        lock(&self.sessions).retain(|(id, _)| *id != session);
+        self.sessions.lock().retain(|(id, _)| *id != session);
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        lock(&self.sessions).clear();
+        self.sessions.lock().clear();
     }
 
     /// Notes records that were overlaid on an engine.
@@ -182,7 +182,7 @@ impl Inner {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<Option<T>>> {
         let own = self.overlays().session(session);
-        let mut slot = lock(&own.copy);
+        let mut slot = own.copy.lock();
         own.read.store(self.env.clock.monotonic(), Ordering::Relaxed);
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
         let pays_at = self.overlays().forced().unwrap_or(pays_at);
@@ -301,23 +301,23 @@ mod tests {
             assert!(overlays.has_room(session(n)));
             let own = overlays.session(session(n));
             own.read.store(u64::from(n), Ordering::Relaxed);
-            *lock(&own.copy) = Some(copy());
+            *own.copy.lock() = Some(copy());
         }
         assert!(!overlays.has_room(None) && overlays.has_room(session(0)), "one that has a copy keeps it");
         overlays.drop_idle(IDLE - 1);
         assert!(!overlays.has_room(None));
         let read = overlays.session(session(0));
-        let held = lock(&read.copy);
+        let held = read.copy.lock();
         overlays.drop_idle(IDLE + 1);
         assert!(held.is_some(), "it is in use");
         drop(held);
-        assert!(lock(&overlays.session(session(1)).copy).is_none());
-        assert!(lock(&overlays.session(session(2)).copy).is_some());
+        assert!(overlays.session(session(1)).copy.lock().is_none());
+        assert!(overlays.session(session(2)).copy.lock().is_some());
         overlays.end(session(2));
-        assert!(lock(&overlays.session(session(2)).copy).is_none());
+        assert!(overlays.session(session(2)).copy.lock().is_none());
         overlays.clear();
-        assert!(lock(&overlays.session(session(3)).copy).is_none());
+        assert!(overlays.session(session(3)).copy.lock().is_none());
         (0..200).for_each(|n| drop(overlays.session(session(n))));
-        assert_eq!(lock(&overlays.sessions).len(), SESSIONS);
+        assert_eq!(overlays.sessions.lock().len(), SESSIONS);
     }
 }

@@ -14,7 +14,6 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::writer::PendingCursor;
 
 use super::consistent_view::ConsistentView;
-use super::inner::lock;
 use crate::query::RunInfo;
 
 /// Sessions, and runs of each, that are remembered.
@@ -59,7 +58,7 @@ impl RunAnswers {
         session: Option<Id>,
         name: &Name,
     ) -> Option<RunInfo> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         let own = sessions.get_mut(&session)?;
         let holds = own.heads == view.heads
             && moves_on(journal, None, &mut own.all, view.all)
@@ -73,7 +72,7 @@ impl RunAnswers {
 
     /// Keeps what a view answered.
     pub fn note(&self, view: ConsistentView, session: Option<Id>, name: Name, run: &RunInfo) {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         if sessions.len() >= SESSIONS && !sessions.contains_key(&session) {
             sessions.clear();
         }

@@ -22,8 +22,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, Gid, OFlags};
@@ -32,6 +32,7 @@ use rustix::process::Pid;
 use rustix::rand::GetRandomFlags;
 
 use super::{Clock, Disk, DiskFile, FileKind, Identity, Rand, Space, Stat};
+use crate::sync::plain::Mutex;
 
 /// The host's clock.
 #[derive(Debug, Clone)]
@@ -221,7 +222,7 @@ impl DiskFile for RealFile {
         if self.mode != Mode::Append {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let _one_at_a_time = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.appending.lock();
         let written = retry_on_intr(|| rustix::io::write(&self.file, data))?;
         if written < data.len() {
             let message = format!("only {written} of {} bytes were appended", data.len());

@@ -42,7 +42,7 @@ mod words;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use candidates::Keys;
 pub use describe::{KeywordView, LevelView, RuleView};
@@ -56,6 +56,7 @@ use crate::Result;
 use crate::compression::Compression;
 use crate::key::{FieldKey, Names};
 use crate::request::Request;
+use crate::sync::Mutex;
 use rule::Rule;
 
 const SIMULATION: &str = include_str!("../../schemas/simulation.schema");

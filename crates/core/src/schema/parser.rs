@@ -19,7 +19,7 @@
 //! it. An extension belongs to the last section; its types hold for its own rules; what it may not say is in `extend`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::rule::{Condition, Predicate, Presence, Rule, RuleLevel};
 use super::types::KeywordType;
@@ -28,6 +28,7 @@ use super::{CatalogRoles, Inner, optional};
 use crate::compression::Compression;
 use crate::key::{KeyValue, LEVELS, Names};
 use crate::nearest::did_you_mean;
+use crate::sync::Mutex;
 use crate::{Code, Error, Result};
 
 /// Types in force inside some brackets, innermost last.

@@ -155,9 +155,7 @@ impl Inner {
                 && names[..declared.len()] == declared[..]
                 && names[declared.len()..].iter().zip(extras).all(|(a, b)| **a == **b)
         };
-        let Ok(mut cache) = self.open_names.lock() else {
-            return Err(Error::internal("the schema's cache of names is poisoned"));
-        };
+        let mut cache = self.open_names.lock();
         if let Some(names) = cache.iter().rev().find(|n| same(n)) {
             return Ok(names.clone());
         }

@@ -1,9 +1,9 @@
-//! Locks and condition variables that are std's, except in a run.
+//! Locks and condition variables that are std's, except in a run; without poison, as those of `plain`.
 
 use core::time::Duration;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
+use std::sync::{self, PoisonError, TryLockError, TryLockResult};
 
 use super::schedule::{Member, member, waker};
 
@@ -20,26 +20,21 @@ impl Drop for Release {
 }
 
 /// Takes a lock: at once, or when its holders have given it back.
-fn take<G, W>(
-    member: &Member,
-    what: usize,
-    attempt: impl Fn() -> TryLockResult<G>,
-    whole: impl Fn(G) -> W,
-) -> LockResult<W> {
+fn take<G>(member: &Member, what: usize, attempt: impl Fn() -> TryLockResult<G>) -> G {
     member.pause();
     loop {
-        match attempt() {
-            Ok(guard) => return Ok(whole(guard)),
-            Err(TryLockError::Poisoned(guard)) => return Err(PoisonError::new(whole(guard.into_inner()))),
-            Err(TryLockError::WouldBlock) => member.wait(what),
+        match without_poison(attempt()) {
+            Some(guard) => return guard,
+            None => member.wait(what),
         }
     }
 }
 
-fn wrapped<G, W>(outcome: LockResult<G>, whole: impl Fn(G) -> W) -> LockResult<W> {
-    match outcome {
-        Ok(guard) => Ok(whole(guard)),
-        Err(guard) => Err(PoisonError::new(whole(guard.into_inner()))),
+fn without_poison<G>(attempt: TryLockResult<G>) -> Option<G> {
+    match attempt {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -68,8 +63,8 @@ impl<T> Mutex<T> {
     }
 
     /// The value.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.0.into_inner()
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,29 +78,22 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// Takes it.
-    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        let whole = |guard| self.whole(guard);
-        match member() {
-            Some(member) => take(&member, self.address(), || self.0.try_lock(), whole),
-            None => wrapped(self.0.lock(), whole),
-        }
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.whole(match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_lock()),
+            None => self.0.lock().unwrap_or_else(PoisonError::into_inner),
+        })
     }
 
     /// Takes it where nobody holds it.
-    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         super::pause();
-        match self.0.try_lock() {
-            Ok(guard) => Ok(self.whole(guard)),
-            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-            Err(TryLockError::Poisoned(guard)) => {
-                Err(TryLockError::Poisoned(PoisonError::new(self.whole(guard.into_inner()))))
-            }
-        }
+        without_poison(self.0.try_lock()).map(|guard| self.whole(guard))
     }
 
     /// The value, for the only one who has it.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.0.get_mut()
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -149,43 +137,39 @@ impl Condvar {
     }
 
     /// Gives the lock back, and takes it again when it is notified.
-    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let owner = guard.owner;
         if let Some(member) = member() {
             drop(guard);
             member.wait(self.address());
             return owner.lock();
         }
-        wrapped(self.0.wait(guard.inner), |guard| owner.whole(guard))
+        owner.whole(self.0.wait(guard.inner).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same while a condition holds, but not longer than so long; in a run, than until all other threads wait.
+    /// The same while a condition holds, but not longer than a duration; in a run, than until all other threads wait.
     pub fn wait_timeout_while<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,
         longest: Duration,
         mut condition: impl FnMut(&mut T) -> bool,
-    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+    ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
         let owner = guard.owner;
         let Some(member) = member() else {
-            let whole = |(guard, late): (sync::MutexGuard<'a, T>, sync::WaitTimeoutResult)| {
-                (owner.whole(guard), WaitTimeoutResult(late.timed_out()))
-            };
-            return wrapped(self.0.wait_timeout_while(guard.inner, longest, condition), whole);
+            let waited = self.0.wait_timeout_while(guard.inner, longest, condition);
+            let (guard, late) = waited.unwrap_or_else(PoisonError::into_inner);
+            return (owner.whole(guard), WaitTimeoutResult(late.timed_out()));
         };
         while condition(&mut guard) {
             drop(guard);
             let woken = member.wait_some_time(self.address());
-            guard = match owner.lock() {
-                Ok(guard) => guard,
-                Err(guard) => return Err(PoisonError::new((guard.into_inner(), WaitTimeoutResult(false)))),
-            };
+            guard = owner.lock();
             if !woken {
                 let late = condition(&mut guard);
-                return Ok((guard, WaitTimeoutResult(late)));
+                return (guard, WaitTimeoutResult(late));
             }
         }
-        Ok((guard, WaitTimeoutResult(false)))
+        (guard, WaitTimeoutResult(false))
     }
 
     /// Wakes all who wait.
@@ -234,21 +218,21 @@ impl<T> RwLock<T> {
     }
 
     /// Takes it beside others who read.
-    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        let whole = |inner| RwLockReadGuard { inner, _release: Release(self.address()) };
-        match member() {
-            Some(member) => take(&member, self.address(), || self.0.try_read(), whole),
-            None => wrapped(self.0.read(), whole),
-        }
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        let inner = match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_read()),
+            None => self.0.read().unwrap_or_else(PoisonError::into_inner),
+        };
+        RwLockReadGuard { inner, _release: Release(self.address()) }
     }
 
     /// Takes it alone.
-    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let whole = |inner| RwLockWriteGuard { inner, _release: Release(self.address()) };
-        match member() {
-            Some(member) => take(&member, self.address(), || self.0.try_write(), whole),
-            None => wrapped(self.0.write(), whole),
-        }
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        let inner = match member() {
+            Some(member) => take(&member, self.address(), || self.0.try_write()),
+            None => self.0.write().unwrap_or_else(PoisonError::into_inner),
+        };
+        RwLockWriteGuard { inner, _release: Release(self.address()) }
     }
 }
 

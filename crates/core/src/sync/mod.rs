@@ -1,7 +1,7 @@
 //! Locks, condition variables, channels and threads of all that threads of a process share: the journal, fields, catalog
 //! and graph.
 //!
-//! In what ships they are those of std, under their own names. With the feature `schedules`, which the test kit switches on,
+//! In what ships they are those of std, without poison (`plain`). With the feature `schedules`, which the test kit switches on,
 //! they are wrappers that do the same, except within [`schedule::run`]: there one thread runs at a time, and wherever a
 //! thread takes a lock, waits, starts another one or calls a simulated disk, a seed draws who goes on (T-5).
 //!
@@ -12,6 +12,7 @@
 mod locks;
 #[cfg(feature = "schedules")]
 pub mod mpsc;
+pub mod plain;
 #[cfg(feature = "schedules")]
 pub mod schedule;
 #[cfg(feature = "schedules")]
@@ -23,7 +24,9 @@ pub use locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWrite
 pub(crate) use schedule::pause;
 
 #[cfg(not(feature = "schedules"))]
-pub use std::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+pub use plain::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(not(feature = "schedules"))]
+pub use std::sync::mpsc;
 #[cfg(not(feature = "schedules"))]
 pub use std::thread;
 

@@ -14,12 +14,12 @@ fn added(seed: u64) -> Run<u32> {
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let read = *number.lock().unwrap();
-                    *number.lock().unwrap() = read + 1;
+                    let read = *number.lock();
+                    *number.lock() = read + 1;
                 });
             }
         });
-        number.into_inner().unwrap()
+        number.into_inner()
     })
 }
 
@@ -40,8 +40,8 @@ fn threads_that_all_wait_end_the_run() {
         let run = run(seed, || {
             let (a, b) = (Mutex::new(0), Mutex::new(0));
             thread::scope(|scope| {
-                scope.spawn(|| *a.lock().unwrap() + *b.lock().unwrap());
-                scope.spawn(|| *b.lock().unwrap() + *a.lock().unwrap());
+                scope.spawn(|| *a.lock() + *b.lock());
+                scope.spawn(|| *b.lock() + *a.lock());
             });
         });
         run.outcome == Err("all threads wait".to_owned())
@@ -55,12 +55,12 @@ fn a_panic_of_one_thread_ends_the_run_and_is_told() {
         let lock = Mutex::new(0);
         thread::scope(|scope| {
             let other = scope.spawn(|| {
-                let _held = lock.lock().unwrap();
+                let _held = lock.lock();
                 panic!("on purpose");
             });
             let outcome = other.join().map_err(|panic| *panic.downcast_ref::<&str>().unwrap());
             assert_eq!(outcome, Err::<(), _>("on purpose"));
-            drop(lock.lock().unwrap_err());
+            drop(lock.lock());
             panic!("for all to see");
         })
     });
@@ -78,25 +78,24 @@ fn condition_variables_channels_and_other_threads() {
             let counting = thread::Builder::new().name("count".into()).spawn(move || {
                 let (number, changed, copy) = &*other;
                 for n in 1..=3 {
-                    *copy.write().unwrap() = n;
-                    *number.lock().unwrap() = n;
+                    *copy.write() = n;
+                    *number.lock() = n;
                     changed.notify_all();
                     sender.send(n).unwrap();
                 }
             });
             let (number, changed, copy) = &*shared;
-            let mut reached = number.lock().unwrap();
+            let mut reached = number.lock();
             while *reached < 1 {
-                reached = changed.wait(reached).unwrap();
+                reached = changed.wait(reached);
             }
             drop(reached);
             let received: Vec<u32> = receiver.into_iter().collect();
             let counting = counting.unwrap();
             counting.join().unwrap();
-            let (late, outcome) = changed
-                .wait_timeout_while(number.lock().unwrap(), Duration::from_secs(1000), |n| *n < 4)
-                .unwrap();
-            (received, outcome.timed_out(), *late, *copy.read().unwrap())
+            let (late, outcome) =
+                changed.wait_timeout_while(number.lock(), Duration::from_secs(1000), |n| *n < 4);
+            (received, outcome.timed_out(), *late, *copy.read())
         });
         assert_eq!(run.outcome, Ok((vec![1, 2, 3], true, 3, 3)), "seed {seed}");
     }
@@ -108,17 +107,16 @@ fn outside_of_a_run_nothing_is_drawn() {
     let (number, changed) = (Mutex::new(0), Condvar::new());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let mut reached = number.lock().unwrap();
+            let mut reached = number.lock();
             while *reached < 1 {
-                reached = changed.wait(reached).unwrap();
+                reached = changed.wait(reached);
             }
             *reached
         });
-        *number.lock().unwrap() = 1;
+        *number.lock() = 1;
         changed.notify_one();
         assert_eq!(waiting.join().unwrap(), 1);
     });
-    let (guard, outcome) =
-        changed.wait_timeout_while(number.lock().unwrap(), Duration::from_millis(1), |n| *n < 2).unwrap();
-    assert!(outcome.timed_out() && *guard == 1 && number.try_lock().is_err());
+    let (guard, outcome) = changed.wait_timeout_while(number.lock(), Duration::from_millis(1), |n| *n < 2);
+    assert!(outcome.timed_out() && *guard == 1 && number.try_lock().is_none());
 }

@@ -1,7 +1,7 @@
 //! What a job is on one rank: its run, its team, its groups and open files.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_array::distributed::files::deferred::DeferredWriter;
 use fieldstone_array::distributed::group::Group;
@@ -9,6 +9,7 @@ use fieldstone_array::distributed::plan::{RoundMemory, Settings};
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
 use fieldstone_core::env::comm::hints::Hints;
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
@@ -133,12 +134,12 @@ impl JobState {
 
 impl JobInner {
     pub fn state(&self) -> MutexGuard<'_, JobState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Partitions that threads write, until the next flush.
     pub fn pending(&self) -> MutexGuard<'_, Vec<PendingHistory>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// What no other job's files are called.

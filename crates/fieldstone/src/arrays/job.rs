@@ -1,7 +1,7 @@
 //! The ranks of a job: one run, its groups, and flushes that are one commit.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fieldstone_array::distributed::group::agreement;
 use fieldstone_array::distributed::plan::RoundMemory;
@@ -9,6 +9,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::hints::HintedComm;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::env::comm::{Comm, Team};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::RunName;
 use fieldstone_format::netcdf::paths;

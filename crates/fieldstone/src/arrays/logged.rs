@@ -10,7 +10,7 @@
 //! * a step that is there and may not be written again is refused before anything is archived (F-12);
 //! * what was lost when a log could not be written is reported by the next flush, which then keeps nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_array::distributed::group::Memory;
 use fieldstone_array::distributed::plan::MoveReport;
@@ -18,6 +18,7 @@ use fieldstone_array::distributed::plan::pieces::PieceSink;
 use fieldstone_core::compression::Compression;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::StorageOrder;
@@ -34,7 +35,7 @@ struct Pieces {
 
 impl PieceSink for Pieces {
     fn piece(&self, part: &IndexBox, bytes: &[u8]) -> Result<()> {
-        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut boxes = self.boxes.lock();
         boxes.push((part.clone(), bytes.to_vec()));
         Ok(())
     }
@@ -85,7 +86,7 @@ impl JobInner {
         let (dtype, total) = (kept.dtype.to_native(), shape.iter().product::<u64>());
         let compression = record.compression.as_deref().map(Compression::parse).transpose();
         let prepared = self.key(&kept.variable.name, step).and_then(|key| Ok((key, compression?)));
-        let boxes = std::mem::take(&mut *pieces.boxes.lock().unwrap_or_else(PoisonError::into_inner));
+        let boxes = std::mem::take(&mut *pieces.boxes.lock());
         let whole = match &boxes[..] {
             [(_, bytes)] => self.team.size() == 1 && bytes.len() as u64 == total * dtype.size() as u64,
             _ => total == 0,

@@ -16,9 +16,10 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::env::Env;
+use fieldstone_core::sync::Mutex;
 use fieldstone_journal::fork::PerProcess;
 
 pub use super::inner::ExecutionInner;
@@ -73,7 +74,7 @@ pub fn current() -> Option<Arc<ExecutionInner>> {
         return Some(own);
     }
     let executions = executions();
-    let open = executions.open.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = executions.open.lock();
     let follows =
         |pair: &[Arc<ExecutionInner>]| matches!(&pair[1].outer, Some(outer) if Arc::ptr_eq(outer, &pair[0]));
     if let Some(last) = open.last()
@@ -125,13 +126,13 @@ pub fn open(execution: &Arc<ExecutionInner>) {
     executions().ambient.get_or_init(ambient);
     STATE.store(SOME, Ordering::Relaxed);
     OPEN.fetch_add(1, Ordering::Relaxed);
-    executions().open.lock().unwrap_or_else(PoisonError::into_inner).push(execution.clone());
+    executions().open.lock().push(execution.clone());
 }
 
 /// An execution has ended.
 pub fn close(execution: &Arc<ExecutionInner>) {
     execution.close();
-    let mut open = executions().open.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = executions().open.lock();
     let before = open.len();
     open.retain(|other| !Arc::ptr_eq(other, execution));
     OPEN.fetch_sub(before - open.len(), Ordering::Relaxed);

@@ -15,10 +15,10 @@ use std::fs::{self, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
 use fieldstone_core::env::real::open_named;
+use fieldstone_core::sync::Mutex;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Bytes of a file that are read at once.
@@ -141,7 +141,7 @@ pub fn look_at_program(path: &Path, notes: &mut Vec<String>) -> Option<NamedFile
     static LAST: Mutex<Option<(PathBuf, FileMark, NamedFile)>> = Mutex::new(None);
     let mark = mark(path);
     // A lock that a thread held as its process was forked stays locked in the child, which looks by itself then.
-    let Ok(mut last) = LAST.try_lock() else { return look(path, None, notes) };
+    let Some(mut last) = LAST.try_lock() else { return look(path, None, notes) };
     if let Some((known, then, file)) = &*last
         && known == path
         && Some(then) == mark.as_ref()

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
 use fieldstone_core::env::Clock;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::value::Value;
 
 use super::files::checksum_text;
@@ -24,7 +24,7 @@ pub fn describe(folder: &Path, clock: &dyn Clock) -> Option<Value> {
     static LAST: Mutex<Option<Said>> = Mutex::new(None);
     let now = clock.now();
     // A lock that a thread held as its process was forked stays locked in the child, which asks by itself then.
-    let Ok(mut last) = LAST.try_lock() else { return ask(folder) };
+    let Some(mut last) = LAST.try_lock() else { return ask(folder) };
     if let Some((known, then, said)) = &*last
         && known == folder
         && now.abs_diff(*then) < HOLDS

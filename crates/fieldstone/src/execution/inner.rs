@@ -5,10 +5,11 @@
 //! or neither is (G-30).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
@@ -85,7 +86,7 @@ impl ExecutionInner {
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 
     /// A stamp above all that it read or gave away.

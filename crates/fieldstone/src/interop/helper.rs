@@ -20,9 +20,10 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 pub use fieldstone_format::darshan::{DarshanAccess, DarshanJob, DarshanPart, DarshanRecord};
 pub use fieldstone_format::helper::{
@@ -320,7 +321,7 @@ impl Helper {
     /// The last line that it wrote to stderr, of a helper that has ended: what it wrote may still be on its way.
     fn last_words(&self) -> Option<String> {
         let _ = self.all_said.recv_timeout(LAST_WORDS_COME);
-        let kept = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.words.lock();
         let text = String::from_utf8_lossy(&kept);
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
     }
@@ -359,7 +360,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
 fn keep_last(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
     let mut part = [0; 1024];
     while let Ok(n @ 1..) = from.read(&mut part) {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         kept.extend_from_slice(&part[..n]);
         let excess = kept.len().saturating_sub(LAST_WORDS);
         kept.drain(..excess);

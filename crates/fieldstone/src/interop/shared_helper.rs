@@ -6,9 +6,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::Mutex;
 
 use crate::interop::helper::{Helper, HelperOptions};
 
@@ -52,7 +52,7 @@ impl<'a> SharedHelper<'a> {
         if self.helper.is_none() {
             let python = self.options.python.clone();
             self.origin = Some(Origin { python, environment: std::env::vars_os().collect() });
-            let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let idle = IDLE.lock().take();
             if let Some(mut idle) = idle {
                 if idle.process != std::process::id() {
                     // A forked child: the helper is its parent's, who alone may talk to it and end it.
@@ -74,8 +74,7 @@ impl<'a> SharedHelper<'a> {
 impl Drop for SharedHelper<'_> {
     fn drop(&mut self) {
         if let (Some(origin), Some(helper)) = (self.origin.take(), self.helper.take()) {
-            *IDLE.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(IdleHelper { helper, process: std::process::id(), origin });
+            *IDLE.lock() = Some(IdleHelper { helper, process: std::process::id(), origin });
         }
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
@@ -56,12 +56,12 @@ impl Undated {
         if let Some(keyword) = schema.undated(key)
             && !self.is_known.swap(true, Ordering::Relaxed)
         {
-            *self.keyword.lock().unwrap_or_else(PoisonError::into_inner) = Some(keyword);
+            *self.keyword.lock() = Some(keyword);
         }
     }
 
     fn take(&self) -> Option<Arc<str>> {
-        self.keyword.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.keyword.lock().take()
     }
 }
 
@@ -172,7 +172,7 @@ impl Composed {
     /// The participants that still live.
     fn participants(&self) -> Vec<Arc<dyn FlushParticipant>> {
         let participants = self.participants.get(Mutex::default);
-        let mut participants = participants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut participants = participants.lock();
         participants.retain(|one| one.strong_count() > 0);
         participants.iter().filter_map(Weak::upgrade).collect()
     }

@@ -1,6 +1,6 @@
 //! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
@@ -37,7 +37,7 @@ impl Composed {
 
     /// Whether fields have a keyword. That they do is looked for once: it stays so.
     fn is_used(&self, keyword: &str) -> Result<bool> {
-        let used = || self.used_keywords.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let used = || self.used_keywords.get(Mutex::default).lock();
         if used().contains(keyword) {
             return Ok(true);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_array::distributed::mesh::{Mesh, MeshPoints, check_declared};
 use fieldstone_catalog::engine::{CoordinateRange, MeshRegion};
@@ -31,7 +31,7 @@ pub struct KnownPoints(Mutex<VecDeque<Arc<LocatedMesh>>>);
 
 impl KnownPoints {
     fn find(&self, mesh: &MeshDecl, location: MeshLocation) -> Option<Arc<LocatedMesh>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let is_it = |one: &Arc<LocatedMesh>| one.location == location && one.checksum == mesh.checksum;
         let found = known.iter().position(is_it).and_then(|at| known.remove(at))?;
         known.push_front(found.clone());
@@ -66,7 +66,7 @@ impl KnownPoints {
     }
 
     fn keep(&self, located: Arc<LocatedMesh>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.push_front(located);
         let mut bytes = 0;
         let too_many = known.iter().skip(1).position(|one| {

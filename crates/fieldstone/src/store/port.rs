@@ -1,6 +1,6 @@
 //! What catalog and graph ask of the store that they are joined to.
 
-use std::sync::{PoisonError, Weak};
+use std::sync::Weak;
 
 use fieldstone_catalog::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
 use fieldstone_catalog::live::FieldPort;
@@ -22,7 +22,7 @@ impl Composed {
     /// Lets one who has records for flushes take part in those of this process.
     fn take_part(&self, participant: Weak<dyn FlushParticipant>) {
         let participants = self.participants.get(Mutex::default);
-        participants.lock().unwrap_or_else(PoisonError::into_inner).push(participant);
+        participants.lock().push(participant);
     }
 }
 

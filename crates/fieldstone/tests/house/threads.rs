@@ -1,8 +1,9 @@
-//! Locks and threads of what threads share come from `core::sync`, where a test puts them into an order that a seed draws.
+//! Locks come from `core::sync`, which has them without poison. So do threads of what threads share: a test puts both into
+//! an order that a seed draws.
 
 use super::{files, has_word, is_test, none, shipped};
 
-/// Where they do.
+/// Where threads do.
 const SHARED: &[&str] = &[
     "crates/catalog/src/",
     "crates/fieldstone/src/store/",
@@ -11,9 +12,22 @@ const SHARED: &[&str] = &[
     "crates/store/src/",
 ];
 
+/// Where locks do.
+const LOCKED: &[&str] = &[
+    "crates/array/src/",
+    "crates/catalog/src/",
+    "crates/core/src/",
+    "crates/fieldstone/src/",
+    "crates/graph/src/",
+    "crates/journal/src/",
+    "crates/store/src/",
+];
+/// The module itself.
+const SYNC: &str = "crates/core/src/sync/";
+
 /// Words of `std::sync` that are not to be used there.
 const LOCKS: &[&str] =
-    &["Condvar", "Mutex", "MutexGuard", "RwLock", "RwLockReadGuard", "RwLockWriteGuard", "mpsc"];
+    &["Condvar", "Mutex", "MutexGuard", "PoisonError", "RwLock", "RwLockReadGuard", "RwLockWriteGuard"];
 
 /// Which locks and threads of std the code names, also in lists.
 fn of_std(code: &str) -> Vec<&'static str> {
@@ -32,7 +46,7 @@ fn of_std(code: &str) -> Vec<&'static str> {
         };
         locks.iter().any(first)
     };
-    let mut found: Vec<&'static str> = LOCKS.iter().filter(is_named).copied().collect();
+    let mut found: Vec<&'static str> = LOCKS.iter().chain(&["mpsc"]).filter(is_named).copied().collect();
     let is_thread =
         |path: &String| path.starts_with("thread") && !path[6..].starts_with(char::is_alphanumeric);
     if after("std::").iter().any(is_thread) || listed.iter().any(|list| has_word(list, "thread")) {
@@ -43,11 +57,13 @@ fn of_std(code: &str) -> Vec<&'static str> {
 
 #[test]
 fn locks_and_threads_come_from_one_module() {
-    let shared = |path: &str| SHARED.iter().any(|folder| path.starts_with(folder));
-    let ships = |path: &str| !is_test(path) && !path.contains("/conformance/");
-    let files = files(&["rs"]).into_iter().filter(|(path, _)| shared(path) && ships(path));
+    let within = |path: &str, folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    let ships = |path: &str| !is_test(path) && !path.contains("/conformance/") && !path.starts_with(SYNC);
+    let files = files(&["rs"]).into_iter().filter(|(path, _)| ships(path));
     let named = |(path, text): (String, String)| {
+        let (is_locked, is_shared) = (within(&path, LOCKED), within(&path, SHARED));
         let words = of_std(&shipped(&text)).into_iter();
+        let words = words.filter(move |word| if LOCKS.contains(word) { is_locked } else { is_shared });
         words.map(move |word| format!("{path} uses std's {word}: take that of core::sync"))
     };
     none(files.flat_map(named).collect());
@@ -59,8 +75,8 @@ fn the_check_can_fail() {
     assert_eq!(of_std("let lock = std::sync::RwLock::new(1);"), ["RwLock"]);
     assert_eq!(of_std("use std::sync::mpsc::channel;\nstd::thread::yield_now();"), ["mpsc", "thread"]);
     assert_eq!(of_std("use std::{iter, thread};"), ["thread"]);
-    let fine =
-        "use std::sync::{Arc, PoisonError};\nuse fieldstone_core::sync::{Mutex, thread};\nthread_local! {}";
+    assert_eq!(of_std("use std::sync::{Arc, PoisonError};"), ["PoisonError"]);
+    let fine = "use std::sync::Arc;\nuse fieldstone_core::sync::{Mutex, thread};\nthread_local! {}";
     assert!(of_std(fine).is_empty(), "{:?}", of_std(fine));
     assert!(of_std("use std::sync::atomic::AtomicBool;").is_empty());
 }

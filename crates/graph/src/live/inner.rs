@@ -10,10 +10,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use fieldstone_core::sync::thread::JoinHandle;
-use fieldstone_core::sync::{Mutex, MutexGuard, thread};
+use fieldstone_core::sync::{Mutex, thread};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::real::trusted_folder;
@@ -161,10 +161,6 @@ impl Check {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The graph asks for no fields.
 struct NoFields;
 
@@ -291,7 +287,7 @@ impl GraphInner {
     pub fn buffer(&self, session: Option<Id>, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
         let losses = self.journal.keep(rows, session);
-        let mut buffers = lock(&self.process().buffers);
+        let mut buffers = self.process().buffers.lock();
         let buffer = buffers.entry(session).or_default();
         if buffer.losses != losses {
             let before = std::mem::replace(buffer, Buffer { losses, ..Buffer::default() });
@@ -304,7 +300,7 @@ impl GraphInner {
     /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
     pub fn give_records(&self, session: Option<Id>, rows: u64, records: Vec<SideRecord>) {
         let losses = self.journal.keep(rows, session);
-        let mut buffers = lock(&self.process().buffers);
+        let mut buffers = self.process().buffers.lock();
         if let Some(before) = buffers.remove(&session) {
             give(&self.journal, session, before);
         }
@@ -314,15 +310,15 @@ impl GraphInner {
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
     pub fn types(&self, session: Option<Id>, kind: &str) -> Result<Arc<GraphState>> {
         if session.is_none()
-            && let Some(known) = &*lock(&self.process().types)
+            && let Some(known) = &*self.process().types.lock()
             && self.knows_type(known, kind)
         {
             return Ok(known.clone());
         }
         let state = self.state(session)?;
         if session.is_none() {
-            lock(&self.process().kinds).insert(kind.to_owned());
-            *lock(&self.process().types) = Some(state.clone());
+            self.process().kinds.lock().insert(kind.to_owned());
+            *self.process().types.lock() = Some(state.clone());
         }
         Ok(state)
     }
@@ -330,13 +326,13 @@ impl GraphInner {
     /// Whether a state says what a type is: it is declared there, or nobody had declared it when it was looked for.
     pub fn knows_type(&self, state: &GraphState, kind: &str) -> bool {
         let vocabulary = state.vocabulary();
-        vocabulary.edge(kind).is_some() || lock(&self.process().kinds).contains(kind)
+        vocabulary.edge(kind).is_some() || self.process().kinds.lock().contains(kind)
     }
 
     /// Types were declared here: they are looked at anew.
     pub fn forget_types(&self) {
-        *lock(&self.process().types) = None;
-        lock(&self.process().kinds).clear();
+        *self.process().types.lock() = None;
+        self.process().kinds.lock().clear();
     }
 
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
@@ -357,7 +353,7 @@ impl GraphInner {
     pub(super) fn with_moment<T>(&self, session: Option<Id>, take: Taking<'_, T>) -> Result<T> {
         let none = PendingCursor::default();
         let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
-        if lock(&self.process().view).as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
+        if self.process().view.lock().as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
             self.join_saving();
         }
         let (mut newest, mut reopened) = (false, false);
@@ -372,7 +368,7 @@ impl GraphInner {
             if !self.journal.pending_cursor(None).continues(all) || !of_session().continues(transaction) {
                 continue;
             }
-            let mut slot = lock(&self.process().view);
+            let mut slot = self.process().view.lock();
             let view = self.opened(&mut slot, &feed)?;
             let followed = match self.follow(view, &feed, newest) {
                 Err(_) if !reopened && view.lost_slots() => {
@@ -419,7 +415,7 @@ impl GraphInner {
 
     /// Segments of a state that lie over the view for a session: what is not flushed.
     pub(super) fn own_segments(&self, session: Option<Id>, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
-        let sessions = lock(&self.process().own);
+        let sessions = self.process().own.lock();
         let own = sessions.get(&session).filter(|own| Arc::ptr_eq(&own.shown, state));
         own.map_or_else(Vec::new, |own| own.segments.clone())
     }
@@ -446,14 +442,14 @@ impl GraphInner {
         self.join_saving();
         let host = self.host();
         self.keep_partitioning(host.partitioning);
-        let mut slot = lock(&self.process().view);
+        let mut slot = self.process().view.lock();
         // What cannot be removed is found to be damaged again, and then it is the error of that read.
         let removed = self.folder().map_or(Ok(()), |folder| folder.forget());
         // The old slots stop before new ones write in their place.
         *slot = None;
         *slot = Some(GraphView::empty(self.folder(), host)?);
-        lock(&self.process().own).clear();
-        *lock(&self.process().types) = None;
+        self.process().own.lock().clear();
+        *self.process().types.lock() = None;
         removed
     }
 
@@ -471,7 +467,7 @@ impl GraphInner {
         self.follow(&mut anew, &feed, true)?;
         let expected = dump(&anew.state())?;
         let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
-        let mut slot = lock(&self.process().view);
+        let mut slot = self.process().view.lock();
         let view = self.opened(&mut slot, &feed)?;
         // Others may write meanwhile: both show the moment of the feed, or the view a later one.
         if self.follow(view, &feed, false)? == Followed::Behind {
@@ -509,7 +505,7 @@ impl GraphInner {
     /// Writes segments to disk on a thread of its own, unless one is at it.
     fn save_beside(&self) {
         let Some(inner) = self.folder().and_then(|_| self.me.upgrade()) else { return };
-        let mut saving = lock(&self.process().saving);
+        let mut saving = self.process().saving.lock();
         if saving.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -521,7 +517,7 @@ impl GraphInner {
     }
 
     pub(super) fn join_saving(&self) {
-        if let Some(saving) = lock(&self.process().saving).take() {
+        if let Some(saving) = self.process().saving.lock().take() {
             // A thread that panicked has written nothing that counts.
             drop(saving.join());
         }
@@ -530,10 +526,10 @@ impl GraphInner {
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
     pub(super) fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
-        let Some(frozen) = lock(&self.process().view).as_mut().map(GraphView::freeze) else { return };
+        let Some(frozen) = self.process().view.lock().as_mut().map(GraphView::freeze) else { return };
         let saved = frozen.save(&folder, older).unwrap_or(None);
         let done = saved.is_some();
-        let mut slot = lock(&self.process().view);
+        let mut slot = self.process().view.lock();
         if let Some(view) = slot.as_mut() {
             view.install(&frozen, saved);
             if !done && folder.number() > frozen.began_with() {
@@ -555,7 +551,7 @@ impl GraphInner {
         if all.records + transaction.records == 0 && session.is_none() {
             return Ok(Some(base));
         }
-        let mut sessions = lock(&self.process().own);
+        let mut sessions = self.process().own.lock();
         let known = sessions.remove(&session).filter(|own| {
             Arc::ptr_eq(&own.base, &base) && all.continues(own.all) && transaction.continues(own.transaction)
         });
@@ -613,7 +609,7 @@ impl GraphInner {
             stats.relations += segment.summary.relations;
             stats.bytes += segment.bytes;
         }
-        let view = lock(&self.process().view);
+        let view = self.process().view.lock();
         let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
         stats.archives = archives.into_iter().cloned().collect();
         stats.problems.extend(view.iter().flat_map(|view| view.applied().damaged.iter().cloned()));
@@ -643,25 +639,25 @@ fn give(journal: &Journal, session: Option<Id>, buffer: Buffer) {
 impl FlushParticipant for GraphInner {
     fn hand_over(&self, session: Option<Id>) {
         // Applied until the journal has them: who flushes meanwhile waits for them.
-        let mut buffers = lock(&self.process().buffers);
+        let mut buffers = self.process().buffers.lock();
         if let Some(buffer) = buffers.remove(&session) {
             give(&self.journal, session, buffer);
         }
     }
 
     fn discarded(&self, session: Option<Id>) {
-        drop(lock(&self.process().buffers).remove(&session));
-        drop(lock(&self.process().own).remove(&session));
+        drop(self.process().buffers.lock().remove(&session));
+        drop(self.process().own.lock().remove(&session));
     }
 
     fn flushed(&self, session: Option<Id>) {
-        drop(lock(&self.process().own).remove(&session));
+        drop(self.process().own.lock().remove(&session));
     }
 
     fn closed(&self) {
-        lock(&self.process().own).clear();
+        self.process().own.lock().clear();
         self.join_saving();
-        let view = lock(&self.process().view);
+        let view = self.process().view.lock();
         let cut = view.as_ref().is_some_and(|view| view.partitioning().slots > 1);
         // What is cut into slots is not cut again by whoever opens the store next.
         let least = if self.chosen.is_some() || cut { 1 } else { SAVE_AT_END };

@@ -11,7 +11,7 @@ use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
 
 use fieldstone_journal::feed::Feed;
 
-use super::inner::{GraphInner, WHOLE, lock};
+use super::inner::{GraphInner, WHOLE};
 use super::partitions::Partitions;
 use crate::folder::MergeOlder;
 use crate::segment::Segment;
@@ -72,14 +72,14 @@ impl SeenMoment {
 impl GraphInner {
     /// How a view is cut that is made anew: as it was, or as the one on disk is.
     pub(super) fn host(&self) -> SlotHost {
-        let known = *lock(&self.process().partitioning);
+        let known = *self.process().partitioning.lock();
         let partitioning = known.or_else(|| self.folder()?.partitioning()).unwrap_or_default();
         let (clock, options) = (self.env.clock.clone(), self.options.clone());
         SlotHost { partitioning, clock, options }
     }
 
     pub(super) fn keep_partitioning(&self, partitioning: Partitioning) {
-        *lock(&self.process().partitioning) = Some(partitioning);
+        *self.process().partitioning.lock() = Some(partitioning);
     }
 
     /// Walks the graph step by step, in its slots where it has several.
@@ -121,14 +121,14 @@ impl GraphInner {
 
     /// Whether a slot of the view does not serve any more.
     fn lost_slots(&self) -> bool {
-        lock(&self.process().view).as_ref().is_some_and(GraphView::lost_slots)
+        self.process().view.lock().as_ref().is_some_and(GraphView::lost_slots)
     }
 
     /// Lets go of the view: the next read makes it from the list on disk and what the logs have behind it.
     fn reopen(&self) {
         self.join_saving();
-        *lock(&self.process().view) = None;
-        lock(&self.process().own).clear();
+        *self.process().view.lock() = None;
+        self.process().own.lock().clear();
     }
 
     /// Makes the view anew, cut into slots in another way, and writes it to disk.

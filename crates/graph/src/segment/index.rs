@@ -5,7 +5,7 @@
 //! are hidden, or of another moment, are in it too, and who asks looks at the vertex or relation itself.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::Result;
 use fieldstone_core::sync::Mutex;
@@ -92,14 +92,14 @@ impl Segment {
 
     /// The vertices by a property.
     pub fn values_of(&self, name: &str) -> Result<Arc<ValueIndex>> {
-        let known = self.index.values.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let known = self.index.values.lock().get(name).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         let mut index = ValueIndex::default();
         each_version(self, |number, props| index.add(props, name, number))?;
         let index = Arc::new(index.in_order());
-        let mut values = self.index.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.index.values.lock();
         Ok(values.entry(name.to_owned()).or_insert(index).clone())
     }
 
@@ -127,7 +127,7 @@ impl Segment {
     /// The relations of a type by a property, where this segment has them at their source: their rows stand there.
     pub fn relations_by(&self, kind: &str, name: &str) -> Result<Arc<RelationIndex>> {
         let key = (kind.to_owned(), name.to_owned());
-        let known = self.index.relations.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.index.relations.lock().get(&key).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
@@ -150,13 +150,13 @@ impl Segment {
             }
         }
         let index = Arc::new(index.in_order());
-        let mut relations = self.index.relations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut relations = self.index.relations.lock();
         Ok(relations.entry(key).or_insert(index).clone())
     }
 
     /// The vertices by words of their ids and of these properties.
     pub fn words_of(&self, names: &[String]) -> Result<Arc<WordIndex>> {
-        let known = self.index.words.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.index.words.lock().clone();
         if let Some((of, known)) = known
             && of == names
         {
@@ -180,7 +180,7 @@ impl Segment {
         keys.sort_unstable();
         keys.dedup();
         let index = Arc::new(WordIndex { keys });
-        let mut slot = self.index.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.index.words.lock();
         *slot = Some((names.to_vec(), index.clone()));
         Ok(index)
     }

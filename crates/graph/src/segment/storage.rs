@@ -8,8 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
 use fieldstone_core::sync::{Mutex, MutexGuard};
@@ -291,7 +291,7 @@ impl PageCache {
     }
 
     fn shard(&self, key: &PageKey) -> MutexGuard<'_, Shard> {
-        self.shards[shard_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_of(key)].lock()
     }
 
     fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {

@@ -1,11 +1,11 @@
 //! All slots of a view: each a thread with a shelf of its own, between them a network.
 
-use fieldstone_core::sync::thread::JoinHandle;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::env::Clock;
+use fieldstone_core::sync::thread::JoinHandle;
 use fieldstone_core::sync::{Mutex, MutexGuard, thread};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::VertexName;
@@ -138,7 +138,7 @@ impl SlotCluster {
     }
 
     fn lead(&self) -> MutexGuard<'_, SlotClient> {
-        self.lead.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lead.lock()
     }
 
     /// Puts rows where they belong. Splits that this brings about go on behind it.

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
+use fieldstone_core::sync::{Condvar, Mutex};
 
 /// Carries frames. Ends are numbers: slots from 0, clients behind them.
 pub trait Network: Debug + Send + Sync {
@@ -48,29 +48,25 @@ pub struct Mailboxes {
     gone: Mutex<Vec<u32>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Mailboxes {
     fn mailbox(&self, end: u32) -> Arc<Mailbox> {
-        lock(&self.boxes).entry(end).or_default().clone()
+        self.boxes.lock().entry(end).or_default().clone()
     }
 }
 
 impl Network for Mailboxes {
     fn send(&self, to: u32, frame: Vec<u8>) {
         let mailbox = self.mailbox(to);
-        lock(&mailbox.frames).push_back(frame);
+        mailbox.frames.lock().push_back(frame);
         mailbox.came.notify_one();
     }
 
     fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
         let mailbox = self.mailbox(end);
-        let mut frames = lock(&mailbox.frames);
+        let mut frames = mailbox.frames.lock();
         if frames.is_empty() && !wait.is_zero() {
             let waited = mailbox.came.wait_timeout_while(frames, wait, |frames| frames.is_empty());
-            frames = waited.unwrap_or_else(PoisonError::into_inner).0;
+            frames = waited.0;
         }
         frames.pop_front()
     }
@@ -80,16 +76,16 @@ impl Network for Mailboxes {
     }
 
     fn serves(&self, slot: u32) -> bool {
-        !lock(&self.gone).contains(&slot)
+        !self.gone.lock().contains(&slot)
     }
 
     fn leave(&self, slot: u32) {
-        lock(&self.gone).push(slot);
-        let all: Vec<Arc<Mailbox>> = lock(&self.boxes).values().cloned().collect();
+        self.gone.lock().push(slot);
+        let all: Vec<Arc<Mailbox>> = self.boxes.lock().values().cloned().collect();
         all.iter().for_each(|mailbox| mailbox.came.notify_all());
     }
 
     fn close(&self, end: u32) {
-        lock(&self.boxes).remove(&end);
+        self.boxes.lock().remove(&end);
     }
 }

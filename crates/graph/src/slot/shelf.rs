@@ -4,7 +4,7 @@
 //! it. Segments in front, which are being written to disk, are left as they are meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::sync::{Mutex, MutexGuard};
@@ -57,7 +57,7 @@ impl SlotShelf {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelved> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// What it holds.

@@ -3,8 +3,8 @@
 //! Time passes only when nothing else can happen, so that what was lost is sent again.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use fieldstone_core::Result;
@@ -148,17 +148,17 @@ impl SimulatedNetwork {
 
     /// Frames that came so far.
     pub fn delivered(&self) -> u64 {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).delivered
+        self.state.lock().delivered
     }
 }
 
 impl Network for SimulatedNetwork {
     fn send(&self, to: u32, frame: Vec<u8>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).wire.push((to, frame));
+        self.state.lock().wire.push((to, frame));
     }
 
     fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         loop {
             if let Some(frame) = state.inboxes.get_mut(&end).and_then(VecDeque::pop_front) {
                 return Some(frame);
@@ -187,18 +187,18 @@ impl Network for SimulatedNetwork {
     }
 
     fn serves(&self, slot: u32) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state.slots.get(slot as usize).is_some_and(Option::is_some)
     }
 
     fn leave(&self, slot: u32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(slot) = state.slots.get_mut(slot as usize) {
             *slot = None;
         }
     }
 
     fn close(&self, end: u32) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).inboxes.remove(&end);
+        self.state.lock().inboxes.remove(&end);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Env;
@@ -209,7 +209,7 @@ impl History {
         let newest = journal.snapshot()?;
         let heads = heads.iter().filter(|(_, sequence)| *sequence > 0).copied().collect();
         let snapshot = {
-            let refresher = journal.refresher().lock().unwrap_or_else(PoisonError::into_inner);
+            let refresher = journal.refresher().lock();
             newest.at(&Version::new(heads), &refresher)?
         };
         let feed = Feed::new(Arc::new(snapshot), journal.medium().clone());

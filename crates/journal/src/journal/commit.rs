@@ -20,7 +20,7 @@ use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
-use super::{Journal, State, lock};
+use super::{Journal, State};
 use crate::author;
 use crate::snapshot::{Flushed, LogView};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
@@ -41,7 +41,7 @@ struct Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(flight) = self.flight.take() {
-            let mut writer = lock(&self.state.writer);
+            let mut writer = self.state.writer.lock();
             writer.take_back(flight);
             writer.fail(self.failed, Error::internal("a commit was broken off"));
         }
@@ -55,20 +55,20 @@ impl Journal {
         let state = self.state();
         let key = value.key.bytes.clone();
         let author = author::current();
-        let mut writer = lock(&state.writer);
+        let mut writer = state.writer.lock();
         loop {
             // What waits of another author is a commit of its own (G-31).
             if !writer.may_take(transaction, &author) {
                 drop(writer);
                 self.commit_session(transaction)?;
-                writer = lock(&state.writer);
+                writer = state.writer.lock();
             } else if writer.needs_data_log(transaction, &value) && !writer.is_ready() {
                 // Before anything is noted: others may commit meanwhile what waits here.
                 writer = match self.make_ready(state, writer) {
                     Ok(writer) => writer,
                     Err(e) => {
                         return Err(
-                            idle(state, lock(&state.writer)).fail(Failed::Value(transaction, &key), e)
+                            idle(state, state.writer.lock()).fail(Failed::Value(transaction, &key), e)
                         );
                     }
                 };
@@ -93,7 +93,7 @@ impl Journal {
         while !writer.is_ready() {
             drop(writer);
             let identity = state.medium.create(self.identity())?;
-            writer = lock(&state.writer);
+            writer = state.writer.lock();
             writer.ready(identity);
         }
         Ok(writer)
@@ -104,28 +104,28 @@ impl Journal {
     /// something of this thread's was lost.
     pub(super) fn commit_session(&self, session: Option<Id>) -> Result<Option<Flushed>> {
         let state = self.state();
-        let mut writer = lock(&state.writer);
+        let mut writer = state.writer.lock();
         writer.check(session)?;
         let Some((ticket, target)) = writer.enter(session) else { return Ok(None) };
         drop(writer);
         let outcome = self.commit_up_to(session, target);
         // J-11: it answers for all that it waited for, also where this thread had put nothing in.
-        let lost = lock(&state.writer).leave(session, ticket);
+        let lost = state.writer.lock().leave(session, ticket);
         outcome.and_then(|flushed| lost.map(|()| flushed))
     }
 
     /// Returns when a session's batches up to a number are durable, or when this thread has lost something.
     fn commit_up_to(&self, session: Option<Id>, target: u64) -> Result<Option<Flushed>> {
         let state = self.state();
-        let mut writer = lock(&state.writer);
+        let mut writer = state.writer.lock();
         if !writer.has_made_log() {
             // Its log gets the version of the format that the store is of now.
             drop(writer);
             self.looked()?;
-            writer = lock(&state.writer);
+            writer = state.writer.lock();
         }
         if session.is_none() {
-            lock(&state.gathering).arrive();
+            state.gathering.lock().arrive();
         }
         let mut yields = 0;
         loop {
@@ -140,26 +140,26 @@ impl Journal {
                 writer = wait(state, writer);
             } else if writer.is_ready() {
                 let now = self.env.clock.monotonic();
-                if session.is_some() || yields == YIELDS || !lock(&state.gathering).is_worth_waiting(now) {
+                if session.is_some() || yields == YIELDS || !state.gathering.lock().is_worth_waiting(now) {
                     break;
                 }
                 drop(writer);
                 thread::yield_now();
                 yields += 1;
-                writer = lock(&state.writer);
+                writer = state.writer.lock();
             } else {
                 drop(writer);
                 // Where the store's place cannot even be looked at, what was archived is kept.
                 self.looked()?;
-                writer = match self.make_ready(state, lock(&state.writer)) {
+                writer = match self.make_ready(state, state.writer.lock()) {
                     Ok(writer) => writer,
-                    Err(e) => return Err(idle(state, lock(&state.writer)).fail(Failed::Store(session), e)),
+                    Err(e) => return Err(idle(state, state.writer.lock()).fail(Failed::Store(session), e)),
                 };
             }
         }
         let flight = writer.begin(session, false, state.format.load(Ordering::Relaxed))?;
         if session.is_none() {
-            lock(&state.gathering).begin(self.env.clock.monotonic());
+            state.gathering.lock().begin(self.env.clock.monotonic());
         }
         drop(writer);
         let failed = Failed::Flush(session);
@@ -168,7 +168,7 @@ impl Journal {
             Ok(horizon) => horizon,
             // Who may not write there keeps what he archived.
             Err(e) => {
-                let mut writer = lock(&state.writer);
+                let mut writer = state.writer.lock();
                 return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
                     Ok(()) => Err(e),
                     Err(lost) => Err(writer.fail(Failed::Store(session), lost)),
@@ -219,7 +219,7 @@ impl Journal {
         horizon: Horizon,
     ) -> Result<Flushed> {
         let state = self.state();
-        let mut writer = idle(state, lock(&state.writer));
+        let mut writer = idle(state, state.writer.lock());
         while !writer.is_ready() {
             writer = idle(state, self.make_ready(state, writer)?);
         }
@@ -239,7 +239,7 @@ impl Journal {
         let datasets = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
         for prefix in &datasets {
             self.check_owner(prefix, &snapshot).inspect_err(|_| {
-                lock(&turn.state.own_datasets).remove(prefix);
+                turn.state.own_datasets.lock().remove(prefix);
             })?;
         }
         self.claim_levels(&datasets)?;
@@ -268,19 +268,19 @@ impl Journal {
                 span.record("records", flushed.record.side_count);
                 span.record("bytes", flushed.ends.end().saturating_sub(flushed.ends.frame));
                 // Both at once: a read sees each record as unflushed, or as committed.
-                let mut refresher = lock(&state.refresher);
-                let mut writer = lock(&state.writer);
+                let mut refresher = state.refresher.lock();
+                let mut writer = state.writer.lock();
                 refresher.wrote(&flushed);
                 if let Some(flight) = turn.flight.take() {
                     writer.finish(flight, flushed.clone());
                 }
                 if turn.transaction.is_none() {
-                    lock(&state.gathering).end(self.env.clock.monotonic());
+                    state.gathering.lock().end(self.env.clock.monotonic());
                 }
                 Ok(flushed)
             }
             Err(e) => {
-                let mut writer = lock(&state.writer);
+                let mut writer = state.writer.lock();
                 if let Some(flight) = turn.flight.take() {
                     writer.take_back(flight);
                 }
@@ -290,11 +290,11 @@ impl Journal {
     }
 
     fn write_flight(&self, state: &State, flight: &mut Flight, commit: Commit) -> Result<Flushed> {
-        let unsynced = lock(&state.writer).unsynced(flight)?;
+        let unsynced = state.writer.lock().unsynced(flight)?;
         if let Some(unsynced) = &unsynced {
             unsynced.sync()?;
         }
-        let data_logs = lock(&state.writer).data_logs(flight, unsynced.as_ref())?;
+        let data_logs = state.writer.lock().data_logs(flight, unsynced.as_ref())?;
         // The log's own, and that of a data log which holds something of this commit.
         Span::current().record("syncs", 1 + u64::from(unsynced.is_some()));
         let flushed = flight.write(&self.env, Commit { data_logs, ..commit })?;
@@ -304,7 +304,7 @@ impl Journal {
 }
 
 fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {
-    state.turn.wait(writer).unwrap_or_else(std::sync::PoisonError::into_inner)
+    state.turn.wait(writer)
 }
 
 /// Waits until no commit is under way.

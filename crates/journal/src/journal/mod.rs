@@ -22,12 +22,12 @@ mod transactions;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::schema::Schema;
-use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
+use fieldstone_core::sync::{Condvar, Mutex};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::attempt::{ATTEMPTS_SINCE, Origin};
 use fieldstone_format::log::SideRecord;
@@ -156,11 +156,6 @@ impl State {
     }
 }
 
-/// A panic of one caller must not lock all others out: what the lock guards is checked where it is used.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Journal {
     /// Opens the journal of the store in `folder`. Nothing is created before the first commit.
     pub fn open(env: Env, folder: &Path, options: JournalOptions) -> Result<Journal> {
@@ -190,7 +185,9 @@ impl Journal {
         match &found {
             Some(found) => medium.note_exists(found.id),
             // Without its marker a store is known by its logs.
-            None => lock(&state.refresher)
+            None => state
+                .refresher
+                .lock()
                 .current()
                 .without_logs
                 .as_ref()
@@ -234,7 +231,7 @@ impl Journal {
         if let Some(text) = &journal.options.at {
             let version = Version::decode(text)?;
             let newest = journal.snapshot()?;
-            let pinned = newest.at(&version, &lock(&journal.state().refresher))?;
+            let pinned = newest.at(&version, &journal.state().refresher.lock())?;
             let base = journal.schema.base().clone();
             journal.schema = SchemaState::new(journal.env.identity.clone(), base);
             journal.schema.follow(&pinned);
@@ -275,7 +272,7 @@ impl Journal {
             self.seen.store(true, Ordering::Relaxed);
             return Ok(());
         }
-        match lock(&self.state().writer).holds_anything() {
+        match self.state().writer.lock().holds_anything() {
             true => Ok(()),
             false => Err(no_store(&self.shown, false)),
         }
@@ -347,7 +344,7 @@ impl Journal {
                 let state = self.state();
                 let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
                 let _span = trace_span!("look", logs = Empty, moved = Empty).entered();
-                let snapshot = lock(&state.refresher).refresh_for(ticket, &state.asked)?;
+                let snapshot = state.refresher.lock().refresh_for(ticket, &state.asked)?;
                 self.follow(&snapshot);
                 Ok(snapshot)
             }
@@ -356,7 +353,7 @@ impl Journal {
 
     /// A snapshot cut back to a version that its text names.
     pub fn older(&self, snapshot: &Snapshot, version: &str) -> Result<Snapshot> {
-        snapshot.at(&Version::decode(version)?, &lock(&self.state().refresher))
+        snapshot.at(&Version::decode(version)?, &self.state().refresher.lock())
     }
 
     /// Waits until a commit is there that a version does not hold; `false` where none was in so many nanoseconds. Looks
@@ -426,18 +423,18 @@ impl Journal {
 
     /// Encoded keys that the session's next commit holds values for.
     pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
-        lock(&self.state().writer).keys(transaction)
+        self.state().writer.lock().keys(transaction)
     }
 
     /// The same keys, each with element type and shape where its value is an array.
     pub fn pending_arrays(&self, transaction: Option<Id>) -> Vec<PendingArray> {
-        lock(&self.state().writer).arrays(transaction)
+        self.state().writer.lock().arrays(transaction)
     }
 
     /// Carries catalog and graph changes with the session's next commit.
     pub fn take_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
-        lock(&self.state().writer).take_side(transaction, records);
+        self.state().writer.lock().take_side(transaction, records);
         Ok(())
     }
 
@@ -445,7 +442,7 @@ impl Journal {
     /// [`take_kept`](Self::take_kept) before the session is flushed: who keeps them learns of a failure as if
     /// they were here. Returns how often the session has lost something so far.
     pub fn keep(&self, attributes: u64, transaction: Option<Id>) -> u64 {
-        lock(&self.state().writer).keep(transaction, attributes)
+        self.state().writer.lock().keep(transaction, attributes)
     }
 
     /// Takes side records of so many attributes that were kept when the session had lost something so often.
@@ -457,18 +454,18 @@ impl Journal {
         losses: u64,
         transaction: Option<Id>,
     ) -> bool {
-        lock(&self.state().writer).take_kept(transaction, losses, attributes, records)
+        self.state().writer.lock().take_kept(transaction, losses, attributes, records)
     }
 
     /// How often a session has lost to a failure what it had taken: a number that only grows. What was
     /// remembered of the session before is not so any more.
     pub fn losses(&self, transaction: Option<Id>) -> u64 {
-        lock(&self.state().writer).losses_of(transaction)
+        self.state().writer.lock().losses_of(transaction)
     }
 
     /// The same of all sessions that have lost something.
     pub fn all_losses(&self) -> HashMap<Option<Id>, u64> {
-        lock(&self.state().writer).losses().clone()
+        self.state().writer.lock().losses().clone()
     }
 
     /// Side records that this handle took for a session and did not flush yet, in their order.
@@ -479,17 +476,17 @@ impl Journal {
     /// The same, but for those that a cursor has read, where these are still not flushed: what is read again and
     /// again costs what is new.
     pub fn pending_behind(&self, transaction: Option<Id>, cursor: PendingCursor) -> PendingSide {
-        lock(&self.state().writer).side_behind(transaction, cursor)
+        self.state().writer.lock().side_behind(transaction, cursor)
     }
 
     /// A cursor behind all of them.
     pub fn pending_cursor(&self, transaction: Option<Id>) -> PendingCursor {
-        lock(&self.state().writer).side_cursor(transaction)
+        self.state().writer.lock().side_cursor(transaction)
     }
 
     /// Whether anything that a session took waits for a flush, or for the end of one.
     pub fn has_pending(&self, transaction: Option<Id>) -> bool {
-        lock(&self.state().writer).waits_for(transaction).is_some()
+        self.state().writer.lock().waits_for(transaction).is_some()
     }
 
     /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
@@ -511,19 +508,19 @@ impl Journal {
 
     /// Forgets what a session took and did not flush.
     pub fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        lock(&self.state().writer).discard(transaction);
+        self.state().writer.lock().discard(transaction);
         Ok(())
     }
 
     /// Raises what a flush would raise of earlier failures that took what this thread gave, and nothing
     /// else; it counts as reported then.
     pub fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        lock(&self.state().writer).check(transaction)
+        self.state().writer.lock().check(transaction)
     }
 
     /// Values taken and not yet flushed.
     pub fn unflushed(&self) -> u64 {
-        lock(&self.state().writer).unflushed()
+        self.state().writer.lock().unflushed()
     }
 
     /// Looks at every log that is not closed.
@@ -531,7 +528,7 @@ impl Journal {
         if self.pinned.is_none() {
             // FrameInfo after the lock is given back.
             let _span = debug_span!("refresh", logs = Empty, moved = Empty).entered();
-            let snapshot = lock(&self.state().refresher).refresh(Look::All)?;
+            let snapshot = self.state().refresher.lock().refresh(Look::All)?;
             self.follow(&snapshot);
         }
         Ok(())
@@ -556,7 +553,7 @@ impl Journal {
         let folder = target.disk.absolute(folder).map_err(|e| Error::io("look at", folder, e))?;
         let state = self.state();
         // One at a time: two into one folder would write the same files.
-        let mut known = lock(&state.checkpoints);
+        let mut known = state.checkpoints.lock();
         self.flush(None)?;
         let snapshot = self.snapshot()?;
         let Some(source) = state.medium.files() else {
@@ -593,7 +590,7 @@ impl Journal {
             }
             losses = now;
         }
-        let mut writer = idle(self.state(), lock(&self.state().writer));
+        let mut writer = idle(self.state(), self.state().writer.lock());
         hear(writer.report_untold());
         writer.close();
         heard.map_or(Ok(()), Err)
@@ -616,7 +613,7 @@ impl Journal {
     fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let state = self.state();
         let ticket = state.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut refresher = lock(&state.refresher);
+        let mut refresher = state.refresher.lock();
         let snapshot = refresher.refresh_for(ticket, &state.asked)?;
         self.follow(&snapshot);
         self.check_versions(&snapshot)?;
@@ -649,7 +646,7 @@ fn identity_now(state: &State, marker: Option<Vec<u8>>) -> Result<Result<Option<
     if let Some(Ok(marker)) = marker {
         return Ok(Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema })));
     }
-    let snapshot = lock(&state.refresher).refresh(Look::All)?;
+    let snapshot = state.refresher.lock().refresh(Look::All)?;
     let named = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
     Ok(match (named, marker) {
         (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),

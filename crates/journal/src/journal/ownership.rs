@@ -6,7 +6,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_text;
 
-use super::{Journal, lock};
+use super::Journal;
 use crate::snapshot::Snapshot;
 
 impl Journal {
@@ -20,7 +20,7 @@ impl Journal {
     pub fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
         self.check_writable()?;
         self.check_prefix(level.clone())?;
-        lock(&self.state().writer).take_claim(transaction, level);
+        self.state().writer.lock().take_claim(transaction, level);
         Ok(())
     }
 
@@ -37,17 +37,17 @@ impl Journal {
     pub(super) fn claim_levels(&self, levels: &BTreeSet<Vec<u8>>) -> Result<()> {
         let state = self.state();
         let new: Vec<&Vec<u8>> = {
-            let claimed = lock(&state.claimed);
+            let claimed = state.claimed.lock();
             levels.iter().filter(|level| !claimed.contains(*level)).collect()
         };
         if new.is_empty() {
             return Ok(());
         }
         match self.medium().claim(&new)? {
-            Ok(true) => lock(&state.claimed).extend(new.into_iter().cloned()),
+            Ok(true) => state.claimed.lock().extend(new.into_iter().cloned()),
             Ok(false) => {}
             Err((level, owner)) => {
-                lock(&state.own_datasets).remove(&level);
+                state.own_datasets.lock().remove(&level);
                 return Err(self.not_owner(&level, owner));
             }
         }
@@ -64,13 +64,13 @@ impl Journal {
 
     /// Refuses the dataset with this encoded first level where someone else made it.
     pub fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
-        if lock(&self.state().own_datasets).contains(&prefix) {
+        if self.state().own_datasets.lock().contains(&prefix) {
             return Ok(());
         }
         let snapshot = self.snapshot()?;
         self.check_versions(&snapshot)?;
         self.check_owner(&prefix, &snapshot)?;
-        lock(&self.state().own_datasets).insert(prefix);
+        self.state().own_datasets.lock().insert(prefix);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Journal {
     ) -> Result<()> {
         let other = snapshot.prepared_by_all(transaction).next();
         let Some((log, _)) = other.filter(|_| covers.is_empty()) else { return Ok(()) };
-        if lock(&self.state().begun).contains(&transaction) {
+        if self.state().begun.lock().contains(&transaction) {
             return Ok(());
         }
         let name = self.env.identity.user_name(log.uid);

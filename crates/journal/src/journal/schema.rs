@@ -10,7 +10,7 @@
 //! * no I/O happens under the lock, and a process that is forked while a thread holds it has one of its own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Schema;
@@ -68,7 +68,7 @@ impl SchemaState {
     }
 
     fn read<T>(&self, what: impl FnOnce(&Grown) -> T) -> T {
-        what(&self.grown().read().unwrap_or_else(PoisonError::into_inner))
+        what(&self.grown().read())
     }
 
     fn is_followed(&self) -> bool {
@@ -88,7 +88,7 @@ impl SchemaState {
             return;
         }
         let schema = folded(&self.base, found);
-        let mut grown = self.grown().write().unwrap_or_else(PoisonError::into_inner);
+        let mut grown = self.grown().write();
         if is_news(&grown) {
             let settings = snapshot.settings.clone();
             *grown = match &grown.known {
@@ -217,7 +217,7 @@ mod tests {
         let machine = Arc::new(Numbered(AtomicU32::new(1)));
         let base = Schema::builtin("simulation").unwrap();
         let state = SchemaState::new(machine.clone(), base.clone());
-        let following = state.grown().write().unwrap();
+        let following = state.grown().write();
         machine.0.store(2, Ordering::SeqCst);
         assert!(state.now() == base && !state.is_followed());
         machine.0.store(1, Ordering::SeqCst);

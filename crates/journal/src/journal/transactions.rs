@@ -5,7 +5,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::Decision;
 use tracing::debug_span;
 
-use super::{Journal, lock};
+use super::Journal;
 use crate::identity::random_id;
 use crate::snapshot::{ALL_KINDS, Flushed, Snapshot};
 use crate::writer::Horizon;
@@ -15,7 +15,7 @@ impl Journal {
     pub fn begin(&self) -> Result<Id> {
         self.check_writable()?;
         let id = random_id(&self.env);
-        lock(&self.state().begun).insert(id);
+        self.state().begun.lock().insert(id);
         Ok(id)
     }
 
@@ -107,8 +107,8 @@ impl Journal {
             }
         }
         let state = self.state();
-        lock(&state.writer).end(transaction);
-        lock(&state.begun).remove(&transaction);
+        state.writer.lock().end(transaction);
+        state.begun.lock().remove(&transaction);
         Ok(())
     }
 

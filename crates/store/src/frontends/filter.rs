@@ -40,7 +40,7 @@
 #![deny(clippy::missing_trait_methods)]
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
@@ -82,7 +82,7 @@ impl FilterStore {
     /// Whether an encoded key is shown.
     fn shows(&self, key: &[u8]) -> Result<bool> {
         // A panic of one caller must not lock all others out: the matcher only remembers kinds of keys.
-        let mut matcher = self.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut matcher = self.matcher.lock();
         Ok(matcher.test(key)? == Match::Yes)
     }
 

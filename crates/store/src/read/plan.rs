@@ -4,7 +4,7 @@
 //! what its entry says is decoded again when it is read, for [`WINDOW`] fields at a time, so that a
 //! retrieve of millions of fields runs in bounded memory.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::schema::Selection;
 use fieldstone_core::sync::Mutex;
@@ -217,14 +217,14 @@ impl FieldsSource for Plan {
 
     fn get(&self, index: usize) -> Result<Field> {
         let start = index / WINDOW * WINDOW;
-        if let Some((at, window)) = &*self.window.lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some((at, window)) = &*self.window.lock()
             && *at == start
         {
             return Ok(window[index - start].clone());
         }
         let window = self.decode(start, (start + WINDOW).min(self.refs.len()))?;
         let field = window[index - start].clone();
-        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = Some((start, window));
+        *self.window.lock() = Some((start, window));
         Ok(field)
     }
 

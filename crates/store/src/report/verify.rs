@@ -4,7 +4,7 @@
 //! Damage is what a visible field, or one of a transaction that is not decided, stands on. A version that newer ones hide,
 //! or that was removed, is read too, and named in a note where it is damaged: only older versions of the store need it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::env::Identity;
 use fieldstone_core::schema::Selection;
@@ -52,7 +52,7 @@ pub fn verify(
     }
     if whole {
         check.marker()?;
-        let refresher = refresher.lock().unwrap_or_else(PoisonError::into_inner);
+        let refresher = refresher.lock();
         for log in &snapshot.logs {
             check.log(log, &refresher)?;
         }

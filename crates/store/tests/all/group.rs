@@ -203,7 +203,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
         put(&store, &key("mine"), b"mine").unwrap();
         store.discard(None).unwrap();
         let journal = store.journal();
-        let (looks, held) = (journal.looks(), journal.refresher().lock().unwrap());
+        let (looks, held) = (journal.looks(), journal.refresher().lock());
         thread::scope(|scope| {
             let store = &store;
             let flush = scope.spawn(move || {

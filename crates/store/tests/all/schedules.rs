@@ -114,7 +114,7 @@ struct Scene {
 impl Scene {
     fn keep(&self, record: SideRecord, session: Option<Id>) {
         let losses = self.store.journal().keep(1, session);
-        let mut buffers = self.buffers.lock().unwrap();
+        let mut buffers = self.buffers.lock();
         let buffer = buffers.entry(session).or_default();
         if buffer.losses != losses {
             self.give(std::mem::replace(buffer, Buffer { losses, ..Buffer::default() }), session);
@@ -131,7 +131,7 @@ impl Scene {
     }
 
     fn hand_over(&self, session: Option<Id>) {
-        let mut buffers = self.buffers.lock().unwrap();
+        let mut buffers = self.buffers.lock();
         if let Some(buffer) = buffers.remove(&session) {
             self.give(buffer, session);
         }
@@ -145,7 +145,7 @@ impl Scene {
     fn decide(&self, id: Id, commit: bool) -> Result<()> {
         match commit {
             true => self.flush(Some(id))?,
-            false => drop(self.buffers.lock().unwrap().remove(&Some(id))),
+            false => drop(self.buffers.lock().remove(&Some(id))),
         }
         self.store.decide(id, commit)
     }
@@ -191,7 +191,7 @@ impl Worker<'_> {
     fn transaction(&mut self) {
         let Ok(id) = self.scene.store.begin() else { return };
         if self.random.coin() {
-            *self.scene.joined.lock().unwrap() = Some(id);
+            *self.scene.joined.lock() = Some(id);
         }
         for _ in 0..=self.random.below(2) {
             self.give(Some(id));
@@ -208,7 +208,7 @@ impl Worker<'_> {
     }
 
     fn join(&mut self) {
-        let Some(id) = *self.scene.joined.lock().unwrap() else { return };
+        let Some(id) = *self.scene.joined.lock() else { return };
         self.give(Some(id));
         self.flush(Some(id));
     }

@@ -6,10 +6,10 @@
 //! Invariant: the number never falls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::Team;
+use fieldstone_core::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use fieldstone_format::netcdf::Version;
 
 /// The number of records, shared by all that use one open container.
@@ -55,16 +55,16 @@ impl Records {
 
     /// Held while writing exactly what was given.
     pub(super) fn sharing(&self) -> RwLockReadGuard<'_, ()> {
-        self.writing.read().unwrap_or_else(PoisonError::into_inner)
+        self.writing.read()
     }
 
     /// Held from looking at the number of records until those that are filled and written are counted.
     pub(super) fn growing(&self) -> MutexGuard<'_, ()> {
-        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.growing.lock()
     }
 
     /// Held while reading, changing and writing back a span.
     pub(super) fn excluding(&self) -> RwLockWriteGuard<'_, ()> {
-        self.writing.write().unwrap_or_else(PoisonError::into_inner)
+        self.writing.write()
     }
 }

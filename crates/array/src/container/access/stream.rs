@@ -8,9 +8,10 @@
 //! Invariants: beside the caller's memory each thread holds [`ALONE`] bytes at most; the first error ends the
 //! work; of values that do not fit, the first in the order of memory is reported.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::netcdf::extents::{Extents, Run};
 use fieldstone_format::netcdf::values::{Misfit, turn};
@@ -85,7 +86,7 @@ fn each<M: Memory + Send>(
     job: impl Fn(&mut Vec<u8>, StreamPiece<M>) -> Result<Option<Misfit>> + Sync,
 ) -> Result<Option<Misfit>> {
     let pieces = Mutex::new(pieces);
-    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || pieces.lock().next();
     let work = || -> Result<Option<Misfit>> {
         let (mut buffer, mut first) = (Vec::new(), None);
         while let Some(piece) = next() {
@@ -97,7 +98,7 @@ fn each<M: Memory + Send>(
                 }
                 Err(error) => {
                     // Nothing more is to be done, by others either.
-                    pieces.lock().unwrap_or_else(PoisonError::into_inner).run = None;
+                    pieces.lock().run = None;
                     return Err(error);
                 }
             }

@@ -4,11 +4,12 @@
 //! could grow over is not in the file while they may.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::trailer::{IndexPart, Locator};
@@ -106,7 +107,7 @@ impl DataMode {
     /// Collective: cuts what follows the data of a file that is about to change, where records grow: nothing of
     /// it is to show in a record. An index is written again at the end.
     fn cut_tail(&self) -> Result<()> {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed.lock();
         if self.tail && !*changed {
             self.file.set_len("cut", self.data_end(self.records.get()))?;
             *changed = true;
@@ -122,7 +123,7 @@ impl DataMode {
             }
             self.cut_tail()?;
         }
-        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.changed.lock() = true;
         Ok(())
     }
 
@@ -217,7 +218,7 @@ impl DataMode {
     }
 
     pub fn staging(&self) -> MutexGuard<'_, Staging> {
-        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+        self.staging.lock()
     }
 
     /// Bytes of memory it holds.
@@ -315,7 +316,7 @@ impl DataMode {
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
     pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {
         let finished = self.finished.load(Ordering::Acquire);
-        let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *self.changed.lock();
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };
         let mine = stated.and_then(|stated| {
             let numrecs = stated.max(self.records.get());

@@ -4,9 +4,10 @@
 //! asks for it, so that no rank holds what others defined unless it wants to know.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attrs, Header, Version};
@@ -41,7 +42,7 @@ pub(crate) struct DefinedHeader {
 impl DefinedHeader {
     /// What this rank has defined.
     pub fn mine(&self) -> MutexGuard<'_, Definitions> {
-        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.definitions.lock()
     }
 
     /// The whole header; read from the file at the first call.

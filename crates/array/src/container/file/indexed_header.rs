@@ -11,8 +11,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::crc;
 use fieldstone_format::netcdf::layout::Layout;
@@ -159,7 +160,7 @@ impl IndexedHeader {
     }
 
     fn cache(&self) -> MutexGuard<'_, HeaderCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 
     /// Bytes of the index's body, whose page sums hold.

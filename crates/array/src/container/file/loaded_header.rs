@@ -4,9 +4,10 @@
 //! equal names (which a sound file does not have) the first is found.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_core::sync::Mutex;
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::parse::{self, Source};
 use fieldstone_format::netcdf::{Attrs, Header, Names, names, paths};
@@ -119,7 +120,7 @@ impl LoadedHeader {
     }
 
     fn find(&self, lookup: &Mutex<Lookup>, names: &Names, path: &str) -> Option<usize> {
-        let mut lookup = lookup.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lookup = lookup.lock();
         let mut find = |path: &str| lookup.search(names, path).map(|id| id as usize);
         // Other writers may have left a name as it was given: it is listed so, and so it is found.
         find(path).or_else(|| match names::nfc(path) {
@@ -176,7 +177,7 @@ impl Metadata for LoadedHeader {
     }
     fn memory(&self) -> u64 {
         let tables = [&self.dims, &self.vars];
-        let tables = tables.map(|table| table.lock().unwrap_or_else(PoisonError::into_inner).memory());
+        let tables = tables.map(|table| table.lock().memory());
         self.header.memory() + tables.iter().sum::<u64>()
     }
 }

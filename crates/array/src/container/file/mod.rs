@@ -63,11 +63,12 @@ pub(in crate::container) mod truncation;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Comm, Hints, Team, TeamFile};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::Layout;
 use fieldstone_format::netcdf::{Attr, Names, NcType};
@@ -165,7 +166,7 @@ impl Container {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn defining<T>(&self, what: &str, act: impl FnOnce(&mut DefineMode) -> Result<T>) -> Result<T> {
@@ -429,11 +430,11 @@ impl Container {
 
     /// What the definitions and the last `enddef` of this rank took, and once it is closed, `close`.
     pub fn report(&self) -> Report {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.report.lock().clone()
     }
 
     fn keep_report(&self, report: &Report) {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone_from(report);
+        self.report.lock().clone_from(report);
     }
 
     // ---- the end

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 
 use super::data::{DataMode, IndexShare};
@@ -179,7 +180,7 @@ impl DefineMode {
         data.report = defined.report;
         data.vars = std::mem::take(&mut self.vars);
         data.dims = std::mem::take(&mut self.dims);
-        data.changed = true.into();
+        data.changed = Mutex::new(true);
         if let (Some(old), None) = (&self.old, in_place) {
             let headers = old.metadata.header().and_then(|from| Ok((from, data.metadata.header()?)));
             relocate::copy(&old.file, &data.file, headers, numrecs)?;

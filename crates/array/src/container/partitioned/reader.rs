@@ -9,10 +9,11 @@
 //! searched instead; "there is none" is said only after everything that could hold it was read.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::netcdf::{Attrs, Version, names, paths};
 use fieldstone_format::partitioned::pages::{self, NAME_ENTRY, PAGE, PATH_ENTRY, PathCounts};
@@ -135,8 +136,8 @@ impl Reader {
         Ok(block)
     }
 
-    fn cache(&self) -> std::sync::MutexGuard<'_, ReadCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> fieldstone_core::sync::MutexGuard<'_, ReadCache> {
+        self.cache.lock()
     }
 
     /// An error in a block, with what a user needs to know of the block.

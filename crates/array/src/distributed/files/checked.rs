@@ -10,11 +10,12 @@
 //! * beside the caller's memory it takes one block, and in a collective read a window of [`WINDOW`] bytes, or one block where
 //!   that is more.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fieldstone_core::env::comm::layer::FileLayer;
 use fieldstone_core::env::comm::{CommFile, Team, TeamFile};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 
 use super::image::Extent;
@@ -82,7 +83,7 @@ impl CheckedFile {
     }
 
     fn last(&self) -> MutexGuard<'_, LastBlock> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 
     /// Where a block begins in the slab, and how long it is.

@@ -16,12 +16,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use fieldstone_core::env::comm::layer::FileLayer;
 use fieldstone_core::env::comm::{CommFile, TeamFile};
 use fieldstone_core::env::{DiskFile, write_all_at};
+use fieldstone_core::sync::{Condvar, Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 
 /// Bytes that wait to be written.
@@ -71,11 +72,11 @@ struct WriterQueue {
 
 impl WriterQueue {
     fn lock(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, WriterState>) -> MutexGuard<'a, WriterState> {
-        self.moved.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.moved.wait(state)
     }
 }
 

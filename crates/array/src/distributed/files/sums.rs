@@ -4,10 +4,11 @@
 //! of each piece that it sees within a block; rank 0 joins those that lie side by side. Of a block that was written in another
 //! way (in many small pieces, twice) the bytes are read back.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::env::comm::layer::FileLayer;
 use fieldstone_core::env::comm::{CommFile, Team, TeamFile};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Error, Result};
 
 use super::image::Extent;
@@ -73,7 +74,7 @@ impl SummedFile {
     }
 
     fn pieces(&self) -> MutexGuard<'_, Pieces> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pieces.lock()
     }
 
     fn blocks(&self) -> u64 {

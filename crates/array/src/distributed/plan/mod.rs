@@ -29,9 +29,10 @@
 //! call takes at most two thirds of [`Settings::buffer`] three times over, or one block where that is more.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -257,7 +258,7 @@ impl Planner {
     }
 
     fn plans(&self) -> MutexGuard<'_, Plans> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plans.lock()
     }
 
     /// Collective: writes what each rank holds. A rank that failed before passes its error.
@@ -534,6 +535,6 @@ impl MovePlan {
     }
 
     fn windows(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), exchange::Window>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.windows.lock()
     }
 }

@@ -6,10 +6,11 @@
 //! Invariants: room is as much as a round asked for, and is kept from round to round and from call to call; what is in it
 //! before it is filled is not said.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_core::env::comm::{Parts, PartsMut, Team};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 
 /// Memory of exchanges that is kept between calls, for all who have a clone: at most one window, what is sent in a round and
 /// what comes. Touched anew in each call it took a quarter of the processor time of small steps.
@@ -27,7 +28,7 @@ pub(super) struct RoundBuffers {
 
 impl RoundMemory {
     fn buffers(&self) -> MutexGuard<'_, RoundBuffers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Lends the buffers to one call; another one that begins before its end has buffers of its own.

@@ -157,14 +157,14 @@ mod tests {
 
     /// Says of every file what it was opened with.
     #[derive(Debug)]
-    struct Telling(Arc<dyn Comm>, std::sync::Mutex<Vec<String>>);
+    struct Telling(Arc<dyn Comm>, crate::sync::plain::Mutex<Vec<String>>);
 
     impl CommLayer for Telling {
         fn below(&self) -> &dyn Comm {
             &*self.0
         }
         fn open_with(&self, path: &Path, mode: FileMode, hints: &Hints) -> Result<Arc<dyn CommFile>> {
-            self.1.lock().unwrap().push(hints.to_string());
+            self.1.lock().push(hints.to_string());
             self.0.open(path, mode)
         }
     }
@@ -174,7 +174,7 @@ mod tests {
         let disk = SimWorld::memory().disk;
         let outcomes = threads::run(3, None, disk, threads::Faults::none(), |comm| {
             let rank = comm.rank();
-            let telling = Arc::new(Telling(comm, std::sync::Mutex::default()));
+            let telling = Arc::new(Telling(comm, crate::sync::plain::Mutex::default()));
             let job = Hints::new([("a", "1"), ("cb_nodes", "2")])?;
             let team = Team::new(HintedComm::over(telling.clone(), &job));
             team.agree_on_hints("begin")?;
@@ -183,7 +183,7 @@ mod tests {
             team.open("create", path, FileMode::CreateNew)?;
             let call = Hints::new([("a", "3")])?;
             team.open_with("open", path, FileMode::Read, Ok(&call))?;
-            assert_eq!(*telling.1.lock().unwrap(), ["a=1 cb_nodes=2", "a=3 cb_nodes=2"]);
+            assert_eq!(*telling.1.lock(), ["a=1 cb_nodes=2", "a=3 cb_nodes=2"]);
             // One rank alone gives hints of its own.
             let own = if rank == 1 { call } else { Hints::default() };
             let error = team.open_with("open", path, FileMode::Read, Ok(&own)).expect_err("ranks differ");

@@ -27,12 +27,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tracing::trace_span;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce};
+use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, ErrorKind, Result};
 
 /// Sums over ranks of each of some values.
@@ -99,7 +100,7 @@ fn carried(values: &[u64]) -> Option<[u64; CARRIED]> {
 
 impl Teams {
     fn known(&self) -> MutexGuard<'_, TeamState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The team of this number goes on no more. Its files are closed: all ranks are here, as they never will be

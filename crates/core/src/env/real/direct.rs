@@ -7,13 +7,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{Mode, RealFile};
 use crate::env::{DiskFile, Stat};
+use crate::sync::plain::Mutex;
 
 /// What offsets, lengths and memory are multiples of: enough for every disk in use.
 const BLOCK: usize = 4096;
@@ -52,7 +53,7 @@ impl DirectFile {
 
     /// Runs `act` with `len` bytes of aligned memory.
     fn with_memory<T>(&self, len: usize, act: impl FnOnce(&mut [u8]) -> T) -> T {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         if memory.len() < len + BLOCK {
             memory.resize(len + BLOCK, 0);
         }

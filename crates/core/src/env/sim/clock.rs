@@ -3,11 +3,12 @@
 //! All hosts share one true time, which moves by a little with every call and by whole sleeps at
 //! once, never by waiting; a host's clock shows that time plus its offset.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::random::Random;
 use super::{Process, World};
 use crate::env::{Clock, Identity, Rand};
+use crate::sync::plain::Mutex;
 
 /// How far time moves with each call: a microsecond.
 pub(super) const TICK: i64 = 1_000;
@@ -49,7 +50,7 @@ pub(super) struct SimRand(pub(super) Mutex<Random>);
 
 impl Rand for SimRand {
     fn fill(&self, buffer: &mut [u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
+        self.0.lock().fill(buffer);
     }
 }
 

@@ -9,12 +9,12 @@
 //!   that some may not see yet.
 
 use std::io;
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use super::tree::{Access, Ino};
+use crate::sync::plain::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A file, shared by its names and its open handles.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl FileNode {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, FileData> {
-        self.data.read().unwrap_or_else(PoisonError::into_inner)
+        self.data.read()
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, FileData> {
-        self.data.write().unwrap_or_else(PoisonError::into_inner)
+        self.data.write()
     }
 }
 
@@ -226,9 +226,4 @@ impl FileData {
 pub(super) struct Stamp {
     pub(super) host: Arc<str>,
     pub(super) time: i64,
-}
-
-/// A lock whose poison is ignored: the state of a simulation is valid between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

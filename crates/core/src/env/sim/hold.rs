@@ -1,8 +1,9 @@
 //! Calls that last: threads of a test meet while one of them is in the middle of a call.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::{Op, OpKind, SimWorld, World};
+use crate::sync::plain::{Condvar, Mutex, MutexGuard};
 
 /// Which calls are held up, and how many of them wait now.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ struct HeldCalls {
 
 impl Holds {
     fn lock(&self) -> MutexGuard<'_, Vec<HeldCalls>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn find<'a>(held: &'a mut [HeldCalls], op: &Op) -> Option<&'a mut HeldCalls> {
@@ -35,7 +36,7 @@ impl Holds {
         own.waiting += 1;
         self.moved.notify_all();
         while Holds::find(&mut held, op).is_some() {
-            held = self.moved.wait(held).unwrap_or_else(PoisonError::into_inner);
+            held = self.moved.wait(held);
         }
     }
 }
@@ -54,7 +55,7 @@ impl Hold {
         let holds = &self.world.holds;
         let mut held = holds.lock();
         while !held.iter().any(|h| h.kind == self.kind && h.part == self.part && h.waiting >= calls) {
-            held = holds.moved.wait(held).unwrap_or_else(PoisonError::into_inner);
+            held = holds.moved.wait(held);
         }
     }
 }

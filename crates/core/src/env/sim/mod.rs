@@ -28,7 +28,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 mod clock;
 mod crash;
@@ -49,11 +49,11 @@ pub use random::Random;
 use self::clock::{SimClock, SimIdentity, SimRand};
 use self::disk::{Door, SimDisk, Who};
 use self::faults::{Faults, Ignored};
-use self::file::lock;
 use self::hold::Holds;
 use self::tree::Tree;
 use self::weak::Weak;
 use super::{Env, Space, real};
+use crate::sync::plain::{Mutex, MutexGuard};
 
 /// When a world begins: 2024-01-01, in nanoseconds since 1970.
 const START: i64 = 1_704_067_200_000_000_000;
@@ -136,7 +136,7 @@ impl World {
     }
 
     fn lock(&self) -> MutexGuard<'_, WorldState> {
-        lock(&self.state)
+        self.state.lock()
     }
 }
 

@@ -10,8 +10,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::grib::header::Header;
 use fieldstone_format::grib::template::Template;
@@ -61,7 +62,7 @@ impl Cache {
 static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl SharedHelper<'_> {

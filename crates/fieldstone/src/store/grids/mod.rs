@@ -18,7 +18,7 @@ mod moving;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_catalog::engine::{CoordinateRange, GridRegion, PointSet, VariableRow};
 use fieldstone_core::geometry::CoordinateAxis;
@@ -69,7 +69,7 @@ impl<K, T> Default for Latest<K, T> {
 
 impl<K: PartialEq, T> Latest<K, T> {
     fn find(&self, key: &K) -> Option<Arc<T>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let entry = known.iter().position(|(own, ..)| own == key).and_then(|at| known.remove(at))?;
         let found = entry.1.clone();
         known.push_front(entry);
@@ -77,7 +77,7 @@ impl<K: PartialEq, T> Latest<K, T> {
     }
 
     fn keep(&self, key: K, value: Arc<T>, bytes: usize) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.push_front((key, value, bytes));
         known.truncate(MOST_KEPT);
         let mut sum = 0;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Error, Result};
@@ -44,7 +44,7 @@ struct Inner {
 
 impl Objects {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Lets the next put of a name that begins with `prefix` fail.

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind::{AlreadyExists, NotFound, PermissionDenied};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fieldstone_core::env::{Disk, DiskFile, Env, creation_failed, write_all_at};
 use fieldstone_core::sync::Mutex;
@@ -52,7 +52,7 @@ impl Claims for ListedClaims {
             if !self.names.contains(&name) {
                 return None;
             }
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.read.lock();
             let (owner, of) = match read.get(&name) {
                 Some(seen) => seen,
                 None => {

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use fieldstone_core::env::{Disk, DiskFile, read_exact_at};
 use fieldstone_core::sync::Mutex;
@@ -41,7 +41,7 @@ impl OpenFiles {
 
     /// The file `number` of `writer`, open for reading.
     pub fn get(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if let Some(file) = open.get(&(writer, number)) {
             return Ok(file.clone());
         }
@@ -104,13 +104,13 @@ impl OpenFiles {
 
     /// Closes what is open of a writer: another file has taken the name of its log.
     pub fn forget(&self, writer: Id) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != writer);
+        self.open.lock().retain(|(of, _), _| *of != writer);
     }
 
     /// The file opened anew. A network file system may show a handle an old length, and asks its server
     /// at an open; and a file may have been restored since.
     fn reopened(&self, writer: Id, number: u32) -> Result<Arc<dyn DiskFile>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&(writer, number));
+        self.open.lock().remove(&(writer, number));
         self.get(writer, number)
     }
 }

@@ -10,13 +10,13 @@
 
 use std::ops::{Deref, DerefMut};
 use std::panic;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
 use super::Contribution;
 use super::faults::{FaultKind, Faults};
 use crate::env::comm::{FileMode, Reduce};
 use crate::env::sim::Random;
+use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, Result};
 
 /// A collective call: what must be equal on all ranks.
@@ -152,7 +152,7 @@ impl Meeting {
     }
 
     fn lock(&self) -> Locked<'_> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         Locked { state, woken: Woken::default() }
     }
 
