@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Team};
+use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Step, Team};
 use fieldstone::env::real::refuse_waiting;
 use fieldstone::{Code, Env, Error, Result};
 
@@ -208,7 +208,8 @@ pub unsafe fn ranks(comm: *const fs_comm) -> Result<Option<Arc<dyn Comm>>> {
 }
 
 /// What this rank refused before it had what a collective call makes: the other ranks, in the same step, learn of it.
-pub fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: &'static str, error: Error) -> Result<T> {
+pub fn refuse<T>(comm: Option<&Arc<dyn Comm>>, step: impl Into<Step>, error: Error) -> Result<T> {
+    let step = step.into();
     match comm {
         None => Err(error),
         Some(comm) => Team::new(comm.clone()).agree(step, Err(error)),

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use fieldstone::arrays::{ArrayGroup, WriteOptions};
+use fieldstone::arrays::{ArrayGroup, READ, WRITE, WriteOptions};
 use fieldstone::{Code, DType, Result};
 
 use crate::arguments::{FS_MAX_RANK, copy_text, dtype as element_type, result, text};
@@ -215,7 +215,7 @@ unsafe fn write(
     let group = find(group)?;
     // SAFETY: the caller's promise is the same.
     let said = unsafe { text(set, "set").and_then(|set| Ok((set, hints_of(nhints, hints)?))) };
-    let (set, hints) = said.map_err(|error| group.refuse("write", error))?;
+    let (set, hints) = said.map_err(|error| group.refuse(WRITE, error))?;
     let layout = group.local_shape(set).and_then(|local| {
         // SAFETY: as above.
         unsafe {
@@ -247,7 +247,7 @@ unsafe fn read(
         // SAFETY: the caller's promise is the same.
         Ok((optional_view(view)?, unsafe { (text(set, "set")?, hints_of(nhints, hints)?) }))
     };
-    let (view, (set, hints)) = said().map_err(|error| group.refuse("read", error))?;
+    let (view, (set, hints)) = said().map_err(|error| group.refuse(READ, error))?;
     let request = group.begin_read_with(set, step, view.as_deref(), &hints)?;
     // SAFETY: as above.
     let layout = unsafe {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fieldstone::arrays::{ArrayGroup, Memory, View, WriteOptions};
+use fieldstone::arrays::{ArrayGroup, Memory, READ, View, WriteOptions};
 use pyo3::prelude::*;
 
 use super::local;
@@ -121,7 +121,7 @@ impl PyArrayGroup {
         let hints = local(py, hints_of(hints));
         let request = py.waiting(|| match hints {
             Ok(hints) => self.group.begin_read_with(name, step, view, &hints),
-            Err(error) => Err(self.group.refuse("read", error)),
+            Err(error) => Err(self.group.refuse(READ, error)),
         });
         let request = request.or_raise()?;
         let form = (request.dtype(), request.local_shape());

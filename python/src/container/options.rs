@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fieldstone::container::{Alignment, Comm, CreateOptions, Format, Indexing, Mode, Strategy};
-use fieldstone::env::comm::Team;
+use fieldstone::env::comm::{Step, Team};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods};
 
@@ -74,9 +74,10 @@ pub fn mode(word: &str) -> PyResult<(&'static str, Mode)> {
 pub fn shared<T>(
     py: Python<'_>,
     comm: Option<&Arc<dyn Comm>>,
-    step: &'static str,
+    step: impl Into<Step>,
     given: PyResult<T>,
 ) -> PyResult<T> {
+    let step = step.into();
     if let (Err(raised), Some(comm)) = (&given, comm) {
         let (comm, error) = (comm.clone(), told(py, raised).0);
         let _ = py.detach(|| Team::new(comm).agree::<()>(step, Err(error)));

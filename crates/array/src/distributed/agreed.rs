@@ -1,6 +1,6 @@
 //! What all ranks have to say alike before they begin a step together.
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,10 +9,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Errors: `Conflict` that shows the first two that differ, with the ranks.
 pub(crate) fn alike(
     team: &Team,
-    step: &'static str,
+    step: impl Into<Step>,
     local: Result<String>,
     hint: &'static str,
 ) -> Result<String> {
+    let step = step.into();
     let words = local.as_ref().map_err(Error::replicate).map(|text| {
         let hash = xxh3_64(text.as_bytes());
         vec![hash, !hash]
@@ -29,11 +30,12 @@ pub(crate) fn alike(
 /// differ, with the ranks, and of several lines the first that differs; `verb` stands between a rank and its text.
 pub(crate) fn differing(
     team: &Team,
-    step: &'static str,
+    step: impl Into<Step>,
     text: &str,
     verb: &str,
     hint: &str,
 ) -> Result<Error> {
+    let step = step.into();
     let all = team.allgather(step, Ok(text.as_bytes().to_vec()))?;
     let text_of =
         |rank: usize| all.get(rank).map_or_else(Default::default, |text| String::from_utf8_lossy(text));

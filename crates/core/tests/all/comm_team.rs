@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::comm::threads::{self, Faults};
-use fieldstone_core::env::comm::{Comm, Counters, FileMode, Sums, Team};
+use fieldstone_core::env::comm::{Comm, Counters, FileMode, Step, Sums, Team};
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::{Error, ErrorKind, Result};
@@ -190,7 +190,7 @@ fn a_rank_that_fails_before_a_step_that_may_be_repeated_goes_on_with_the_others(
         team.barrier("first")?;
         let error = match team.rank() {
             1 => team.fail(Error::invalid("no array")),
-            _ => team.barrier("put").unwrap_err(),
+            _ => team.barrier(Step::repeatable("put")).unwrap_err(),
         };
         assert_eq!(error.message(), "rank 1: no array");
         team.barrier("together")?;

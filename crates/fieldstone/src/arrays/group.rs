@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fieldstone_array::distributed::group::{ArraySource, Group, Memory, MemoryMut, dense_strides};
+use fieldstone_array::distributed::group::{ArraySource, Group, Memory, MemoryMut, READ, dense_strides};
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::dtype::DType;
+use fieldstone_core::env::comm::Step;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::array_source::SourceMessage;
@@ -261,7 +262,7 @@ impl ArrayGroup {
                     0 => locate(store, &key, transaction).map(|message| message.encode()),
                     _ => Ok(Vec::new()),
                 };
-                let message = self.job.team.broadcast("read", 0, message)?;
+                let message = self.job.team.broadcast(READ, 0, message)?;
                 let message = SourceMessage::decode(&message)?;
                 let (source, opened) =
                     state.files.source(&self.job.team, &message, (store, &key, transaction), &for_files)?;
@@ -299,9 +300,9 @@ impl ArrayGroup {
         })
     }
 
-    /// Takes part as failed in the call that the other ranks make: `write`, `read` or `steps`. Gives the error, which they
+    /// Takes part as failed in the call that the other ranks make: [`WRITE`](super::WRITE), [`READ`] or `steps`. Gives the error, which they
     /// have, too; the job goes on.
-    pub fn refuse(&self, call: &'static str, error: Error) -> Error {
+    pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
         self.job.refuse(call, error)
     }
 

@@ -8,7 +8,7 @@ use fieldstone_array::distributed::plan::RoundMemory;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::hints::HintedComm;
 use fieldstone_core::env::comm::single::SingleComm;
-use fieldstone_core::env::comm::{Comm, Team};
+use fieldstone_core::env::comm::{Comm, Step, Team};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::RunName;
@@ -119,7 +119,7 @@ impl ArrayJob {
 
     /// Takes part as failed in the call that the other ranks make, which this rank could not begin. Gives the error, which
     /// they have, too; the job goes on.
-    pub fn refuse(&self, call: &'static str, error: Error) -> Error {
+    pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
         self.inner.refuse(call, error)
     }
 
@@ -213,7 +213,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
 }
 
 impl JobInner {
-    pub(super) fn refuse(&self, call: &'static str, error: Error) -> Error {
+    pub(super) fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
         match self.team.agree::<()>(call, Err(error)) {
             Err(error) => error,
             Ok(()) => Error::internal("a rank failed, and its team did not notice"),

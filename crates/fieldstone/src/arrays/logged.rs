@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_array::distributed::group::Memory;
+use fieldstone_array::distributed::group::{Memory, READ, WRITE};
 use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::plan::pieces::PieceSink;
 use fieldstone_core::compression::Compression;
@@ -117,7 +117,7 @@ impl JobInner {
             Ok((key, ArchiveOptions { exist, ..options }))
         });
         // What others archive from here on is newer than what makes room for it.
-        let (key, options) = self.team.agree("write", ready)?;
+        let (key, options) = self.team.agree(WRITE, ready)?;
         let key = pairs(&key);
         let archived = match (whole, &boxes[..]) {
             (true, _) if self.team.rank() > 0 => Ok(()),
@@ -131,7 +131,7 @@ impl JobInner {
                 self.store.archive(&key, piece, &options)
             }),
         };
-        self.team.agree("write", archived)
+        self.team.agree(WRITE, archived)
     }
 
     /// What a write does where its step is there. One that the job wrote since its last flush is created anew, within the
@@ -183,7 +183,7 @@ impl JobInner {
             0 => self.store.begin().map(|id| id.0.to_vec()),
             _ => Ok(Vec::new()),
         };
-        let begun = self.team.broadcast("write", 0, begun)?;
+        let begun = self.team.broadcast(WRITE, 0, begun)?;
         let id = begun.try_into().map_err(|_| Error::internal("rank 0 began something else"))?;
         state.logged.transaction = Some(Id(id));
         Ok(Id(id))
@@ -200,7 +200,7 @@ impl JobInner {
         if !state.logged.written.contains(&(group, set, step)) {
             return Ok(self.options.transaction);
         }
-        self.team.agree("read", self.store.flush(own))?;
+        self.team.agree(READ, self.store.flush(own))?;
         Ok(own)
     }
 

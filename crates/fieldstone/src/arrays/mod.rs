@@ -59,7 +59,7 @@ mod stored;
 mod xdmf;
 
 pub use attributes::netcdf_attrs;
-pub use fieldstone_array::distributed::group::{Memory, MemoryMut, dense_strides};
+pub use fieldstone_array::distributed::group::{Memory, MemoryMut, READ, WRITE, dense_strides};
 pub use fieldstone_array::distributed::mesh::{EdgeShare, MeshArray, MeshContent, MeshCoordinate, MeshRows};
 pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, PartitionSource};
 pub use fieldstone_array::distributed::plan::Method;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fieldstone_array::distributed::files::checked::CheckedFile;
 use fieldstone_array::distributed::files::direct_io;
 use fieldstone_array::distributed::files::image::Extent;
-use fieldstone_array::distributed::group::ArraySource;
+use fieldstone_array::distributed::group::{ArraySource, READ};
 use fieldstone_array::distributed::plan::{FileArray, PastFileEnd};
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
@@ -80,9 +80,9 @@ impl OpenFiles {
         }
         if self.files.len() >= OPEN {
             let (_, oldest) = self.files.remove(0);
-            oldest.close("read", Ok(()))?;
+            oldest.close(READ, Ok(()))?;
         }
-        let file = team.open_with("read", path, FileMode::Read, Ok(hints))?;
+        let file = team.open_with(READ, path, FileMode::Read, Ok(hints))?;
         self.files.push(((path.to_owned(), hints.clone()), file.clone()));
         Ok((file, true))
     }
@@ -110,7 +110,7 @@ impl OpenFiles {
                 let sums: Arc<[u32]> = slab.sums.as_slice().into();
                 let checked =
                     file.and_then(|(file, _)| CheckedFile::over(&file, &slab.path, extent, slab.block, sums));
-                (team.agree("read", checked)?.0, slab.offset, opened)
+                (team.agree(READ, checked)?.0, slab.offset, opened)
             }
             None => {
                 // Another rank's commit is news to this process.
@@ -125,7 +125,7 @@ impl OpenFiles {
                         }
                     }
                 });
-                (team.pseudo_file(Arc::new(team.agree("read", own)?)), 0, false)
+                (team.pseudo_file(Arc::new(team.agree(READ, own)?)), 0, false)
             }
         };
         let array = FileArray::dense(begin, size);

@@ -21,6 +21,7 @@ use fieldstone_format::netcdf::extents::{Extents, Run};
 use fieldstone_format::netcdf::values::Misfit;
 
 use super::request::{ALONE, FirstMisfit, PastEnd, Request, TOGETHER, Target};
+use super::{GET, PUT};
 
 /// Gaps up to this many bytes are bridged (C-10): copying them costs less than another call of the system.
 const GAP: u64 = 1 << 12;
@@ -219,13 +220,13 @@ pub(super) fn put_all(target: &Target<'_>, requests: &[Request<'_, &[u8]>]) -> R
     let (mut buffer, mut misfit) = (Vec::new(), None);
     loop {
         let more = rounds.next();
-        if team.max("put", Ok(vec![u64::from(more)]))? == [0] {
+        if team.max(PUT, Ok(vec![u64::from(more)]))? == [0] {
             return Ok(misfit);
         }
         rounds.resize(&mut buffer);
         encode(&rounds, requests, &mut buffer, &mut misfit);
         let part = |span: &Span| (span.offset, &buffer[span.buffer_at..span.buffer_at + span.len]);
-        target.file.write_all("put", Ok(&rounds.spans.iter().map(part).collect::<Vec<_>>()))?;
+        target.file.write_all(PUT, Ok(&rounds.spans.iter().map(part).collect::<Vec<_>>()))?;
     }
 }
 
@@ -251,12 +252,12 @@ pub(super) fn get(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) 
 /// Reads; all ranks together.
 pub(super) fn get_all(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]>]) -> Result<FirstMisfit> {
     let team = target.file.team();
-    let file_len = team.agree("get", target.file.len())?;
+    let file_len = team.agree(GET, target.file.len())?;
     let mut rounds = Rounds::new(requests, TOGETHER, GAP);
     let (mut buffer, mut misfit) = (Vec::new(), None);
     loop {
         let more = rounds.next();
-        if team.max("get", Ok(vec![u64::from(more)]))? == [0] {
+        if team.max(GET, Ok(vec![u64::from(more)]))? == [0] {
             return Ok(misfit);
         }
         rounds.resize(&mut buffer);
@@ -266,7 +267,7 @@ pub(super) fn get_all(target: &Target<'_>, requests: &mut [Request<'_, &mut [u8]
             false => Ok(()),
         };
         let checked = rounds.spans.iter().enumerate().try_for_each(cut);
-        target.file.read_all("get", checked.map(|()| &mut parts[..]))?;
+        target.file.read_all(GET, checked.map(|()| &mut parts[..]))?;
         decode(&rounds, requests, &buffer, &mut misfit);
     }
 }

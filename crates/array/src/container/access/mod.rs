@@ -21,6 +21,7 @@
 //! caller's data are not changed by a put; all ranks make the same number of rounds; nothing is written or
 //! read before all requests of all ranks are known to be right.
 
+use fieldstone_core::env::comm::Step;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::extents::Reach;
 use fieldstone_format::netcdf::values::Misfit;
@@ -39,6 +40,10 @@ pub mod views;
 pub use fill::FillVar;
 pub use records::Records;
 pub use request::{ALONE, Get, PastEnd, Put, Selection, TOGETHER, Target};
+
+/// The steps of writing and reading elements.
+pub(super) const PUT: Step = Step::repeatable("put");
+pub(super) const GET: Step = Step::repeatable("get");
 
 /// Runs of at least this many bytes are read straight to their place.
 const LONG_RUN: u64 = 1 << 16;
@@ -102,16 +107,16 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     }
     let requests =
         puts.and_then(|puts| puts.iter().map(|put| put_request(target, put)).collect::<Result<Vec<_>>>());
-    let requests = team.agree("put", requests)?;
+    let requests = team.agree(PUT, requests)?;
     let end = requests.iter().map(|request| request.extents.end()).max().unwrap_or(0);
     let own = target.file.len().map(|file_len| {
         PutReach { needed: needed(&requests), known: target.records.get(), end, file_len }.to_words()
     });
-    let PutReach { needed, known, end, file_len } = PutReach::from_words(&team.max("put", own)?)?;
+    let PutReach { needed, known, end, file_len } = PutReach::from_words(&team.max(PUT, own)?)?;
     let records = needed.max(known);
     if end > file_len {
         // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
-        target.file.set_len("put", Ok(end))?;
+        target.file.set_len(PUT, Ok(end))?;
     }
     if let (Some(vars), true) = (target.filled, records > known) {
         fill::write_shared(
@@ -121,7 +126,7 @@ pub fn put_all(target: &Target<'_>, puts: Result<&[Put<'_>]>) -> Result<()> {
     }
     let misfit = join::put_all(target, &requests)?;
     target.records.raise(records);
-    team.agree("put", report_misfit(&requests, misfit))
+    team.agree(PUT, report_misfit(&requests, misfit))
 }
 
 /// Reads the requests; this rank alone.
@@ -149,12 +154,12 @@ pub fn get_all(target: &Target<'_>, gets: Result<&mut [Get<'_>]>) -> Result<()> 
     if team.size() == 1 {
         return get(target, gets?);
     }
-    target.records.agree(team, "get")?;
+    target.records.agree(team, GET)?;
     let requests =
         gets.and_then(|gets| gets.iter_mut().map(|get| get_request(target, get)).collect::<Result<Vec<_>>>());
-    let mut requests = team.agree("get", requests)?;
+    let mut requests = team.agree(GET, requests)?;
     let misfit = join::get_all(target, &mut requests)?;
-    team.agree("get", report_misfit(&requests, misfit))
+    team.agree(GET, report_misfit(&requests, misfit))
 }
 
 /// Whether the file holds a box of a variable, or can be taken as if it did. For those that need memory for the

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use fieldstone_format::netcdf::Version;
 
@@ -47,7 +47,8 @@ impl Records {
     }
 
     /// Collective: the greatest number that any rank knows, which then is everybody's.
-    pub fn agree(&self, team: &Team, step: &'static str) -> Result<u64> {
+    pub fn agree(&self, team: &Team, step: impl Into<Step>) -> Result<u64> {
+        let step = step.into();
         let greatest = team.max(step, Ok(vec![self.get()]))?;
         self.raise(greatest.first().copied().unwrap_or(0));
         Ok(self.get())

@@ -12,6 +12,7 @@ use fieldstone_format::netcdf::fill::{default_fill, fill_of};
 use fieldstone_format::netcdf::values::{Conversion, Misfit};
 
 use super::request::{PastEnd, Target};
+use super::{GET, PUT};
 use crate::container::model::VarInfo;
 use crate::distributed::buffer::{Buffer, BufferMut, Element};
 use crate::distributed::plan::{FileArray, MoveReport, PastFileEnd, Planner, Read, Settings, Write};
@@ -58,7 +59,7 @@ pub fn resolve(
     writes: bool,
     allowed: Result<()>,
 ) -> Result<VarView> {
-    let step = if writes { "put" } else { "get" };
+    let step = if writes { PUT } else { GET };
     let team = target.file.team();
     let said = allowed.and_then(|()| say(target, var, (view, record), writes));
     let own = said.as_ref().map_err(Error::replicate).map(|said| {
@@ -203,7 +204,6 @@ pub fn put(
     (data, ty): (&[u8], NcType),
     settings: Settings,
 ) -> Result<MoveReport> {
-    const STEP: &str = "put";
     let team = target.file.team();
     let made = check_memory(view, var, ty, data.len()).and_then(|()| {
         let (conversion, element) = element_of(target, var, ty)?;
@@ -215,10 +215,10 @@ pub fn put(
         };
         Ok((None, element, None))
     });
-    let (converted, element, misfit) = team.agree(STEP, made)?;
+    let (converted, element, misfit) = team.agree(PUT, made)?;
     if view.end > view.file_len {
         // Collective writes with gaps behind the end of a file leave in them what was in some buffer.
-        target.file.set_len(STEP, Ok(view.end))?;
+        target.file.set_len(PUT, Ok(view.end))?;
     }
     let known = target.records.get();
     if let (Some(vars), true) = (target.filled, view.records > known) {
@@ -235,10 +235,10 @@ pub fn put(
         fill: None,
         settings,
     });
-    let report = planner.write(target.file, STEP, write)?;
+    let report = planner.write(target.file, PUT, write)?;
     drop(alone);
     target.records.raise(view.records);
-    team.agree(STEP, misfit.map_or(Ok(()), |misfit| Err(not_fitting(var, (var.ty, ty), &misfit))))?;
+    team.agree(PUT, misfit.map_or(Ok(()), |misfit| Err(not_fitting(var, (var.ty, ty), &misfit))))?;
     Ok(report)
 }
 
@@ -252,14 +252,13 @@ pub fn get(
     (into, ty): (&mut [u8], NcType),
     settings: Settings,
 ) -> Result<MoveReport> {
-    const STEP: &str = "get";
     let team = target.file.team();
     let past_end = match target.past_end {
         PastEnd::Zeros => PastFileEnd::Zeros,
         PastEnd::Corrupt => PastFileEnd::Corrupt,
     };
     let made = check_memory(view, var, ty, into.len()).and_then(|()| element_of(target, var, ty));
-    let (conversion, element) = team.agree(STEP, made)?;
+    let (conversion, element) = team.agree(GET, made)?;
     let read = |into: &mut [u8], element: Result<Element>| {
         let mut into = element.and_then(|element| BufferMut::new(into, element, view.local_shape()));
         let read = into.as_mut().map_err(|error| error.replicate()).map(|into| Read {
@@ -269,7 +268,7 @@ pub fn get(
             past_end,
             settings,
         });
-        planner.read(target.file, STEP, read)
+        planner.read(target.file, GET, read)
     };
     if let Some(element) = element {
         return read(into, Ok(element));
@@ -284,7 +283,7 @@ pub fn get(
         let misfit = conversion.read(from, to, default_fill(ty));
         first = first.or(misfit.map(|misfit| Misfit { index: misfit.index + run.memory, ..misfit }));
     }
-    team.agree(STEP, first.map_or(Ok(()), |misfit| Err(not_fitting(var, (var.ty, ty), &misfit))))?;
+    team.agree(GET, first.map_or(Ok(()), |misfit| Err(not_fitting(var, (var.ty, ty), &misfit))))?;
     Ok(report)
 }
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use fieldstone_core::env::comm::{Sums, Team};
+use fieldstone_core::env::comm::{Step, Sums, Team};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::layout::{self, Alignment, Layout};
 use fieldstone_format::netcdf::{Header, Version, names::MAX_NAME, write};
@@ -146,14 +146,16 @@ impl Ranks<'_> {
         self.0.map_or(0, Team::rank)
     }
 
-    fn sums(self, step: &'static str, local: Result<Vec<u64>>) -> Result<Sums> {
+    fn sums(self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Sums> {
+        let step = step.into();
         match self.0 {
             Some(team) => team.sums(step, local),
             None => local.map(|total| Sums { before: vec![0; total.len()], total }),
         }
     }
 
-    fn allgather(self, step: &'static str, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn allgather(self, step: impl Into<Step>, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let step = step.into();
         match self.0 {
             Some(team) => team.allgather(step, local),
             None => local.map(|own| vec![own]),

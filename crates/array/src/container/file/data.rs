@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::env::comm::{FileMode, Step, Team, TeamFile};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::netcdf::layout::Layout;
@@ -314,7 +314,8 @@ impl DataMode {
     /// that they added is to be lost (C-9).
     ///
     /// Errors: `Conflict` where this one changed it, or is about to, and another took its place.
-    pub(super) fn agree_state(&self, team: &Team, step: &'static str) -> Result<AgreedState> {
+    pub(super) fn agree_state(&self, team: &Team, step: impl Into<Step>) -> Result<AgreedState> {
+        let step = step.into();
         let finished = self.finished.load(Ordering::Acquire);
         let changed = *self.changed.lock();
         let stated = if finished && team.rank() == 0 { self.stated_records() } else { Ok(0) };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::netcdf::Version;
 use fieldstone_format::netcdf::layout::Alignment;
@@ -78,11 +78,12 @@ impl Mode {
 /// Errors: of any rank that cannot take part; `Conflict` that names the option and the values of two ranks.
 pub(super) fn agree_on(
     team: &Team,
-    step: &'static str,
+    step: impl Into<Step>,
     path: &Path,
     given: Result<NamedOptions>,
     decide: impl FnOnce() -> Result<String>,
 ) -> Result<String> {
+    let step = step.into();
     // Parts end in zero bytes: of values none has one, and no path of a file.
     let own_path = path.as_os_str().as_encoded_bytes();
     let given = given.and_then(|given| match own_path.contains(&0) {

@@ -1,6 +1,6 @@
 //! Ranks are in one call, for one set and step: found out in one reduction, which also says whether they join counts.
 
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,7 +20,8 @@ pub struct Joined {
 /// doing; a rank that failed before passes its error.
 ///
 /// Errors: `Conflict` that says who does what; `Invalid` where the sum is beyond 2^63.
-pub fn same_call(team: &Team, step: &'static str, call: &str, count: Result<u64>) -> Result<Joined> {
+pub fn same_call(team: &Team, step: impl Into<Step>, call: &str, count: Result<u64>) -> Result<Joined> {
+    let step = step.into();
     let hash = xxh3_64(call.as_bytes());
     let own = count.as_ref().map_or(0, |count| *count);
     let most = team.max(step, count.map(|count| vec![hash, !hash, count]))?;

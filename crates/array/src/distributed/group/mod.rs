@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::hints::Hints;
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
@@ -26,6 +26,11 @@ use super::files::sets::SetDecl;
 use super::plan::pieces::PieceSink;
 use super::plan::{FileArray, Method, MoveReport, PastFileEnd, Planner, Read, RoundMemory, Settings, Write};
 use super::view::{LocalView, View};
+
+/// The step of writing arrays, as [`READ`] of reading them: where a rank cannot begin it, the job goes on.
+pub const WRITE: Step = Step::repeatable("write");
+/// See [`WRITE`].
+pub const READ: Step = Step::repeatable("read");
 
 pub mod agreement;
 
@@ -252,7 +257,7 @@ impl Group {
             fill: Some(&fill),
             settings: self.settings.to_write(hints),
         });
-        match self.planner.write(&slot.file, "write", write) {
+        match self.planner.write(&slot.file, WRITE, write) {
             Ok(report) => {
                 let holes = if decl.fill.is_some() { 0 } else { report.holes };
                 self.holes.insert((set, step), holes);
@@ -295,7 +300,7 @@ impl Group {
             fill: decl.fill.as_deref(),
             settings: self.settings.to_write(hints),
         });
-        let moved = self.planner.write_pieces(self.team(), "write", (&shape, sink), write)?;
+        let moved = self.planner.write_pieces(self.team(), WRITE, (&shape, sink), write)?;
         Ok((moved, shape))
     }
 
@@ -315,13 +320,13 @@ impl Group {
             _ => Ok(None),
         };
         let count = count.and_then(|count| known.as_ref().map(|_| count).map_err(Error::replicate));
-        let joined = agreement::same_call(self.team(), "write", call, count)?;
+        let joined = agreement::same_call(self.team(), WRITE, call, count)?;
         if let (Ok(Some(local)), false, 0) = (known, is_varying, joined.total) {
             return Ok((None, local));
         }
         let extent = is_varying.then_some(joined.total);
         let local = self.local(set, (extent, joined.before));
-        Ok((extent, self.team().agree("write", local)?))
+        Ok((extent, self.team().agree(WRITE, local)?))
     }
 
     /// This rank's part of a set by its view, of one that varies with this first extent.
@@ -375,7 +380,7 @@ impl Group {
             dtype: decl.dtype.with_order(ByteOrder::Big),
             past_end: PastFileEnd::Zeros,
         };
-        slot.file.visibility_barrier("read", Ok(()))?;
+        slot.file.visibility_barrier(READ, Ok(()))?;
         Ok(Some(source))
     }
 
@@ -390,7 +395,7 @@ impl Group {
         let asked = view.or(self.sets[set].view.as_ref());
         let count = before.map(|()| asked.and_then(View::joined_count).unwrap_or(0));
         let call = format!("reads step {step} of set {}{}", self.sets[set].decl.name, with(hints));
-        agreement::same_call(self.team(), "read", &call, count)
+        agreement::same_call(self.team(), READ, &call, count)
     }
 
     /// Collective: what this rank will hold of an array of this shape that is to be read, by `view` or the set's own.
@@ -405,7 +410,7 @@ impl Group {
         if let (Ok(local), None) = (&local, view) {
             self.sets[set].resolved = Some((shape.to_vec(), local.clone()));
         }
-        self.team().agree("read", local)
+        self.team().agree(READ, local)
     }
 
     /// The shape of this rank's part of a set by its view; of one whose first extent is open, by a joined one.
@@ -439,7 +444,7 @@ impl Group {
             }),
             Err(error) => Err(error.replicate()),
         };
-        self.planner.read(&source.file, "read", read)
+        self.planner.read(&source.file, READ, read)
     }
 
     /// Says of a set that was written at a step how many of its elements are nobody's: those of an array that is copied.

@@ -4,7 +4,7 @@
 //! what it happens to have, in any order, and the sums of all ranks are added.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 pub use fieldstone_format::partition::ContentSum;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -36,7 +36,8 @@ fn term<const N: usize>(words: [u64; N]) -> u128 {
 }
 
 /// Collective: the sum of all ranks' terms with the counts that belong to it.
-pub(super) fn total(team: &Team, step: &'static str, own: u128, counts: [u64; 2]) -> Result<ContentSum> {
+pub(super) fn total(team: &Team, step: impl Into<Step>, own: u128, counts: [u64; 2]) -> Result<ContentSum> {
+    let step = step.into();
     // Halves of 64 bits cannot be added without carries: quarters with room for them.
     let quarters = (0..4).map(|n| (own >> (32 * n)) as u64 & 0xffff_ffff).collect();
     let sums = team.total(step, Ok(quarters))?;

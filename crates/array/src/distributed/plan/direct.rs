@@ -2,7 +2,7 @@
 //! MPI-IO's.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::env::comm::{Step, TeamFile};
 
 use super::file_array::FileArray;
 use super::spans::Spans;
@@ -24,7 +24,7 @@ fn budget(method: Method, buffer: usize) -> usize {
 pub(super) fn write(
     plan: &MovePlan,
     file: &TeamFile,
-    step: &'static str,
+    step: Step,
     write: &Write<'_>,
     method: Method,
 ) -> Result<u64> {
@@ -67,7 +67,7 @@ fn gather(spans: &Spans<'_>, from: &Buffer<'_>, bytes: &mut Vec<u8>) {
 pub(super) fn read(
     plan: &MovePlan,
     file: &TeamFile,
-    step: &'static str,
+    step: Step,
     read: &mut Read<'_, '_>,
     method: Method,
 ) -> Result<u64> {
@@ -134,13 +134,7 @@ fn scatter(spans: &Spans<'_>, into: &mut BufferMut<'_>, bytes: &mut [u8]) {
 
 /// Collective: writes `fill` into all of an array, each rank a share, before ranks write their runs. Returns how
 /// many bytes this rank wrote.
-pub(super) fn fill(
-    file: &TeamFile,
-    step: &'static str,
-    array: FileArray,
-    total: u64,
-    fill: &[u8],
-) -> Result<u64> {
+pub(super) fn fill(file: &TeamFile, step: Step, array: FileArray, total: u64, fill: &[u8]) -> Result<u64> {
     let (rank, size) = (file.team().rank() as u128, file.team().size() as u128);
     let cut = |rank: u128| (u128::from(total) * rank / size) as u64;
     let each = (ALONE / fill.len().max(1)).max(1) as u64;

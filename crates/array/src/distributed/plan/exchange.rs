@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
@@ -48,7 +48,7 @@ pub(super) fn write(
     plan: &MovePlan,
     routes: &Routes,
     file: &TeamFile,
-    step: &'static str,
+    step: Step,
     (write, gap, holes): (&Write<'_>, u64, u64),
     memory: &mut RoundBuffers,
 ) -> Result<u64> {
@@ -93,7 +93,7 @@ pub(super) fn read(
     plan: &MovePlan,
     routes: &Routes,
     file: &TeamFile,
-    step: &'static str,
+    step: Step,
     read: &mut Read<'_, '_>,
     memory: &mut RoundBuffers,
 ) -> Result<u64> {
@@ -161,7 +161,7 @@ fn window(
     plan: &MovePlan,
     routes: &Routes,
     team: &Team,
-    step: &'static str,
+    step: Step,
     (size, buffer): (u64, usize),
 ) -> Result<Window> {
     let key = (size as usize, buffer);

@@ -31,7 +31,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use fieldstone_core::env::comm::{Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamFile};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -266,7 +266,13 @@ impl Planner {
     /// Errors: `Conflict` where ranks write an element and not the same bytes, naming it and the ranks, or where
     /// ranks are in different calls; `Invalid` for a buffer of another shape. What of other elements was written by
     /// then is not said.
-    pub fn write(&self, file: &TeamFile, step: &'static str, local: Result<Write<'_>>) -> Result<MoveReport> {
+    pub fn write(
+        &self,
+        file: &TeamFile,
+        step: impl Into<Step>,
+        local: Result<Write<'_>>,
+    ) -> Result<MoveReport> {
+        let step = step.into();
         let team = file.team();
         let before = team.counters().sent;
         let WriteCall { write, plan, coverage, mut report } = self.begin_write(team, step, local)?;
@@ -290,12 +296,7 @@ impl Planner {
     }
 
     /// Collective: what is known of a write before an element is moved.
-    fn begin_write<'w>(
-        &self,
-        team: &Team,
-        step: &'static str,
-        local: Result<Write<'w>>,
-    ) -> Result<WriteCall<'w>> {
+    fn begin_write<'w>(&self, team: &Team, step: Step, local: Result<Write<'w>>) -> Result<WriteCall<'w>> {
         let checked = local.and_then(|write| {
             let footprint = write.view.to_write()?;
             check_buffer(write.view, write.from.elements())?;
@@ -327,9 +328,10 @@ impl Planner {
     pub fn read(
         &self,
         file: &TeamFile,
-        step: &'static str,
+        step: impl Into<Step>,
         local: Result<Read<'_, '_>>,
     ) -> Result<MoveReport> {
+        let step = step.into();
         let team = file.team();
         let before = team.counters().sent;
         let checked = local.and_then(|read| {
@@ -361,7 +363,7 @@ impl Planner {
     fn plan(
         &self,
         team: &Team,
-        step: &'static str,
+        step: Step,
         footprint: Result<(&Footprint, u64)>,
         form: Option<&CallForm>,
     ) -> Result<(Arc<MovePlan>, bool)> {
@@ -477,7 +479,7 @@ impl MovePlan {
     /// Collective: what is to be known of these footprints at once.
     fn new(
         team: &Team,
-        step: &'static str,
+        step: Step,
         (footprint, deal): (&Footprint, u64),
         (owners, bucket): (usize, u64),
     ) -> Result<MovePlan> {
@@ -500,7 +502,7 @@ impl MovePlan {
     }
 
     /// Collective in its first call: what all ranks write together.
-    fn coverage(&self, team: &Team, step: &'static str) -> Result<Coverage> {
+    fn coverage(&self, team: &Team, step: Step) -> Result<Coverage> {
         if let Some(coverage) = self.coverage.get() {
             return Ok(*coverage);
         }
@@ -516,7 +518,7 @@ impl MovePlan {
     }
 
     /// Collective in its first call: which elements go to which owner.
-    fn routes(&self, team: &Team, step: &'static str) -> Result<&Routes> {
+    fn routes(&self, team: &Team, step: Step) -> Result<&Routes> {
         if let Some(routes) = self.routes.get() {
             return Ok(routes);
         }

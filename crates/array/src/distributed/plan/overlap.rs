@@ -1,13 +1,13 @@
 //! Whether the boxes of ranks overlap.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::Team;
+use fieldstone_core::env::comm::{Step, Team};
 
 use crate::distributed::view::Footprint;
 
 /// Collective: whether it is plain that no element is on two ranks: the array is dealt out, or all have boxes and
 /// these do not overlap.
-pub(super) fn is_disjoint(team: &Team, step: &'static str, own: &Footprint, deal: u64) -> Result<bool> {
+pub(super) fn is_disjoint(team: &Team, step: Step, own: &Footprint, deal: u64) -> Result<bool> {
     let bounds = own.bounds();
     let dims = bounds.map_or(0, |(start, _)| start.len() as u64);
     let form = if bounds.is_some() { dims + 1 } else { 0 };

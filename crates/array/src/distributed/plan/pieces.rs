@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fieldstone_core::env::comm::{CommFile, Team};
+use fieldstone_core::env::comm::{CommFile, Step, Team};
 use fieldstone_core::geometry::{IndexBox, flat_boxes};
 use fieldstone_core::{Error, Result};
 
@@ -30,10 +30,11 @@ impl Planner {
     pub fn write_pieces(
         &self,
         team: &Team,
-        step: &'static str,
+        step: impl Into<Step>,
         (shape, sink): (&[u64], &Arc<dyn PieceSink>),
         local: Result<Write<'_>>,
     ) -> Result<MoveReport> {
+        let step = step.into();
         let before = team.counters().sent;
         let WriteCall { write, plan, coverage, mut report } = self.begin_write(team, step, local)?;
         let own = plan.footprint.bounds();

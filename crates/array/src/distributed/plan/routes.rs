@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use fieldstone_core::env::comm::{Parts, PartsMut, Team};
+use fieldstone_core::env::comm::{Parts, PartsMut, Step, Team};
 use fieldstone_core::{Error, Result};
 
 use super::ranges::Ranges;
@@ -178,7 +178,7 @@ impl Routes {
     /// Collective: sends the indices to the owners. A bucket has up to `bucket` bytes of elements of eight bytes.
     pub fn new(
         team: &Team,
-        step: &'static str,
+        step: Step,
         footprint: &Footprint,
         (owners, bucket): (usize, u64),
     ) -> Result<Routes> {
@@ -330,7 +330,7 @@ impl<'a> BucketOrder<'a> {
     }
 
     /// Collective: how many units come.
-    fn exchange_counts(&self, team: &Team, step: &'static str) -> Result<Arriving> {
+    fn exchange_counts(&self, team: &Team, step: Step) -> Result<Arriving> {
         let of_rank = |rank: usize| match self.ranges.owner(rank) {
             Some(owner) => (0..self.ranges.buckets())
                 .flat_map(|bucket| (self.slots(owner, bucket..bucket + 1).len() as u64).to_le_bytes())
@@ -364,7 +364,7 @@ impl<'a> BucketOrder<'a> {
     }
 
     /// Collective: sends the indices, up to `longest` to a rank.
-    fn send(self, team: &Team, step: &'static str, (arriving, longest): (Arriving, u64)) -> Result<Routes> {
+    fn send(self, team: &Team, step: Step, (arriving, longest): (Arriving, u64)) -> Result<Routes> {
         let units = self.starts.last().map_or(0, |units| *units as usize);
         let mut sent = match is_narrow(self.footprint.memory()) {
             true => Numbers::Narrow(vec![0; units]),
@@ -443,7 +443,7 @@ fn mark(kept: impl Iterator<Item = u64>, allowed: &Range<u64>, present: &mut [u6
 }
 
 /// Collective: how many elements always move together, on all ranks.
-fn common_unit(team: &Team, step: &'static str, footprint: &Footprint) -> Result<u64> {
+fn common_unit(team: &Team, step: Step, footprint: &Footprint) -> Result<u64> {
     let own = footprint.unit();
     // Mostly all ranks have the same one, or one of them has 1.
     let ones = team.max(step, Ok(vec![u64::from(own == 1)]))?;

@@ -26,10 +26,12 @@ pub mod hints;
 pub mod layer;
 pub mod rounds;
 pub mod single;
+mod step;
 mod team;
 pub mod threads;
 
 pub use hints::Hints;
+pub use step::Step;
 pub use team::{Counters, Sums, Team, TeamFile, Teams};
 
 /// How [`Comm::allreduce`] joins values.

@@ -32,6 +32,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use tracing::trace_span;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::step::{ForeignStep, Step};
 use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce};
 use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, ErrorKind, Result};
@@ -139,9 +140,7 @@ const LEAVES: u64 = 1 << 32;
 /// Stands for the number of a team that has none yet.
 const UNNUMBERED: u64 = u64::MAX;
 /// The step of a rank that failed before it was in the others'.
-const FAIL: &str = "fail";
-/// Steps that may fail, and the ranks then go on together.
-const REPEATABLE: [&str; 4] = ["put", "get", "write", "read"];
+const FAIL: Step = Step::once("fail");
 
 impl Team {
     /// A team of all ranks of `comm`.
@@ -201,7 +200,8 @@ impl Team {
     /// Errors: that rank's kind, with its number before the message, whatever step it failed in; `Conflict`
     /// where ranks are in different steps; whatever the communicator itself reports. Once a rank has
     /// [left](Team::leave) its error comes back at once.
-    pub fn agree<T>(&self, step: &'static str, local: Result<T>) -> Result<T> {
+    pub fn agree<T>(&self, step: impl Into<Step>, local: Result<T>) -> Result<T> {
+        let step = step.into();
         self.decide(step, local, [0; CARRIED], false).map(|(local, _)| local)
     }
 
@@ -218,7 +218,7 @@ impl Team {
     /// then on every step fails on every rank, with this error, and without waiting. The team's files are closed.
     /// Gives the error back.
     pub fn leave(&self, error: Error) -> Error {
-        match self.decide::<()>("leave", Err(error), [0; CARRIED], true) {
+        match self.decide::<()>(Step::once("leave"), Err(error), [0; CARRIED], true) {
             Err(error) => error,
             Ok(_) => Error::internal("a rank left, and its team did not notice"),
         }
@@ -227,14 +227,15 @@ impl Team {
     /// Beside `local` the greatest of each of `words` over all ranks.
     fn decide<T>(
         &self,
-        step: &'static str,
+        step: Step,
         local: Result<T>,
         words: [u64; CARRIED],
         leaves: bool,
     ) -> Result<(T, [u64; CARRIED])> {
         // What a rank waits for the others in; `trace`, because a container has dozens.
-        let _span = trace_span!("step", step, rank = self.rank(), failed = local.is_err()).entered();
-        let local = local.and_then(|part| self.comm.before_step(step).map(|()| part));
+        let _span =
+            trace_span!("step", step = step.name, rank = self.rank(), failed = local.is_err()).entered();
+        let local = local.and_then(|part| self.comm.before_step(step.name).map(|()| part));
         if self.size() == 1 {
             self.failed_together.store(local.is_err(), Ordering::Release);
             if leaves {
@@ -250,7 +251,10 @@ impl Team {
             if let Some((rank, report)) = self.left.get() {
                 return Err(unpack(report).context(format_args!("rank {rank}")));
             }
-            let code = xxh3_64_with_seed(step.as_bytes(), self.number());
+            let code = xxh3_64_with_seed(
+                step.name.as_bytes(),
+                self.number().rotate_left(1) ^ u64::from(step.repeatable),
+            );
             let mut head = [0; 3 + CARRIED];
             head[..3].copy_from_slice(&[failed, code, !code]);
             head[3..].copy_from_slice(&words);
@@ -315,20 +319,20 @@ impl Team {
     /// Ranks are in different steps, one of them failed where `report` says so. They can go on where some only failed
     /// before they were in the others' step, and that may be repeated. Else what each waits for will not come, and
     /// all the teams that they are in end. The error says who is where.
-    fn out_of_step(&self, step: &str, report: Option<&RankError>) -> Result<Error> {
-        let own = [&self.number().to_le_bytes()[..], step.as_bytes()].concat();
+    fn out_of_step(&self, step: Step, report: Option<&RankError>) -> Result<Error> {
+        let own = [&self.number().to_le_bytes()[..], &step.packed()].concat();
         let all = self.comm.allgather(&own)?;
-        let places: Vec<(u64, &str)> = all.iter().map(|place| place_of(place)).collect();
-        let steps: BTreeSet<_> = places.iter().filter(|(_, step)| *step != FAIL).collect();
+        let places: Vec<(u64, ForeignStep<'_>)> = all.iter().map(|place| place_of(place)).collect();
+        let steps: BTreeSet<_> = places.iter().filter(|(_, step)| step.name != FAIL.name).collect();
         let numbers: BTreeSet<u64> = places.iter().map(|(number, _)| *number).collect();
         let (number, first) = places[0];
         let other = places.iter().enumerate().find(|(_, place)| **place != places[0]);
         let (rank, (other_number, other)) = other.map_or((0, places[0]), |(rank, place)| (rank, *place));
         let apart = if number == other_number { "" } else { " of another container" };
         let error = Code::CollectiveMismatch
-            .error(format!("rank 0 is in `{first}`, rank {rank} in `{other}`{apart}"))
+            .error(format!("rank 0 is in `{}`, rank {rank} in `{}`{apart}", first.name, other.name))
             .with_hint("all ranks make the same collective calls in the same order");
-        let goes_on = steps.iter().all(|(_, step)| REPEATABLE.contains(step));
+        let goes_on = steps.iter().all(|(_, step)| step.repeatable);
         if steps.len() > 1 || numbers.len() > 1 || !goes_on {
             let report = report.cloned().unwrap_or_else(|| (0, pack(&error)));
             numbers.iter().for_each(|number| self.end(*number, &report));
@@ -337,12 +341,14 @@ impl Team {
     }
 
     /// Returns when all ranks are here, with the error of any that failed.
-    pub fn barrier(&self, step: &'static str) -> Result<()> {
+    pub fn barrier(&self, step: impl Into<Step>) -> Result<()> {
+        let step = step.into();
         self.agree(step, Ok(()))
     }
 
     /// Each rank's bytes, on every rank.
-    pub fn allgather(&self, step: &'static str, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    pub fn allgather(&self, step: impl Into<Step>, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let step = step.into();
         let data = self.agree(step, local)?;
         if self.size() == 1 {
             return Ok(vec![data]);
@@ -353,7 +359,8 @@ impl Team {
     }
 
     /// Each rank's bytes, on rank `root`; an empty list elsewhere.
-    pub fn gather(&self, step: &'static str, root: usize, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    pub fn gather(&self, step: impl Into<Step>, root: usize, local: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let step = step.into();
         let data = self.agree(step, local)?;
         if self.size() == 1 {
             return Ok(vec![data]);
@@ -369,7 +376,8 @@ impl Team {
     }
 
     /// The bytes of rank `root`, on every rank.
-    pub fn broadcast(&self, step: &'static str, root: usize, local: Result<Vec<u8>>) -> Result<Vec<u8>> {
+    pub fn broadcast(&self, step: impl Into<Step>, root: usize, local: Result<Vec<u8>>) -> Result<Vec<u8>> {
+        let step = step.into();
         let own = self.rank() == root;
         // The length goes with the agreement, and short texts do as a whole.
         let mut words = [0; CARRIED];
@@ -393,7 +401,8 @@ impl Team {
     }
 
     /// Sums of each value over the lower ranks and over all. Lists are of equal length on all ranks.
-    pub fn sums(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<Sums> {
+    pub fn sums(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Sums> {
+        let step = step.into();
         let values = self.agree(step, local)?;
         if self.size() == 1 {
             return Ok(Sums { before: vec![0; values.len()], total: values });
@@ -405,13 +414,15 @@ impl Team {
     }
 
     /// The sum of each value over all ranks. Lists are of equal length on all ranks.
-    pub fn total(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
+    pub fn total(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
+        let step = step.into();
         let values = self.agree(step, local)?;
         self.added(values)
     }
 
     /// The greatest of each value over all ranks. Lists are of equal length on all ranks.
-    pub fn max(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
+    pub fn max(&self, step: impl Into<Step>, local: Result<Vec<u64>>) -> Result<Vec<u64>> {
+        let step = step.into();
         let words = local.as_ref().map_or(Some([0; CARRIED]), |values| carried(values));
         let (mut values, greatest) = self.decide(step, local, words.unwrap_or_default(), false)?;
         if words.is_some() {
@@ -424,7 +435,12 @@ impl Team {
     }
 
     /// The greatest of each value over all ranks, and the sum. Lists are of equal length on all ranks.
-    pub fn max_and_total(&self, step: &'static str, local: Result<Vec<u64>>) -> Result<(Vec<u64>, Vec<u64>)> {
+    pub fn max_and_total(
+        &self,
+        step: impl Into<Step>,
+        local: Result<Vec<u64>>,
+    ) -> Result<(Vec<u64>, Vec<u64>)> {
+        let step = step.into();
         let own = local.as_ref().map_or_else(|_| Vec::new(), Vec::clone);
         let greatest = self.max(step, local)?;
         Ok((greatest, self.added(own)?))
@@ -440,7 +456,8 @@ impl Team {
     }
 
     /// Sends `parts[r]` to rank `r`; returns what each rank sent here.
-    pub fn alltoallv(&self, step: &'static str, local: Result<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
+    pub fn alltoallv(&self, step: impl Into<Step>, local: Result<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
+        let step = step.into();
         let rank = self.rank();
         let others = |parts: &Vec<Vec<u8>>| {
             let others = parts.iter().enumerate().filter(|(to, _)| *to != rank);
@@ -480,7 +497,8 @@ impl Team {
     }
 
     /// Opens a file on all ranks.
-    pub fn open(&self, step: &'static str, path: &Path, mode: FileMode) -> Result<TeamFile> {
+    pub fn open(&self, step: impl Into<Step>, path: &Path, mode: FileMode) -> Result<TeamFile> {
+        let step = step.into();
         self.agree(step, Ok(()))?;
         let file = self.comm.open(path, mode);
         self.opened(step, file)
@@ -491,11 +509,12 @@ impl Team {
     /// Errors: also `Conflict` where ranks give different hints.
     pub fn open_with(
         &self,
-        step: &'static str,
+        step: impl Into<Step>,
         path: &Path,
         mode: FileMode,
         local: Result<&Hints>,
     ) -> Result<TeamFile> {
+        let step = step.into();
         let (all, hints) = match local {
             Ok(hints) => (Ok(self.hints().with(hints)), Some(hints)),
             Err(error) => (Err(error), None),
@@ -508,11 +527,12 @@ impl Team {
     /// Collective: checks that the communicators of all ranks have the same hints.
     ///
     /// Errors: `Conflict` that names a rank and its hints.
-    pub fn agree_on_hints(&self, step: &'static str) -> Result<()> {
+    pub fn agree_on_hints(&self, step: impl Into<Step>) -> Result<()> {
+        let step = step.into();
         self.compare_hints(step, Ok(self.hints()))
     }
 
-    fn compare_hints(&self, step: &'static str, own: Result<Hints>) -> Result<()> {
+    fn compare_hints(&self, step: Step, own: Result<Hints>) -> Result<()> {
         let own = own.map(|hints| hints.to_string());
         let hash = own.as_ref().map(|own| xxh3_64(own.as_bytes())).map_err(Error::replicate);
         let most = self.max(step, hash.map(|hash| vec![hash, !hash]))?;
@@ -533,7 +553,7 @@ impl Team {
         self.agree(step, same)
     }
 
-    fn opened(&self, step: &'static str, file: Result<Arc<dyn CommFile>>) -> Result<TeamFile> {
+    fn opened(&self, step: Step, file: Result<Arc<dyn CommFile>>) -> Result<TeamFile> {
         let file = self.agree(step, file)?;
         self.teams.known().files.entry(self.number()).or_default().push(file.clone());
         Ok(TeamFile { team: self.clone(), file })
@@ -551,7 +571,8 @@ impl Team {
 
     /// Collective in its first call: of each rank the number of its host, counted from 0 in the order of ranks; all 0 where
     /// the communicator cannot tell.
-    pub fn hosts(&self, step: &'static str) -> Result<Arc<[u32]>> {
+    pub fn hosts(&self, step: impl Into<Step>) -> Result<Arc<[u32]>> {
+        let step = step.into();
         if let Some(hosts) = self.hosts.get() {
             return Ok(hosts.clone());
         }
@@ -640,32 +661,37 @@ impl TeamFile {
     }
 
     /// Collective: see [`CommFile::write_all`].
-    pub fn write_all(&self, step: &'static str, local: Result<&[(u64, &[u8])]>) -> Result<()> {
+    pub fn write_all(&self, step: impl Into<Step>, local: Result<&[(u64, &[u8])]>) -> Result<()> {
+        let step = step.into();
         let parts = self.team.agree(step, local)?;
         self.team.agree(step, self.file.write_all(parts))
     }
 
     /// Collective: see [`CommFile::read_all`].
-    pub fn read_all(&self, step: &'static str, local: Result<&mut [(u64, &mut [u8])]>) -> Result<()> {
+    pub fn read_all(&self, step: impl Into<Step>, local: Result<&mut [(u64, &mut [u8])]>) -> Result<()> {
+        let step = step.into();
         let parts = self.team.agree(step, local)?;
         self.team.agree(step, self.file.read_all(parts))
     }
 
     /// Collective: see [`CommFile::set_len`].
-    pub fn set_len(&self, step: &'static str, local: Result<u64>) -> Result<()> {
+    pub fn set_len(&self, step: impl Into<Step>, local: Result<u64>) -> Result<()> {
+        let step = step.into();
         let len = self.team.agree(step, local)?;
         self.team.agree(step, self.file.set_len(len))
     }
 
     /// Collective: see [`CommFile::sync`].
-    pub fn sync(&self, step: &'static str, local: Result<()>) -> Result<()> {
+    pub fn sync(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
+        let step = step.into();
         self.team.agree(step, local)?;
         self.team.agree(step, self.file.sync())
     }
 
     /// Collective: see [`CommFile::visibility_barrier`]. All ranks have agreed that they are about to; one that failed since
     /// passes its error.
-    pub fn visibility_barrier(&self, step: &'static str, local: Result<()>) -> Result<()> {
+    pub fn visibility_barrier(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
+        let step = step.into();
         if self.team.size() == 1 {
             return self.team.agree(step, local);
         }
@@ -675,14 +701,16 @@ impl TeamFile {
 
     /// Collective: see [`CommFile::make_durable`]. All ranks have agreed that they are about to; one that failed since passes
     /// its error.
-    pub fn make_durable(&self, step: &'static str, local: Result<()>) -> Result<()> {
+    pub fn make_durable(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
+        let step = step.into();
         let made = self.file.make_durable();
         self.team.agree(step, local.and(made))
     }
 
     /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks
     /// are in different steps none does.
-    pub fn close(&self, step: &'static str, local: Result<()>) -> Result<()> {
+    pub fn close(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
+        let step = step.into();
         if let Err(error) = self.team.agree(step, local) {
             self.give_up();
             return Err(error);
@@ -709,9 +737,9 @@ impl TeamFile {
 }
 
 /// The number of a team and the step in which a rank is.
-fn place_of(bytes: &[u8]) -> (u64, &str) {
+fn place_of(bytes: &[u8]) -> (u64, ForeignStep<'_>) {
     let (number, step) = bytes.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
-    (u64::from_le_bytes(*number), std::str::from_utf8(step).unwrap_or("?"))
+    (u64::from_le_bytes(*number), ForeignStep::unpacked(step))
 }
 
 /// An error on its way to other ranks: kind (one byte, its place in [`ErrorKind::ALL`]), length of the code's text
