@@ -1,51 +1,105 @@
 //! Who writes: on whose behalf values are taken, and what he adds to the commits that hold them.
 //!
 //! An execution is the author of what it archives. The facade names the author of a call for as long as the call runs,
-//! thread by thread; the journal keeps him with the batch and asks him when the commit is about to be written.
+//! thread by thread; the journal keeps him with the batch. Before a commit begins to be written the author hands in what
+//! goes into it; the commit's name and stamp, which nobody knows yet, are blanks that the writer fills in.
 //!
 //! Invariants:
 //! * a commit holds values of one author, or of none: who archives into a session in which values of another one wait
 //!   has these committed first (G-31);
-//! * no lock of the journal is held while an author is asked;
+//! * an author is called before a commit is written and after it is durable, never in between, and no lock of the journal
+//!   is held;
 //! * without an author nothing is done but to look at one thread-local value.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use fieldstone_core::Result;
+use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::log::SideRecord;
 
-/// A commit that is about to be written.
+/// What an author adds to a commit.
+#[derive(Debug, Clone, Default)]
+pub struct AuthorPart {
+    /// The stamp that the commit's must exceed: what the author has read, he read before it.
+    pub floor: u64,
+    /// The vertex from which a relation `write` goes to the commit, where that holds fields or records of the catalog.
+    pub writer: Option<VertexName>,
+    /// What the author has read and the store does not know yet.
+    pub reads: Vec<RelationRow>,
+    /// Vertices that say who the author is, where the store does not know it.
+    pub vertices: Vec<VertexRow>,
+    /// Relations that do.
+    pub relations: Vec<RelationRow>,
+    /// By which the author knows the part again when it is durable.
+    pub ticket: u64,
+}
+
+/// A part of an author that is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommitDraft {
-    /// What it will be called.
+pub struct Landed {
+    /// The store that has the commit.
+    pub store: Id,
+    /// The stamp of the commit.
+    pub stamp: u64,
+    /// The part's ticket; `None` where nothing of it went into the commit.
+    pub ticket: Option<u64>,
+}
+
+/// The commit that fills the blanks of a part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommitFacts {
     pub id: CommitId,
-    /// Its stamp.
     pub stamp: u64,
     /// The clock at it, nanoseconds since 1970.
     pub time: i64,
-    /// The transaction that it belongs to.
-    pub transaction: Option<Id>,
-    /// Fields in it.
+    /// Fields in it, and their raw bytes.
     pub fields: u64,
-    /// Their raw bytes.
     pub bytes: u64,
-    /// Whether the catalog has records in it.
-    pub catalog: bool,
+    /// Whether it holds fields, or records of the catalog.
+    pub writes: bool,
+}
+
+impl AuthorPart {
+    /// The side records for a commit; none where there is nothing to say of it.
+    pub(crate) fn records(self, commit: &CommitFacts) -> Result<Vec<SideRecord>> {
+        let written = self.writer.filter(|_| commit.writes).map(|writer| commit.written_by(writer));
+        let written = written.transpose()?;
+        if self.reads.is_empty() && written.is_none() {
+            return Ok(Vec::new());
+        }
+        let relations: Vec<RelationRow> =
+            self.reads.into_iter().chain(self.relations).chain(written).collect();
+        Ok(Record::encode_rows(&self.vertices, &relations))
+    }
+}
+
+impl CommitFacts {
+    fn written_by(&self, source: VertexName) -> Result<RelationRow> {
+        let count = |n: u64| i64::try_from(n).map_or(Value::UInt(n), Value::Int);
+        let (fields, bytes) = (count(self.fields), count(self.bytes));
+        Ok(RelationRow {
+            kind: "write".into(),
+            source,
+            target: VertexName::new("commit", &self.id.to_string()),
+            version: Version { stamp: self.stamp, time: self.time, deleted: false },
+            until: None,
+            props: Props::of([("fields", &fields), ("bytes", &bytes)])?,
+        })
+    }
 }
 
 /// Who writes commits.
 pub trait CommitAuthor: Send + Sync + Debug {
-    /// The stamp that the next commit's must exceed: what the author has read, he read before it.
-    fn floor(&self) -> u64;
+    /// What goes into the next commit for a store. A commit is not to fail for it: what the author cannot say he notes.
+    fn hand_in(&self, store: Id) -> AuthorPart;
 
-    /// Records that go into the commit, beside what it holds.
-    fn records(&self, draft: &CommitDraft) -> Vec<SideRecord>;
-
-    /// The commit is durable.
-    fn landed(&self, draft: &CommitDraft);
+    /// A commit is durable.
+    fn landed(&self, landed: &Landed);
 }
 
 /// An author, or nobody.
@@ -86,5 +140,42 @@ pub fn is_same(a: &Author, b: &Author) -> bool {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         (None, None) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relations(part: AuthorPart, writes: bool) -> Vec<RelationRow> {
+        let id = CommitId { store: Id([1; 16]), log: Id([2; 16]), sequence: 3 };
+        let commit = CommitFacts { id, stamp: 50, time: 49, fields: 2, bytes: 10, writes };
+        let records = part.records(&commit).unwrap();
+        let rows = records.iter().map(|side| match Record::decode(side).unwrap() {
+            Record::Relations(rows) => rows,
+            other => panic!("{other:?}"),
+        });
+        rows.flatten().collect()
+    }
+
+    #[test]
+    fn the_writer_fills_in_name_and_stamp() {
+        let job = VertexName::new("job", "1");
+        let read = RelationRow {
+            kind: "read".into(),
+            source: job.clone(),
+            target: VertexName::new("commit", "other"),
+            version: Version { stamp: 5, time: 5, deleted: false },
+            until: None,
+            props: Props::default(),
+        };
+        let part = AuthorPart { writer: Some(job), reads: vec![read.clone()], ..AuthorPart::default() };
+        let [first, written] = &relations(part.clone(), true)[..] else { panic!("two relations") };
+        assert_eq!(first, &read);
+        assert!(&*written.kind == "write" && written.target.id.contains(&Id([2; 16]).to_string()));
+        assert_eq!((written.version.stamp, written.version.time), (50, 49));
+        assert_eq!(written.props.get("bytes").unwrap(), Some(Value::Int(10)));
+        assert_eq!(relations(part.clone(), false), [read]);
+        assert!(relations(AuthorPart { reads: Vec::new(), ..part }, false).is_empty());
     }
 }

@@ -13,16 +13,15 @@ use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_format::graph::{Record, RelationRow, Version, VertexName, VertexRow};
-use fieldstone_format::log::SideRecord;
+use fieldstone_format::graph::{RelationRow, Version, VertexName, VertexRow};
 use fieldstone_graph::put::{RelationPut, VertexPut};
-use fieldstone_journal::author::{CommitAuthor, CommitDraft};
+use fieldstone_journal::author::{AuthorPart, CommitAuthor, Landed};
 use fieldstone_journal::medium::clock_stamp;
 
 use super::ledger::{Ledger, ReadNote};
 use super::link::ExecutionLink;
 use crate::interop::lineage::GraphRows;
-use crate::interop::lineage::props::{PropList, Span, count, put_execution, relation};
+use crate::interop::lineage::props::{PropList, Span, put_execution, relation};
 
 /// An execution that runs in this process.
 #[derive(Debug)]
@@ -50,6 +49,8 @@ pub struct ExecutionInner {
     last: AtomicU64,
     open: AtomicBool,
     ledger: Mutex<Ledger>,
+    /// What could not be said in a commit, each once.
+    unsaid: Mutex<Vec<String>>,
 }
 
 /// Who an execution is.
@@ -81,6 +82,7 @@ impl ExecutionInner {
             last: AtomicU64::new(read),
             open: AtomicBool::new(true),
             ledger: Mutex::default(),
+            unsaid: Mutex::default(),
         };
         ExecutionInner { start: inner.stamp(), ..inner }
     }
@@ -179,35 +181,26 @@ impl ExecutionInner {
         Ok(rows)
     }
 
-    fn rows_of(&self, draft: &CommitDraft) -> Result<Vec<SideRecord>> {
-        let mut ledger = self.ledger();
-        let wrote = draft.fields > 0 || draft.catalog;
-        let mut relations = ledger.fresh(draft.id.store, &self.vertex)?;
-        if relations.is_empty() && !wrote {
-            return Ok(Vec::new());
+    /// Notes that cannot be found in a commit, a line each; once.
+    pub fn take_unsaid(&self) -> Vec<String> {
+        std::mem::take(&mut self.unsaid.lock())
+    }
+
+    fn part(&self, store: Id) -> Result<AuthorPart> {
+        let ledger = self.ledger();
+        let mut part = AuthorPart {
+            floor: self.last.load(Ordering::Relaxed),
+            writer: Some(self.vertex.clone()),
+            reads: ledger.fresh(store, &self.vertex)?,
+            ticket: ledger.changes(),
+            ..AuthorPart::default()
+        };
+        if !ledger.is_described(store) {
+            let described = self.description(Some(store), None)?;
+            part.vertices = described.vertices.into_iter().map(|put| self.vertex_row(put)).collect();
+            part.relations = described.relations.into_iter().map(|put| self.relation_row(put)).collect();
         }
-        ledger.note_offered(draft.id);
-        let mut vertices = Vec::new();
-        if !ledger.is_described(draft.id.store) {
-            let described = self.description(Some(draft.id.store), None)?;
-            vertices.extend(described.vertices.into_iter().map(|put| self.vertex_row(put)));
-            relations.extend(described.relations.into_iter().map(|put| self.relation_row(put)));
-        }
-        drop(ledger);
-        if wrote {
-            let mut props = PropList::default();
-            props.set("fields", count(draft.fields));
-            props.set("bytes", count(draft.bytes));
-            relations.push(RelationRow {
-                kind: "write".into(),
-                source: self.vertex.clone(),
-                target: VertexName::new("commit", &draft.id.to_string()),
-                version: Version { stamp: draft.stamp, time: draft.time, deleted: false },
-                until: None,
-                props: props.props()?,
-            });
-        }
-        Ok(Record::encode_rows(&vertices, &relations))
+        Ok(part)
     }
 
     fn version(&self, time: Option<u64>) -> Version {
@@ -240,22 +233,67 @@ pub struct FieldRead<'a> {
 }
 
 impl CommitAuthor for ExecutionInner {
-    fn floor(&self) -> u64 {
-        self.last.load(Ordering::Relaxed)
+    fn hand_in(&self, store: Id) -> AuthorPart {
+        let floor = self.last.load(Ordering::Relaxed);
+        self.part(store).unwrap_or_else(|error| {
+            let note = format!("a commit does not say what it came from: {error}");
+            tracing::warn!("{note}");
+            let mut unsaid = self.unsaid.lock();
+            if !unsaid.contains(&note) {
+                unsaid.push(note);
+            }
+            AuthorPart { floor, ..AuthorPart::default() }
+        })
     }
 
-    fn records(&self, draft: &CommitDraft) -> Vec<SideRecord> {
-        self.last.fetch_max(draft.stamp, Ordering::Relaxed);
-        // Names and properties are bounded where they are made: this does not fail, and must not stop a flush.
-        self.rows_of(draft).unwrap_or_default()
-    }
-
-    fn landed(&self, draft: &CommitDraft) {
-        self.ledger().landed(draft.id);
+    fn landed(&self, landed: &Landed) {
+        self.last.fetch_max(landed.stamp, Ordering::Relaxed);
+        if let Some(ticket) = landed.ticket {
+            self.ledger().landed(landed.store, ticket);
+        }
     }
 }
 
 /// Texts as one value.
 pub fn texts(all: &[String]) -> Value {
     Value::List(all.iter().map(|text| Value::Text(text.clone())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn execution(begun: PropList) -> ExecutionInner {
+        let job = VertexName::new("job", "1");
+        let naming = Naming { vertex: job.clone(), job, store: None, recorded: None, outer: None };
+        ExecutionInner::new(Env::real(), naming, begun)
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_made_is_noted_once_and_keeps_its_floor() {
+        let mut begun = PropList::default();
+        begun.set("", Value::Int(1)); // no property is called so
+        let execution = execution(begun);
+        for _ in 0..2 {
+            let part = execution.hand_in(Id([1; 16]));
+            assert!(part.writer.is_none() && part.vertices.is_empty() && part.floor == execution.start);
+        }
+        let unsaid = execution.take_unsaid();
+        assert!(unsaid.len() == 1 && unsaid[0].contains("what it came from"), "{unsaid:?}");
+        assert!(execution.take_unsaid().is_empty());
+    }
+
+    #[test]
+    fn who_an_execution_is_is_handed_in_until_a_commit_with_it_is_durable() {
+        let (execution, store) = (execution(PropList::default()), Id([1; 16]));
+        let part = execution.hand_in(store);
+        assert!(part.writer.is_some() && !part.vertices.is_empty());
+        // Nothing of it went into that commit.
+        execution.landed(&Landed { store, stamp: part.floor + 1, ticket: None });
+        let again = execution.hand_in(store);
+        assert_eq!((again.vertices.len(), again.floor), (part.vertices.len(), part.floor + 1));
+        execution.landed(&Landed { store, stamp: part.floor + 2, ticket: Some(again.ticket) });
+        assert!(execution.hand_in(store).vertices.is_empty());
+        assert!(!execution.hand_in(Id([2; 16])).vertices.is_empty());
+    }
 }

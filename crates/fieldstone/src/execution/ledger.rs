@@ -37,9 +37,8 @@ struct CommitReads {
 #[derive(Debug, Clone, Default)]
 struct StoreKnows {
     described: bool,
+    /// The number of the last change that it was given.
     upto: u64,
-    /// Of commits under way: log, sequence, and the number of the last change that they hold.
-    offered: Vec<(Id, u64, u64)>,
 }
 
 /// A read that is noted.
@@ -117,22 +116,16 @@ impl Ledger {
         fresh.into_iter().map(|(id, reads)| reads.row(*id, store, reader)).collect()
     }
 
-    /// What was offered, and who the execution is, goes into the commit.
-    pub fn note_offered(&mut self, commit: CommitId) {
-        let known = self.stores.entry(commit.store).or_default();
-        known.offered.push((commit.log, commit.sequence, self.changes));
+    /// The number of the last change.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
-    /// A commit is durable, with what was offered for it.
-    pub fn landed(&mut self, commit: CommitId) {
-        let Some(known) = self.stores.get_mut(&commit.store) else { return };
-        // Of one log commits follow one another: what was offered before and is here still has failed.
-        for (log, sequence, upto) in std::mem::take(&mut known.offered) {
-            if (log, sequence) == (commit.log, commit.sequence) {
-                known.described = true;
-                known.upto = known.upto.max(upto);
-            }
-        }
+    /// A store has all changes up to a number, and who the execution is.
+    pub fn landed(&mut self, store: Id, upto: u64) {
+        let known = self.stores.entry(store).or_default();
+        known.described = true;
+        known.upto = known.upto.max(upto);
     }
 }
 
@@ -211,18 +204,15 @@ mod tests {
         read(&mut ledger, 1, 7, "a");
         read(&mut ledger, 2, 8, "a");
         let rows = ledger.fresh(Id([1; 16]), &reader).unwrap();
-        ledger.note_offered(commit(1, 3));
         assert_eq!(rows.len(), 2);
         let get = |row: &RelationRow, name: &str| row.props.get(name).unwrap();
         assert_eq!((rows[0].version.stamp, rows[0].until), (5, Some(7)));
         assert_eq!(get(&rows[0], "fields"), Some(Value::Int(3)));
         assert_eq!(get(&rows[0], "request"), Some(Value::Text("a; b".into())));
         assert_eq!(get(&rows[0], "store"), None, "it is the very store");
-        // Another commit landed: all is offered again.
-        ledger.landed(commit(1, 2));
+        // Until a commit with them is durable all are handed in again.
         assert_eq!(ledger.fresh(Id([1; 16]), &reader).unwrap().len(), 2);
-        ledger.note_offered(commit(1, 3));
-        ledger.landed(commit(1, 3));
+        ledger.landed(Id([1; 16]), ledger.changes());
         assert!(!ledger.is_behind() && ledger.is_described(Id([1; 16])));
         read(&mut ledger, 2, 9, "a");
         assert!(ledger.is_behind());

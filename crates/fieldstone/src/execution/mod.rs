@@ -313,6 +313,7 @@ impl Execution {
         let ended = self.put_end(outcome);
         current::close(&self.inner);
         ended?;
+        self.notes.extend(self.inner.take_unsaid());
         Ok(std::mem::take(&mut self.notes))
     }
 

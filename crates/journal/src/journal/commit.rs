@@ -259,7 +259,10 @@ impl Journal {
         );
         let _within = span.enter();
         let outcome = match &mut turn.flight {
-            Some(flight) => self.write_flight(state, flight, commit),
+            Some(flight) => {
+                flight.ask_author();
+                self.write_flight(state, flight, commit)
+            }
             None => Err(Error::internal("a commit has nothing to write")),
         };
         match outcome {

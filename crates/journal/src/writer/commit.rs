@@ -18,7 +18,7 @@ use fieldstone_format::segment::CommitInfo;
 use super::Writer;
 use super::batch::Batch;
 use super::log::Log;
-use crate::author::{self, Author, CommitDraft};
+use crate::author::{self, Author, AuthorPart, CommitFacts, Landed};
 use crate::medium::{DataWriter, Unsynced, clock_stamp, is_believed};
 use crate::snapshot::{Flushed, Snapshot};
 
@@ -42,8 +42,10 @@ pub struct Flight {
     last_stamp: u64,
     /// Whose it is.
     author: Author,
-    /// What he was asked for.
-    draft: Option<CommitDraft>,
+    /// What he handed in.
+    part: Option<AuthorPart>,
+    /// What became of it.
+    landed: Option<Landed>,
 }
 
 /// What is committed beside a batch.
@@ -65,10 +67,15 @@ impl Flight {
         self.batch.as_ref().map(|batch| batch.datasets()).unwrap_or_default()
     }
 
+    /// Has the author hand in what he adds. No lock is held, and nothing is written yet.
+    pub fn ask_author(&mut self) {
+        self.part = self.author.as_ref().map(|author| author.hand_in(self.log.store()));
+    }
+
     /// Lets the author know that the commit is durable.
     pub fn report(&self) {
-        if let (Some(author), Some(draft)) = (&self.author, &self.draft) {
-            author.landed(draft);
+        if let (Some(author), Some(landed)) = (&self.author, &self.landed) {
+            author.landed(landed);
         }
     }
 
@@ -80,7 +87,8 @@ impl Flight {
         let (time, user) = (env.clock.now(), env.identity.uid());
         // J-7: beyond all that was visible when the flush began, whatever the clock says; and beyond all that its
         // author has read (G-31).
-        let floor = self.author.as_ref().map_or(0, |author| author.floor());
+        let part = self.part.take().unwrap_or_default();
+        let (floor, ticket) = (part.floor, part.ticket);
         let stamp = self
             .last_stamp
             .max(horizon.max_stamp)
@@ -110,20 +118,16 @@ impl Flight {
         }
         let info = CommitInfo { sequence: record.sequence, stamp, time, transaction: record.transaction };
         let segment = batch.segment(log.version(), log.payload_offset(), info)?;
-        let mut added = Vec::new();
-        if let Some(author) = &self.author {
-            let draft = CommitDraft {
-                id: CommitId { store: log.store(), log: log.writer(), sequence: record.sequence },
-                stamp,
-                time,
-                transaction: self.session,
-                fields: record.fields,
-                bytes: record.bytes,
-                catalog: batch.side.iter().any(is_catalog),
-            };
-            added = author.records(&draft);
-            self.draft = Some(draft);
-        }
+        let store = log.store();
+        let added = part.records(&CommitFacts {
+            id: CommitId { store, log: log.writer(), sequence: record.sequence },
+            stamp,
+            time,
+            fields: record.fields,
+            bytes: record.bytes,
+            writes: record.fields > 0 || batch.side.iter().any(is_catalog),
+        })?;
+        self.landed = Some(Landed { store, stamp, ticket: Some(ticket).filter(|_| !added.is_empty()) });
         record.side_count += added.len() as u64;
         let side = log::encode_side(batch.side.iter().chain(&records).chain(&added));
         let flushed = log.append(record, batch.inline_payload(), segment, &side)?;
@@ -176,7 +180,7 @@ impl Writer {
             Some(batch) => batch.author().cloned().unwrap_or_else(author::current),
             None => None,
         };
-        Ok(Flight { session, batch, log, last_stamp: self.last_stamp, author, draft: None })
+        Ok(Flight { session, batch, log, last_stamp: self.last_stamp, author, part: None, landed: None })
     }
 
     /// What the commit's data logs have to sync before it is written; `None` where they hold nothing of it.
