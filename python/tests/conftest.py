@@ -13,6 +13,7 @@ import fieldstone as fst
 import numpy as np
 import pg_server
 import pytest
+from _pytest import runner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -31,10 +32,14 @@ def required() -> set[str]:
 
 
 def pytest_configure() -> None:
-    """Sets what tests rely on: Ctrl-C, and points of grids that eccodes itself lays out."""
+    """Sets what tests rely on: Ctrl-C, one environment, and points of grids as eccodes lays them out."""
     # In the background of a shell Ctrl-C is ignored, also by what is started there; tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # pytest writes the test's name into the environment, and a helper that was started in another one is not
+    # used again: each test would start Python and import its libraries once more.
+    if hasattr(runner, "_update_current_test_var"):
+        runner._update_current_test_var = lambda item, when: None
     # earthkit, which a test imports, has eccodes ask eckit for points unless eccodes is in use by then.
     with contextlib.suppress(ImportError, RuntimeError):
         import fieldstone._helper.grib  # noqa: F401
