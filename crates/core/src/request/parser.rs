@@ -209,25 +209,35 @@ impl Parser<'_> {
             self.take('/')?;
             values.push(self.value()?);
         }
-        let place = self.at;
         if values.iter().any(Value::is_pattern) {
-            if values.iter().any(|value| value.is("to") || value.is("by")) {
-                return Err(self
-                    .error_at(place, &format!("{keyword} has a range beside a pattern"))
-                    .with_hint("list the values, or ask for the range alone"));
-            }
-            let wanted = values.into_iter().map(|value| match value.is_pattern() {
-                true => Wanted::Glob(value.text),
-                false => Wanted::One(value.text),
-            });
-            return Ok(Values::Like(wanted.collect()));
+            self.patterns(keyword, values)
+        } else {
+            self.items(keyword, values)
         }
+    }
+
+    /// The values of a list of which at least one is a pattern.
+    fn patterns(&self, keyword: &str, values: Vec<Value>) -> Result<Values> {
+        if values.iter().any(|value| value.is("to") || value.is("by")) {
+            return Err(self
+                .error_at(self.at, &format!("{keyword} has a range beside a pattern"))
+                .with_hint("list the values, or ask for the range alone"));
+        }
+        let wanted = values.into_iter().map(|value| match value.is_pattern() {
+            true => Wanted::Glob(value.text),
+            false => Wanted::One(value.text),
+        });
+        Ok(Values::Like(wanted.collect()))
+    }
+
+    /// The values and ranges of a list without patterns.
+    fn items(&self, keyword: &str, values: Vec<Value>) -> Result<Values> {
         let mut items = Vec::new();
         let mut values = values.into_iter().peekable();
         while let Some(value) = values.next() {
             if !items.is_empty() && (value.is("to") || value.is("by")) {
                 return Err(self
-                    .error_at(place, &format!("{keyword} has a misplaced `{}`", value.text))
+                    .error_at(self.at, &format!("{keyword} has a misplaced `{}`", value.text))
                     .with_hint(
                         "a range is a/to/b or a/to/b/by/c; a value that is the word itself is quoted",
                     ));
@@ -250,7 +260,7 @@ impl Parser<'_> {
                 }
                 _ => {
                     return Err(self
-                        .error_at(place, &format!("{keyword} has a range without its end or interval"))
+                        .error_at(self.at, &format!("{keyword} has a range without its end or interval"))
                         .with_hint("a range is a/to/b or a/to/b/by/c"));
                 }
             }

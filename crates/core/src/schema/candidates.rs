@@ -206,79 +206,114 @@ pub(super) fn lacking(selection: &Selection) -> Vec<Arc<str>> {
     open.map(|rule| lacks(&rule)).min_by_key(Vec::len).unwrap_or_default()
 }
 
-fn fit(rule: &Rule, selection: &Selection) -> Fit {
-    let find = |keyword: &str| selection.listed.iter().position(|l| *l.keyword == *keyword);
-    let starred = |keyword: &str| selection.any.iter().any(|k| k == keyword);
-    let mut used = vec![false; selection.listed.len()];
-    let mut exact = rule.open.is_none();
-    let mut slots: [Vec<Slot>; LEVELS] = Default::default();
-    let mut open = false;
-    for (declared, slots) in rule.levels.iter().zip(&mut slots) {
-        for predicate in &declared.predicates {
-            let which = find(&predicate.name).or_else(|| find(&predicate.source));
-            if let Some(which) = which {
-                used[which] = true;
-            }
-            if predicate.hidden() {
-                if let Presence::Hidden(Some(value)) = &predicate.presence {
-                    slots.push(Slot::Fixed(value.clone()));
-                } else if predicate.visible() {
-                    slots.push(Slot::Fixed(KeyValue::Absent));
-                }
-                continue;
-            }
-            let absent = |keyword: &Arc<str>| selection.absent.iter().any(|k| **k == **keyword);
-            if absent(&predicate.name) || absent(&predicate.source) {
-                if which.is_some() || !matches!(predicate.presence, Presence::Optional(_)) {
-                    return Fit::Never;
-                }
-                slots.push(Slot::Fixed(KeyValue::Absent));
-                continue;
-            }
-            match (which, &predicate.presence) {
-                (Some(which), _) => {
-                    let condition = predicate.condition.clone();
-                    slots.push(Slot::Listed { which, kind: predicate.kind, condition });
-                }
-                (None, Presence::Optional(default)) if !starred(&predicate.name) => {
-                    exact = false;
-                    slots.push(Slot::Fixed(default.clone()));
-                }
-                _ => open = true,
+/// A template in the making.
+struct Draft {
+    names: [Names; LEVELS],
+    slots: [Vec<Slot>; LEVELS],
+    /// Which listed keywords a predicate of the rule takes.
+    used: Vec<bool>,
+    exact: bool,
+    /// Whether a required keyword is not listed.
+    open: bool,
+}
+
+impl Draft {
+    /// The places that the rule's own predicates make; `None` where no key of the rule can match.
+    fn of(rule: &Rule, selection: &Selection) -> Option<Draft> {
+        let mut draft = Draft {
+            names: [0, 1, 2].map(|level| rule.levels[level].names.clone()),
+            slots: Default::default(),
+            used: vec![false; selection.listed.len()],
+            exact: rule.open.is_none(),
+            open: false,
+        };
+        for (level, declared) in rule.levels.iter().enumerate() {
+            for predicate in &declared.predicates {
+                draft.take_predicate(level, predicate, selection)?;
             }
         }
+        Some(draft)
     }
+
+    /// Adds the slot of one predicate, where it needs one; `None` where no key of the rule can match.
+    fn take_predicate(&mut self, level: usize, predicate: &Predicate, selection: &Selection) -> Option<()> {
+        let find = |keyword: &str| selection.listed.iter().position(|l| *l.keyword == *keyword);
+        let which = find(&predicate.name).or_else(|| find(&predicate.source));
+        if let Some(which) = which {
+            self.used[which] = true;
+        }
+        let slots = &mut self.slots[level];
+        if predicate.hidden() {
+            if let Presence::Hidden(Some(value)) = &predicate.presence {
+                slots.push(Slot::Fixed(value.clone()));
+            } else if predicate.visible() {
+                slots.push(Slot::Fixed(KeyValue::Absent));
+            }
+            return Some(());
+        }
+        let absent = |keyword: &Arc<str>| selection.absent.iter().any(|k| **k == **keyword);
+        if absent(&predicate.name) || absent(&predicate.source) {
+            if which.is_some() || !matches!(predicate.presence, Presence::Optional(_)) {
+                return None;
+            }
+            slots.push(Slot::Fixed(KeyValue::Absent));
+            return Some(());
+        }
+        let starred = |keyword: &str| selection.any.iter().any(|k| k == keyword);
+        match (which, &predicate.presence) {
+            (Some(which), _) => {
+                let condition = predicate.condition.clone();
+                slots.push(Slot::Listed { which, kind: predicate.kind, condition });
+            }
+            (None, Presence::Optional(default)) if !starred(&predicate.name) => {
+                self.exact = false;
+                slots.push(Slot::Fixed(default.clone()));
+            }
+            _ => self.open = true,
+        }
+        Some(())
+    }
+
+    /// Gives the listed keywords that no predicate takes to the level of the rule that takes further ones; `None`
+    /// where none does.
+    fn take_extras(&mut self, rule: &Rule, selection: &Selection) -> Option<()> {
+        let mut extras: Vec<usize> = (0..self.used.len()).filter(|i| !self.used[*i]).collect();
+        if extras.is_empty() {
+            return Some(());
+        }
+        extras.sort_by(|a, b| selection.listed[*a].keyword.cmp(&selection.listed[*b].keyword));
+        let level = rule.open?;
+        let keywords: Vec<&str> = extras.iter().map(|i| &*selection.listed[*i].keyword).collect();
+        // A keyword that no key can have: archiving refuses it too.
+        self.names[level] = selection.schema.0.extended_names(&self.names[level], &keywords).ok()?;
+        for which in extras {
+            let kind = selection.schema.0.extra_type(rule, &selection.listed[which].keyword);
+            self.slots[level].push(Slot::Listed { which, kind, condition: None });
+        }
+        Some(())
+    }
+}
+
+/// The keys that a rule makes of a request.
+fn fit(rule: &Rule, selection: &Selection) -> Fit {
+    let Some(mut draft) = Draft::of(rule, selection) else {
+        return Fit::Never;
+    };
     for keyword in &*selection.present {
         let shown = |p: &Predicate| p.visible() && (*p.name == **keyword || *p.source == **keyword);
         match rule.predicates().any(shown) {
             true => {}
-            false if rule.open.is_some() => open = true,
+            false if rule.open.is_some() => draft.open = true,
             false => return Fit::Never,
         }
     }
-    let mut extras: Vec<usize> = (0..used.len()).filter(|i| !used[*i]).collect();
-    extras.sort_by(|a, b| selection.listed[*a].keyword.cmp(&selection.listed[*b].keyword));
-    let mut names = [0, 1, 2].map(|level| rule.levels[level].names.clone());
-    match rule.open {
-        None if !extras.is_empty() => return Fit::Never,
-        Some(level) if !extras.is_empty() => {
-            let keywords: Vec<&str> = extras.iter().map(|i| &*selection.listed[*i].keyword).collect();
-            // A keyword that no key can have: archiving refuses it too.
-            let Ok(extended) = selection.schema.0.extended_names(&names[level], &keywords) else {
-                return Fit::Never;
-            };
-            names[level] = extended;
-            for which in extras {
-                let kind = selection.schema.0.extra_type(rule, &selection.listed[which].keyword);
-                slots[level].push(Slot::Listed { which, kind, condition: None });
-            }
-        }
-        _ => {}
+    if draft.take_extras(rule, selection).is_none() {
+        return Fit::Never;
     }
-    if open {
+    if draft.open {
         return Fit::Open;
     }
-    let [a, b, c] = slots;
-    let [x, y, z] = names;
-    Fit::Keys(Template { levels: [(x, a), (y, b), (z, c)], exact })
+    let [a, b, c] = draft.slots;
+    let [x, y, z] = draft.names;
+    Fit::Keys(Template { levels: [(x, a), (y, b), (z, c)], exact: draft.exact })
 }

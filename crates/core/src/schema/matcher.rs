@@ -203,6 +203,9 @@ impl Constraint {
     }
 }
 
+/// The place of a listed keyword in keys of one shape: level, position and the values that it may have there.
+pub(super) type ListedPlace = (usize, usize, Arc<OneOf>);
+
 /// The constraints of a request on the keys of one shape.
 #[derive(Debug, Clone)]
 pub struct ShapeMatcher {
@@ -210,7 +213,7 @@ pub struct ShapeMatcher {
     pub constraints: [Vec<Constraint>; LEVELS],
     /// Per listed keyword the place whose value gives its position; `None` where this shape drops
     /// the keyword.
-    pub(super) listed: Vec<Option<(usize, usize, Arc<OneOf>)>>,
+    pub(super) listed: Vec<Option<ListedPlace>>,
 }
 
 impl ShapeMatcher {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::candidates::{Keys, lacking};
-use super::matcher::{Constraint, Like, OneOf, ShapeMatcher};
+use super::matcher::{Constraint, Like, ListedPlace, OneOf, ShapeMatcher};
 use super::range::{MAX_LISTED, ValueRun, too_many};
 use super::rule::Rule;
 use super::types::KeywordType;
@@ -247,11 +247,49 @@ impl Selection {
     pub fn for_shape(&self, names: [&Names; LEVELS]) -> Option<ShapeMatcher> {
         let rules: Vec<&Rule> = self.schema.0.rules.iter().filter(|r| r.has_shape(names)).collect();
         let mut constraints = names.map(|level| vec![Constraint::Any; level.len()]);
+        let mut places = self.constrain_listed(names, &rules, &mut constraints);
+        self.constrain_parts(&rules, &mut constraints, &mut places)?;
+        for (keyword, like) in &*self.likes {
+            let mut held = false;
+            for place in places_of(names, |name| **name == **keyword) {
+                narrow(&mut constraints, place, Constraint::Like(Vec::new(), vec![like.clone()]));
+                held = true;
+            }
+            // A key without the keyword, or with it only as a part of another, is like nothing.
+            if !held {
+                return None;
+            }
+        }
+        for keyword in &*self.present {
+            let all = places_with_parts(names, &rules, keyword);
+            if all.is_empty() {
+                return None;
+            }
+            all.into_iter().for_each(|place| narrow(&mut constraints, place, Constraint::Present));
+        }
+        for keyword in &*self.absent {
+            let all = places_with_parts(names, &rules, keyword);
+            all.into_iter().for_each(|place| narrow(&mut constraints, place, Constraint::Absent));
+        }
+        let mut matcher = ShapeMatcher { constraints, listed: places };
+        for bound in &self.bounds {
+            matcher.narrow(bound.for_shape(names)?);
+        }
+        Some(matcher)
+    }
+
+    /// Constrains the places that have the names of listed keywords; gives the deepest of each keyword.
+    fn constrain_listed(
+        &self,
+        names: [&Names; LEVELS],
+        rules: &[&Rule],
+        constraints: &mut [Vec<Constraint>; LEVELS],
+    ) -> Vec<Option<ListedPlace>> {
         let mut places = Vec::with_capacity(self.listed.len());
         for listed in &*self.listed {
             let mut deepest = None;
             for (level, i) in places_of(names, |name| **name == *listed.keyword) {
-                let Some(kinds) = self.kinds_at(&rules, (level, i), &listed.keyword) else {
+                let Some(kinds) = self.kinds_at(rules, (level, i), &listed.keyword) else {
                     continue;
                 };
                 let values = listed.reading_of_all(&kinds);
@@ -260,10 +298,20 @@ impl Selection {
             }
             places.push(deepest);
         }
-        // Then the keywords that are parts of a listed one, as a year is of a date.
-        for (listed, deepest) in self.listed.iter().zip(&mut places) {
+        places
+    }
+
+    /// Constrains the places that are parts of a listed keyword, as a year is of a date; `None` where a listed
+    /// keyword constrains nothing and is not hidden, either.
+    fn constrain_parts(
+        &self,
+        rules: &[&Rule],
+        constraints: &mut [Vec<Constraint>; LEVELS],
+        places: &mut [Option<ListedPlace>],
+    ) -> Option<()> {
+        for (listed, deepest) in self.listed.iter().zip(places) {
             let own = deepest.is_some();
-            for (level, i, kind) in parts(&rules, &listed.keyword) {
+            for (level, i, kind) in parts(rules, &listed.keyword) {
                 let part = listed.reading(kind);
                 let both = match constraints[level][i].lists() {
                     [old, ..] => Arc::new(old.within(&part)),
@@ -279,43 +327,7 @@ impl Selection {
                 return None;
             }
         }
-        for (keyword, like) in &*self.likes {
-            let mut held = false;
-            for (level, i) in places_of(names, |name| **name == **keyword) {
-                let own = std::mem::replace(&mut constraints[level][i], Constraint::Any);
-                constraints[level][i] = own.and(Constraint::Like(Vec::new(), vec![like.clone()]));
-                held = true;
-            }
-            // What has not the keyword, or has it only as a part of another, is like nothing.
-            if !held {
-                return None;
-            }
-        }
-        for keyword in &*self.present {
-            let own = places_of(names, |name| **name == **keyword);
-            let part = parts(&rules, keyword).into_iter().map(|(level, i, _)| (level, i));
-            let all: Vec<(usize, usize)> = own.chain(part).collect();
-            if all.is_empty() {
-                return None;
-            }
-            for (level, i) in all {
-                let constraint = &mut constraints[level][i];
-                *constraint = std::mem::replace(constraint, Constraint::Any).and(Constraint::Present);
-            }
-        }
-        for keyword in &*self.absent {
-            let own = places_of(names, |name| **name == **keyword);
-            let part = parts(&rules, keyword).into_iter().map(|(level, i, _)| (level, i));
-            for (level, i) in own.chain(part) {
-                let constraint = &mut constraints[level][i];
-                *constraint = std::mem::replace(constraint, Constraint::Any).and(Constraint::Absent);
-            }
-        }
-        let mut matcher = ShapeMatcher { constraints, listed: places };
-        for bound in &self.bounds {
-            matcher.narrow(bound.for_shape(names)?);
-        }
-        Some(matcher)
+        Some(())
     }
 
     /// The types that a place of a key may have; `None` where the rule drops the caller's value.
@@ -384,6 +396,19 @@ fn places_of<'a>(
         .enumerate()
         .flat_map(|(level, n)| n.iter().enumerate().map(move |(i, name)| (level, i, name)));
     all.filter(move |(_, _, name)| test(name)).map(|(level, i, _)| (level, i))
+}
+
+/// Adds a constraint to those that a place has.
+fn narrow(constraints: &mut [Vec<Constraint>; LEVELS], (level, i): (usize, usize), further: Constraint) {
+    let constraint = &mut constraints[level][i];
+    *constraint = std::mem::replace(constraint, Constraint::Any).and(further);
+}
+
+/// The places of a keyword, then those whose value is a part of its own.
+fn places_with_parts(names: [&Names; LEVELS], rules: &[&Rule], keyword: &str) -> Vec<(usize, usize)> {
+    let own = places_of(names, |name| **name == *keyword);
+    let part = parts(rules, keyword).into_iter().map(|(level, i, _)| (level, i));
+    own.chain(part).collect()
 }
 
 /// Places whose value is a part of `keyword`'s, outermost first.

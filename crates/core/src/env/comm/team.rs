@@ -270,18 +270,10 @@ impl Team {
                 return Err(self.out_of_step(step, None)?);
             }
             let loser = (size - (head[0] & (LEAVES - 1))) as usize;
-            let report = match (&local, loser == self.rank()) {
-                (Err(error), true) => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
-                _ => Vec::new(),
-            };
-            let mut len = [report.len() as u64];
-            self.comm.allreduce(Reduce::Max, &mut len)?;
-            let report = self.comm.broadcast(loser, report, usize::try_from(len[0]).unwrap_or(usize::MAX))?;
-            let (number, report) = report.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
-            let report = (loser, report.to_vec());
+            let (number, report) = self.share_failure(loser, local.as_ref().err())?;
             let is_left = head[0] & LEAVES != 0;
             if is_left {
-                self.end(u64::from_le_bytes(*number), &report);
+                self.end(number, &report);
                 if leaves && self.left.get().is_none() {
                     // Another rank left another team: this one is still to be reported.
                     continue;
@@ -314,6 +306,19 @@ impl Team {
         if number == self.number() {
             let _ = self.left.set(report.clone());
         }
+    }
+
+    /// Brings the failure of rank `loser`, which is `own` there, to all ranks: the number of its team and the error.
+    fn share_failure(&self, loser: usize, own: Option<&Error>) -> Result<(u64, RankError)> {
+        let report = match own {
+            Some(error) if loser == self.rank() => [&self.number().to_le_bytes()[..], &pack(error)].concat(),
+            _ => Vec::new(),
+        };
+        let mut len = [report.len() as u64];
+        self.comm.allreduce(Reduce::Max, &mut len)?;
+        let report = self.comm.broadcast(loser, report, usize::try_from(len[0]).unwrap_or(usize::MAX))?;
+        let (number, report) = report.split_first_chunk::<8>().unwrap_or((&[0xff; 8], &[]));
+        Ok((u64::from_le_bytes(*number), (loser, report.to_vec())))
     }
 
     /// Ranks are in different steps, one of them failed where `report` says so. They can go on where some only failed
