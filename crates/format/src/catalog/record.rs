@@ -174,32 +174,12 @@ impl Record {
                 steps.chunks(ROWS_MAX).map(|part| Record::Steps(run.clone(), part.to_vec())).collect()
             }
             Record::Remove(removals) => {
-                let mut parts = Vec::with_capacity(removals.len());
-                for removal in removals {
-                    match removal {
-                        Removal::Attributes(ids) => {
-                            parts.extend(ids.chunks(ROWS_MAX).map(|ids| Removal::Attributes(ids.to_vec())));
-                        }
-                        other => parts.push(other),
-                    }
-                }
                 // A record holds one long deletion, or many short ones.
-                let mut records: Vec<Vec<Removal>> = Vec::new();
-                let mut rows = ROWS_MAX;
-                for part in parts {
-                    let more = if let Removal::Attributes(ids) = &part { ids.len() } else { 1 };
-                    match records.last_mut() {
-                        Some(last) if rows + more <= ROWS_MAX => {
-                            rows += more;
-                            last.push(part);
-                        }
-                        _ => {
-                            rows = more;
-                            records.push(vec![part]);
-                        }
-                    }
-                }
-                records.into_iter().map(Record::Remove).collect()
+                let rows = |removal: &Removal| match removal {
+                    Removal::Attributes(ids) => ids.len(),
+                    _ => 1,
+                };
+                grouped(in_parts(removals), rows).into_iter().map(Record::Remove).collect()
             }
             Record::Groups(run, items) => {
                 items.chunks(ROWS_MAX).map(|part| Record::Groups(run.clone(), part.to_vec())).collect()
@@ -211,21 +191,7 @@ impl Record {
                 items.chunks(ROWS_MAX).map(|part| Record::Meshes(part.to_vec())).collect()
             }
             Record::Histories(items) => {
-                let (mut parts, mut ranks): (Vec<Vec<_>>, usize) = (Vec::new(), 0);
-                for item in items {
-                    let more = history_ranks(&item);
-                    match parts.last_mut() {
-                        Some(last) if ranks + more <= ROWS_MAX => {
-                            ranks += more;
-                            last.push(item);
-                        }
-                        _ => {
-                            ranks = more;
-                            parts.push(vec![item]);
-                        }
-                    }
-                }
-                parts.into_iter().map(Record::Histories).collect()
+                grouped(items, history_ranks).into_iter().map(Record::Histories).collect()
             }
             Record::Moved(items) => items.chunks(ROWS_MAX).map(|part| Record::Moved(part.to_vec())).collect(),
             Record::States(items) => {
@@ -238,6 +204,39 @@ impl Record {
             }
         }
     }
+}
+
+/// Removals, those of more than [`ROWS_MAX`] attributes in parts; none that names no attribute.
+fn in_parts(removals: Vec<Removal>) -> Vec<Removal> {
+    let mut parts = Vec::with_capacity(removals.len());
+    for removal in removals {
+        match removal {
+            Removal::Attributes(ids) => {
+                parts.extend(ids.chunks(ROWS_MAX).map(|ids| Removal::Attributes(ids.to_vec())));
+            }
+            other => parts.push(other),
+        }
+    }
+    parts
+}
+
+/// Items in groups of at most [`ROWS_MAX`] rows, in their order; one that has more is a group of its own.
+fn grouped<T>(items: impl IntoIterator<Item = T>, rows_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let (mut groups, mut rows): (Vec<Vec<T>>, usize) = (Vec::new(), 0);
+    for item in items {
+        let more = rows_of(&item);
+        match groups.last_mut() {
+            Some(last) if rows + more <= ROWS_MAX => {
+                rows += more;
+                last.push(item);
+            }
+            _ => {
+                rows = more;
+                groups.push(vec![item]);
+            }
+        }
+    }
+    groups
 }
 
 impl Removal {

@@ -342,17 +342,22 @@ fn is_plain(stream: u64, kind: u64) -> bool {
 const ECMWF: u64 = 98;
 const LOCAL: [u64; 2] = [1, 36];
 
+/// Whether the local section of a GRIB2 header is one of ECMWF's whose labels are what their numbers say.
+fn is_local_plain(bytes: &[u8], s1: usize, s2: usize) -> Option<bool> {
+    let local = number(bytes, s2 + 5, 2)?;
+    let (centre, sub) = (number(bytes, s1 + 5, 2)?, number(bytes, s1 + 7, 2)?);
+    let (kind, stream) = (number(bytes, s2 + 9, 2)?, number(bytes, s2 + 11, 2)?);
+    Some((centre == ECMWF || sub == ECMWF) && LOCAL.contains(&local) && is_plain(stream, kind))
+}
+
 /// What is read of a GRIB2 header; nothing where it is not certain. `places`: where its sections begin.
 fn rules2(bytes: &[u8], places: &[Option<usize>; 5]) -> Option<Vec<Read>> {
     let (s1, s4) = (places[1]?, places[4]?);
     let octet = |section: usize, octet: usize| number(bytes, section + octet - 1, 1);
-    if let Some(s2) = places[2] {
-        let local = number(bytes, s2 + 5, 2)?;
-        let (centre, sub) = (number(bytes, s1 + 5, 2)?, number(bytes, s1 + 7, 2)?);
-        let (kind, stream) = (number(bytes, s2 + 9, 2)?, number(bytes, s2 + 11, 2)?);
-        if (centre != ECMWF && sub != ECMWF) || !LOCAL.contains(&local) || !is_plain(stream, kind) {
-            return None;
-        }
+    if let Some(s2) = places[2]
+        && !is_local_plain(bytes, s1, s2)?
+    {
+        return None;
     }
     // Beyond 3 the production status stands for projects with labels of their own.
     let status = octet(s1, 20)?;
