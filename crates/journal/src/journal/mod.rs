@@ -195,19 +195,8 @@ impl Journal {
         }
         let marker = medium.marker()?;
         let marker_version = marker.and_then(|bytes| marker::foreign(&bytes).map(str::to_owned));
-        match &found {
-            None if options.must_exist => return Err(no_store(shown, options.writable)),
-            Some(_) if options.must_be_new => {
-                return Err(Code::StoreExists
-                    .error(format!("there is a store at {shown} already"))
-                    .with_hint("open it with mode a"));
-            }
-            _ => {}
-        }
         let exists = found.is_some();
-        if !exists && let Some(files) = medium.files() {
-            files.check_room()?;
-        }
+        check_existence(exists, &*medium, shown, &options)?;
         let (id, schema) = match (found, &options.schema) {
             (Some(found), _) => (found.id, Schema::parse(&found.schema)?),
             (None, Some(asked)) => (random_id(&env), asked.clone()),
@@ -228,29 +217,41 @@ impl Journal {
             shown: shown.to_owned(),
             seen: AtomicBool::new(exists),
         };
-        if let Some(text) = &journal.options.at {
-            let version = Version::decode(text)?;
-            let newest = journal.snapshot()?;
-            let pinned = newest.at(&version, &journal.state().refresher.lock())?;
-            let base = journal.schema.base().clone();
-            journal.schema = SchemaState::new(journal.env.identity.clone(), base);
-            journal.schema.follow(&pinned);
-            journal.pinned = Some(Arc::new(pinned));
-        }
-        if exists && journal.options.writable && journal.options.origin != Origin::default() {
-            journal.check_format(ATTEMPTS_SINCE, "an attempt, which attempt= and comm= name,")?;
-        }
-        // A script names the schema that the store was made with, also when it has grown since.
-        if exists
-            && let Some(asked) = &journal.options.schema
-            && !journal.schema.base().grew_from(asked.text())
-            && !journal.schema().grew_from(asked.text())
-        {
-            return Err(Code::SchemaDiffers
-                .error(format!("the store at {shown} has another schema than the one asked for"))
-                .with_hint("open it without a schema to take its own"));
+        journal.pin()?;
+        if exists {
+            journal.check_asked()?;
         }
         Ok(journal)
+    }
+
+    /// Pins the snapshot of the version that the options name, where they name one.
+    fn pin(&mut self) -> Result<()> {
+        let Some(text) = &self.options.at else { return Ok(()) };
+        let version = Version::decode(text)?;
+        let newest = self.snapshot()?;
+        let pinned = newest.at(&version, &self.state().refresher.lock())?;
+        let base = self.schema.base().clone();
+        self.schema = SchemaState::new(self.env.identity.clone(), base);
+        self.schema.follow(&pinned);
+        self.pinned = Some(Arc::new(pinned));
+        Ok(())
+    }
+
+    /// Refuses a store that cannot keep the attempt, or has not the schema, that the options ask for.
+    fn check_asked(&self) -> Result<()> {
+        if self.options.writable && self.options.origin != Origin::default() {
+            self.check_format(ATTEMPTS_SINCE, "an attempt, which attempt= and comm= name,")?;
+        }
+        // A script names the schema that the store was made with, also when it has grown since.
+        if let Some(asked) = &self.options.schema
+            && !self.schema.base().grew_from(asked.text())
+            && !self.schema().grew_from(asked.text())
+        {
+            return Err(Code::SchemaDiffers
+                .error(format!("the store at {} has another schema than the one asked for", self.shown))
+                .with_hint("open it without a schema to take its own"));
+        }
+        Ok(())
     }
 
     /// Makes the store now, without a commit: folders and marker, durable. Does nothing where it is there;
@@ -627,6 +628,18 @@ fn no_store(shown: &str, wants_to_write: bool) -> Error {
         true => "check the path, and whether its file system is mounted; fieldstone init makes a store",
         false => "check the path; a store is made by the first flush into it",
     })
+}
+
+/// Refuses a store that is there and must not be, or is not there and must be or finds no room.
+fn check_existence(exists: bool, medium: &dyn Medium, shown: &str, options: &JournalOptions) -> Result<()> {
+    match exists {
+        false if options.must_exist => Err(no_store(shown, options.writable)),
+        false => medium.files().map_or(Ok(()), |files| files.check_room()),
+        true if options.must_be_new => Err(Code::StoreExists
+            .error(format!("there is a store at {shown} already"))
+            .with_hint("open it with mode a")),
+        true => Ok(()),
+    }
 }
 
 /// Identity of the store in a folder: from its marker, or, where that is damaged or lost, from a log.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
+use std::path::Path;
 use std::sync::Arc;
 
 use fieldstone_core::env::{DiskFile, Env, Stat};
@@ -95,6 +96,16 @@ pub struct Looker<'a> {
     pub monotonic: u64,
 }
 
+/// A log that is open, and what its file is now.
+struct OpenLog<'f> {
+    writer: Id,
+    path: &'f Path,
+    file: &'f dyn DiskFile,
+    stat: Stat,
+    /// Change time of the file, nanoseconds since 1970.
+    mtime: i64,
+}
+
 impl Looker<'_> {
     /// Looks at a log of which `view` is known and of which its user says `slot`. `whole`: also for what no slot
     /// says.
@@ -108,18 +119,11 @@ impl Looker<'_> {
     ) -> Result<Looked> {
         let path = self.files.layout().log(writer);
         let moved = view.is_none_or(|view| slot.is_some_and(|slot| slot.sequence > view.tip.record.sequence));
-        if !moved && let Some(view) = view {
-            // Looked at by name: whatever stands there now.
-            let disk = &self.env.disk;
-            let seen = match whole {
-                true => disk.stat_with_time(&path).map(|(stat, mtime)| (stat, Some(mtime))),
-                false => disk.stat(&path).map(|stat| (stat, None)),
-            };
-            match seen {
-                Ok((stat, mtime)) if view.is_same(&stat, mtime) => return Ok(Looked::Same),
-                Err(e) if e.kind() != NotFound => return Err(Error::io("look at", &path, e)),
-                _ => {}
-            }
+        if !moved
+            && let Some(view) = view
+            && self.is_same_by_name(&path, view, whole)?
+        {
+            return Ok(Looked::Same);
         }
         let file = match self.env.disk.open_plain(&path, false) {
             Ok(file) => file,
@@ -147,10 +151,37 @@ impl Looker<'_> {
             }
         }
         let slot = slot.or_else(|| self.boards.slot(writer, stat.uid));
+        self.read_on(&OpenLog { writer, path: &path, file: &*file, stat, mtime }, slot, view, whole, sealed)
+    }
+
+    /// Whether the file that stands under the name of a log now is certainly what was looked at.
+    fn is_same_by_name(&self, path: &Path, view: &LogState, whole: bool) -> Result<bool> {
+        let disk = &self.env.disk;
+        let seen = match whole {
+            true => disk.stat_with_time(path).map(|(stat, mtime)| (stat, Some(mtime))),
+            false => disk.stat(path).map(|stat| (stat, None)),
+        };
+        match seen {
+            Ok((stat, mtime)) => Ok(view.is_same(&stat, mtime)),
+            Err(e) if e.kind() == NotFound => Ok(false),
+            Err(e) => Err(Error::io("look at", path, e)),
+        }
+    }
+
+    /// Reads a log from the last commit of `view` on, or all of one that is not known yet.
+    fn read_on(
+        &self,
+        log: &OpenLog<'_>,
+        slot: Option<&Slot>,
+        view: Option<&LogState>,
+        whole: bool,
+        sealed: &mut HashMap<Id, (u64, u32)>,
+    ) -> Result<Looked> {
+        let OpenLog { writer, path, file, stat, mtime } = log;
         let (header, start, header_damage) = match view {
             // Where a frame begins for us.
             Some(view) => (view.tip.header.clone(), view.tip.ends.end(), view.tip.header_damage.clone()),
-            None => self.header(writer, &*file, stat.len)?,
+            None => self.header(*writer, *file, stat.len)?,
         };
         if let Some(store) = self.store
             && header.store != Id::NONE
@@ -164,37 +195,30 @@ impl Looker<'_> {
         for (ended, length) in &header.sealed {
             sealed.insert(*ended, (*length, stat.uid));
         }
-        let end = match sealed.get(&writer) {
+        let end = match sealed.get(writer) {
             Some((length, uid)) if *uid == stat.uid => stat.len.min(*length),
             _ => stat.len,
         };
-        let reader = LogReader { file: &*file, path: &path, end };
+        let reader = LogReader { file: *file, path, end };
         let Some((ends, record)) = reader.last_commit(start, slot, !whole && view.is_some())? else {
             // Without a commit of our version, what says another one is no damaged header of ours.
             if header_damage.is_some()
-                && let Some(version) = foreign_version(&*file, &path, stat.len)?
+                && let Some(version) = foreign_version(*file, path, stat.len)?
             {
                 return Ok(Looked::Foreign(version));
             }
             return Ok(match view {
-                Some(view) => self.same(view, (&stat, mtime), whole),
+                Some(view) => self.same(view, (stat, *mtime), whole),
                 None => Looked::Empty(stat.uid),
             });
         };
         if let Some(view) = view.filter(|view| record.sequence <= view.tip.record.sequence) {
-            return Ok(self.same(view, (&stat, mtime), whole));
+            return Ok(self.same(view, (stat, *mtime), whole));
         }
-        let tip = Tip {
-            writer,
-            uid: stat.uid,
-            header,
-            header_damage,
-            record: Arc::new(record),
-            ends,
-            changed: mtime,
-        };
+        let (writer, uid, changed) = (*writer, stat.uid, *mtime);
+        let tip = Tip { writer, uid, header, header_damage, record: Arc::new(record), ends, changed };
         tip.check(view.map(|view| &*view.tip), self.now)?;
-        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), (&stat, mtime), whole))))
+        Ok(Looked::Moved(Box::new(self.state(view, Arc::new(tip), (stat, *mtime), whole))))
     }
 
     /// A log without a new commit: its file may have changed all the same.
