@@ -4,6 +4,7 @@
 //! block is byte range after byte range, and a box of the array touches few of them.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use fieldstone_core::env::{Disk, DiskFile};
 use fieldstone_core::geometry::{Summary, element_count, summarize_without};
@@ -53,46 +54,8 @@ fn prepare(
     if spec.seen.is_some_and(|before| before != seen) {
         return Err(changed(spec));
     }
-    let (length, array) = match spec.content {
-        ExternalContent::Bytes(length) => (length, None),
-        ExternalContent::Array { dtype, shape } => {
-            let length = element_count(shape)?.checked_mul(dtype.size() as u64);
-            let length = length.ok_or_else(|| Code::Shape.error("the array exceeds 64 bits"))?;
-            let chunk = slab(shape, dtype, BLOCK);
-            (
-                length,
-                Some(ArrayInfo {
-                    dtype,
-                    shape: shape.to_vec(),
-                    piece: None,
-                    chunk,
-                    fill: None,
-                    summary: None,
-                }),
-            )
-        }
-    };
-    let size = if length > BLOCK { BLOCK } else { 0 };
-    let external = External {
-        url: file_url(&path),
-        nbytes: seen.nbytes,
-        mtime: seen.mtime,
-        offset: spec.offset,
-        parts: spec.parts,
-        stride: spec.stride,
-        size: if array.is_some() { 0 } else { size },
-        file: 0,
-        blocks: Blocks::Inline(Vec::new()),
-    };
-    external.check(length).map_err(|_| {
-        Error::invalid(format!(
-            "{length} bytes in {} parts from {} on do not lie within {} of {} bytes",
-            spec.parts,
-            spec.offset,
-            path.display(),
-            seen.nbytes
-        ))
-    })?;
+    let (length, array) = length_and_array(spec.content)?;
+    let external = place(spec, &path, seen, length, array.is_some())?;
     let mut entry = new_entry(true, length, array);
     let layout = entry.layout(external.size)?;
     let outside = Outside::new(file, &external, length);
@@ -117,6 +80,51 @@ fn prepare(
         table,
         digest: None,
     })
+}
+
+/// The number of bytes outside, and the array that they are, if they are one.
+fn length_and_array(content: ExternalContent<'_>) -> Result<(u64, Option<ArrayInfo>)> {
+    match content {
+        ExternalContent::Bytes(length) => Ok((length, None)),
+        ExternalContent::Array { dtype, shape } => {
+            let length = element_count(shape)?.checked_mul(dtype.size() as u64);
+            let length = length.ok_or_else(|| Code::Shape.error("the array exceeds 64 bits"))?;
+            let chunk = slab(shape, dtype, BLOCK);
+            let shape = shape.to_vec();
+            Ok((length, Some(ArrayInfo { dtype, shape, piece: None, chunk, fill: None, summary: None })))
+        }
+    }
+}
+
+/// The place of `length` bytes in a file that is as `seen`, without their blocks.
+fn place(
+    spec: &ExternalSpec<'_>,
+    path: &Path,
+    seen: FileState,
+    length: u64,
+    is_array: bool,
+) -> Result<External> {
+    let external = External {
+        url: file_url(path),
+        nbytes: seen.nbytes,
+        mtime: seen.mtime,
+        offset: spec.offset,
+        parts: spec.parts,
+        stride: spec.stride,
+        size: if length > BLOCK && !is_array { BLOCK } else { 0 },
+        file: 0,
+        blocks: Blocks::Inline(Vec::new()),
+    };
+    external.check(length).map_err(|_| {
+        Error::invalid(format!(
+            "{length} bytes in {} parts from {} on do not lie within {} of {} bytes",
+            spec.parts,
+            spec.offset,
+            path.display(),
+            seen.nbytes
+        ))
+    })?;
+    Ok(external)
 }
 
 /// The blocks of what lies outside, and the summary of all of them where each has one.

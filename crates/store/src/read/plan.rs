@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use fieldstone_core::schema::Selection;
+use fieldstone_core::schema::{Keys, Selection};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
@@ -75,52 +75,20 @@ pub fn retrieve(
     let Some(combinations) = combinations else {
         return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
     };
-    let mut found: Vec<(u64, Ref)> = Vec::new();
-    let mut complex = Vec::new();
-    let keep = |versions: &Versions, complex: &mut Vec<Vec<Ref>>| -> Ref {
-        let at = |part: &Part| (part.segment, part.place.0, part.place.1);
-        match versions.live() {
-            [part] => at(part),
-            parts => {
-                complex.push(parts.iter().map(at).collect());
-                (u32::MAX, (complex.len() - 1) as u32, 0)
-            }
-        }
-    };
-    let check = |versions: &Versions| {
-        if strict { versions.array().map(drop).and_then(|()| versions.check_complete()) } else { Ok(()) }
-    };
-    let mut positions = Vec::new();
+    let mut located = LocatedFields { strict, ..LocatedFields::default() };
     match selection.keys() {
         Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
-            let mut matcher = Matcher::new(selection.clone());
-            for key in keys {
-                let key = encode_key(&key).bytes;
-                let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
-                if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| strict) {
-                    return Err(loss.error());
-                }
-                if let Some(versions) = lookup(snapshot, &key, own)? {
-                    check(&versions)?;
-                    found.push((rank, keep(&versions, &mut complex)));
-                }
-            }
+            located.look_up(snapshot, &selection, keys, own)?;
         }
-        _ => {
-            let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!strict);
-            while let Some(versions) = scan.next_key()? {
-                let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
-                check(&versions)?;
-                found.push((rank, keep(&versions, &mut complex)));
-            }
-        }
+        _ => located.search(snapshot, &selection, own)?,
     }
-    if !found.is_sorted_by_key(|(rank, _)| *rank) {
-        found.sort_by_key(|(rank, _)| *rank);
+    let LocatedFields { mut ranked, complex, .. } = located;
+    if !ranked.is_sorted_by_key(|(rank, _)| *rank) {
+        ranked.sort_by_key(|(rank, _)| *rank);
     }
-    let mut ranks: Vec<u64> = found.iter().map(|(rank, _)| *rank).collect();
+    let mut ranks: Vec<u64> = ranked.iter().map(|(rank, _)| *rank).collect();
     ranks.dedup();
-    let refs = found.into_iter().map(|(_, r)| r).collect();
+    let refs = ranked.into_iter().map(|(_, r)| r).collect();
     let plan = Plan {
         files: files.clone(),
         snapshot: snapshot.clone(),
@@ -132,22 +100,93 @@ pub fn retrieve(
         ranks,
         window: Mutex::new(None),
     };
-    let missing = plan.missing_count();
-    if strict && missing > 0 {
-        let named = plan.missing(MISSING_NAMED).join("; ");
+    if strict {
+        plan.check_missing()?;
+    }
+    Ok(Fields::new(Arc::new(plan)))
+}
+
+/// The entries of the fields that were found, in the order in which they were.
+#[derive(Default)]
+struct LocatedFields {
+    /// Whether a field that lacks something is an error.
+    strict: bool,
+    /// Place in request order and entry of each, or an index into `complex` where the entry says `u32::MAX`.
+    ranked: Vec<(u64, Ref)>,
+    /// See [`Plan::complex`].
+    complex: Vec<Vec<Ref>>,
+}
+
+impl LocatedFields {
+    /// Looks each key up.
+    fn look_up(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        selection: &Selection,
+        keys: Keys,
+        own: Option<Id>,
+    ) -> Result<()> {
+        let (mut matcher, mut positions) = (Matcher::new(selection.clone()), Vec::new());
+        for key in keys {
+            let key = encode_key(&key).bytes;
+            let Some(rank) = matcher.rank(&key, &mut positions)? else { continue };
+            if let Some(loss) = snapshot.loss(&key[..level_ends(&key)?[0]]).filter(|_| self.strict) {
+                return Err(loss.error());
+            }
+            if let Some(versions) = lookup(snapshot, &key, own)? {
+                self.add(rank, &versions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks the index.
+    fn search(&mut self, snapshot: &Arc<Snapshot>, selection: &Selection, own: Option<Id>) -> Result<()> {
+        let mut positions = Vec::new();
+        let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!self.strict);
+        while let Some(versions) = scan.next_key()? {
+            let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
+            self.add(rank, &versions)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, rank: u64, versions: &Versions) -> Result<()> {
+        if self.strict {
+            versions.array()?;
+            versions.check_complete()?;
+        }
+        let at = |part: &Part| (part.segment, part.place.0, part.place.1);
+        let entry = match versions.live() {
+            [part] => at(part),
+            parts => {
+                self.complex.push(parts.iter().map(at).collect());
+                (u32::MAX, (self.complex.len() - 1) as u32, 0)
+            }
+        };
+        self.ranked.push((rank, entry));
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Refuses combinations of listed values that have no field.
+    fn check_missing(&self) -> Result<()> {
+        let missing = self.missing_count();
+        if missing == 0 {
+            return Ok(());
+        }
+        let named = self.missing(MISSING_NAMED).join("; ");
         let more = if missing > MISSING_NAMED as u64 {
             format!("; and {} more", missing - MISSING_NAMED as u64)
         } else {
             String::new()
         };
-        return Err(Code::FieldNotFound
+        Err(Code::FieldNotFound
             .error(format!("no field for {named}{more}"))
-            .with_hint("see what exists with axes or list, or retrieve with strict=False"));
+            .with_hint("see what exists with axes or list, or retrieve with strict=False"))
     }
-    Ok(Fields::new(Arc::new(plan)))
-}
 
-impl Plan {
     /// Decodes the entries of some fields, each index block once.
     fn decode(&self, start: usize, end: usize) -> Result<Arc<[Field]>> {
         let mut wanted: Vec<(Ref, usize, usize)> = Vec::with_capacity(end - start);
