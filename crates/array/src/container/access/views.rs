@@ -93,18 +93,8 @@ pub fn resolve(
     }
     let resolved = fits.and_then(|()| {
         let named = |error: Error| error.context(format_args!("variable `{}`", var.name));
-        if all_join && shape.first().is_some_and(|len| *len != sums.total[0]) && !said.grows {
-            return Err(Code::Box.error(format!(
-                "variable `{}`: the counts of joined views make {}, but its first dimension has {}",
-                var.name, sums.total[0], shape[0]
-            )));
-        }
-        if !writes && said.grows && shape[0] > known {
-            return Err(Code::Box.error(format!(
-                "variable `{}`: the counts of joined views make {}, but there are {known} records",
-                var.name, shape[0]
-            )));
-        }
+        let joined = all_join.then_some(sums.total[0]);
+        check_joined(var, (&shape, said.grows), joined, (!writes).then_some(known))?;
         let local = view.resolve_joined(&shape, team.rank(), team.size(), sums.before[0]).map_err(named)?;
         let total = shape.iter().product();
         said.array.check(total).map_err(named)?;
@@ -113,18 +103,51 @@ pub fn resolve(
             (None, true) => shape[0],
             _ => 0,
         };
-        if records > target.records.most() {
-            return Err(Code::ContainerLimit.error(format!(
-                "variable `{}`: {records} records, and a {} file has at most {}",
-                var.name,
-                target.version.name(),
-                target.records.most()
-            )));
-        }
+        check_records(target, var, records)?;
         let end = if total == 0 { 0 } else { said.array.end(total) };
         Ok(VarView { local, array: said.array, records: records.max(known), end, file_len: most[3] })
     });
     team.agree(step, resolved)
+}
+
+/// Refuses counts of joined views that make another first dimension than the variable has: `joined` is their sum,
+/// where all ranks give such a view, and `there` the number of records where the view reads.
+fn check_joined(
+    var: &VarInfo,
+    (shape, grows): (&[u64], bool),
+    joined: Option<u64>,
+    there: Option<u64>,
+) -> Result<()> {
+    if let (Some(joined), Some(len), false) = (joined, shape.first(), grows)
+        && *len != joined
+    {
+        return Err(Code::Box.error(format!(
+            "variable `{}`: the counts of joined views make {joined}, but its first dimension has {len}",
+            var.name
+        )));
+    }
+    if let (Some(there), true) = (there, grows)
+        && shape[0] > there
+    {
+        return Err(Code::Box.error(format!(
+            "variable `{}`: the counts of joined views make {}, but there are {there} records",
+            var.name, shape[0]
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses more records than a file of this format has at most.
+fn check_records(target: &Target<'_>, var: &VarInfo, records: u64) -> Result<()> {
+    let most = target.records.most();
+    if records > most {
+        return Err(Code::ContainerLimit.error(format!(
+            "variable `{}`: {records} records, and a {} file has at most {most}",
+            var.name,
+            target.version.name()
+        )));
+    }
+    Ok(())
 }
 
 fn say(

@@ -77,19 +77,8 @@ pub(super) fn plan(
     let skip = if team.rank() == 0 { [0; 3] } else { base };
     let has_paths = definitions.has_paths();
     let (header, _) = definitions.for_enddef();
-    // An error goes with the definitions: no rank waits for one that does not come.
-    let packed = check_slots(options.strategy).map(|()| pack(header, skip, has_paths));
-    let packed_len = packed.as_ref().map_or(0, |packed| packed.len() as u64);
-    watch.hold(packed_len);
-    let everywhere = options.strategy == Strategy::App;
-    let parts = match everywhere {
-        true => team.allgather("definitions", packed)?,
-        false => team.gather("definitions", 0, packed)?,
-    };
+    let parts = gather(team, header, (skip, has_paths), options.strategy, watch)?;
     let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-    watch.hold(bytes);
-    watch.release(packed_len);
-    watch.end("exchange");
 
     let check = match options.strategy {
         Strategy::LibraryHash { slots } => Check::Slots(slots),
@@ -107,31 +96,14 @@ pub(super) fn plan(
     watch.release(bytes);
     drop(parts);
 
-    // Rank 0 places everything, as a rank alone, and sends the others the result.
-    let place = |merged: MergedHeader, watch: &mut Watch<'_>| {
-        let mut header = merged.header;
-        let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
-        let mine = lens.map(|len| placement::ranges(0, len, &[]));
-        let escaped = merged.has_paths;
-        let plan = PlacementOptions { escaped, alignment: options.alignment, old: options.old, base };
-        let (placement, entries) = placement::place(Ranks::ALONE, &mut header, mine, &plan)?;
-        watch.hold(lens[2] as u64 * 24);
-        Ok((GatheredHeader { header, placement, entries }, merged.numbers))
-    };
+    // Rank 0 places everything and sends the others the result.
     let done = match merged {
         None => Ok(None),
-        Some(merged) => place(merged, watch).map(Some),
+        Some(merged) => place_all(merged, base, options, watch).map(Some),
     };
     let done = team.agree("placed", done)?;
     let sent = match (&done, team.rank()) {
-        (Some((all, numbers)), 0) => {
-            placement::moves(options.old, &all.header, &all.placement.layout).map(|moved| {
-                let lists = numbers.iter().enumerate();
-                lists
-                    .map(|(rank, list)| pack_placement(&all.placement, &all.header, moved, list, rank, base))
-                    .collect()
-            })
-        }
+        (Some((all, numbers)), 0) => pack_placements(all, numbers, options.old, base),
         _ => Ok(vec![Vec::new(); team.size()]),
     };
     let received = team.alltoallv("numbers", sent)?;
@@ -148,6 +120,63 @@ pub(super) fn plan(
     };
     watch.end("check");
     Ok(CentralHeader { placement, all, index, moves })
+}
+
+/// Collective: the definitions of all ranks, on every rank that the strategy wants them on, without those that
+/// `skip` says are on rank 0 already.
+fn gather(
+    team: &Team,
+    header: &Header,
+    (skip, has_paths): ([usize; 3], bool),
+    strategy: Strategy,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Vec<u8>>> {
+    // An error goes with the definitions: no rank waits for one that does not come.
+    let packed = check_slots(strategy).map(|()| pack(header, skip, has_paths));
+    let packed_len = packed.as_ref().map_or(0, |packed| packed.len() as u64);
+    watch.hold(packed_len);
+    let parts = match strategy {
+        Strategy::App => team.allgather("definitions", packed)?,
+        _ => team.gather("definitions", 0, packed)?,
+    };
+    watch.hold(parts.iter().map(|part| part.len() as u64).sum());
+    watch.release(packed_len);
+    watch.end("exchange");
+    Ok(parts)
+}
+
+/// For each rank, the number in a header of all of each dimension and of each variable that the rank sent.
+type SentNumbers = Vec<[Vec<u32>; 2]>;
+
+/// Places the definitions of all ranks, as a rank alone does.
+fn place_all(
+    merged: MergedHeader,
+    base: [usize; 3],
+    options: &EnddefOptions<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<(GatheredHeader, SentNumbers)> {
+    let mut header = merged.header;
+    let lens = [header.dims.len(), header.attrs.len(), header.vars.len()];
+    let mine = lens.map(|len| placement::ranges(0, len, &[]));
+    let escaped = merged.has_paths;
+    let plan = PlacementOptions { escaped, alignment: options.alignment, old: options.old, base };
+    let (placement, entries) = placement::place(Ranks::ALONE, &mut header, mine, &plan)?;
+    watch.hold(lens[2] as u64 * 24);
+    Ok((GatheredHeader { header, placement, entries }, merged.numbers))
+}
+
+/// The message of rank 0 to each rank.
+fn pack_placements(
+    all: &GatheredHeader,
+    numbers: &[[Vec<u32>; 2]],
+    old: Option<&Header>,
+    base: [usize; 3],
+) -> Result<Vec<Vec<u8>>> {
+    let moved = placement::moves(old, &all.header, &all.placement.layout)?;
+    let lists = numbers.iter().enumerate();
+    let packed =
+        lists.map(|(rank, list)| pack_placement(&all.placement, &all.header, moved, list, rank, base));
+    Ok(packed.collect())
 }
 
 /// Whether a hash table may have as many slots as a strategy says.
@@ -253,8 +282,8 @@ fn pack(header: &Header, skip: [usize; 3], has_paths: bool) -> Vec<u8> {
 struct MergedHeader {
     header: Header,
     has_paths: bool,
-    /// For each rank, the number in `header` of each dimension and of each variable that it sent.
-    numbers: Vec<[Vec<u32>; 2]>,
+    /// Those of `header`.
+    numbers: SentNumbers,
 }
 
 fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -> Result<MergedHeader> {
@@ -266,7 +295,7 @@ fn merge(own: &Header, parts: &[Vec<u8>], check: Check, watch: &mut Watch<'_>) -
         readers.push(from);
     }
     let mut all = Header::new(own.version);
-    let mut numbers: Vec<[Vec<u32>; 2]> = vec![Default::default(); parts.len()];
+    let mut numbers: SentNumbers = vec![Default::default(); parts.len()];
     let mut conflicts = Conflicts::default();
     let mut dims: HashMap<&str, u32> = HashMap::new();
     for kind in Kind::ALL {

@@ -129,24 +129,7 @@ impl DefineMode {
         let planned = enddef::plan(team, &mut self.definitions, &options)?;
         self.writing = true;
         let in_place = self.old.as_ref().filter(|_| !planned.moves()).cloned();
-        let (staging, file) = match (&self.target, &self.old, &in_place) {
-            (Some((staging, file)), _, _) => (staging.clone(), file.clone()),
-            (None, Some(old), None) => {
-                let path = old.staging().absolute().to_owned();
-                // All ranks opened it with the same options.
-                Staging::create(team, env, &path, (Ok(Vec::new()), unfinished_mark(self.options.format)))?
-            }
-            (None, _, Some(old)) => {
-                let root = team.rank() == 0;
-                let mark = unfinished_mark(self.options.format);
-                team.agree("enddef", if root { staging::mark(&old.file, mark) } else { Ok(()) })?;
-                // A name index, or whatever else follows the data, is not to show through new variables.
-                old.file.set_len("enddef", old.data_end(numrecs))?;
-                old.finished.store(false, Ordering::Release);
-                (old.staging().clone(), old.file.clone())
-            }
-            (None, None, None) => return Err(Error::internal("define mode without a file to write to")),
-        };
+        let (staging, file) = self.file_to_write(team, env, in_place.as_deref(), numrecs)?;
         if in_place.is_none() {
             self.target = Some((staging.clone(), file.clone()));
         }
@@ -191,6 +174,35 @@ impl DefineMode {
         }
         data.fill_new(&header, first)?;
         Ok(data)
+    }
+
+    /// Collective: the file that the container is written to, marked as unfinished; `in_place` is the one that stays,
+    /// with `numrecs` records.
+    fn file_to_write(
+        &self,
+        team: &Team,
+        env: &Env,
+        in_place: Option<&DataMode>,
+        numrecs: u64,
+    ) -> Result<(Staging, TeamFile)> {
+        let mark = unfinished_mark(self.options.format);
+        match (&self.target, &self.old, in_place) {
+            (Some((staging, file)), _, _) => Ok((staging.clone(), file.clone())),
+            (None, Some(old), None) => {
+                let path = old.staging().absolute().to_owned();
+                // All ranks opened it with the same options.
+                Staging::create(team, env, &path, (Ok(Vec::new()), mark))
+            }
+            (None, _, Some(old)) => {
+                let root = team.rank() == 0;
+                team.agree("enddef", if root { staging::mark(&old.file, mark) } else { Ok(()) })?;
+                // A name index, or whatever else follows the data, is not to show through new variables.
+                old.file.set_len("enddef", old.data_end(numrecs))?;
+                old.finished.store(false, Ordering::Release);
+                Ok((old.staging().clone(), old.file.clone()))
+            }
+            (None, None, None) => Err(Error::internal("define mode without a file to write to")),
+        }
     }
 
     /// Defines many variables; their dimensions' numbers are those that callers hold.

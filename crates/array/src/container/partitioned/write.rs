@@ -170,35 +170,12 @@ pub(crate) fn prepare(
     let sums = team.sums("header sizes", Ok(parts.to_words()))?;
     let (parts_before, parts) =
         (HeaderParts::from_words(&sums.before)?, HeaderParts::from_words(&sums.total)?);
-    let blocks_at = Head::LEN as u64 + parts_before.blocks;
-    let names_begin = Head::LEN as u64 + parts.blocks;
-    let names_at = names_begin + parts_before.name_pages * PAGE as u64;
-    let paths_begin = names_begin + parts.name_pages * PAGE as u64;
-    let paths_at = paths_begin + parts_before.path_pages * PAGE as u64;
-    let lists_begin = paths_begin + parts.path_pages * PAGE as u64;
-    let list_at = lists_begin + parts_before.lists;
-    let table_offset = lists_begin + parts.lists;
-    for block in &mut built.table.blocks {
-        block.offset += blocks_at;
-    }
-    let blocks = built.table.blocks.len() as u32;
-    built.table.writers.push(WriterEntry {
-        blocks,
-        names_offset: names_at,
-        names: names.len() as u64,
-        list_len,
-        list_crc: fieldstone_format::crc(&built.list),
-    });
-    let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
-    let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
-    let mut entries_of_rank = id.to_be_bytes().to_vec();
-    entries_of_rank.extend_from_slice(&(name.len() as u64).to_be_bytes());
-    entries_of_rank.extend_from_slice(name.as_bytes());
-    entries_of_rank.extend(built.table.pack());
-    let tables = team.allgather("index table", Ok(entries_of_rank))?;
+    let at = PartOffsets::of(&parts_before, &parts);
+    complete_table(&mut built, &at, names.len() as u64);
+    let tables = team.allgather("index table", Ok(pack_table(header, &dim_ids, &built.table)))?;
     let (table, record_dim) = team.agree("index table received", join(&tables))?;
     let (table_len, table_crc) = table.measure();
-    let layout = team.agree("layout", lay_out(table_offset + table_len, &total, alignment))?;
+    let layout = team.agree("layout", lay_out(at.table + table_len, &total, alignment))?;
     let head = Head {
         numrecs: 0,
         dims: total.dims,
@@ -209,19 +186,80 @@ pub(crate) fn prepare(
         record_size: layout.record_size,
         data_begin: layout.data_begin,
         record_begin: layout.record_begin,
-        table_offset,
+        table_offset: at.table,
         table_len,
         table_crc,
         blocks: table.blocks.len() as u32,
         writers: table.writers.len() as u32,
-        paths_offset: paths_begin,
+        paths_offset: at.all_paths,
         paths_pages: parts.path_pages,
     };
     let begins = begins(header, &built, &layout);
-    let blocks = blocks_at..blocks_at + built.len;
-    let (names, paths, list) = ((names_at, names), (paths_at, entries), (list_at, built.list));
+    let blocks = at.blocks..at.blocks + built.len;
+    let (names, paths, list) = ((at.names, names), (at.paths, entries), (at.list, built.list));
     let ready = PreparedHeader { head, table, layout, filter, before, blocks, names, paths, list };
     Ok((ready, ObjectNumbers { dim_ids, var_ids, begins }))
+}
+
+/// Offsets of the header's parts in the file.
+struct PartOffsets {
+    /// This rank's blocks.
+    blocks: u64,
+    /// This rank's name index.
+    names: u64,
+    /// The path index of all ranks.
+    all_paths: u64,
+    /// This rank's part of it.
+    paths: u64,
+    /// This rank's path list.
+    list: u64,
+    /// The index table.
+    table: u64,
+}
+
+impl PartOffsets {
+    /// Those of a rank, by the sizes of the lower ranks' parts and of all.
+    fn of(before: &HeaderParts, total: &HeaderParts) -> PartOffsets {
+        let first = Head::LEN as u64;
+        let all_names = first + total.blocks;
+        let all_paths = all_names + total.name_pages * PAGE as u64;
+        let all_lists = all_paths + total.path_pages * PAGE as u64;
+        PartOffsets {
+            blocks: first + before.blocks,
+            names: all_names + before.name_pages * PAGE as u64,
+            all_paths,
+            paths: all_paths + before.path_pages * PAGE as u64,
+            list: all_lists + before.lists,
+            table: all_lists + total.lists,
+        }
+    }
+}
+
+/// Sets this rank's blocks to their places in its index table, and adds the entry of the rank, which has so
+/// many names.
+fn complete_table(built: &mut Blocks, at: &PartOffsets, names: u64) {
+    for block in &mut built.table.blocks {
+        block.offset += at.blocks;
+    }
+    built.table.writers.push(WriterEntry {
+        blocks: built.table.blocks.len() as u32,
+        names_offset: at.names,
+        names,
+        list_len: built.list.len() as u64,
+        list_crc: fieldstone_format::crc(&built.list),
+    });
+}
+
+/// A rank's message for the index table: the number and the name of its record dimension, and its part of the
+/// table. [`join`] reads it.
+fn pack_table(header: &Header, dim_ids: &[u64], table: &Table) -> Vec<u8> {
+    let record = header.dims.record.map(|id| (dim_ids[id as usize], header.dims.names.get(id as usize)));
+    let (id, name) = record.map_or((0, ""), |(id, name)| (id + 1, name));
+    let mut packed = id.to_be_bytes().to_vec();
+    packed.extend_from_slice(&(name.len() as u64).to_be_bytes());
+    packed.extend_from_slice(name.as_bytes());
+    packed.extend(table.pack());
+    packed
 }
 
 impl PreparedHeader {
