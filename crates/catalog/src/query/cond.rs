@@ -454,11 +454,29 @@ impl Leaf {
         }
     }
 
+    /// The condition that is left to decide where this is known.
     fn known(&self, known: &KnownRow<'_>) -> Result<Cond> {
+        match (self, known.place) {
+            (Leaf::Region(term), Some(place)) => {
+                Ok(match BoxTest::of(&term.0, term.1, place.variable, place.step)? {
+                    Ok(test) => Cond::Leaf(Leaf::Boxed(Arc::new(test))),
+                    Err(_) => Cond::Const(false),
+                })
+            }
+            (Leaf::Extent(term), Some(place)) => Ok(match Lengths::of(&term.0, place.variable) {
+                Ok(lengths) => Cond::Leaf(Leaf::Length(Arc::new((lengths, term.1.clone())))),
+                Err(_) => Cond::Const(false),
+            }),
+            _ => Ok(self.decided(known).map_or_else(|| Cond::Leaf(self.clone()), Cond::Const)),
+        }
+    }
+
+    /// Whether it holds, where what is known decides that alone.
+    fn decided(&self, known: &KnownRow<'_>) -> Option<bool> {
         let run = known.run;
         let decl = run.and_then(|run| run.decl.as_deref());
         let (tag, place) = (known.tag, known.place);
-        let decided = match self {
+        match self {
             Leaf::Run(names) => run.map(|run| names.matches(&run.name)),
             Leaf::Project(names) => run.map(|run| names.matches(&run.project)),
             Leaf::Job(names) => decl.map(|(run, _)| run.job.as_ref().is_some_and(|job| names.matches(job))),
@@ -505,26 +523,12 @@ impl Leaf {
                 (Some(_), None) => *scope == Scope::Step,
                 (None, None) => *scope == Scope::Run,
             }),
-            Leaf::Region(term) => {
-                let Some(place) = place else { return Ok(Cond::Leaf(self.clone())) };
-                return Ok(match BoxTest::of(&term.0, term.1, place.variable, place.step)? {
-                    Ok(test) => Cond::Leaf(Leaf::Boxed(Arc::new(test))),
-                    Err(_) => Cond::Const(false),
-                });
-            }
-            Leaf::Extent(term) => {
-                let Some(place) = place else { return Ok(Cond::Leaf(self.clone())) };
-                return Ok(match Lengths::of(&term.0, place.variable) {
-                    Ok(lengths) => Cond::Leaf(Leaf::Length(Arc::new((lengths, term.1.clone())))),
-                    Err(_) => Cond::Const(false),
-                });
-            }
             // Only attributes have a writer.
             Leaf::Batches(batches) => tag.and_then(|_| batches.decided()),
             Leaf::User(_) | Leaf::Writer(_) => None,
-            Leaf::Volume(_) | Leaf::Keyword(_) | Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
-        };
-        Ok(decided.map_or_else(|| Cond::Leaf(self.clone()), Cond::Const))
+            Leaf::Region(_) | Leaf::Extent(_) | Leaf::Volume(_) | Leaf::Keyword(_) => None,
+            Leaf::Boxed(_) | Leaf::Length(_) | Leaf::Related(_) => None,
+        }
     }
 
     fn test(&self, row: &mut dyn Row) -> Result<Option<bool>> {

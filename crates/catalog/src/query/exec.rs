@@ -626,21 +626,7 @@ impl<'t> Exec<'t> {
             };
             let at = boxes.len();
             let own = stored::region_rank(row.region) > 0;
-            let (mut dims, mut cells) = (0, None);
-            if own {
-                if !reader.decoded {
-                    reader.decode(row.region)?;
-                }
-                dims = reader.start.len();
-                boxes.extend_from_slice(&reader.start);
-                boxes.extend_from_slice(&reader.count);
-                cells = reader.cells.take();
-                reader.decoded = false;
-            } else if let Some((start, count)) = &cell.whole {
-                dims = start.len();
-                boxes.extend_from_slice(start);
-                boxes.extend_from_slice(count);
-            }
+            let (dims, cells) = reader.take_box(row, &cell, boxes)?;
             let rank = cell.variable.as_ref().map_or(0, |variable| variable.rank + 1);
             found.push(MatchedRow {
                 partition: last,

@@ -452,6 +452,22 @@ impl Picked {
             Some(Pick::Last) => Picked::Last(None, HashMap::new()),
         }
     }
+
+    /// Whether a row is of no step, or of a later step of its variable than the first, where these do not count.
+    fn passes_over(&mut self, partition: &Partition, row: &MatchedRow) -> bool {
+        match self {
+            Picked::All => false,
+            _ if row.step == NO_STEP => true,
+            Picked::First(of, firsts) => {
+                if *of != Some(partition.key()) {
+                    *of = Some(partition.key());
+                    firsts.clear();
+                }
+                *firsts.entry(row.variable).or_insert(row.step) != row.step
+            }
+            Picked::Last(..) => false,
+        }
+    }
 }
 
 /// Names rows and hands them on.
@@ -504,79 +520,75 @@ impl Emit<'_, '_> {
     }
 }
 
+/// The steps of the rows of each run, ascending.
+fn steps_by_run(batch: &Batch, rows: &[MatchedRow]) -> HashMap<i64, BTreeSet<i64>> {
+    let mut steps: HashMap<i64, BTreeSet<i64>> = HashMap::new();
+    let mut last = None;
+    for row in rows {
+        let Some(partition) = batch.partitions.get(row.partition) else { continue };
+        let place = Some((partition.run.id, row.step));
+        if last != place {
+            last = place;
+            steps.entry(partition.run.id).or_default().insert(row.step);
+        }
+    }
+    steps
+}
+
+/// A row as it is handed on, with the names that its partition has for it.
+fn row_ref<'a>(
+    partition: &'a Rc<Partition>,
+    row: &'a MatchedRow,
+    value: Value,
+    time: Option<f64>,
+    bounds: Option<RowRegion<'a>>,
+    (id, user): (AttributeId, u32),
+) -> RowRef<'a> {
+    let variable = partition.variable(row.variable);
+    let hit = HitRef {
+        project: &partition.run.project,
+        run: &partition.run.name,
+        step: (row.step != NO_STEP).then_some(row.step),
+        time,
+        variable: variable.map(|variable| &variable.name),
+        variable_version: variable.map_or(0, |variable| variable.version),
+        tag: &partition.tag.name,
+        tag_version: partition.tag.version,
+        unit: &partition.tag.unit,
+        region: bounds.filter(|_| row.own).map(|place| (place.start, place.count)),
+        cells: row.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
+        keywords: row.keywords.as_ref(),
+        user,
+        id,
+        value,
+    };
+    RowRef { hit, partition, found_variable: row.variable, bounds }
+}
+
 impl Out for Emit<'_, '_> {
     fn take(&mut self, exec: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
+        let rows = std::mem::take(&mut batch.found);
+        let mut steps = steps_by_run(batch, &rows);
         // Times of the steps that were found, a run at a time.
-        let mut found = std::mem::take(&mut batch.found).into_iter().peekable();
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
-        let mut steps: HashMap<i64, Vec<i64>> = HashMap::new();
-        let run_of = |batch: &Batch, found: &MatchedRow| {
-            batch.partitions.get(found.partition).map(|partition| partition.run.id)
-        };
-        let mut rows: Vec<MatchedRow> = Vec::with_capacity(found.len());
-        for row in found.by_ref() {
-            if let Some(run) = run_of(batch, &row) {
-                let steps = steps.entry(run).or_default();
-                if steps.last() != Some(&row.step) {
-                    steps.push(row.step);
-                }
-            }
-            rows.push(row);
-        }
         for mut row in rows {
             let value = std::mem::replace(&mut row.value, Value::Null);
             let Some(partition) = batch.partitions.get(row.partition).cloned() else { continue };
             if of != Some(partition.run.id) {
                 of = Some(partition.run.id);
-                let own: BTreeSet<i64> =
-                    steps.remove(&partition.run.id).unwrap_or_default().into_iter().collect();
-                let own: Vec<i64> = own.into_iter().collect();
-                times = exec.times_at(partition.run.id, &own)?;
+                let own = steps.remove(&partition.run.id).unwrap_or_default();
+                times = exec.times_at(partition.run.id, &own.into_iter().collect::<Vec<_>>())?;
             }
-            match &mut self.pick {
-                Picked::All => {}
-                _ if row.step == NO_STEP => continue,
-                Picked::First(of, firsts) => {
-                    if *of != Some(partition.key()) {
-                        *of = Some(partition.key());
-                        firsts.clear();
-                    }
-                    if *firsts.entry(row.variable).or_insert(row.step) != row.step {
-                        continue;
-                    }
-                }
-                Picked::Last(..) => {
-                    if self.next_partition(exec, Some(&partition))? == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
+            if self.pick.passes_over(&partition, &row) {
+                continue;
+            }
+            if self.next_partition(exec, Some(&partition))? == Flow::Stop {
+                return Ok(Flow::Stop);
             }
             let bounds = batch.bounds(&row);
-            let variable = partition.variable(row.variable);
-            let (id, user) = exec.id(row.batch, row.row);
-            let row_ref = RowRef {
-                hit: HitRef {
-                    project: &partition.run.project,
-                    run: &partition.run.name,
-                    step: (row.step != NO_STEP).then_some(row.step),
-                    time: times.get(&row.step).copied(),
-                    variable: variable.map(|variable| &variable.name),
-                    variable_version: variable.map_or(0, |variable| variable.version),
-                    tag: &partition.tag.name,
-                    tag_version: partition.tag.version,
-                    unit: &partition.tag.unit,
-                    region: bounds.filter(|_| row.own).map(|place| (place.start, place.count)),
-                    cells: row.cells.as_ref().map(|(dim, cells)| (*dim, cells)),
-                    keywords: row.keywords.as_ref(),
-                    user,
-                    id,
-                    value,
-                },
-                partition: &partition,
-                found_variable: row.variable,
-                bounds,
-            };
+            let time = times.get(&row.step).copied();
+            let row_ref = row_ref(&partition, &row, value, time, bounds, exec.id(row.batch, row.row));
             if let Picked::Last(_, waiting) = &mut self.pick {
                 let last = waiting.entry(row.variable).or_insert_with(|| (row.step, Vec::new()));
                 if last.0 != row.step {

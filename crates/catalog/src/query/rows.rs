@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 
+use super::Cells;
 use super::bounds;
 use super::cond::Row;
 use super::exec::{CellCondition, Partition};
@@ -18,7 +19,7 @@ pub(super) struct Reader {
     pub(super) cell: Option<(i64, VariableId, Rc<CellCondition>)>,
     pub(super) start: Vec<i64>,
     pub(super) count: Vec<i64>,
-    pub(super) cells: Option<(usize, Arc<[i64]>)>,
+    pub(super) cells: Option<Cells>,
     /// Whether start, count and cells are those of the row.
     pub(super) decoded: bool,
     pub(super) value: Option<Value>,
@@ -37,6 +38,29 @@ impl Reader {
         self.cells = stored::region_cells(region)?;
         self.decoded = true;
         Ok(())
+    }
+
+    /// Adds the box of the row that matched last to `boxes`, start and count; gives its number of dimensions, and the
+    /// row's own cells. A row without a box of its own has that of its whole variable.
+    pub(super) fn take_box(
+        &mut self,
+        row: &AttrRow<'_>,
+        cell: &CellCondition,
+        boxes: &mut Vec<i64>,
+    ) -> Result<(usize, Option<Cells>)> {
+        if stored::region_rank(row.region) > 0 {
+            if !self.decoded {
+                self.decode(row.region)?;
+            }
+            boxes.extend_from_slice(&self.start);
+            boxes.extend_from_slice(&self.count);
+            self.decoded = false;
+            return Ok((self.start.len(), self.cells.take()));
+        }
+        let Some((start, count)) = &cell.whole else { return Ok((0, None)) };
+        boxes.extend_from_slice(start);
+        boxes.extend_from_slice(count);
+        Ok((start.len(), None))
     }
 
     /// The cell of a row that matches, and whether it does only with a related attribute.

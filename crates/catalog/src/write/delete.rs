@@ -10,6 +10,7 @@
 //! what is made under the same name later lives.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
@@ -19,8 +20,11 @@ use crate::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
 use crate::live::consistent_view::{OWN, OWN_TRANSACTION, Visibility};
 use crate::live::inner::Inner;
 use crate::live::{DeleteReport, Deletion};
-use crate::query;
+use crate::query::{self, Query};
 use crate::view::roles;
+
+/// The steps under which attributes stand, those of runs among them.
+const ALL_STEPS: RangeInclusive<i64> = NO_STEP..=i64::MAX;
 
 /// Attributes that one record names.
 pub(super) const IDS: usize = 65_536;
@@ -130,97 +134,102 @@ impl Inner {
 
     fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<DeletionPlan> {
         check_projects(tables, what.query())?;
-        let me = self.user();
         let mut plan = DeletionPlan::default();
-        let all = NO_STEP..=i64::MAX;
         match what {
-            Deletion::Runs(query) => {
-                for run in query::runs(tables, query)? {
-                    plan.runs.push((run.decl.run.clone(), run.first));
-                    let run = run.decl.run;
-                    plan.report.runs += 1;
-                    plan.fields.push(roles::key_of(&self.journal.schema(), &run, None, None)?);
-                    if let Some(row) = super::declare::run_row(tables, &run)? {
-                        plan.report.steps += tables.steps(row.id, all.clone())?.len() as u64;
-                        plan.report.variables += tables.variables(row.id)?.len() as u64;
-                        let spans = tables.spans_of_run(row.id)?;
-                        plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
-                    }
-                    plan.removals.push(Removal::Run(run));
-                }
-            }
-            Deletion::Steps(query) => {
-                for step in query::steps(tables, query)? {
-                    plan.report.steps += 1;
-                    plan.fields.push(roles::key_of(
-                        &self.journal.schema(),
-                        &step.run,
-                        None,
-                        Some(step.step),
-                    )?);
-                    if let Some(row) = super::declare::run_row(tables, &step.run)? {
-                        plan.note_run(&step.run, row.first);
-                        for span in tables.spans_of_run(row.id)? {
-                            let series = tables.series(row.id, span.tag, step.step..=step.step)?;
-                            plan.report.attributes += series.iter().map(|series| series.n).sum::<u64>();
-                        }
-                    }
-                    plan.removals.push(Removal::Step(step.run, step.step));
-                }
-            }
-            Deletion::Variables(query) => {
-                for variable in query::variables(tables, query)? {
-                    let name = variable.decl.variable;
-                    plan.report.variables += 1;
-                    plan.fields.push(roles::key_of(
-                        &self.journal.schema(),
-                        &variable.run,
-                        Some(&name.name),
-                        None,
-                    )?);
-                    if let Some(row) = super::declare::run_row(tables, &variable.run)? {
-                        plan.note_run(&variable.run, row.first);
-                        let known = tables.variables(row.id)?;
-                        let id = known.iter().find(|row| row.decl.variable == name).map(|row| row.id);
-                        for span in tables.spans_of_run(row.id)? {
-                            let series = tables.series(row.id, span.tag, all.clone())?;
-                            let of = series.iter().filter(|series| Some(series.variable) == id);
-                            plan.report.attributes += of.map(|series| series.n).sum::<u64>();
-                        }
-                    }
-                    plan.removals.push(Removal::Variable(variable.run, name));
-                }
-            }
-            Deletion::Tags(query) => {
-                let rows = tables.tags()?;
-                for tag in query::tags(tables, query)? {
-                    plan.report.tags += 1;
-                    if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
-                        let spans = tables.spans(row.id, None)?;
-                        plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
-                        self.tag_of_others(tables, row, &mut plan)?;
-                    }
-                    plan.removals.push(Removal::Tag(tag.decl));
-                }
-            }
-            Deletion::Attributes(query) => {
-                let found = query::collect(tables, query)?;
-                for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
-                    if *user == me {
-                        plan.attributes.push(*id);
-                        continue;
-                    }
-                    let Some(hit) = found.hit(row) else { continue };
-                    let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
-                    if plan.runs.last().is_none_or(|(last, _)| *last != run) {
-                        let first = super::declare::run_row(tables, &run)?.and_then(|row| row.first);
-                        plan.runs.push((run, first));
-                    }
-                    plan.of_others.push((*id, *user, plan.runs.len() - 1));
-                }
-            }
+            Deletion::Runs(query) => self.plan_runs(tables, query, &mut plan)?,
+            Deletion::Steps(query) => self.plan_steps(tables, query, &mut plan)?,
+            Deletion::Variables(query) => self.plan_variables(tables, query, &mut plan)?,
+            Deletion::Tags(query) => self.plan_tags(tables, query, &mut plan)?,
+            Deletion::Attributes(query) => self.plan_attributes(tables, query, &mut plan)?,
         }
         Ok(plan)
+    }
+
+    fn plan_runs(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+        for run in query::runs(tables, query)? {
+            plan.runs.push((run.decl.run.clone(), run.first));
+            let run = run.decl.run;
+            plan.report.runs += 1;
+            plan.fields.push(roles::key_of(&self.journal.schema(), &run, None, None)?);
+            if let Some(row) = super::declare::run_row(tables, &run)? {
+                plan.report.steps += tables.steps(row.id, ALL_STEPS)?.len() as u64;
+                plan.report.variables += tables.variables(row.id)?.len() as u64;
+                let spans = tables.spans_of_run(row.id)?;
+                plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
+            }
+            plan.removals.push(Removal::Run(run));
+        }
+        Ok(())
+    }
+
+    fn plan_steps(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+        for step in query::steps(tables, query)? {
+            plan.report.steps += 1;
+            plan.fields.push(roles::key_of(&self.journal.schema(), &step.run, None, Some(step.step))?);
+            if let Some(row) = super::declare::run_row(tables, &step.run)? {
+                plan.note_run(&step.run, row.first);
+                for span in tables.spans_of_run(row.id)? {
+                    let series = tables.series(row.id, span.tag, step.step..=step.step)?;
+                    plan.report.attributes += series.iter().map(|series| series.n).sum::<u64>();
+                }
+            }
+            plan.removals.push(Removal::Step(step.run, step.step));
+        }
+        Ok(())
+    }
+
+    fn plan_variables(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+        for variable in query::variables(tables, query)? {
+            let name = variable.decl.variable;
+            plan.report.variables += 1;
+            let key = roles::key_of(&self.journal.schema(), &variable.run, Some(&name.name), None)?;
+            plan.fields.push(key);
+            if let Some(row) = super::declare::run_row(tables, &variable.run)? {
+                plan.note_run(&variable.run, row.first);
+                let known = tables.variables(row.id)?;
+                let id = known.iter().find(|row| row.decl.variable == name).map(|row| row.id);
+                for span in tables.spans_of_run(row.id)? {
+                    let series = tables.series(row.id, span.tag, ALL_STEPS)?;
+                    let of = series.iter().filter(|series| Some(series.variable) == id);
+                    plan.report.attributes += of.map(|series| series.n).sum::<u64>();
+                }
+            }
+            plan.removals.push(Removal::Variable(variable.run, name));
+        }
+        Ok(())
+    }
+
+    fn plan_tags(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+        let rows = tables.tags()?;
+        for tag in query::tags(tables, query)? {
+            plan.report.tags += 1;
+            if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
+                let spans = tables.spans(row.id, None)?;
+                plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
+                self.tag_of_others(tables, row, plan)?;
+            }
+            plan.removals.push(Removal::Tag(tag.decl));
+        }
+        Ok(())
+    }
+
+    fn plan_attributes(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+        let me = self.user();
+        let found = query::collect(tables, query)?;
+        for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
+            if *user == me {
+                plan.attributes.push(*id);
+                continue;
+            }
+            let Some(hit) = found.hit(row) else { continue };
+            let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
+            if plan.runs.last().is_none_or(|(last, _)| *last != run) {
+                let first = super::declare::run_row(tables, &run)?.and_then(|row| row.first);
+                plan.runs.push((run, first));
+            }
+            plan.of_others.push((*id, *user, plan.runs.len() - 1));
+        }
+        Ok(())
     }
 
     /// A tag goes only where nobody else has something to do with it but in the caller's own runs.

@@ -83,12 +83,7 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
         "value" => tested(Term::Value(test(scan)?)),
         "volume" => tested(Term::Volume(test(scan)?)),
         "extent" => {
-            let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
-            let name = part(scan, "extent", "z=256")?;
-            let dim = match dimension(&name) {
-                Some(dim) if !quoted => dim,
-                _ => Dim::Name(name),
-            };
+            let dim = dim_of_extent(scan)?;
             tested(Term::Extent(dim, test(scan)?))
         }
         "version" | "tag_version" => {
@@ -101,40 +96,56 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
             let (ranges, not) = numbers(scan, "step")?;
             Ok(negated(Expr::Term(Term::Step(ranges)), not))
         }
-        "level" => {
-            scan.peek();
-            let place = scan.at;
-            let (ranges, not) = numbers(scan, "level")?;
-            let term = Term::level(ranges).map_err(|error| {
-                let hint = error.hint().unwrap_or_default().to_owned();
-                scan.error_at(place, error.message()).with_hint(hint)
-            })?;
-            Ok(negated(Expr::Term(term), not))
-        }
-        "scope" => {
-            let not = equals(scan, "scope")?;
-            scan.peek();
-            let place = scan.at;
-            let word = scan.ident().to_ascii_lowercase();
-            let scope = match word.as_str() {
-                "run" => Scope::Run,
-                "step" => Scope::Step,
-                "variable" => Scope::Variable,
-                other => return Err(scan.unknown(place, "scope", other, &["run", "step", "variable"])),
-            };
-            Ok(negated(Expr::Term(Term::Scope(scope)), not))
-        }
+        "level" => level(scan),
+        "scope" => scope(scan),
         "" => Err(scan.expected("a term").with_hint("a term is a word and a test, such as value>9000")),
-        _ => {
-            let unknown = scan.unknown(place, "term of a query", word, &SUBJECTS);
-            Err(match nearest::did_you_mean(word, SUBJECTS) {
-                Some(_) => unknown,
-                None => unknown.with_hint(format!(
-                    "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
-                    SUBJECTS.join(", ")
-                )),
-            })
-        }
+        _ => Err(unknown_term(scan, place, word)),
+    }
+}
+
+/// The dimension that `extent` names; in quotes, a number is a name, too.
+fn dim_of_extent(scan: &mut Scan<'_>) -> Result<Dim> {
+    let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
+    let name = part(scan, "extent", "z=256")?;
+    Ok(match dimension(&name) {
+        Some(dim) if !quoted => dim,
+        _ => Dim::Name(name),
+    })
+}
+
+fn level(scan: &mut Scan<'_>) -> Result<Expr> {
+    scan.peek();
+    let place = scan.at;
+    let (ranges, not) = numbers(scan, "level")?;
+    let term = Term::level(ranges).map_err(|error| {
+        let hint = error.hint().unwrap_or_default().to_owned();
+        scan.error_at(place, error.message()).with_hint(hint)
+    })?;
+    Ok(negated(Expr::Term(term), not))
+}
+
+fn scope(scan: &mut Scan<'_>) -> Result<Expr> {
+    let not = equals(scan, "scope")?;
+    scan.peek();
+    let place = scan.at;
+    let word = scan.ident().to_ascii_lowercase();
+    let scope = match word.as_str() {
+        "run" => Scope::Run,
+        "step" => Scope::Step,
+        "variable" => Scope::Variable,
+        other => return Err(scan.unknown(place, "scope", other, &["run", "step", "variable"])),
+    };
+    Ok(negated(Expr::Term(Term::Scope(scope)), not))
+}
+
+fn unknown_term(scan: &Scan<'_>, place: usize, word: &str) -> Error {
+    let unknown = scan.unknown(place, "term of a query", word, &SUBJECTS);
+    match nearest::did_you_mean(word, SUBJECTS) {
+        Some(_) => unknown,
+        None => unknown.with_hint(format!(
+            "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
+            SUBJECTS.join(", ")
+        )),
     }
 }
 
