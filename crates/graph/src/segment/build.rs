@@ -243,31 +243,7 @@ pub fn build(rows: &Rows) -> Result<Segment> {
         gathered.extend(own.iter().map(|half| rows.relations[half.line as usize]));
         let touched = own.iter().zip(&gathered).filter(|(half, _)| half.code() & 1 == 0);
         black_box(touched.fold(0, |sum, (_, line)| sum ^ rows.props(line).last().copied().unwrap_or(0)));
-        let (mut at, mut code) = (0, None);
-        while let Some(first) = own.get(at).copied() {
-            if code != Some(first.code()) {
-                code = Some(first.code());
-                writer.group(first.code());
-            }
-            let same = own[at..].iter().take_while(|half| half.key == first.key).count();
-            let mut one = |line: &RelationLine| {
-                let row = match first.code() & 1 {
-                    0 => NewRow::Content(line.time, rows.props(line)),
-                    _ if rows.at_both_ends => NewRow::AtTarget(line.time, rows.props(line)),
-                    _ => NewRow::Elsewhere,
-                };
-                writer.version(first.far(), edge_version(line, &tables), row)
-            };
-            if same == 1 {
-                one(&gathered[at])?;
-            } else {
-                lines.clear();
-                lines.extend(own[at..at + same].iter().map(|half| half.line));
-                of_relations.leave_one(&mut lines);
-                lines.iter().try_for_each(|line| one(&rows.relations[*line as usize]))?;
-            }
-            at += same;
-        }
+        put_relations(&mut writer, (rows, &tables), (own, &gathered), &mut lines)?;
         writer.end()?;
     }
     let names = tables.names.iter().map(|name| (*name).to_owned()).collect();
@@ -280,6 +256,42 @@ pub fn build(rows: &Rows) -> Result<Segment> {
         &Declared { types: &rows.types, archives: &rows.archives },
     )?;
     Segment::over(sink.storage(), summary)
+}
+
+/// Writes the relations of one vertex: of each its versions, a group after the other. `own` are its sorted halves
+/// with their lines, `lines` memory for the versions of one relation.
+fn put_relations(
+    writer: &mut Writer<'_, MemorySink>,
+    (rows, tables): (&Rows, &Tables<'_>),
+    (own, own_lines): (&[Half], &[RelationLine]),
+    lines: &mut Vec<u32>,
+) -> Result<()> {
+    let (mut at, mut code) = (0, None);
+    while let Some(first) = own.get(at).copied() {
+        if code != Some(first.code()) {
+            code = Some(first.code());
+            writer.group(first.code());
+        }
+        let same = own[at..].iter().take_while(|half| half.key == first.key).count();
+        let mut one = |line: &RelationLine| {
+            let row = match first.code() & 1 {
+                0 => NewRow::Content(line.time, rows.props(line)),
+                _ if rows.at_both_ends => NewRow::AtTarget(line.time, rows.props(line)),
+                _ => NewRow::Elsewhere,
+            };
+            writer.version(first.far(), edge_version(line, tables), row)
+        };
+        if same == 1 {
+            one(&own_lines[at])?;
+        } else {
+            lines.clear();
+            lines.extend(own[at..at + same].iter().map(|half| half.line));
+            OfRelations(rows).leave_one(lines);
+            lines.iter().try_for_each(|line| one(&rows.relations[*line as usize]))?;
+        }
+        at += same;
+    }
+    Ok(())
 }
 
 fn take_while<'a, T>(items: &mut &'a [T], same: impl Fn(&T) -> bool) -> &'a [T] {
