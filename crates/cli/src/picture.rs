@@ -86,26 +86,10 @@ fn of_array(
     shape: &[u64],
     region: Option<&Region>,
 ) -> Result<Picture> {
-    let mut taken = None;
     let on = OnMesh::of(store, key, shape)?;
-    let region = match region {
-        Some(region) => region.clone(),
-        // Of a field on a mesh one value at each place, at the first index of the other dimensions.
-        None if on.is_some() => {
-            let text = on.as_ref().map(|on| on.region(shape.len())).unwrap_or_default();
-            taken = (shape.len() > 1).then(|| text.clone());
-            Region::parse(&text)?
-        }
-        // Of more than two dimensions the last two are drawn, at the first index of the others.
-        None => {
-            let text: Vec<&str> =
-                (0..shape.len()).map(|d| if d + 2 < shape.len() { "0" } else { ":" }).collect();
-            taken = (shape.len() > 2).then(|| text.join(","));
-            match text.is_empty() {
-                true => Region::default(),
-                false => Region::parse(&text.join(","))?,
-            }
-        }
+    let (region, taken) = match region {
+        Some(region) => (region.clone(), None),
+        None => part_to_draw(on.as_ref(), shape)?,
     };
     let (inside, kept) = region.within(shape)?;
     let mut extents = kept.iter().map(|&n| n as usize).collect::<Vec<_>>();
@@ -150,6 +134,22 @@ fn of_array(
     }
     picture.values = values;
     Ok(picture)
+}
+
+/// The part of an array that is drawn where none is asked for, and its text where it is not all of the array.
+fn part_to_draw(on: Option<&OnMesh>, shape: &[u64]) -> Result<(Region, Option<String>)> {
+    // Of a field on a mesh one value at each place, at the first index of the other dimensions.
+    if let Some(on) = on {
+        let text = on.region(shape.len());
+        return Ok((Region::parse(&text)?, (shape.len() > 1).then_some(text)));
+    }
+    // Of more than two dimensions the last two are drawn, at the first index of the others.
+    if shape.is_empty() {
+        return Ok((Region::default(), None));
+    }
+    let text: Vec<&str> = (0..shape.len()).map(|d| if d + 2 < shape.len() { "0" } else { ":" }).collect();
+    let text = text.join(",");
+    Ok((Region::parse(&text)?, (shape.len() > 2).then_some(text)))
 }
 
 /// The values of a GRIB message.

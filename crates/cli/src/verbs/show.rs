@@ -115,18 +115,9 @@ fn one(store: &Store, entry: &ListEntry, chunks: Option<Vec<u64>>, content: &Con
         true => tagged(store, entry)?,
         false => Vec::new(),
     };
+    let field = FieldFacts { entry, chunks, content, versions, tags };
     if out.json() {
-        let mut object = json::entry(entry);
-        if let Some(object) = object.as_object_mut() {
-            object.insert("chunks".into(), json!(chunks));
-            object.insert("versions".into(), versions.iter().map(json::entry).map(version_json).collect());
-            object.insert("content".into(), content.what.clone().into());
-            let attributes = content.attributes.iter().cloned();
-            object.insert("attributes".into(), Value::Object(attributes.collect::<Map<_, _>>()));
-            object.insert("values".into(), content.values.clone().into());
-            object.insert("tags".into(), tags_json(&tags));
-        }
-        return out.document(&object);
+        return out.document(&field.json());
     }
     out.line(&entry.key)?;
     let schema = store.schema();
@@ -136,51 +127,106 @@ fn one(store: &Store, entry: &ListEntry, chunks: Option<Vec<u64>>, content: &Con
         facts.push((name.to_string(), format!("{value}  ({kind})")));
     }
     facts.push((String::new(), String::new()));
-    let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
-    let list = |extents: &[u64]| extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
-    fact("content", content.what.clone());
-    if let (Some(dtype), Some(shape)) = (entry.dtype, &entry.shape) {
-        fact("type", dtype.to_string());
-        fact("shape", if shape.is_empty() { "scalar".to_owned() } else { list(shape) });
-    }
-    if let Some(chunks) = chunks.filter(|chunks| entry.shape.as_deref() != Some(&chunks[..])) {
-        fact("chunks", list(&chunks));
-    }
-    fact("bytes", entry.nbytes.to_string());
-    if let Some(summary) = &entry.summary {
-        fact("values", extremes(summary));
-    }
-    if !entry.complete {
-        fact("complete", "no: pieces are missing".to_owned());
-    }
-    fact("flushed", time::utc(entry.time, true));
-    fact("owner", entry.owner.to_string());
-    if let Some(attempt) = &entry.attempt {
-        fact("attempt", attempt.to_string());
-    }
-    fact("location", entry.place.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string));
-    if versions.len() > 1 {
-        let older = versions[1..].iter().take(VERSIONS).map(|e| time::utc(e.time, true));
-        let more = versions.len().saturating_sub(VERSIONS + 1);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let older = older.collect::<Vec<_>>().join(", ");
-        fact("versions", format!("{}; older: {older}{more}", versions.len()));
-    }
-    if !tags.is_empty() {
-        fact("tagged", tags_text(&tags));
-    }
-    for (name, value) in &content.attributes {
-        fact(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    }
-    if !content.values.is_empty() {
-        let texts = content.values.iter().map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
-        let more = if content.more { " …" } else { "" };
-        fact("first", format!("{}{more}", texts.collect::<Vec<_>>().join("  ")));
-    }
+    facts.extend(field.of_array());
+    facts.extend(field.of_storage());
+    facts.extend(field.of_content());
     let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(16);
     facts.iter().try_for_each(|(name, text)| out.line(format!("  {name:<width$}  {text}").trim_end()))?;
     content.note.iter().for_each(|note| out.note(note));
     Ok(())
+}
+
+/// The facts of one field, as they are shown.
+struct FieldFacts<'a> {
+    entry: &'a ListEntry,
+    chunks: Option<Vec<u64>>,
+    content: &'a Content,
+    /// The newest first.
+    versions: Vec<ListEntry>,
+    tags: Vec<Aggregate>,
+}
+
+impl FieldFacts<'_> {
+    fn json(&self) -> Value {
+        let mut object = json::entry(self.entry);
+        if let Some(object) = object.as_object_mut() {
+            let versions = self.versions.iter().map(json::entry).map(version_json).collect();
+            object.insert("chunks".into(), json!(self.chunks));
+            object.insert("versions".into(), versions);
+            object.insert("content".into(), self.content.what.clone().into());
+            let attributes = self.content.attributes.iter().cloned();
+            object.insert("attributes".into(), Value::Object(attributes.collect::<Map<_, _>>()));
+            object.insert("values".into(), self.content.values.clone().into());
+            object.insert("tags".into(), tags_json(&self.tags));
+        }
+        object
+    }
+
+    /// Its kind, and of an array type, shape and extremes.
+    fn of_array(&self) -> Vec<(String, String)> {
+        let entry = self.entry;
+        let mut facts = Vec::new();
+        let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
+        let list = |extents: &[u64]| extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
+        fact("content", self.content.what.clone());
+        if let (Some(dtype), Some(shape)) = (entry.dtype, &entry.shape) {
+            fact("type", dtype.to_string());
+            fact("shape", if shape.is_empty() { "scalar".to_owned() } else { list(shape) });
+        }
+        if let Some(chunks) = self.chunks.as_deref().filter(|chunks| entry.shape.as_deref() != Some(*chunks))
+        {
+            fact("chunks", list(chunks));
+        }
+        fact("bytes", entry.nbytes.to_string());
+        if let Some(summary) = &entry.summary {
+            fact("values", extremes(summary));
+        }
+        if !entry.complete {
+            fact("complete", "no: pieces are missing".to_owned());
+        }
+        facts
+    }
+
+    /// Its time, owner, place and older versions.
+    fn of_storage(&self) -> Vec<(String, String)> {
+        let (entry, versions) = (self.entry, &self.versions);
+        let mut facts = Vec::new();
+        let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
+        fact("flushed", time::utc(entry.time, true));
+        fact("owner", entry.owner.to_string());
+        if let Some(attempt) = &entry.attempt {
+            fact("attempt", attempt.to_string());
+        }
+        fact("location", entry.place.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string));
+        if versions.len() > 1 {
+            let older = versions[1..].iter().take(VERSIONS).map(|e| time::utc(e.time, true));
+            let more = versions.len().saturating_sub(VERSIONS + 1);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let older = older.collect::<Vec<_>>().join(", ");
+            fact("versions", format!("{}; older: {older}{more}", versions.len()));
+        }
+        facts
+    }
+
+    /// Tags of the attributes on it, its own attributes and its first values.
+    fn of_content(&self) -> Vec<(String, String)> {
+        let content = self.content;
+        let mut facts = Vec::new();
+        let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if !self.tags.is_empty() {
+            fact("tagged", tags_text(&self.tags));
+        }
+        for (name, value) in &content.attributes {
+            fact(name, text(value));
+        }
+        if !content.values.is_empty() {
+            let texts: Vec<String> = content.values.iter().map(text).collect();
+            let more = if content.more { " …" } else { "" };
+            fact("first", format!("{}{more}", texts.join("  ")));
+        }
+        facts
+    }
 }
 
 fn version_json(mut entry: Value) -> Value {
