@@ -70,6 +70,19 @@ pub enum MeshVector<'a> {
     File(PathBuf),
 }
 
+impl MeshVector<'_> {
+    /// The vector as the ranks of nodes are made of it; `columns` are coordinates of the nodes.
+    fn by_ranks<'v>(&'v self, columns: &'v [&'v [f64]]) -> Vector<'v> {
+        match self {
+            MeshVector::Replicated(ranks) => Vector::Replicated(RankNumbers::I64(ranks)),
+            MeshVector::Shares(ranks) => Vector::Shares(RankNumbers::I64(ranks)),
+            MeshVector::Block => Vector::Block,
+            MeshVector::Hilbert => Vector::Hilbert(Coordinates::Arrays(columns)),
+            MeshVector::File(path) => Vector::File(path),
+        }
+    }
+}
+
 /// How a partition is made; equal on all ranks.
 #[derive(Debug, Clone)]
 pub struct PartitionOptions {
@@ -189,26 +202,8 @@ impl ArrayJob {
         };
         let coordinates = job.team.agree("partition", coordinates)?;
         let columns: Vec<&[f64]> = coordinates.iter().map(Vec::as_slice).collect();
-        let given = match &vector {
-            MeshVector::Replicated(ranks) => Vector::Replicated(RankNumbers::I64(ranks)),
-            MeshVector::Shares(ranks) => Vector::Shares(RankNumbers::I64(ranks)),
-            MeshVector::Block => Vector::Block,
-            MeshVector::Hilbert => Vector::Hilbert(Coordinates::Arrays(&columns)),
-            MeshVector::File(path) => Vector::File(path),
-        };
-        let ranks = NodeRanks::new(&job.team, &given, nodes)?;
-        let mut own = None;
-        let name = match &edges {
-            MeshEdges::Mesh(mesh) => hex(&mesh.checksum()),
-            MeshEdges::Import(import, first, second) => import.identity(first, second, base),
-            MeshEdges::Arrays(..) => {
-                let read = read(&edges)?;
-                let mut arrays = EdgeArrays { first: &read.first, second: &read.second };
-                let sum = mesh_checksum(&job.team, &mut arrays, ranks.nodes(), base)?;
-                own = Some(read);
-                sum.to_string()
-            }
-        };
+        let ranks = NodeRanks::new(&job.team, &vector.by_ranks(&columns), nodes)?;
+        let (name, own) = job.name_of(&edges, &ranks, base)?;
         let mut ignored = Vec::new();
         let folder = job.store_folder().ok().map(|root| root.join(HISTORIES));
         let keeps = history && folder.is_some();
@@ -293,6 +288,26 @@ impl JobImport {
 }
 
 impl JobInner {
+    /// Collective: the name by which what is kept of edges is found, and this rank's edges where the name is made
+    /// of them.
+    fn name_of(
+        &self,
+        edges: &MeshEdges<'_>,
+        ranks: &NodeRanks<'_>,
+        base: u64,
+    ) -> Result<(String, Option<OwnEdges>)> {
+        match edges {
+            MeshEdges::Mesh(mesh) => Ok((hex(&mesh.checksum()), None)),
+            MeshEdges::Import(import, first, second) => Ok((import.identity(first, second, base), None)),
+            MeshEdges::Arrays(..) => {
+                let own = read(edges)?;
+                let mut arrays = EdgeArrays { first: &own.first, second: &own.second };
+                let sum = mesh_checksum(&self.team, &mut arrays, ranks.nodes(), base)?;
+                Ok((sum.to_string(), Some(own)))
+            }
+        }
+    }
+
     /// Collective: a partition that an earlier run kept. One that cannot be used is named with the reason.
     fn kept(
         &self,

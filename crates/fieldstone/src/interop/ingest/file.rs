@@ -12,6 +12,7 @@ use fieldstone_store::api::{ArchiveOptions, ExternalContent, ExternalSpec, Field
 use super::declare::{self, GribDeclared};
 use super::exported::{self, Exported};
 use super::external;
+use super::file_reply::{FileReply, NetcdfOffer};
 use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
@@ -19,7 +20,7 @@ use crate::Store;
 use crate::catalog::Catalog;
 use crate::interop::grib::batch::FileSource;
 use crate::interop::grib::{borrowed, merge};
-use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts, failure};
+use crate::interop::helper::{Content, FieldFrame, HelperEvent, Name, Reply, Texts};
 use crate::interop::shared_helper::SharedHelper;
 
 /// What a report calls what an exported file has beside its values.
@@ -164,139 +165,145 @@ impl<'a> State<'a> {
             Ok(absolute) => absolute,
             Err(e) => return Ok(End::Refused(Error::invalid(e.to_string()))),
         };
-        if read_head(path).is_ok_and(|head| looks_like_grib(&head))
-            && let Ok(source) = FileSource::open(path)
-        {
-            if self.options.external {
-                match external::state(&absolute) {
-                    Ok(seen) => harvest.outside = Some((absolute, seen)),
-                    Err(error) => return Ok(End::Refused(error)),
-                }
-            }
-            let end = self.grib(path, &source, progress, harvest)?;
-            return Ok(if matches!(end, End::Whole) { harvest.is_same() } else { end });
-        }
+        let is_grib = read_head(path).is_ok_and(|head| looks_like_grib(&head));
+        let grib = if is_grib { FileSource::open(path).ok() } else { None };
         if self.options.external {
-            match external::look(&absolute) {
+            let state = if grib.is_some() { external::state(&absolute) } else { external::look(&absolute) };
+            match state {
                 Ok(seen) => harvest.outside = Some((absolute.clone(), seen)),
                 Err(error) => return Ok(End::Refused(error)),
             }
         }
-        let copy = !self.options.external;
-        let (path, step_dim) = (absolute.as_os_str().as_bytes(), &self.options.step_dim);
-        let request = Request::Ingest { path, offer: true, copy, step_dim };
-        let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
-        if let Err(error) = started {
-            return self.cannot_start(error);
+        let Some(source) = grib else { return self.read_by_helper(&absolute, progress, harvest) };
+        let end = self.grib(path, &source, progress, harvest)?;
+        Ok(if matches!(end, End::Whole) { harvest.is_same() } else { end })
+    }
+
+    /// Has the helper read a file, and takes what it sends.
+    fn read_by_helper(
+        &mut self,
+        path: &Path,
+        progress: &dyn Fn(f64) -> Result<()>,
+        harvest: &mut Harvest<'_>,
+    ) -> Result<End> {
+        let (path, step_dim) = (path.as_os_str().as_bytes(), &self.options.step_dim);
+        let request = Request::Ingest { path, offer: true, copy: !self.options.external, step_dim };
+        if let Err(error) = self.helper.get().and_then(|helper| helper.send(&request, &[])) {
+            return self.cannot_start(error).map(End::Refused);
         }
         loop {
-            let event = match self.helper.get()?.next() {
-                Ok(event) => event,
-                Err(error) => return self.cannot_start(error),
+            let (reply, payload) = match self.next_reply(&request)? {
+                Ok(reply) => reply,
+                Err(refused) => return Ok(End::Refused(refused)),
             };
-            self.helper.answered = true;
-            let was_left = std::mem::take(&mut self.helper.reused);
-            let (reply, payload) = match event {
-                HelperEvent::Reply(reply, payload) => (reply, payload),
-                HelperEvent::Died(_) if was_left => {
-                    // It ended while it waited, and not of this file; if it did, the next one shows it.
-                    self.helper.helper = None;
-                    let started = self.helper.get().and_then(|helper| helper.send(&request, &[]));
-                    match started {
-                        Ok(()) => continue,
-                        Err(error) => return self.cannot_start(error),
-                    }
-                }
-                HelperEvent::Died(how) => {
-                    let what = Error::corrupt(format!("reader {how}"));
-                    return Ok(End::Refused(what.with_hint("nothing of this file was taken")));
-                }
-            };
-            match reply {
-                Reply::Metadata => {
-                    let (base, transaction) = (&harvest.base, harvest.transaction);
-                    match harvest.exported.read(self.whole, base, transaction, &payload) {
-                        Ok(None) => {}
-                        Ok(Some(why)) => harvest.skips.add(METADATA.to_owned(), why),
-                        Err(error) => return Ok(End::Refused(error)),
-                    }
-                }
-                Reply::Offer { run, sha256, keys } => {
-                    let go = match keys
-                        .map(|keys| harvest.exported.by_key(self.store, &keys, &self.options.key))
-                    {
-                        Some(Ok(())) => {
-                            harvest.base.clone_from(&self.options.key);
-                            self.helper.get()?.send(&Request::Go, &[])?;
-                            continue;
-                        }
-                        Some(Err(error)) if error.code() == Code::KeyContradiction => {
-                            return Ok(End::Refused(error));
-                        }
-                        Some(Err(error)) => {
-                            let why = format!("its fields had keys of their own: {}", error.message());
-                            harvest.skips.add(METADATA.to_owned(), why);
-                            Request::GoPlain
-                        }
-                        None => Request::Go,
-                    };
-                    match place(self.store, run, &sha256, &self.options.key, copy) {
-                        Ok(Offer::New(base)) => {
-                            harvest.taken.key.clone_from(&base);
-                            harvest.base = base;
-                            self.helper.get()?.send(&go, &[])?;
-                        }
-                        Ok(Offer::Held(base, fields)) => {
-                            harvest.taken.key = base;
-                            harvest.taken.unchanged = fields;
-                            self.helper.get()?.send(&Request::Stop, &[])?;
-                        }
-                        Err(error) if error.kind() == ErrorKind::Invalid => return Ok(End::Refused(error)),
-                        Err(error) => return Err(error),
-                    }
-                }
-                Reply::Field(field) => {
-                    if let Some(refused) = self.field(field, &payload, harvest)? {
-                        return Ok(End::Refused(refused));
-                    }
-                }
-                Reply::Declared(file) => {
+            let refused = match FileReply::of(reply) {
+                FileReply::Metadata => self.metadata(&payload, harvest),
+                FileReply::Offer(offer) => self.offer(offer, harvest)?,
+                FileReply::Field(field) => self.field(field, &payload, harvest)?,
+                FileReply::Declared(file) => {
                     let schema = self.store.schema();
                     let place = (&schema, &harvest.base, Some(harvest.transaction));
                     let known = |run: &RunName, variable: &str| harvest.exported.declares(run, variable);
                     declare::netcdf(self.catalog, place, file, &payload, &known)?;
+                    None
                 }
-                Reply::Skipped { what, why } => harvest.skips.add(what, why),
-                Reply::Progress { done, of } => {
-                    progress(if of == 0 { 0.0 } else { done as f64 / of as f64 })?
+                FileReply::Skipped { what, why } => {
+                    harvest.skips.add(what, why);
+                    None
                 }
-                Reply::Done => {
-                    if let Err(error) = harvest.exported.finish(self.whole, harvest.transaction) {
-                        return Ok(End::Refused(error));
+                FileReply::Progress(share) => {
+                    progress(share)?;
+                    None
+                }
+                FileReply::Done => match harvest.exported.finish(self.whole, harvest.transaction) {
+                    Ok(()) => return Ok(harvest.is_same()),
+                    Err(error) => Some(error),
+                },
+                FileReply::Failed(error) => Some(error),
+            };
+            if let Some(refused) = refused {
+                return Ok(End::Refused(refused));
+            }
+        }
+    }
+
+    /// The next reply to a request; an inner error where nothing of the file can be taken. A helper that another one
+    /// left may have ended meanwhile: then the request goes to a new one.
+    fn next_reply(&mut self, request: &Request<'_>) -> Result<Result<(Reply, Vec<u8>)>> {
+        loop {
+            let event = match self.helper.get()?.next() {
+                Ok(event) => event,
+                Err(error) => return self.cannot_start(error).map(Err),
+            };
+            self.helper.answered = true;
+            let was_left = std::mem::take(&mut self.helper.reused);
+            match event {
+                HelperEvent::Reply(reply, payload) => return Ok(Ok((reply, payload))),
+                HelperEvent::Died(_) if was_left => {
+                    // It ended while it waited, and not of this file; if it did, the next one shows it.
+                    self.helper.helper = None;
+                    if let Err(error) = self.helper.get().and_then(|helper| helper.send(request, &[])) {
+                        return self.cannot_start(error).map(Err);
                     }
-                    return Ok(harvest.is_same());
                 }
-                Reply::Failed { code, message, hint } => {
-                    return Ok(End::Refused(failure(code, message, hint)));
-                }
-                Reply::Decoded(_)
-                | Reply::GribKeys(_)
-                | Reply::Schema(_)
-                | Reply::Image
-                | Reply::Exported(_)
-                | Reply::Darshan(_)
-                | Reply::Mesh(_)
-                | Reply::Rows { .. }
-                | Reply::LeftOut { .. } => {
-                    return Ok(End::Refused(Error::internal("the helper answered another question")));
+                HelperEvent::Died(how) => {
+                    let what = Error::corrupt(format!("reader {how}"));
+                    return Ok(Err(what.with_hint("nothing of this file was taken")));
                 }
             }
         }
     }
 
-    /// Where no file could be read the ingest is an error; later only this file is skipped.
-    pub(super) fn cannot_start(&mut self, error: Error) -> Result<End> {
-        if self.helper.answered { Ok(End::Refused(error)) } else { Err(error) }
+    /// Fails the ingest where no file could be read; later only this file is skipped, for the error that this gives.
+    pub(super) fn cannot_start(&mut self, error: Error) -> Result<Error> {
+        if self.helper.answered { Ok(error) } else { Err(error) }
+    }
+
+    /// Reads what an exported file has of the catalog; says why the whole file cannot be taken.
+    fn metadata(&self, lines: &[u8], harvest: &mut Harvest<'_>) -> Option<Error> {
+        match harvest.exported.read(self.whole, &harvest.base, harvest.transaction, lines) {
+            Ok(None) => None,
+            Ok(Some(why)) => {
+                harvest.skips.add(METADATA.to_owned(), why);
+                None
+            }
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Decides whether a netCDF file is taken, and under which keys; says why the whole file cannot be taken.
+    fn offer(&mut self, offer: NetcdfOffer, harvest: &mut Harvest<'_>) -> Result<Option<Error>> {
+        let NetcdfOffer { run, sha256, keys } = offer;
+        let given = &self.options.key;
+        let go = match keys.map(|keys| harvest.exported.by_key(self.store, &keys, given)) {
+            Some(Ok(())) => {
+                harvest.base.clone_from(given);
+                self.helper.get()?.send(&Request::Go, &[])?;
+                return Ok(None);
+            }
+            Some(Err(error)) if error.code() == Code::KeyContradiction => return Ok(Some(error)),
+            Some(Err(error)) => {
+                let why = format!("its fields had keys of their own: {}", error.message());
+                harvest.skips.add(METADATA.to_owned(), why);
+                Request::GoPlain
+            }
+            None => Request::Go,
+        };
+        match place(self.store, run, &sha256, given, !self.options.external) {
+            Ok(Offer::New(base)) => {
+                harvest.taken.key.clone_from(&base);
+                harvest.base = base;
+                self.helper.get()?.send(&go, &[])?;
+            }
+            Ok(Offer::Held(base, fields)) => {
+                harvest.taken.key = base;
+                harvest.taken.unchanged = fields;
+                self.helper.get()?.send(&Request::Stop, &[])?;
+            }
+            Err(error) if error.kind() == ErrorKind::Invalid => return Ok(Some(error)),
+            Err(error) => return Err(error),
+        }
+        Ok(None)
     }
 
     /// Archives a field; says why the whole file cannot be taken.

@@ -44,7 +44,7 @@ impl State<'_> {
                     declare::grib(self.catalog, &mut self.helper, declared, Some(harvest.transaction))?;
                     return Ok(End::Whole);
                 }
-                Err(error) => return self.cannot_start(error),
+                Err(error) => return self.cannot_start(error).map(End::Refused),
             };
             for part in parts {
                 let field = match part.field {

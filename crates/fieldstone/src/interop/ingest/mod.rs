@@ -39,6 +39,7 @@ mod exported;
 mod external;
 mod fdb;
 mod file;
+mod file_reply;
 mod files;
 mod grib;
 mod mesh;
