@@ -10,8 +10,8 @@ use std::fmt;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use fieldstone::{FieldKey, KeyValue, Level, Listing, Quoted, Result};
-use serde_json::{Map, Value, json};
+use fieldstone::{FieldKey, KeyValue, Level, Listing, Quoted, Result, json};
+use serde_json::Value;
 
 /// Fewer whole numbers at even distances than this are listed, more are a range.
 const RANGE: usize = 4;
@@ -30,11 +30,8 @@ pub struct Block {
 impl Block {
     /// `{"request": …, "key": {"step": ["0", "6"]}, "fields": 2, "nbytes": …}`
     pub fn json(&self) -> Value {
-        let lists = self.names.iter().zip(&self.values).map(|(name, values)| {
-            (name.to_string(), values.iter().map(|v| Value::from(v.text())).collect::<Value>())
-        });
-        let key = Value::Object(lists.collect::<Map<_, _>>());
-        json!({"request": self.to_string(), "key": key, "fields": self.fields, "nbytes": self.nbytes})
+        let lists = self.names.iter().zip(&self.values).map(|(name, values)| (&**name, &values[..]));
+        json::fields::compact(&self.to_string(), lists, self.fields, self.nbytes)
     }
 }
 

@@ -4,6 +4,7 @@
 //! message whole, because eccodes wants it so. What cannot be known is left out.
 
 use fieldstone::helper::{Helper, HelperOptions};
+use fieldstone::json::values::value as value_json;
 use fieldstone::packing::Packing;
 use fieldstone::{DType, DTypeKind, Field, IndexBox, Result, Store, as_floats};
 use serde_json::{Number, Value};
@@ -51,7 +52,7 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
         let dims = described.dims.join(", ");
         content.attributes = vec![("dimensions".to_owned(), Value::from(dims))];
         packing = Some(described.packing(dtype)).filter(|packing| !packing.is_plain());
-        let attrs = described.attrs.into_iter().map(|(name, value)| (name, crate::catalog::value(&value)));
+        let attrs = described.attrs.into_iter().map(|(name, value)| (name, value_json(&value)));
         content.attributes.extend(attrs);
     }
     let elements = fieldstone::element_count(shape)?;

@@ -1,15 +1,14 @@
-//! What the verbs of the provenance graph share: vertices and moments as words, their JSON and cells.
+//! What the verbs of the provenance graph share: vertices and moments as words, and their cells.
 
 use std::path::Path;
 
 use clap::Args;
 pub use fieldstone::graph::parse_stamp as stamp;
 use fieldstone::graph::{Graph, Lineage, LineageStore, LineageSubject, Relation, Vertex, VertexName};
-use fieldstone::{Error, Request, Result};
-use serde_json::{Value as Json, json};
+use fieldstone::{Error, Request, Result, json};
 
 use crate::arguments::Reading;
-use crate::catalog::{moment_cell, named, value_cell};
+use crate::catalog::{moment_cell, value_cell};
 use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
 
@@ -66,42 +65,11 @@ pub fn subject(words: &[String]) -> Result<LineageSubject> {
     }
 }
 
-/// A vertex as JSON.
-pub fn vertex_json(vertex: &Vertex, user: &str) -> Json {
-    json!({
-        "type": &*vertex.name.kind,
-        "id": &*vertex.name.id,
-        "static": named(&vertex.fixed),
-        "props": named(&vertex.props),
-        "stamp": vertex.stamp,
-        "time": moment_cell(vertex.time),
-        "user": user,
-        "deleted": vertex.deleted,
-        "archived": vertex.archived.as_deref(),
-    })
-}
-
-/// A relation as JSON.
-pub fn edge_json(edge: &Relation, user: &str) -> Json {
-    json!({
-        "type": edge.kind,
-        "src": [&*edge.near.kind, &*edge.near.id],
-        "dst": [&*edge.far.kind, &*edge.far.id],
-        "props": named(&edge.props),
-        "stamp": edge.stamp,
-        "time": moment_cell(edge.time),
-        "until": edge.until,
-        "user": user,
-        "deleted": edge.deleted,
-        "archived": edge.archived.as_deref(),
-    })
-}
-
 /// Prints vertices that were found, a line each.
 pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
     if out.json() {
-        let row = |vertex| vertex_json(vertex, &graph.user_name(vertex.user));
-        return out.items("vertices", found.iter().map(|vertex| Ok(row(vertex))));
+        let shape = |vertex: &Vertex| json::graph::vertex(vertex, &graph.user_name(vertex.user));
+        return out.items("vertices", found.iter().map(|vertex| Ok(shape(vertex))));
     }
     let mut table = Table::new([
         Column::text("vertex").least(16).rank(9),
@@ -125,7 +93,8 @@ pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
 /// Prints relations, a line each. `near`: with the vertex that they are seen from, where that is not the same in all.
 pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut Out) -> Done {
     if out.json() {
-        return out.items("edges", found.iter().map(|edge| Ok(edge_json(edge, &graph.user_name(edge.user)))));
+        let shape = |edge: &Relation| json::graph::relation(edge, &graph.user_name(edge.user));
+        return out.items("edges", found.iter().map(|edge| Ok(shape(edge))));
     }
     let vertex = near.then(|| Column::text("vertex").least(16).rank(10));
     let mut table = Table::new(vertex.into_iter().chain([
@@ -171,12 +140,6 @@ pub fn note_left(stores: &[LineageStore], out: &mut Out) {
         let url = store.url.as_ref().unwrap_or(&id);
         out.note(format_args!("what {commits} of the store {url} came from is not here: {why}"));
     }
-}
-
-/// Other stores as JSON.
-pub fn stores_json(stores: &[LineageStore]) -> Json {
-    let one = |store: &LineageStore| json!({"id": store.id.to_string(), "url": store.url, "commits": store.commits, "left": store.left});
-    stores.iter().map(one).collect()
 }
 
 /// Properties in one cell.

@@ -1,9 +1,8 @@
-//! The report of an ingest, as text and as JSON: each file with its key, what was left out by reasons, totals.
+//! The report of an ingest, as text: each file with its key, what was left out by reasons, totals.
 
 use std::io::Write;
 
-use fieldstone::{ABSENT, IngestReport, Reason, Skipped, Taken};
-use serde_json::{Value, json};
+use fieldstone::{IngestReport, Reason};
 
 use crate::output::{Done, Out, count};
 
@@ -59,38 +58,4 @@ fn write_reason(reason: &Reason<'_>, out: &mut Out) -> Done {
         0 => Ok(()),
         n => out.line(format_args!("         and {n} more; --json names all")),
     }
-}
-
-/// The same for programs.
-pub fn document(report: &IngestReport, interrupted: bool) -> Value {
-    let taken = |t: &Taken| {
-        let own = t.key.iter().map(|(keyword, value)| (keyword.clone(), value.as_str().into()));
-        let key = own.chain(t.lacks.iter().map(|keyword| (keyword.clone(), ABSENT.into())));
-        json!({
-            "file": t.path.to_string_lossy(),
-            "key": key.collect::<serde_json::Map<String, Value>>(),
-            "fields": t.fields,
-            "bytes": t.bytes,
-            "unchanged": t.unchanged,
-            "meshes": t.meshes,
-        })
-    };
-    let skipped = |s: &Skipped| json!({"file": s.path.to_string_lossy(), "what": s.what, "why": s.why});
-    let reason = |reason: Reason<'_>| {
-        let whole = reason.skipped.first().is_some_and(|first| first.is_whole());
-        json!({"why": reason.why, "count": reason.skipped.len(), "whole": whole})
-    };
-    json!({
-        "taken": report.taken.iter().map(taken).collect::<Vec<_>>(),
-        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
-        "reasons": report.reasons().into_iter().map(reason).collect::<Vec<_>>(),
-        "totals": {
-            "files": report.files,
-            "taken": report.taken.len(),
-            "skipped": report.missed(),
-            "fields": report.fields(),
-            "nbytes": report.nbytes(),
-        },
-        "interrupted": interrupted,
-    })
 }

@@ -1,7 +1,8 @@
 //! The program `fieldstone`: `fieldstone VERB STORE [REQUEST] [options]`.
 //!
 //! A verb is a file of [`verbs`]: its arguments, its help with examples, and what it does in terms of
-//! the crate `fieldstone`. Nothing here knows how a store works.
+//! the crate `fieldstone`. Nothing here knows how a store works. JSON comes from `fieldstone::json`, but for what only
+//! the program has: its version, pictures, what `init` and `doctor` say.
 //!
 //! Invariants:
 //! * stdout carries data alone, through [`output::Out`]; messages, hints and progress go to stderr, where an error is
@@ -24,7 +25,6 @@ pub mod graph;
 pub mod help;
 pub mod ingested;
 pub mod interrupt;
-pub mod json;
 pub mod log;
 pub mod mesh_picture;
 pub mod npy;

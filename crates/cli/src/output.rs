@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fieldstone::{Code, Error, ErrorKind};
+use fieldstone::{Code, Error, ErrorKind, json};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::{Value, json};
 
@@ -305,13 +305,7 @@ pub fn size(bytes: u64) -> String {
 /// Prints an error and its hint on stderr; as one line of JSON for who reads JSON.
 pub fn report(error: &Error, json: bool) {
     if json {
-        let document = json!({"error": {
-            "kind": error.kind().name(),
-            "code": error.code().as_str(),
-            "retryable": error.is_retryable(),
-            "message": error.message(),
-            "hint": error.hint(),
-        }});
+        let document = json!({"error": json::reports::error(error)});
         let _ = writeln!(io::stderr(), "{document}");
         return;
     }

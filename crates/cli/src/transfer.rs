@@ -6,7 +6,7 @@ use clap::Args;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, Unreadable, What, open_target};
 use fieldstone::{Error, Request, Result, Store};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::arguments::Selecting;
 use crate::output::{Done, Out, count, size};
@@ -69,23 +69,16 @@ impl Transfer {
     }
 }
 
-/// Prints a report: a line, with `did` as its verb, or the JSON document that both have, with `more`. An error of kind
-/// Corrupt after it where fields could not be read.
-pub fn print(report: &TransferReport, did: &str, more: &[(&str, Value)], out: &mut Out) -> Done {
+/// Prints a report: its JSON document, or a line with `did` as its verb. An error of kind Corrupt after it where fields
+/// could not be read.
+pub fn print(
+    report: &TransferReport,
+    did: &str,
+    document: fn(&TransferReport) -> Value,
+    out: &mut Out,
+) -> Done {
     if out.json() {
-        let mut document = json!({
-            "fields": report.fields,
-            "bytes": report.bytes,
-            "unchanged": report.unchanged,
-            "attributes": report.attributes,
-        });
-        for (name, value) in more {
-            document[*name] = value.clone();
-        }
-        document["left"] = left_rows(&report.left).into();
-        let damaged = |field: &Unreadable| json!({"key": field.key, "why": field.why});
-        document["damaged"] = report.damaged.iter().map(damaged).collect();
-        out.document(&document)?;
+        out.document(&document(report))?;
     } else {
         writeln!(out, "{did} {}", arrived(report))?;
         note_left(&report.left, out);
@@ -124,10 +117,4 @@ fn note_left(left: &[LeftBehind], out: &Out) {
         let more = if *kind != "attribute" && *n > names.len() as u64 { ", …" } else { "" };
         out.note(format_args!("{} stayed behind ({}{more}): {why}", count(*n, kind), names.join(", ")));
     }
-}
-
-/// The same as JSON.
-fn left_rows(left: &[LeftBehind]) -> Vec<Value> {
-    let row = |left: &LeftBehind| json!({"kind": left.kind, "count": left.count, "names": left.names, "why": left.why});
-    left.iter().map(row).collect()
 }

@@ -23,6 +23,7 @@ pub mod files;
 pub mod finders;
 pub mod graph;
 mod interop;
+pub mod json;
 mod open;
 mod own_files;
 mod run;
@@ -33,6 +34,7 @@ mod store;
 mod transaction;
 pub mod transfer;
 pub mod unpacked;
+mod values_json;
 
 pub use fieldstone_core::amr;
 pub use fieldstone_core::dtype::{ByteOrder, DType, DTypeKind};

@@ -1,12 +1,10 @@
 //! `fieldstone accept`: a loss is given up for good, on record.
 
 use clap::Args;
-use fieldstone::AcceptanceReport;
-use serde_json::{Value, json};
+use fieldstone::json;
 
 use crate::arguments::Writing;
 use crate::output::{Done, Out, count};
-use crate::time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +40,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let report = store.accept(&arguments.name, arguments.why.as_deref().unwrap_or_default())?;
     store.close()?;
     if out.json() {
-        return out.document(&accepted(&report));
+        return out.document(&json::reports::accepted(&report));
     }
     out.line(format_args!("{report}"))?;
     report.keys.iter().try_for_each(|key| out.line(format_args!("given up: {key}")))?;
@@ -50,17 +48,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         0 => Ok(()),
         more => out.line(format_args!("and {} more", count(more, "field"))),
     }
-}
-
-/// A loss that was accepted, as JSON.
-pub fn accepted(report: &AcceptanceReport) -> Value {
-    json!({
-        "file": report.file,
-        "what": report.what,
-        "fields": report.fields,
-        "keys": report.keys,
-        "user": report.user,
-        "time": time::utc(report.time, false),
-        "why": report.why,
-    })
 }

@@ -9,8 +9,7 @@ use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{RunName, TagDecl};
 use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::{Code, Error, ErrorKind, Request, Result, Run, Target};
-use serde_json::json;
+use fieldstone::{Code, Error, ErrorKind, Request, Result, Run, Target, json};
 
 use crate::arguments::{Writing, join};
 use crate::catalog::{exactly, writing};
@@ -154,7 +153,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let version = store.version()?;
     if out.json() {
         let (runs, tags) = (runs.len(), tags.len());
-        out.document(&json!({"attributes": attributes, "runs": runs, "tags": tags, "version": version}))?;
+        out.document(&json::catalog::annotated(attributes, runs, tags, &version))?;
     } else {
         let parts = [count(runs.len() as u64, "run"), count(tags.len() as u64, "tag")];
         let done = count(attributes, "attribute");

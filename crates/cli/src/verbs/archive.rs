@@ -4,13 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value};
+use fieldstone::{ArchiveOptions, Code, DType, IndexBox, Request, Result, Value, json};
 use rustix::fs::{OFlags, Stat, fcntl_getfl, fstat, stat};
-use serde_json::json;
 
 use crate::arguments::{Writing, join, numbers};
+use crate::npy;
 use crate::output::{Done, Out, file_error};
-use crate::{json, npy};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,11 +106,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let nbytes = array.as_ref().map_or(bytes.len(), |(_, _, data)| data.len());
     if out.json() {
-        out.document(&json!({
-            "key": json::key(&resolved, 3),
-            "nbytes": nbytes,
-            "version": store.version()?,
-        }))?;
+        out.document(&json::moved::archived(&resolved, nbytes, &store.version()?))?;
     } else {
         out.note(format_args!("archived {resolved} ({nbytes} bytes)"));
     }

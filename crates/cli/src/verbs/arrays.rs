@@ -1,14 +1,13 @@
 //! `fieldstone arrays`: distributed arrays of runs, and the files that they stand in; and writing them anew.
 
 use clap::Args;
-use fieldstone::arrays::{GroupInventory, LevelChoice, RewrittenGroup, groups_of, opens, rewrite, show};
+use fieldstone::arrays::{GroupInventory, LevelChoice, groups_of, opens, rewrite, show};
 use fieldstone::catalog::query::Query;
 use fieldstone::catalog::{ArrayLayout, ArraySet, RunName};
-use fieldstone::{OpenOptions, Store};
-use serde_json::{Value, json};
+use fieldstone::{OpenOptions, Store, json};
 
 use crate::arguments::Reading;
-use crate::catalog::{named, or_dash, project, run_cell};
+use crate::catalog::{or_dash, run_cell};
 use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
 
@@ -77,7 +76,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     if out.json() {
         let opens = |path: &str| arguments.run.is_some().then(|| opens(&store, path));
-        return out.items("groups", found.iter().map(|(run, group)| Ok(object(run, group, &opens))));
+        return out
+            .items("groups", found.iter().map(|(run, group)| Ok(json::arrays::group(run, group, &opens))));
     }
     if found.is_empty() {
         out.note("no run has distributed arrays");
@@ -133,51 +133,6 @@ fn set_cell(set: &ArraySet) -> String {
     format!("{} {} {}", set.variable.name, set.dtype.name(), extents.join("x"))
 }
 
-fn object(run: &RunName, found: &GroupInventory, opens: &dyn Fn(&str) -> Option<bool>) -> Value {
-    let group = &found.group;
-    let sets: Vec<Value> = group
-        .sets
-        .iter()
-        .map(|set| {
-            json!({
-                "name": set.variable.name,
-                "dtype": set.dtype.to_string(),
-                "shape": set.shape,
-                "dims": set.dims,
-                "view": set.view,
-            })
-        })
-        .collect();
-    let files: Vec<Value> = found
-        .files
-        .iter()
-        .map(|file| {
-            let mut object = json!({"path": file.path, "arrays": file.arrays, "bytes": file.bytes});
-            if let (Some(opens), Some(object)) = (opens(&file.path), object.as_object_mut()) {
-                object.insert("opens".to_owned(), opens.into());
-            }
-            object
-        })
-        .collect();
-    json!({
-        "project": project(run),
-        "run": run.name,
-        "name": group.name,
-        "layout": if group.layout == ArrayLayout::Files { "files" } else { "fields" },
-        "level": (group.layout == ArrayLayout::Files).then_some(group.level),
-        "method": group.method,
-        "order": group.order.name(),
-        "mesh": group.mesh,
-        "location": group.location.map(|location| location.name()),
-        "attrs": named(&group.attrs),
-        "sets": sets,
-        "steps": found.steps.keys().collect::<Vec<_>>(),
-        "arrays": found.arrays,
-        "incomplete": found.incomplete,
-        "files": files,
-    })
-}
-
 /// The store, opened to write, and the run that is named.
 fn open_to_write(arguments: &Arguments) -> Done<(Store, RunName)> {
     let name = RunName {
@@ -193,9 +148,7 @@ fn show_files(arguments: &Arguments, out: &mut Out) -> Done {
     let (store, name) = open_to_write(arguments)?;
     let shown = show(&store, &name)?;
     if out.json() {
-        let left: Vec<Value> =
-            shown.left.iter().map(|(path, why)| json!({"path": path, "why": why})).collect();
-        return out.document(&json!({"files": shown.files, "left": left}));
+        return out.document(&json::arrays::shown(&shown));
     }
     for path in &shown.files {
         out.line(format_args!("{path}: shows all that is flushed"))?;
@@ -217,7 +170,7 @@ fn write_anew(arguments: &Arguments, out: &mut Out) -> Done {
     let (store, name) = open_to_write(arguments)?;
     let written = rewrite(&store, &name, level)?;
     if out.json() {
-        return out.items("groups", written.iter().map(|group| Ok(written_object(group))));
+        return out.items("groups", written.iter().map(|group| Ok(json::arrays::rewritten(group))));
     }
     for group in &written {
         out.line(format_args!(
@@ -230,15 +183,4 @@ fn write_anew(arguments: &Arguments, out: &mut Out) -> Done {
         ))?;
     }
     Ok(())
-}
-
-fn written_object(group: &RewrittenGroup) -> Value {
-    json!({
-        "name": group.name,
-        "level": group.level.number(),
-        "arrays": group.arrays,
-        "bytes": group.bytes,
-        "before": group.files_before,
-        "files": group.files,
-    })
 }

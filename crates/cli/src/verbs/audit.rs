@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::graph::AuditOptions;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::catalog::moment_cell;
 use crate::graph::{Graphed, stamp, vertex};
@@ -60,21 +60,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let audit = graph.audit(&options, None)?;
     if out.json() {
-        let rows = audit.rows.iter().map(|row| {
-            json!({
-                "time": moment_cell(row.time),
-                "stamp": row.stamp,
-                "user": row.user,
-                "execution": [&*row.execution.kind, &*row.execution.id],
-                "action": row.action,
-                "object": [&*row.object.kind, &*row.object.id],
-            })
-        });
-        out.document(&json!({
-            "rows": rows.collect::<Vec<_>>(),
-            "derived": audit.derived.iter().map(|name| [&*name.kind, &*name.id]).collect::<Vec<_>>(),
-            "truncated": audit.truncated,
-        }))?;
+        out.document(&json::graph::audit(&audit))?;
         return Ok(store.close()?);
     }
     let mut table = Table::new([

@@ -1,10 +1,7 @@
 //! `fieldstone axes`: the values present, per keyword.
 
-use std::sync::Arc;
-
 use clap::Args;
-use fieldstone::{KeyValue, Quoted, ReadOptions};
-use serde_json::{Value, json};
+use fieldstone::{KeyValue, Quoted, ReadOptions, json};
 
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Format, Out};
@@ -32,18 +29,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let axes = arguments.store.open()?.axes_of_all(requests, &ReadOptions::default())?;
-    let texts = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
     match out.format() {
-        Format::Json => {
-            let object = axes.iter().map(|(name, values)| (name.to_string(), texts(values))).collect();
-            out.document(&Value::Object(object))
-        }
-        Format::JsonLines => {
-            let item = |(name, values): &(Arc<str>, Vec<KeyValue>)| {
-                Ok(json!({"keyword": **name, "values": texts(values)}))
-            };
-            out.items("axes", axes.iter().map(item))
-        }
+        Format::Json => out.document(&json::fields::axes(&axes)),
+        Format::JsonLines => out.items("axes", axes.iter().map(|axis| Ok(json::fields::axis(axis)))),
         Format::Text if out.width().is_some() => {
             let columns =
                 [Column::text("keyword"), Column::number("values"), Column::text("").least(10).rank(6)];

@@ -1,6 +1,7 @@
 //! `fieldstone copy`: fields, and what stands on them, into another store.
 
 use clap::Args;
+use fieldstone::json;
 use fieldstone::transfer::copy;
 
 use crate::arguments::Reading;
@@ -34,5 +35,5 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let from = arguments.store.open()?;
     let report = arguments.transfer.run(&from, copy, false, out)?;
-    print(&report, "copied", &[], out)
+    print(&report, "copied", json::moved::copied, out)
 }

@@ -1,10 +1,9 @@
 //! `fieldstone delete`: runs, steps, variables, tags and attributes out of the catalog.
 
 use clap::{Args, ValueEnum};
-use fieldstone::Code;
 use fieldstone::catalog::query::Expr;
 use fieldstone::catalog::{DeleteReport, Deletion};
-use serde_json::json;
+use fieldstone::{Code, json};
 
 use crate::arguments::Writing;
 use crate::catalog::{Asking, note_why_nothing_goes, writing};
@@ -82,7 +81,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     drop(catalog);
     store.close()?;
     if out.json() {
-        return out.document(&document(&report));
+        return out.document(&json::catalog::deleted(&report));
     }
     let parts = [
         (report.runs, "run"),
@@ -102,17 +101,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         out.note("nothing was deleted: give --doit to do it");
     }
     Ok(())
-}
-
-fn document(report: &DeleteReport) -> serde_json::Value {
-    json!({
-        "runs": report.runs,
-        "steps": report.steps,
-        "variables": report.variables,
-        "tags": report.tags,
-        "attributes": report.attributes,
-        "fields": report.fields,
-        "others": report.others,
-        "done": report.done,
-    })
 }

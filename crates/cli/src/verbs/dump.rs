@@ -1,7 +1,7 @@
 //! `fieldstone dump`: the store's structures as text.
 
 use clap::Args;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Format, Out};
@@ -30,8 +30,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         lines.extend(store.dump(request)?);
     }
     match out.format() {
-        Format::Json => out.document(&json!({ "lines": lines })),
-        Format::JsonLines => out.items("lines", lines.iter().map(|line| Ok(json!({ "line": line })))),
+        Format::Json => out.document(&json::reports::dump(&lines)),
+        Format::JsonLines => out.items("lines", lines.iter().map(|line| Ok(json::reports::dump_line(line)))),
         Format::Text => lines.iter().try_for_each(|line| out.line(line)),
     }
 }

@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::Error;
 use fieldstone::export::{ExportOptions, ExportReport, export};
-use serde_json::json;
+use fieldstone::{Error, json};
 
 use crate::arguments::{Reading, read_requests};
 use crate::output::{Done, Out, count};
@@ -71,7 +70,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 
 fn print(report: &ExportReport, out: &mut Out) -> Done {
     if out.json() {
-        return out.document(&document(report));
+        return out.document(&json::moved::exported(report));
     }
     for file in &report.files {
         writeln!(out, "written  {}", file.display())?;
@@ -81,16 +80,4 @@ fn print(report: &ExportReport, out: &mut Out) -> Done {
     }
     writeln!(out, "{}, {} bytes, {}", count(report.fields, "field"), report.bytes, report.format)?;
     Ok(())
-}
-
-fn document(report: &ExportReport) -> serde_json::Value {
-    let skipped =
-        |s: &fieldstone::Skipped| json!({"file": s.path.to_string_lossy(), "what": s.what, "why": s.why});
-    json!({
-        "files": report.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
-        "format": report.format,
-        "fields": report.fields,
-        "bytes": report.bytes,
-        "skipped": report.skipped.iter().map(skipped).collect::<Vec<_>>(),
-    })
 }

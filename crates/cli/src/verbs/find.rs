@@ -1,15 +1,15 @@
 //! `fieldstone find`: attributes by value, place and time.
 
 use clap::Args;
-use fieldstone::Code;
 use fieldstone::catalog::query::{Aggregate, By, PairTable};
 use fieldstone::catalog::{BoxInfo, Hit, Writer};
-use serde_json::{Map, Value as Json, json};
+use fieldstone::json::catalog::Users;
+use fieldstone::{Code, json};
 
 use crate::arguments::Reading;
 use crate::catalog::{
-    Asking, Users, box_cell, float, float_cell, hit, note_why_nothing, or_dash, project, reading, run_cell,
-    step_cell, step_json, value_cell, variable_cell, variable_name_cell,
+    Asking, box_cell, float_cell, note_why_nothing, or_dash, reading, run_cell, step_cell, value_cell,
+    variable_cell, variable_name_cell,
 };
 use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if arguments.count {
         let count = catalog.count(&query)?;
         return match out.json() {
-            true => out.document(&json!({"count": count})),
+            true => out.document(&json::catalog::count(count)),
             false => {
                 out.line(count)?;
                 out.line_done()
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let users = Users::of(&catalog);
     if out.json() {
-        return out.items("attributes", hits.map(|found| Ok(hit(&found?, &users))));
+        return out.items("attributes", hits.map(|found| Ok(json::catalog::hit(&found?, &users))));
     }
     let mut table = Table::new(columns(arguments.who(), ""));
     for found in hits {
@@ -124,15 +124,8 @@ fn pairs(found: &PairTable, who: Who, users: &Users, out: &mut Out) -> Done {
         found.hits.hit(row).map(|hit| (hit, beside))
     });
     if out.json() {
-        let object = |(found, beside): (Hit, Vec<Hit>)| {
-            let mut object = hit(&found, users);
-            let also: Vec<Json> = beside.iter().map(|mate| hit(mate, users)).collect();
-            if let Json::Object(object) = &mut object {
-                object.insert("also".into(), also.into());
-            }
-            object
-        };
-        return out.items("attributes", rows.map(|row| Ok(object(row))));
+        let shape = |(hit, beside): (Hit, Vec<Hit>)| json::catalog::hit_beside(&hit, &beside, users);
+        return out.items("attributes", rows.map(|row| Ok(shape(row))));
     }
     let mut heads = columns(who, "");
     for at in 1..=found.also.len() {
@@ -228,29 +221,7 @@ impl Arguments {
 
 fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
     if out.json() {
-        let object = |group: &Aggregate| {
-            let mut object = Map::new();
-            for part in by {
-                match part {
-                    By::Run => {
-                        object.insert("project".into(), group.run.as_ref().map_or(Json::Null, project));
-                        object.insert("run".into(), group.run.as_ref().map(|run| run.name.clone()).into());
-                    }
-                    By::Step => {
-                        object.insert("step".into(), step_json(group.step));
-                        object.insert("time".into(), group.time.map_or(Json::Null, float));
-                    }
-                    By::Variable => drop(object.insert("variable".into(), group.variable.as_deref().into())),
-                    By::Tag => drop(object.insert("tag".into(), group.tag.as_deref().into())),
-                }
-            }
-            object.insert("count".into(), group.count.into());
-            for (name, number) in [("min", group.min), ("max", group.max), ("mean", group.mean)] {
-                object.insert(name.into(), number.map_or(Json::Null, float));
-            }
-            Json::Object(object)
-        };
-        return out.items("groups", groups.iter().map(|group| Ok(object(group))));
+        return out.items("groups", groups.iter().map(|group| Ok(json::catalog::group(group, by))));
     }
     let head = by.iter().map(|part| match part {
         By::Run => Column::text("run").least(8).rank(8),
@@ -279,18 +250,7 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
 
 fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
     if out.json() {
-        let object = |found: &BoxInfo| {
-            json!({
-                "project": project(&found.run),
-                "run": found.run.name,
-                "step": step_json(found.step),
-                "variable": found.variable.as_ref().map(|variable| &variable.name),
-                "variable_version": found.variable.as_ref().map(|variable| variable.version),
-                "start": found.start,
-                "count": found.count,
-            })
-        };
-        return out.items("boxes", boxes.iter().map(|found| Ok(object(found))));
+        return out.items("boxes", boxes.iter().map(|found| Ok(json::catalog::region(found))));
     }
     let mut table = Table::new([
         Column::text("run").least(8).rank(6),

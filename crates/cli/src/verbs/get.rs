@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fieldstone::{
     Code, DType, Error, ErrorKind, Field, FieldStore, Fields, IndexBox, Item, Request, Result,
-    RetrieveOptions, Values,
+    RetrieveOptions, Values, json,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::arguments::{Reading, Selecting};
 use crate::interrupt::Interrupt;
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         }
         let Some(path) = target else { continue };
         if out.json() {
-            reports.push(report(fields, written, path));
+            reports.push(json::moved::written(fields, written, path));
         } else {
             let fields = count(fields.len() as u64, "field");
             out.note(format_args!("{}: {fields}, {written} bytes", path.display()));
@@ -180,15 +180,6 @@ fn without_target(store: &dyn FieldStore, request: Request) -> Result<(Request, 
             .error(format!("target={values} is no file"))
             .with_hint("name one file: target=\"all.grib\"")),
     }
-}
-
-fn report(fields: &Fields, nbytes: u64, path: &Path) -> Value {
-    json!({
-        "file": path.to_string_lossy(),
-        "fields": fields.len(),
-        "nbytes": nbytes,
-        "missing": fields.missing_count(),
-    })
 }
 
 impl OutputPiece {

@@ -7,6 +7,7 @@ use clap::Args;
 use fieldstone::helper::HelperOptions;
 use fieldstone::{
     Error, ErrorKind, FdbSource, IngestOptions, IngestReport, Mode, OpenOptions, Progress, Request, StepDim,
+    json,
 };
 
 use crate::arguments::{Writing, join};
@@ -132,7 +133,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     // What was taken before an error stays, and is reported.
     if outcome.is_ok() || report.done > 0 || interrupted {
         match out.json() {
-            true => out.document(&ingested::document(&report, interrupted))?,
+            true => out.document(&json::moved::ingested(&report, interrupted))?,
             false => ingested::print(&report, arguments.mesh.is_some(), out)?,
         }
     }

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use clap::Args;
 use fieldstone::env::Clock;
+use fieldstone::json::values::time_in_seconds;
 use fieldstone::unpacked::unpacked;
 use fieldstone::{
-    Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store,
+    Env, Error, ErrorKind, ListEntry, ListOptions, Listing, Mode, OpenOptions, Quoted, Request, Store, json,
 };
 
 use crate::arguments::{Reading, Selecting, version};
 use crate::compact::Compact;
+use crate::explain;
 use crate::output::{Done, Format, Out, count};
 use crate::table::{Column, Table};
-use crate::{explain, json, time};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,7 +104,7 @@ impl Arguments {
         }
         if out.json() {
             let entries = unpacked(store, requests, entries);
-            return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
+            return out.items("fields", entries.map(|entry| Ok(json::fields::entry(&entry?))));
         }
         let columns = self.columns(out.width().is_some());
         let mut table = Table::new(columns.iter().map(|&(column, _)| column.layout()));
@@ -178,7 +179,7 @@ fn follow(arguments: &Arguments, requests: &[Request], options: &ListOptions, ou
         for entry in entries {
             let entry = entry?;
             match out.json() {
-                true => out.document(&json::entry(&entry))?,
+                true => out.document(&json::fields::entry(&entry))?,
                 false => table.row(columns.iter().map(|(_, cell)| cell(&entry)).collect(), out)?,
             }
             some = true;
@@ -250,7 +251,7 @@ impl Shown {
             Shown::Bytes => |e| e.nbytes.to_string(),
             Shown::Type => |e| e.dtype.map_or_else(|| "bytes".to_owned(), |d| d.to_string()),
             Shown::Shape => shape,
-            Shown::Flushed => |e| time::utc(e.time, true),
+            Shown::Flushed => |e| time_in_seconds(e.time),
             Shown::Owner => |e| e.owner.to_string(),
             Shown::Location => |e| e.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             Shown::Key => key,

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::Store;
 use fieldstone::arrays::{MeshArray, StoredMesh};
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{MeshDecl, MeshLocation, RunName};
-use serde_json::{Value as Json, json};
+use fieldstone::catalog::{MeshDecl, RunName};
+use fieldstone::{Store, json};
 
 use crate::arguments::Reading;
-use crate::catalog::{named, or_dash, run_cell, value_cell};
+use crate::catalog::{or_dash, run_cell, value_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -82,23 +81,12 @@ fn path(store: &Store, decl: &MeshDecl) -> String {
     store.mesh_path(decl).display().to_string()
 }
 
-fn object(store: &Store, decl: &MeshDecl, runs: &[RunName]) -> Json {
-    let [nodes, edges, faces, volumes] = decl.counts;
-    json!({
-        "name": decl.name,
-        "counts": {"node": nodes, "edge": edges, "face": faces, "volume": volumes},
-        "checksum": hex(&decl.checksum),
-        "path": path(store, decl),
-        "attrs": named(&decl.attrs),
-        "runs": runs.iter().map(run_cell).collect::<Vec<_>>(),
-    })
-}
-
 fn list(store: &Store, out: &mut Out) -> Done {
     let (meshes, runs) = (store.meshes()?, runs(store)?);
     let of = |decl: &MeshDecl| runs.get(&decl.name).cloned().unwrap_or_default();
     if out.json() {
-        return out.items("meshes", meshes.iter().map(|decl| Ok(object(store, decl, &of(decl)))));
+        let shape = |decl| json::arrays::mesh(decl, &path(store, decl), &of(decl));
+        return out.items("meshes", meshes.iter().map(|decl| Ok(shape(decl))));
     }
     if meshes.is_empty() {
         out.note("the store keeps no mesh: jobs make them, and `fieldstone ingest --mesh NAME`");
@@ -142,18 +130,7 @@ fn show(store: &Store, name: &str, out: &mut Out) -> Done {
     let arrays = [MeshArray::Edges, MeshArray::Faces, MeshArray::Volumes];
     let width = |array: MeshArray| mesh.place(array).ok().and_then(|place| place.shape.get(1).copied());
     if out.json() {
-        let mut whole = object(store, &decl, &runs);
-        let least =
-            |(axis, least, greatest): &(&str, f64, f64)| ((*axis).to_owned(), json!([least, greatest]));
-        whole["bounds"] = Json::Object(bounds.iter().map(least).collect());
-        whole["dims"] = Json::Object(
-            [MeshLocation::Node, MeshLocation::Edge, MeshLocation::Face, MeshLocation::Volume]
-                .into_iter()
-                .filter(|location| mesh.count(*location) > 0)
-                .map(|location| (location.name().to_owned(), mesh.dimension(location).into()))
-                .collect(),
-        );
-        return out.document(&whole);
+        return out.document(&json::arrays::whole_mesh(&mesh, &path(store, &decl), &runs, &bounds));
     }
     let mut table = Table::new([Column::text("what").rank(9), Column::text("value").least(20).rank(8)]);
     let mut row = |what: &str, value: String, out: &mut Out| table.row(vec![what.to_owned(), value], out);
@@ -180,14 +157,7 @@ fn show(store: &Store, name: &str, out: &mut Out) -> Done {
 fn xdmf(store: &Store, mesh: &str, run: &str, path: &std::path::Path, out: &mut Out) -> Done {
     let report = store.run(run)?.write_xdmf(Some(mesh), path)?;
     if out.json() {
-        let left_out: Vec<Json> =
-            report.left_out.iter().map(|(what, why)| json!({"what": what, "why": why})).collect();
-        return out.document(&json!({
-            "files": report.files.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
-            "variables": report.variables,
-            "steps": report.steps,
-            "left_out": left_out,
-        }));
+        return out.document(&json::arrays::xdmf(&report));
     }
     for path in &report.files {
         out.line(path.display())?;

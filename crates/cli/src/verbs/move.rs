@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::transfer::move_to;
-use fieldstone::{Mode, OpenOptions};
+use fieldstone::{Mode, OpenOptions, json};
 
 use crate::output::{Done, Out};
 use crate::transfer::{Transfer, print};
@@ -40,6 +40,5 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     for key in &report.kept {
         out.note(format_args!("{key} was written again meanwhile: the newer version stays here"));
     }
-    let more = [("removed", report.removed.into()), ("kept", report.kept.clone().into())];
-    print(&report, "moved", &more, out)
+    print(&report, "moved", json::moved::moved, out)
 }

@@ -4,8 +4,8 @@ use clap::Args;
 use fieldstone::Error;
 use fieldstone::IndexBox;
 use fieldstone::catalog::RunName;
+use fieldstone::json;
 use fieldstone::outside::plan_of;
-use serde_json::json;
 
 use crate::arguments::Reading;
 use crate::catalog::reading;
@@ -61,16 +61,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .with_hint("a run says so when it is made: create_run(name, outside=…) in Python")
     })?;
     if out.json() {
-        let ends = |region: &IndexBox| json!({"start": region.start(), "count": region.count()});
-        let object = plan.reads.iter().map(|read| {
-            Ok(json!({
-                "path": read.path,
-                "dataset": read.dataset,
-                "piece": ends(&read.piece),
-                "part": ends(&read.part),
-            }))
-        });
-        return out.items("objects", object);
+        return out.items("objects", plan.reads.iter().map(|read| Ok(json::arrays::object(read))));
     }
     let columns =
         [Column::text("path").least(16).rank(9), Column::text("piece").rank(8), Column::text("part").rank(7)];

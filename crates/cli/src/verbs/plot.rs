@@ -4,13 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fieldstone::Code;
+use fieldstone::{Code, json};
 use serde_json::json;
 
 use crate::arguments::{Reading, Selecting, one_field};
 use crate::draw::{self, Style};
 use crate::elements::Axis;
-use crate::json;
 use crate::output::{Done, Out, file_error};
 use crate::picture::Picture;
 use crate::region::Region;
@@ -101,7 +100,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     if out.json() {
         out.document(&json!({
-            "key": json::key(&key, 3),
+            "key": json::fields::key(&key, 3),
             "shape": picture.shape,
             "label": picture.label,
             "box": picture.taken.as_ref().or(arguments.region.as_ref()),

@@ -1,7 +1,7 @@
 //! `fieldstone rebuild`: the catalog's engine and the graph's segments, made again from the store's logs.
 
 use clap::Args;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Reading;
 use crate::output::{Done, Out, count};
@@ -33,14 +33,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let graph = store.graph().rebuild()?;
     drop(ticker);
     if out.json() {
-        return out.document(&json!({
-            "logs": report.logs,
-            "commits": report.commits,
-            "attributes": report.attributes,
-            "fields": report.fields,
-            "engine": report.engine,
-            "relations": graph.relations,
-        }));
+        return out.document(&json::catalog::rebuilt(&report, graph.relations));
     }
     let parts = [
         count(report.logs, "log"),

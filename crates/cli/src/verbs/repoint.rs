@@ -1,11 +1,10 @@
 //! `fieldstone repoint`: data outside of the store that were moved.
 
 use clap::Args;
-use fieldstone::Error;
-use serde_json::json;
+use fieldstone::{Error, json};
 
 use crate::arguments::Writing;
-use crate::catalog::{Asking, run_cell, writing};
+use crate::catalog::{Asking, writing};
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -42,7 +41,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let runs = store.repoint(&absolute(&arguments.old)?, &absolute(&arguments.new)?, &query)?;
     store.close()?;
     if out.json() {
-        return out.document(&json!({ "runs": runs.iter().map(run_cell).collect::<Vec<_>>() }));
+        return out.document(&json::moved::repointed(&runs));
     }
     out.line(format_args!("repointed {}", count(runs.len() as u64, "run")))
 }

@@ -1,17 +1,14 @@
 //! `fieldstone runs`: runs that exist, or that matching attributes touch.
 
 use clap::Args;
-use fieldstone::catalog::query::RunInfo;
 use fieldstone::catalog::value::Value;
-use serde_json::json;
+use fieldstone::json;
+use fieldstone::json::values::time_in_seconds;
 
 use crate::arguments::Reading;
-use crate::catalog::{
-    Asking, moment_cell, named, note_why_nothing, or_dash, project, reading, run_cell, value, value_cell,
-};
+use crate::catalog::{Asking, moment_cell, note_why_nothing, or_dash, reading, run_cell, value_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
-use crate::time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +42,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         note_why_nothing(&catalog, &query, out);
     }
     if out.json() {
-        return out.items("runs", runs.iter().map(|run| Ok(object(run))));
+        return out.items("runs", runs.iter().map(|run| Ok(json::catalog::run(run))));
     }
     let mut table = Table::new([
         Column::text("run").least(12).rank(9),
@@ -60,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             (value, _) => value_cell(value),
         };
         let created = match (run.decl.created, out.width()) {
-            (created, Some(_)) if created != 0 => time::utc(created, true),
+            (created, Some(_)) if created != 0 => time_in_seconds(created),
             (created, _) => moment_cell(created),
         };
         let params = run.decl.params.iter().map(|(name, value)| format!("{name}={}", shown(value)));
@@ -82,19 +79,4 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 fn six_digits(number: f64) -> String {
     let short: f64 = format!("{number:.5e}").parse().unwrap_or(number);
     Value::Float(short).to_string()
-}
-
-fn object(run: &RunInfo) -> serde_json::Value {
-    let decl = &run.decl;
-    let created = Some(moment_cell(decl.created)).filter(|text| text != "-");
-    json!({
-        "project": project(&decl.run),
-        "name": decl.run.name,
-        "job": decl.job,
-        "created": created,
-        "params": named(&decl.params),
-        "grid": decl.grid.as_ref().map(value),
-        "notes": decl.notes,
-        "declared": run.declared,
-    })
 }

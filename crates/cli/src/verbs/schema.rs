@@ -5,11 +5,9 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use fieldstone::{CatalogRoles, Error, KeyValue, Mode, OpenOptions, Request, Result, RuleView, Schema};
-use serde_json::{Value, json};
+use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleView, Schema, json};
 
 use crate::arguments::{Selecting, join};
-use crate::json;
 use crate::output::{Done, Format, Out, count, file_error};
 use crate::table::{Column, Table};
 
@@ -192,9 +190,8 @@ fn check(file: &str, out: &mut Out) -> Done {
         Ok(schema) => schema,
         Err(error) => {
             if out.json() {
-                let (line, column, what) = place(error.message()).unwrap_or((0, 0, error.message()));
-                let finding = json!({"line": line, "column": column, "message": what, "hint": error.hint()});
-                out.document(&json!({"ok": false, "errors": [finding], "warnings": [], "rules": 0}))?;
+                let place = place(error.message());
+                out.document(&json::fields::schema_refused(&error, place))?;
             }
             return Err(located(&error, &text, file).into());
         }
@@ -202,7 +199,7 @@ fn check(file: &str, out: &mut Out) -> Done {
     let rules = schema.rules();
     let warnings: Vec<String> = schema.unreachable().into_iter().map(|pair| warning(pair, &rules)).collect();
     if out.json() {
-        return out.document(&json!({"ok": true, "errors": [], "warnings": warnings, "rules": rules.len()}));
+        return out.document(&json::fields::schema_checked(rules.len(), &warnings));
     }
     for warning in &warnings {
         out.line(format_args!("warning: {warning}"))?;
@@ -230,7 +227,7 @@ fn add(url: &str, given: &str, out: &mut Out) -> Done {
     let rules: Vec<String> = schema.rules().iter().map(ToString::to_string).collect();
     let added = rules.get(before..).unwrap_or_default();
     if out.json() {
-        return out.document(&json!({"url": url, "rules": rules.len(), "added": added}));
+        return out.document(&json::fields::schema_extended(url, rules.len(), added));
     }
     added.iter().try_for_each(|rule| out.line(format_args!("added: {rule}")))
 }
@@ -246,34 +243,7 @@ fn show(schema: &Schema, out: &mut Out) -> Done {
         let text = schema.text();
         return out.text(if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") });
     }
-    let roles = |roles: &CatalogRoles| {
-        let run: Vec<&str> = roles.run.iter().map(|keyword| &**keyword).collect();
-        json!({"project": roles.project.as_deref(), "run": run, "step": roles.step.as_deref(), "variable": roles.variable.as_deref()})
-    };
-    let values = |values: &[KeyValue]| values.iter().map(|v| Value::from(v.text())).collect::<Value>();
-    let rule = |rule: &RuleView| {
-        let levels = rule.levels.iter().map(|level| {
-            let keywords = level.keywords.iter().map(|k| {
-                json!({
-                    "name": *k.name,
-                    "type": k.kind.name(),
-                    "required": k.required,
-                    "hidden": k.hidden,
-                    "default": k.default.as_ref().map(|v| v.text()),
-                    "only": k.only.as_deref().map(values),
-                    "except": values(&k.except),
-                })
-            });
-            json!({"keywords": keywords.collect::<Vec<_>>(), "open": level.open})
-        });
-        json!({"levels": levels.collect::<Vec<_>>(), "catalog": roles(&rule.roles)})
-    };
-    out.document(&json!({
-        "name": schema.name(),
-        "text": schema.text(),
-        "catalog": schema.catalog_roles().first().map(|first| roles(first)),
-        "rules": schema.rules().iter().map(rule).collect::<Vec<_>>(),
-    }))
+    out.document(&json::fields::schema(schema))
 }
 
 fn show_key(schema: &Schema, words: &[String], out: &mut Out) -> Done {
@@ -282,12 +252,7 @@ fn show_key(schema: &Schema, words: &[String], out: &mut Out) -> Done {
     let key = schema.resolve(&pairs)?;
     let kind = |name: &str| schema.type_of(name).map_or("Text", |kind| kind.name());
     if out.json() {
-        let level = |level: &std::sync::Arc<fieldstone::Level>| {
-            let pairs = level.names.iter().zip(&level.values).filter(|(_, value)| !value.is_absent());
-            pairs.map(|(n, v)| (n.to_string(), Value::from(v.text()))).collect::<serde_json::Map<_, _>>()
-        };
-        let levels: Vec<Value> = key.levels.iter().map(|l| Value::Object(level(l))).collect();
-        return out.document(&json!({"key": json::key(&key, 3), "levels": levels}));
+        return out.document(&json::fields::key_in_levels(&key));
     }
     out.line(&key)?;
     let names = ["level", "keyword", "value", "type"];
@@ -309,7 +274,7 @@ fn expand(schema: &Schema, request: &Request, out: &mut Out) -> Done {
         }
         return Ok(());
     }
-    out.items("keys", keys.map(|key| Result::Ok(json::key(&key, 3))))
+    out.items("keys", keys.map(|key| Result::Ok(json::fields::key(&key, 3))))
 }
 
 fn open_keyword(schema: &Schema, request: &Request) -> Error {

@@ -1,22 +1,20 @@
 //! `fieldstone show`: everything known of one field, or an overview of many.
 
-use std::sync::Arc;
-
 use clap::Args;
 use fieldstone::catalog::query::{Aggregate, By, Expr, NameTest, Query, Term};
+use fieldstone::json::reports::Overview;
+use fieldstone::json::values::{scalar, time_in_seconds};
 use fieldstone::unpacked::unpack;
 use fieldstone::{
-    Extremes, Field, FieldStore, KeyValue, ListEntry, ListOptions, ReadOptions, Request, Result, Scalar,
-    Store,
+    Extremes, Field, FieldStore, ListEntry, ListOptions, ReadOptions, Request, Result, Scalar, Store, json,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::arguments::{Reading, Selecting, one_field};
 use crate::content::Content;
 use crate::explain::some_of;
 use crate::output::{Done, Out, count, size};
 use crate::table::{Column, Table};
-use crate::{json, time};
 
 /// Versions, and tags, that are listed.
 const VERSIONS: usize = 5;
@@ -148,16 +146,16 @@ struct FieldFacts<'a> {
 
 impl FieldFacts<'_> {
     fn json(&self) -> Value {
-        let mut object = json::entry(self.entry);
+        let mut object = json::fields::entry(self.entry);
         if let Some(object) = object.as_object_mut() {
-            let versions = self.versions.iter().map(json::entry).map(version_json).collect();
-            object.insert("chunks".into(), json!(self.chunks));
+            let versions = self.versions.iter().map(json::fields::version).collect();
+            object.insert("chunks".into(), self.chunks.clone().into());
             object.insert("versions".into(), versions);
             object.insert("content".into(), self.content.what.clone().into());
             let attributes = self.content.attributes.iter().cloned();
             object.insert("attributes".into(), Value::Object(attributes.collect::<Map<_, _>>()));
             object.insert("values".into(), self.content.values.clone().into());
-            object.insert("tags".into(), tags_json(&self.tags));
+            object.insert("tags".into(), json::catalog::tag_counts(&self.tags));
         }
         object
     }
@@ -192,14 +190,14 @@ impl FieldFacts<'_> {
         let (entry, versions) = (self.entry, &self.versions);
         let mut facts = Vec::new();
         let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
-        fact("flushed", time::utc(entry.time, true));
+        fact("flushed", time_in_seconds(entry.time));
         fact("owner", entry.owner.to_string());
         if let Some(attempt) = &entry.attempt {
             fact("attempt", attempt.to_string());
         }
         fact("location", entry.place.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string));
         if versions.len() > 1 {
-            let older = versions[1..].iter().take(VERSIONS).map(|e| time::utc(e.time, true));
+            let older = versions[1..].iter().take(VERSIONS).map(|e| time_in_seconds(e.time));
             let more = versions.len().saturating_sub(VERSIONS + 1);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let older = older.collect::<Vec<_>>().join(", ");
@@ -229,11 +227,6 @@ impl FieldFacts<'_> {
     }
 }
 
-fn version_json(mut entry: Value) -> Value {
-    let mut part = |name: &str| (name.to_owned(), entry[name].take());
-    Value::Object([part("time"), part("owner"), part("location"), part("masked")].into_iter().collect())
-}
-
 /// The versions of the entry's own key, the newest first. Its key as a request may name longer keys, too.
 fn versions(store: &dyn FieldStore, entry: &ListEntry) -> Result<Vec<ListEntry>> {
     let mut request = Request::new();
@@ -245,14 +238,9 @@ fn versions(store: &dyn FieldStore, entry: &ListEntry) -> Result<Vec<ListEntry>>
     all.filter(|other| other.as_ref().map_or(true, |other| other.key == entry.key)).collect()
 }
 
-fn tags_json(tags: &[Aggregate]) -> Value {
-    let pair = |tag: &Aggregate| Some((tag.tag.as_deref()?.to_owned(), Value::from(tag.count)));
-    Value::Object(tags.iter().filter_map(pair).collect())
-}
-
 fn extremes(summary: &Extremes) -> String {
     let text = |value: Option<fieldstone::Scalar>| {
-        value.map_or_else(|| "nothing".to_owned(), |value| json::scalar(value).to_string())
+        value.map_or_else(|| "nothing".to_owned(), |value| scalar(value).to_string())
     };
     let missing = match summary.missing {
         None => ", missing ones among them".to_owned(),
@@ -285,8 +273,7 @@ impl Catalogued {
     }
 
     fn json(&self) -> Value {
-        let times = self.times.map(|(first, last)| json!([first, last]));
-        json!({"runs": self.runs, "times": times, "tags": tags_json(&self.tags)})
+        json::catalog::overview(self.runs, self.times, &self.tags)
     }
 
     fn print(&self, out: &mut Out) -> Done {
@@ -307,24 +294,14 @@ fn overview(store: &Store, request: &Request, out: &mut Out) -> Done {
     let name = schema.name().unwrap_or("custom");
     let catalogued = Catalogued::of(store, request)?;
     if out.json() {
-        let axis = |(name, values): &(Arc<str>, Vec<KeyValue>)| {
-            let text = |value: Option<&KeyValue>| value.map(|value| value.text().into_owned());
-            let ends =
-                json!({"count": values.len(), "first": text(values.first()), "last": text(values.last())});
-            (name.to_string(), ends)
-        };
-        return out.document(&json!({
-            "url": store.url(),
-            "schema": name,
-            "version": version,
-            "request": request.to_string(),
-            "datasets": stats.datasets,
-            "indexes": stats.indexes,
-            "fields": stats.fields,
-            "bytes": stats.bytes,
-            "stored_bytes": stats.stored_bytes,
-            "axes": axes.iter().map(axis).collect::<Map<_, _>>(),
-            "catalog": catalogued.map(|found| found.json()),
+        return out.document(&json::reports::overview(Overview {
+            url: store.url(),
+            schema: name,
+            version: &version,
+            request,
+            stats: &stats,
+            axes: &axes,
+            catalog: catalogued.map(|found| found.json()),
         }));
     }
     let (fields, datasets) = (count(stats.fields, "field"), count(stats.datasets, "dataset"));

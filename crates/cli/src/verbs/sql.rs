@@ -1,10 +1,10 @@
 //! `fieldstone sql`: a read-only statement over the catalog's views.
 
 use clap::Args;
-use serde_json::{Map, Value as Json};
+use fieldstone::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{reading, value, value_cell};
+use crate::catalog::{reading, value_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -33,11 +33,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (names, rows) = reading(&arguments.store)?.sql(&arguments.statement)?;
     if out.json() {
-        let object = |row: &Vec<fieldstone::catalog::value::Value>| {
-            let pairs = names.iter().zip(row).map(|(name, cell)| (name.clone(), value(cell)));
-            Json::Object(pairs.collect::<Map<String, Json>>())
-        };
-        return out.items("rows", rows.iter().map(|row| Ok(object(row))));
+        return out.items("rows", rows.iter().map(|row| Ok(json::catalog::row(&names, row))));
     }
     let mut table = Table::new(names.iter().map(|name| Column::text(name).least(6)));
     for row in &rows {

@@ -1,7 +1,8 @@
 //! `fieldstone stats`: counts and sizes.
 
 use clap::Args;
-use serde_json::{Value, json};
+use fieldstone::json;
+use serde_json::Value;
 
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Out, size};
@@ -25,18 +26,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let stats = arguments.store.open()?.stats_of_all(requests)?;
-    let counts = json!({
-        "datasets": stats.datasets,
-        "indexes": stats.indexes,
-        "fields": stats.fields,
-        "bytes": stats.bytes,
-        "stored_bytes": stats.stored_bytes,
-        "masked": stats.masked,
-        "writers": stats.writers,
-        "segments": stats.segments,
-        "files": stats.files,
-        "file_bytes": stats.file_bytes,
-    });
+    let counts = json::fields::stats(&stats);
     if out.json() {
         return out.document(&counts);
     }

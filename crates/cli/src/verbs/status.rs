@@ -1,10 +1,9 @@
 //! `fieldstone status`: who writes, what is undecided, what is wrong.
 
 use clap::Args;
-use fieldstone::{Status, WriterStatus};
-use serde_json::{Value, json};
+use fieldstone::json::values::time_in_seconds;
+use fieldstone::{Status, WriterStatus, json};
 
-use super::accept::accepted;
 use crate::arguments::Reading;
 use crate::output::{Done, Out, Stop, count, size};
 use crate::table::cut;
@@ -30,10 +29,6 @@ and why), accepted, code; of owners, transactions and problems the first 100, wi
 --writers or --job also writers.";
 /// Writers that are listed unless all are asked for.
 const LISTED: usize = 20;
-/// Most entries of one list in a JSON document.
-const BOUND: usize = 100;
-/// Bytes of a version that a JSON document holds.
-const VERSION_MAX: usize = 1024;
 /// Characters of a version that are shown.
 const VERSION: usize = 64;
 
@@ -64,7 +59,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let code = status.code();
     let every = arguments.writers || arguments.job.is_some();
     match out.json() {
-        true => out.document(&document(&status, every))?,
+        true => out.document(&json::reports::status(&status, every))?,
         false => lines(&status, every, out)?,
     }
     match code {
@@ -81,7 +76,7 @@ fn lines(status: &Status, every: bool, out: &mut Out) -> Done {
     }
     out.line(format_args!("schema   {}", status.schema))?;
     let pinned = status.format_pin.as_ref();
-    let pinned = pinned.map(|pin| format!(", pinned by {} {}", pin.user, time::utc(pin.time, true)));
+    let pinned = pinned.map(|pin| format!(", pinned by {} {}", pin.user, time_in_seconds(pin.time)));
     out.line(format_args!("format   {}{}", status.format, pinned.unwrap_or_default()))?;
     // It names every log: what a program needs whole, `fieldstone version` prints.
     out.line(format_args!("version  {}", cut(&status.version, VERSION)))?;
@@ -92,7 +87,7 @@ fn lines(status: &Status, every: bool, out: &mut Out) -> Done {
     out.line(format_args!("used     {}", used.collect::<Vec<_>>().join(", ")))?;
     writers(status, every, out)?;
     for t in &status.transactions {
-        let (since, fields) = (time::utc(t.since, true), count(t.fields, "field"));
+        let (since, fields) = (time_in_seconds(t.since), count(t.fields, "field"));
         out.line(format_args!("undecided {} since {since}, {fields} by {}", t.id, t.owners.join(", ")))?;
     }
     status.accepted.iter().try_for_each(|loss| out.line(format_args!("accepted {loss}")))?;
@@ -127,7 +122,7 @@ fn writers(status: &Status, every: bool, out: &mut Out) -> Done {
 
 fn writer_line(w: &WriterStatus) -> String {
     let (id, state, user, host, process) = (&w.writer, w.state, &w.user, &w.host, w.process);
-    let (commits, last) = (count(w.commits, "commit"), time::utc(w.last_flush, true));
+    let (commits, last) = (count(w.commits, "commit"), time_in_seconds(w.last_flush));
     let word = if state == "silent" { "since" } else { "last" };
     let mut line = format!("writer   {id} {state} {user}@{host}:{process}, {commits}, {word} {last}");
     if w.tail > 0 {
@@ -143,63 +138,4 @@ fn writer_line(w: &WriterStatus) -> String {
     line.push_str(&job.map(|job| format!(", job {job}")).unwrap_or_default());
     line.push_str(&w.origin.rank.map(|rank| format!(", rank {rank}")).unwrap_or_default());
     line
-}
-
-fn document(status: &Status, every: bool) -> Value {
-    let writer = |w: &WriterStatus| {
-        json!({
-            "writer": w.writer.to_string(),
-            "host": w.host,
-            "process": w.process,
-            "user": w.user,
-            "state": w.state,
-            "commits": w.commits,
-            "segments": w.segments,
-            "last_flush": time::utc(w.last_flush, false),
-            "clock_off_seconds": w.clock_off.map(|ns| ns as f64 / 1e9),
-            "tail": w.tail,
-            "attempt": named(&w.origin.attempt),
-            "job": named(&w.origin.job),
-            "rank": w.origin.rank,
-        })
-    };
-    let transaction = |t: &fieldstone::TransactionStatus| {
-        json!({
-            "id": t.id.to_string(),
-            "owners": t.owners.iter().take(BOUND).collect::<Vec<_>>(),
-            "fields": t.fields,
-            "since": time::utc(t.since, false),
-        })
-    };
-    let problem = |p: &fieldstone::StatusProblem| json!({"code": p.code.map(fieldstone::Code::as_str), "file": p.file, "why": p.why});
-    let pin = |pin: &fieldstone::FormatPin| json!({"user": pin.user, "time": time::utc(pin.time, false)});
-    let bytes = status.bytes_by_user.iter().map(|(user, bytes)| (user.clone(), json!(bytes)));
-    let mut document = json!({
-        "url": status.url,
-        "id": status.id.as_ref().map(ToString::to_string),
-        "schema": status.schema,
-        "format": status.format,
-        "format_pinned": status.format_pin.as_ref().map(pin),
-        "version": Some(&status.version).filter(|version| version.len() <= VERSION_MAX),
-        "owners": status.owners.iter().take(BOUND).collect::<Vec<_>>(),
-        "free_bytes": status.free_bytes,
-        "free_inodes": status.free_inodes,
-        "bytes_by_user": bytes.collect::<serde_json::Map<_, _>>(),
-        "states": status.states(),
-        "transactions": status.transactions.iter().take(BOUND).map(transaction).collect::<Vec<_>>(),
-        "problems": status.problems.iter().take(BOUND).map(problem).collect::<Vec<_>>(),
-        "accepted": status.accepted.iter().take(BOUND).map(accepted).collect::<Vec<_>>(),
-        "totals": {
-            "writers": status.writers.len(),
-            "owners": status.owners.len(),
-            "transactions": status.transactions.len(),
-            "problems": status.problems.len(),
-            "accepted": status.accepted.len(),
-        },
-        "code": status.code(),
-    });
-    if every {
-        document["writers"] = status.writers.iter().map(writer).collect();
-    }
-    document
 }

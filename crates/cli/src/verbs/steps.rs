@@ -1,12 +1,11 @@
 //! `fieldstone steps`: steps that exist, or that matching attributes touch.
 
 use clap::Args;
-use fieldstone::catalog::query::StepInfo;
 use fieldstone::catalog::step_number;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{Asking, float, float_cell, note_why_nothing, project, reading, run_cell, step_json};
+use crate::catalog::{Asking, float_cell, note_why_nothing, reading, run_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -40,15 +39,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         note_why_nothing(&catalog, &query, out);
     }
     if out.json() {
-        let object = |step: &StepInfo| {
-            json!({
-                "project": project(&step.run),
-                "run": step.run.name,
-                "step": step_json(Some(step.step)),
-                "time": step.time.map(float),
-            })
-        };
-        return out.items("steps", steps.iter().map(|step| Ok(object(step))));
+        return out.items("steps", steps.iter().map(|step| Ok(json::catalog::run_step(step))));
     }
     let mut table = Table::new([
         Column::text("run").least(12).rank(8),

@@ -1,8 +1,7 @@
 //! `fieldstone tags`: tags that exist, or that matching attributes have.
 
 use clap::Args;
-use fieldstone::catalog::query::TagInfo;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Reading;
 use crate::catalog::{Asking, note_why_nothing, or_dash, reading};
@@ -38,17 +37,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if tags.is_empty() {
         note_why_nothing(&catalog, &query, out);
     }
-    let unit = |tag: &TagInfo| Some(tag.decl.unit.clone()).filter(|unit| !unit.is_empty());
     if out.json() {
-        let object = |tag: &TagInfo| {
-            json!({
-                "name": tag.decl.name,
-                "version": tag.version,
-                "type": tag.decl.kind.name(),
-                "unit": unit(tag),
-            })
-        };
-        return out.items("tags", tags.iter().map(|tag| Ok(object(tag))));
+        return out.items("tags", tags.iter().map(|tag| Ok(json::catalog::tag(tag))));
     }
     let mut table = Table::new([
         Column::text("tag").least(12).rank(9),
@@ -61,7 +51,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             tag.decl.name.clone(),
             tag.version.to_string(),
             tag.decl.kind.to_string(),
-            or_dash(unit(tag)),
+            or_dash(Some(&tag.decl.unit).filter(|unit| !unit.is_empty())),
         ];
         table.row(row, out)?;
     }

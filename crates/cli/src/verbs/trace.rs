@@ -1,12 +1,11 @@
 //! `fieldstone trace`: where a result came from, or what came from it.
 
 use clap::Args;
-use fieldstone::Code;
 use fieldstone::graph::{Dossier, LineageSubject, TraceOptions, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
-use serde_json::json;
+use fieldstone::{Code, json};
 
-use crate::graph::{Graphed, edge_json, note_archived, note_left, stamp, stores_json, subject};
+use crate::graph::{Graphed, note_archived, note_left, stamp, subject};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -123,18 +122,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     note_archived(&lineage, out);
     note_left(&stores, out);
     if out.json() {
-        let edges = lineage.edges.iter().map(|edge| edge_json(edge, &graph.user_name(edge.user)));
-        let vertices = lineage
-            .vertices
-            .iter()
-            .map(|step| json!({"type": &*step.name.kind, "id": &*step.name.id, "depth": step.depth}));
-        out.document(&json!({
-            "root": [&*lineage.root.kind, &*lineage.root.id],
-            "vertices": vertices.collect::<Vec<_>>(),
-            "edges": edges.collect::<Vec<_>>(),
-            "truncated": lineage.truncated,
-            "stores": stores_json(&stores),
-        }))?;
+        out.document(&json::graph::lineage(&lineage, &stores, &|user| graph.user_name(user)))?;
     } else {
         out.line(lineage.tree(arguments.lines.max(1)))?;
     }
@@ -152,13 +140,8 @@ fn compared(arguments: &Arguments, what: &[LineageSubject], out: &mut Out) -> Do
     let dossier = |subject| store.dossier(subject, &compared_by(subject, at), None);
     let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
     let rows = compare(&dossiers)?;
-    let root = |of: &Dossier| [of.lineage.root.kind.to_string(), of.lineage.root.id.to_string()];
     if out.json() {
-        let rows = rows.iter().map(|row| json!({"what": row.what, "name": row.name, "values": row.values}));
-        out.document(&json!({
-            "compared": dossiers.iter().map(root).collect::<Vec<_>>(),
-            "rows": rows.collect::<Vec<_>>(),
-        }))?;
+        out.document(&json::graph::compared(&dossiers, &rows))?;
     } else {
         let columns = [Column::text("what").rank(9), Column::text("name").least(8).rank(9)];
         let values = what.iter().map(|_| Column::text("").least(10).rank(8));

@@ -1,13 +1,12 @@
 //! `fieldstone transaction`: what scripts begin, and decide when their jobs have ended.
 
 use clap::{Args, Subcommand};
-use fieldstone::{Code, Error, Id, TransactionStatus};
-use serde_json::json;
+use fieldstone::json::values::time_in_seconds;
+use fieldstone::{Code, Error, Id, json};
 
 use crate::arguments::{Reading, Writing};
 use crate::output::{Done, Out, count};
 use crate::table::{Column, Table};
-use crate::time;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,9 +96,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 fn begin(store: &Writing, out: &mut Out) -> Done {
-    let id = store.open()?.begin()?.to_string();
+    let id = store.open()?.begin()?;
     if out.json() {
-        return out.document(&json!({ "id": id }));
+        return out.document(&json::reports::begun(&id));
     }
     out.line(id)
 }
@@ -110,11 +109,7 @@ fn list(store: &Reading, out: &mut Out) -> Done {
     store.version()?;
     let open = store.status()?.transactions;
     if out.json() {
-        let object = |t: &TransactionStatus| {
-            let (id, since) = (t.id.to_string(), time::utc(t.since, false));
-            json!({ "id": id, "since": since, "fields": t.fields, "owners": t.owners })
-        };
-        return out.document(&open.iter().map(object).collect());
+        return out.document(&open.iter().map(json::reports::transaction).collect());
     }
     let mut table = Table::new([
         Column::text("id").least(32),
@@ -124,7 +119,7 @@ fn list(store: &Reading, out: &mut Out) -> Done {
     ]);
     for t in &open {
         let cells =
-            vec![t.id.to_string(), time::utc(t.since, true), t.fields.to_string(), t.owners.join(", ")];
+            vec![t.id.to_string(), time_in_seconds(t.since), t.fields.to_string(), t.owners.join(", ")];
         table.row(cells, out)?;
     }
     table.finish(out)
@@ -147,7 +142,7 @@ fn decide(store: &Writing, text: &str, commit: bool, out: &mut Out) -> Done {
     store.decide(id, commit)?;
     store.close()?;
     if out.json() {
-        return out.document(&json!({ "id": id.to_string(), "fields": fields.unwrap_or(0) }));
+        return out.document(&json::reports::decided(&id, fields.unwrap_or(0)));
     }
     let done = if commit { "committed" } else { "aborted" };
     out.line(format_args!("{done} {}", count(fields.unwrap_or(0), "field")))

@@ -1,7 +1,7 @@
 //! `fieldstone upgrade`: a store goes on in the newest version of the format.
 
 use clap::Args;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Writing;
 use crate::output::{Done, Out};
@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (before, format) = store.upgrade()?;
     store.close()?;
     if out.json() {
-        return out.document(&json!({"before": before, "format": format}));
+        return out.document(&json::reports::upgraded(before, format));
     }
     match before == format {
         true => out.line(format_args!("{}: of format {format} already", store.url())),

@@ -1,13 +1,10 @@
 //! `fieldstone variables`: variables that exist, or that matching attributes touch.
 
 use clap::Args;
-use fieldstone::catalog::query::VariableInfo;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Reading;
-use crate::catalog::{
-    Asking, named, note_why_nothing, or_dash, project, reading, run_cell, value_cell, variable_name_cell,
-};
+use crate::catalog::{Asking, note_why_nothing, or_dash, reading, run_cell, value_cell, variable_name_cell};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -43,7 +40,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         note_why_nothing(&catalog, &query, out);
     }
     if out.json() {
-        return out.items("variables", variables.iter().map(|found| Ok(object(found))));
+        return out.items("variables", variables.iter().map(|found| Ok(json::catalog::variable(found))));
     }
     let mut table = Table::new([
         Column::text("run").least(12).rank(7),
@@ -79,20 +76,4 @@ fn shape(shape: Option<&[u64]>) -> String {
         Some([]) => "scalar".to_owned(),
         Some(extents) => extents.iter().map(u64::to_string).collect::<Vec<_>>().join("x"),
     }
-}
-
-fn object(found: &VariableInfo) -> serde_json::Value {
-    let decl = &found.decl;
-    json!({
-        "project": project(&found.run),
-        "run": found.run.name,
-        "name": decl.variable.name,
-        "version": decl.variable.version,
-        "dtype": decl.dtype.map(|dtype| dtype.to_string()),
-        "shape": decl.shape,
-        "dims": decl.dims,
-        "attrs": named(&decl.attrs),
-        "decomposition": decl.decomposition,
-        "declared": found.declared,
-    })
 }

@@ -1,10 +1,8 @@
 //! `fieldstone verify`: every stored byte against its checksum.
 
 use clap::Args;
-use fieldstone::Error;
-use serde_json::json;
+use fieldstone::{Error, json};
 
-use super::accept::accepted;
 use crate::arguments::{Reading, Selecting};
 use crate::output::{Done, Out, count, size};
 use crate::progress::Ticker;
@@ -36,16 +34,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     drop(ticker);
     let damaged = report.damaged.len();
     if out.json() {
-        let damage = |d: &fieldstone::Damage| json!({"key": d.key, "file": d.file, "why": d.why});
-        out.document(&json!({
-            "ok": report.ok(),
-            "fields": report.fields,
-            "bytes": report.bytes,
-            "files": report.files,
-            "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
-            "notes": report.notes,
-            "accepted": report.accepted.iter().map(accepted).collect::<Vec<_>>(),
-        }))?;
+        out.document(&json::reports::verified(&report))?;
     } else {
         for d in &report.damaged {
             let key = d.key.as_deref().unwrap_or("-");

@@ -1,11 +1,9 @@
 //! `fieldstone where`: in which file, at which offset the bytes of a field begin.
 
 use clap::Args;
-use fieldstone::{ListEntry, ListOptions, Result};
-use serde_json::json;
+use fieldstone::{ListOptions, json};
 
 use crate::arguments::{Reading, Selecting};
-use crate::json;
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -33,12 +31,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let entries = store.list_all(requests, &ListOptions::default())?;
     if out.json() {
-        let item = |entry: Result<ListEntry>| {
-            let entry = entry?;
-            let location = json::entry(&entry)["location"].take();
-            Ok(json!({"key": json::key(&entry.key, 3), "location": location}))
-        };
-        return out.items("fields", entries.map(item));
+        return out.items("fields", entries.map(|entry| Ok(json::fields::located(&entry?))));
     }
     let mut table = Table::new([Column::text("location").least(12), Column::text("key").least(12)]);
     for entry in entries {

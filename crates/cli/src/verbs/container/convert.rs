@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::container;
-use serde_json::json;
+use fieldstone::{container, json};
 
 use super::Wanted;
 use crate::output::{Done, Out, count};
@@ -38,7 +37,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let done = container::convert(&arguments.from, &arguments.into, &arguments.format.options())?;
     if out.json() {
-        return out.document(&json!({"vars": done.vars, "bytes": done.bytes}));
+        return out.document(&json::container::converted(&done));
     }
     out.note(format_args!(
         "{}: {}, {} bytes",

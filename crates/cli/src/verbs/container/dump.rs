@@ -4,9 +4,8 @@ use std::io::Write;
 
 use clap::{ArgAction, Args};
 use fieldstone::container::{cdl, look};
-use serde_json::json;
+use fieldstone::json;
 
-use super::object;
 use crate::output::{Done, Out, Stop};
 
 const EXAMPLES: &str = "\
@@ -48,9 +47,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let file = look::open(&arguments.file, look::Names::AsInFile)?;
     let name = arguments.name.clone().unwrap_or_else(|| file.name());
     if out.json() {
-        let mut document = object::header(file.metadata())?;
-        document.insert("name".into(), json!(name));
-        return out.document(&document.into());
+        return out.document(&json::container::header(file.metadata(), Some(&name))?);
     }
     let vars = (!arguments.vars.is_empty()).then(|| arguments.vars.clone());
     let options = cdl::Options { name, header_only: arguments.header, vars };

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::container::{look, stats};
-use serde_json::json;
+use fieldstone::container::{Metadata, look, stats};
+use fieldstone::{Result, json};
 
-use super::object;
 use crate::output::{Done, Out};
+
+/// Dimensions asked for at once.
+const BATCH: usize = 256;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,37 +33,16 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let file = look::open(&arguments.file, look::Names::Paths)?;
     let metadata = file.metadata();
     let stats = stats::stats(metadata, 1)?;
-    let mut record = None;
-    object::each_dim(metadata, |dim| {
-        if dim.is_record {
-            record = Some(dim.name);
-        }
-        Ok::<(), fieldstone::Error>(())
-    })?;
+    let record = record_dimension(metadata)?;
     let totals = &stats.totals;
     let counts = totals.counts;
     let paths = totals.paths.iter().filter(|place| !place.path.is_empty()).count();
     if out.json() {
-        let types = stats.types.iter();
-        let types = types.map(|(ty, vars, bytes)| json!({"name": ty.name(), "vars": vars, "bytes": bytes}));
-        return out.document(&json!({
-            "format": object::format(metadata.format()),
-            "dims": counts.dims,
-            "attrs": counts.attrs,
-            "vars": counts.vars,
-            "var_attrs": stats.var_attrs,
-            "numrecs": totals.numrecs,
-            "record_dim": record,
-            "header_bytes": file.header_bytes(),
-            "data_bytes": totals.bytes,
-            "file_bytes": file.bytes(),
-            "paths": paths,
-            "types": types.collect::<Vec<_>>(),
-        }));
+        return out.document(&json::container::summary(&file, &stats, record.as_deref()));
     }
     let records = record.map_or_else(|| "none".to_owned(), |name| format!("{} along {name}", totals.numrecs));
     let lines = [
-        ("format", object::format(metadata.format()).to_owned()),
+        ("format", json::container::format(metadata.format()).to_owned()),
         ("dimensions", counts.dims.to_string()),
         ("variables", counts.vars.to_string()),
         ("attributes", format!("{} global, {} of variables", counts.attrs, stats.var_attrs)),
@@ -78,4 +59,19 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         out.line(format_args!("  {:<10}{vars} variables, {bytes} bytes", ty.name()))?;
     }
     Ok(())
+}
+
+/// The name of the record dimension.
+fn record_dimension(metadata: &dyn Metadata) -> Result<Option<String>> {
+    let mut from = 0;
+    loop {
+        let dims = metadata.dims(from, BATCH)?;
+        if dims.is_empty() {
+            return Ok(None);
+        }
+        from += dims.len() as u64;
+        if let Some(dim) = dims.into_iter().find(|dim| dim.is_record) {
+            return Ok(Some(dim.name));
+        }
+    }
 }

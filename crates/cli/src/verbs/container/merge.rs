@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::container;
-use serde_json::json;
+use fieldstone::{container, json};
 
 use super::Wanted;
 use crate::output::{Done, Out, count};
@@ -38,7 +37,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let counts = container::merge(&arguments.files, &arguments.output, &arguments.format.options())?;
     if out.json() {
-        return out.document(&json!({"dims": counts.dims, "attrs": counts.attrs, "vars": counts.vars}));
+        return out.document(&json::container::merged(&counts));
     }
     out.note(format_args!("{}: {}", arguments.output.display(), count(counts.vars, "variable")));
     Ok(())

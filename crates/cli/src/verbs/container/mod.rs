@@ -4,7 +4,6 @@ mod convert;
 mod dump;
 mod header;
 mod merge;
-mod object;
 mod offsets;
 mod stats;
 mod validate;

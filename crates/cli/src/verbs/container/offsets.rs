@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fieldstone::container::{look, offsets};
-use serde_json::json;
+use fieldstone::json;
 
 use crate::output::{Done, Out, Stop};
 use crate::table::{Column, Table};
@@ -34,16 +34,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     if out.json() {
         let mut vars = Vec::new();
         offsets::offsets::<Stop>(file.metadata(), file.header_bytes(), &mut |place| {
-            vars.push(json!({
-                "name": place.var.name,
-                "type": place.var.ty.name(),
-                "dims": place.var.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>(),
-                "record": place.var.is_record(),
-                "begin": place.begin,
-                "end": place.end(),
-                "bytes": place.bytes,
-                "gap": place.gap as i64,
-            }));
+            vars.push(json::container::extent(&place));
             Ok(())
         })?;
         return out.items("vars", vars.into_iter().map(Ok));

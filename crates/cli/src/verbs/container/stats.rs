@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fieldstone::container::{look, stats};
-use serde_json::json;
+use fieldstone::json;
 
-use super::object;
 use crate::output::{Done, Format, Out};
 use crate::table::{Column, Table};
 
@@ -38,27 +37,12 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let file = look::open(&arguments.file, look::Names::Paths)?;
     let stats = stats::totals(file.metadata(), arguments.depth)?;
     let shown = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
-    let paths = stats.paths.iter().map(|place| {
-        let counts = place.counts;
-        json!({
-            "path": shown(&place.path),
-            "dims": counts.dims,
-            "attrs": counts.attrs,
-            "vars": counts.vars,
-            "bytes": place.bytes,
-        })
-    });
     match out.format() {
-        Format::JsonLines => return out.items("paths", paths.map(Ok)),
+        Format::JsonLines => {
+            return out.items("paths", stats.paths.iter().map(|place| Ok(json::container::path(place))));
+        }
         Format::Json => {
-            return out.document(&json!({
-                "format": object::format(file.metadata().format()),
-                "dims": stats.counts.dims,
-                "attrs": stats.counts.attrs,
-                "vars": stats.counts.vars,
-                "bytes": stats.bytes,
-                "paths": paths.collect::<Vec<_>>(),
-            }));
+            return out.document(&json::container::totals(file.metadata().format(), &stats));
         }
         Format::Text => {}
     }

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fieldstone::Error;
 use fieldstone::container::look;
-use fieldstone::container::validate::{Finding, Report};
-use serde_json::{Value, json};
+use fieldstone::container::validate::Report;
+use fieldstone::{Error, json};
 
-use super::object;
 use crate::output::{Done, Out, count};
 
 const EXAMPLES: &str = "\
@@ -42,7 +40,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         broken += u64::from(!report.ok);
         let file = path.display().to_string();
         match out.json() {
-            true => objects.push(described(&file, &report)),
+            true => objects.push(json::container::checked(&file, &report)),
             false => lines(&file, &report, out)?,
         }
     }
@@ -64,36 +62,9 @@ fn lines(file: &str, report: &Report, out: &mut Out) -> Done {
     if report.left_out > 0 {
         out.text(format!("{file}: {} more\n", count(report.left_out, "finding")))?;
     }
-    let format = report.format.map_or("unknown format", object::format);
+    let format = report.format.map_or("unknown format", json::container::format);
     let [dims, attrs, vars] = report.counts;
     let verdict = if report.ok { "sound" } else { "not sound" };
     let counts = [count(dims, "dimension"), count(attrs, "attribute"), count(vars, "variable")].join(", ");
     out.text(format!("{file}: {format}, {verdict}: {counts}\n"))
-}
-
-fn described(file: &str, report: &Report) -> Value {
-    let finding = |finding: &Finding| {
-        json!({
-            "severity": finding.severity.name(),
-            "offset": finding.offset,
-            "object": finding.object,
-            "message": finding.message,
-            "rule": finding.rule,
-        })
-    };
-    let [dims, attrs, vars] = report.counts;
-    json!({
-        "file": file,
-        "ok": report.ok,
-        "format": report.format.map(object::format),
-        "dims": dims,
-        "attrs": attrs,
-        "vars": vars,
-        "numrecs": report.numrecs,
-        "header_bytes": report.header_len,
-        "paths": report.paths,
-        "index": report.index,
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-        "left_out": report.left_out,
-    })
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::graph::archive;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::arguments::Writing;
 use crate::graph::stamp;
@@ -43,13 +43,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let report = archive(&store, before, &arguments.to, arguments.doit)?;
     store.close()?;
     if out.json() {
-        return out.document(&json!({
-            "vertices": report.vertices,
-            "relations": report.relations,
-            "bytes": report.bytes,
-            "others": report.others,
-            "done": report.done,
-        }));
+        return out.document(&json::graph::archived(&report));
     }
     let done = if report.done { "moved" } else { "would move" };
     let (vertices, relations) = (count(report.vertices, "version"), count(report.relations, "version"));

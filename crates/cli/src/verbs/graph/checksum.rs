@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fieldstone::json;
 use fieldstone::lineage::checksum;
-use serde_json::json;
 
 use crate::output::{Done, Out};
 
@@ -30,11 +30,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let env = fieldstone::Env::real();
     if out.json() {
-        let each = arguments
-            .files
-            .iter()
-            .map(|path| Ok(json!({"path": path.to_string_lossy(), "checksum": checksum(&env, path)?})));
-        return out.items("files", each);
+        let shape = |path: &PathBuf| Ok(json::graph::checksum(path, &checksum(&env, path)?));
+        return out.items("files", arguments.files.iter().map(shape));
     }
     for path in &arguments.files {
         out.text(format!("{}  {}\n", checksum(&env, path)?, path.display()))?;

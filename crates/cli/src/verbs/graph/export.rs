@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fieldstone::graph::TraceOptions;
+use fieldstone::json;
 use fieldstone::lineage::{LineageFormat, export, write_text};
-use serde_json::json;
 
 use crate::graph::{Graphed, note_archived, note_left, stamp, subject};
 use crate::output::{Done, Out};
@@ -74,11 +74,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Some(path) => {
             write_text(path, &text)?;
             if out.json() {
-                out.document(&json!({
-                    "path": path.to_string_lossy(),
-                    "format": arguments.format.name(),
-                    "bytes": text.len(),
-                }))?;
+                out.document(&json::graph::exported(path, arguments.format, text.len()))?;
             }
         }
     }

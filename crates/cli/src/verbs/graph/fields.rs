@@ -1,9 +1,9 @@
 //! `fieldstone graph fields`: the fields that an execution wrote.
 
 use clap::Args;
+use fieldstone::json;
 
 use crate::graph::{Graphed, vertex};
-use crate::json;
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let entries = store.fields_of(&name, None)?;
     if out.json() {
-        return out.items("fields", entries.map(|entry| Ok(json::entry(&entry?))));
+        return out.items("fields", entries.map(|entry| Ok(json::fields::entry(&entry?))));
     }
     let mut table = Table::new([Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)]);
     for entry in entries {

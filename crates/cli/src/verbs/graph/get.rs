@@ -1,9 +1,10 @@
 //! `fieldstone graph get`: a vertex.
 
 use clap::Args;
+use fieldstone::json;
 
 use crate::catalog::moment_cell;
-use crate::graph::{Graphed, props_cell, stamp, vertex, vertex_json};
+use crate::graph::{Graphed, props_cell, stamp, vertex};
 use crate::output::{Done, Out};
 
 const EXAMPLES: &str = "\
@@ -42,7 +43,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         false => vec![graph.vertex(&name, at, None)?],
     };
     if out.json() {
-        let rows = versions.iter().map(|vertex| Ok(vertex_json(vertex, &graph.user_name(vertex.user))));
+        let rows =
+            versions.iter().map(|vertex| Ok(json::graph::vertex(vertex, &graph.user_name(vertex.user))));
         return out.items("versions", rows);
     }
     for vertex in &versions {

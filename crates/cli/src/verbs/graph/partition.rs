@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::graph::{PartitionScheme, Partitioning, Partitions, SlotLabels, THRESHOLD};
-use serde_json::json;
+use fieldstone::json;
 
 use crate::graph::Graphed;
 use crate::output::{Done, Out, count};
@@ -58,22 +58,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
 }
 
 fn show(partitions: &Partitions, out: &mut Out) -> Done {
-    let Partitioning { slots, scheme, threshold, labels } = partitions.partitioning;
+    let Partitioning { slots, scheme, threshold, .. } = partitions.partitioning;
     if out.json() {
-        let slots = partitions.slots.iter().map(|slot| {
-            json!({
-                "segments": slot.segments, "vertices": slot.vertices, "relations": slot.relations,
-                "bytes": slot.bytes,
-            })
-        });
-        return out.document(&json!({
-            "partitioner": scheme.name(),
-            "threshold": threshold,
-            "labels": labels.name(),
-            "splits": partitions.splits,
-            "unfinished": partitions.unfinished,
-            "slots": slots.collect::<Vec<_>>(),
-        }));
+        return out.document(&json::graph::partitions(partitions));
     }
     let splits = count(partitions.splits, "split");
     out.line(format_args!(

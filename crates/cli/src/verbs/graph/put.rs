@@ -4,8 +4,7 @@ use clap::Args;
 use fieldstone::catalog::query::text::parse_value;
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{Props, RelationPut, VertexPut};
-use fieldstone::{Error, Result};
-use serde_json::json;
+use fieldstone::{Error, Result, json};
 
 use crate::arguments::Writing;
 use crate::graph::{stamp, vertex};
@@ -71,7 +70,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     store.flush(None)?;
     store.close()?;
-    if out.json() { out.document(&json!({"stamp": stamp})) } else { out.line(stamp) }
+    if out.json() { out.document(&json::graph::put(stamp)) } else { out.line(stamp) }
 }
 
 /// Name and value of `NAME=VALUE`; a path or vertex may hold a `=` behind a `/` or `:`.

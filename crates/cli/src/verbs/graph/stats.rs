@@ -1,7 +1,7 @@
 //! `fieldstone graph stats`: what there is in the graph.
 
 use clap::Args;
-use serde_json::json;
+use fieldstone::json;
 
 use crate::catalog::moment_cell;
 use crate::graph::Graphed;
@@ -29,18 +29,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let stats = store.graph().stats()?;
     store.close()?;
     if out.json() {
-        return out.document(&json!({
-            "segments": stats.segments,
-            "vertices": stats.vertices,
-            "relations": stats.relations,
-            "bytes": stats.bytes,
-            "problems": stats.problems,
-            "archives": stats
-                .archives
-                .iter()
-                .map(|archive| json!({"url": &*archive.url, "before": archive.before}))
-                .collect::<Vec<_>>(),
-        }));
+        return out.document(&json::graph::stats(&stats));
     }
     let relations = match stats.relations {
         1 => "1 version of a relation".to_owned(),

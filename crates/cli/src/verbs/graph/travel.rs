@@ -1,10 +1,10 @@
 //! `fieldstone graph travel`: from vertices along relations, step by step.
 
 use clap::Args;
-use fieldstone::graph::{Engine, Path, SlotFigures, SlotStep, StepFigures, Travel, Travelled, parse_travel};
-use serde_json::{Value as Json, json};
+use fieldstone::graph::{Engine, SlotFigures, SlotStep, Travel, Travelled, parse_travel};
+use fieldstone::json;
 
-use crate::graph::{Graphed, edge_json, stamp};
+use crate::graph::{Graphed, stamp};
 use crate::output::{Done, Out};
 use crate::table::{Column, Table};
 
@@ -79,15 +79,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     }
     let sets = travelled.sets();
     if out.json() {
-        let mut all = Vec::new();
-        for set in 0..sets.len() {
-            all.push(Json::Array(names(&travelled, set)?));
-        }
-        let truncated = travelled.truncated();
-        return out.document(&match <[Json; 1]>::try_from(all) {
-            Ok([vertices]) => json!({"vertices": vertices, "truncated": truncated}),
-            Err(sets) => json!({"sets": sets, "truncated": truncated}),
-        });
+        return out.document(&json::graph::travelled(&travelled)?);
     }
     for (set, len) in sets.iter().enumerate() {
         if set > 0 {
@@ -105,11 +97,6 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     Ok(store.close()?)
 }
 
-fn names(travelled: &Travelled, set: usize) -> fieldstone::Result<Vec<Json>> {
-    let names = travelled.names(set, 0, usize::MAX)?;
-    Ok(names.iter().map(|name| json!([&*name.kind, &*name.id])).collect())
-}
-
 /// Whole ways, as they are found.
 fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) -> Done {
     let Some(mut paths) = travelled.paths() else { return Ok(()) };
@@ -123,7 +110,7 @@ fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) ->
         }
         left -= 1;
         if out.json() {
-            all.push(path_json(&path, users));
+            all.push(json::graph::path(&path, users));
         } else {
             let mut line = path.vertices.first().map(ToString::to_string).unwrap_or_default();
             for (edge, vertex) in path.edges.iter().zip(path.vertices.iter().skip(1)) {
@@ -133,38 +120,20 @@ fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) ->
         }
     }
     if out.json() {
-        out.document(&json!({"paths": all, "truncated": truncated}))?;
+        out.document(&json::graph::paths(all, truncated))?;
     } else if truncated {
         out.note("cut off at the limit");
     }
     Ok(())
 }
 
-fn path_json(path: &Path, users: &dyn Fn(u32) -> String) -> Json {
-    let vertices: Vec<Json> = path.vertices.iter().map(|name| json!([&*name.kind, &*name.id])).collect();
-    let edges: Vec<Json> = path.edges.iter().map(|edge| edge_json(edge, &users(edge.user))).collect();
-    json!({"vertices": vertices, "edges": edges})
-}
-
 fn explain(travelled: &Travelled, out: &mut Out) -> Done {
-    let figures = travelled.figures();
     if out.json() {
-        let step = |step: &StepFigures| {
-            json!({
-                "hop": step.hop, "round": step.round, "frontier": step.frontier, "reached": step.reached,
-                "vertices": step.vertices, "relations": step.relations, "seconds": step.nanoseconds as f64 / 1e9,
-            })
-        };
-        let steps: Vec<Json> = figures.iter().map(step).collect();
-        return out.document(&match travelled.slots() {
-            None => json!({"steps": steps}),
-            Some(slots) => json!({"steps": steps, "slots": slots_json(slots), "requests": slots.requests(),
-                "forwards": slots.forwards(), "reads": slots.reads()}),
-        });
+        return out.document(&json::graph::figures(travelled));
     }
     let numbers = ["hop", "round", "frontier", "reached", "vertices", "relations", "ms"];
     let mut table = Table::new(numbers.map(|name| Column::number(name).rank(5)));
-    for step in figures {
+    for step in travelled.figures() {
         let row = vec![
             step.hop.to_string(),
             step.round.to_string(),
@@ -182,20 +151,6 @@ fn explain(travelled: &Travelled, out: &mut Out) -> Done {
 
 fn milliseconds(nanoseconds: u64) -> String {
     format!("{:.3}", nanoseconds as f64 / 1e6)
-}
-
-fn slots_json(slots: &SlotFigures) -> Vec<Json> {
-    let steps = slots.steps.iter().enumerate();
-    let step = |(slot, step): (usize, &SlotStep)| {
-        json!({
-            "slot": slot, "hop": step.hop, "round": step.round, "frontier": step.frontier,
-            "reached": step.reached, "relations": step.relations, "requests": step.requests,
-            "forwards": step.forwards, "messages": step.frames, "bytes": step.bytes,
-            "prefetched": step.prefetched, "vertex_time": step.vertex_time as f64 / 1e9,
-            "edge_time": step.edge_time as f64 / 1e9, "prefetch_time": step.prefetch_time as f64 / 1e9,
-        })
-    };
-    steps.flat_map(|(slot, own)| own.iter().map(move |step| (slot, step))).map(step).collect()
 }
 
 fn explain_slots(slots: &SlotFigures, out: &mut Out) -> Done {

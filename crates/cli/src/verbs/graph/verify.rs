@@ -1,8 +1,7 @@
 //! `fieldstone graph verify`: the view of the graph against the logs.
 
 use clap::Args;
-use fieldstone::Error;
-use serde_json::json;
+use fieldstone::{Error, json};
 
 use crate::graph::Graphed;
 use crate::output::{Done, Out, count};
@@ -30,12 +29,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let check = store.graph().verify()?;
     let problems = check.different.len() + check.damaged.len();
     if out.json() {
-        out.document(&json!({
-            "ok": check.ok(),
-            "lines": check.lines,
-            "different": check.different,
-            "damaged": check.damaged,
-        }))?;
+        out.document(&json::graph::check(&check))?;
     } else {
         check.different.iter().try_for_each(|line| out.line(format_args!("different: {line}")))?;
         check.damaged.iter().try_for_each(|line| out.line(format_args!("damaged: {line}")))?;

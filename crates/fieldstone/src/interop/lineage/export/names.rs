@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use fieldstone_core::value::{Value, moment_text};
+use fieldstone_core::value::moment_text;
 use fieldstone_graph::trace::Lineage;
-use serde_json::{Map, Number, Value as Json};
 
 use crate::interop::lineage::VertexName;
 
@@ -38,30 +37,6 @@ pub fn local(vertex: &VertexName) -> String {
         name.push_str("%2E");
     }
     name
-}
-
-/// A value as JSON: moments and bytes as text, ranges as two numbers.
-pub fn json(value: &Value) -> Json {
-    let float = |x: f64| Number::from_f64(x).map_or_else(|| Value::Float(x).to_string().into(), Json::Number);
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(yes) => (*yes).into(),
-        Value::Int(n) => (*n).into(),
-        Value::UInt(n) => (*n).into(),
-        Value::Float(x) => float(*x),
-        Value::Text(text) => text.as_str().into(),
-        Value::DateTime(moment) => moment_text(*moment).into(),
-        Value::IntRange(low, high) => vec![*low, *high].into(),
-        Value::FloatRange(low, high) => Json::Array(vec![float(*low), float(*high)]),
-        Value::Array(items) | Value::List(items) => items.iter().map(json).collect(),
-        Value::Map(pairs) => object(pairs),
-        Value::Bytes(_) => value.to_string().into(),
-    }
-}
-
-/// Properties as a JSON object.
-pub fn object(pairs: &[(String, Value)]) -> Json {
-    Json::Object(pairs.iter().map(|(name, value)| (name.clone(), json(value))).collect::<Map<_, _>>())
 }
 
 /// A stamp as a moment in text.

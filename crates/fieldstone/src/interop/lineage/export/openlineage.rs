@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::names::{self, PRODUCER, stamp_text};
 use crate::interop::lineage::units::{number, text};
 use crate::interop::lineage::{VertexName, outcome};
+use crate::values_json::{named as named_json, value as value_json};
 
 /// The specification that events follow.
 const EVENT: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
@@ -61,7 +62,7 @@ fn pair(vertex: &VertexName) -> Json {
 
 /// Versions of a relation: stamps and properties.
 fn versions(edges: &[&Relation]) -> Json {
-    let version = |edge: &&Relation| json!({"stamp": edge.stamp, "until": edge.until, "props": names::object(&edge.props)});
+    let version = |edge: &&Relation| json!({"stamp": edge.stamp, "until": edge.until, "props": named_json(&edge.props)});
     edges.iter().map(version).collect()
 }
 
@@ -235,7 +236,7 @@ fn run_facets(
     let programs = edges.iter().filter(|edge| edge.kind == "exe");
     let members = json!({
         "vertex": pair(execution),
-        "props": names::object(&props),
+        "props": named_json(&props),
         "users": relations(&mut runs.map(|run| (*run, &run.near))),
         "jobs": relations(&mut jobs.iter().map(|edge| (*edge, &edge.near))),
         "programs": relations(&mut programs.map(|edge| (*edge, &edge.far))),
@@ -250,7 +251,7 @@ fn job_facets(dossier: &Dossier, execution: &VertexName) -> Json {
     facets.insert("jobType".to_owned(), facet("JobTypeJobFacet", "2-0-3", members));
     if let Some(Value::Map(git)) = dossier.prop(execution, "git") {
         let part =
-            |name: &str| git.iter().find(|(known, _)| known == name).map(|(_, value)| names::json(value));
+            |name: &str| git.iter().find(|(known, _)| known == name).map(|(_, value)| value_json(value));
         if let (Some(url), Some(commit)) = (part("remote"), part("commit")) {
             let mut members = json!({"type": "git", "url": url, "repoUrl": url, "version": commit});
             if let (Some(branch), Json::Object(members)) = (part("branch"), &mut members) {

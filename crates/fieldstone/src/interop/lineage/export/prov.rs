@@ -18,9 +18,10 @@ use fieldstone_graph::dossier::{Dossier, is_execution};
 use fieldstone_graph::read::Relation;
 use serde_json::{Map, Value as Json, json};
 
-use super::names::{self, PRODUCER, local, percent, stamp_text};
+use super::names::{PRODUCER, local, percent, stamp_text};
 use crate::interop::lineage::VertexName;
 use crate::interop::lineage::units::{end, replaces};
+use crate::values_json::value as value_json;
 
 /// Data as one unit wrote it.
 struct Generation<'a> {
@@ -61,7 +62,7 @@ fn typed(name: &str) -> Json {
 fn value(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Null => return None,
-        Value::Bool(_) | Value::Text(_) => names::json(value),
+        Value::Bool(_) | Value::Text(_) => value_json(value),
         Value::Int(n) => json!({"$": n.to_string(), "type": "xsd:long"}),
         Value::UInt(n) => json!({"$": n.to_string(), "type": "xsd:unsignedLong"}),
         Value::Float(x) => {
@@ -72,8 +73,8 @@ fn value(value: &Value) -> Option<Json> {
             };
             json!({"$": text, "type": "xsd:double"})
         }
-        Value::DateTime(_) => json!({"$": names::json(value), "type": "xsd:dateTime"}),
-        other => Json::String(names::json(other).to_string()),
+        Value::DateTime(_) => json!({"$": value_json(value), "type": "xsd:dateTime"}),
+        other => Json::String(value_json(other).to_string()),
     })
 }
 
@@ -203,7 +204,7 @@ fn describe(document: &mut Document, dossier: &Dossier, vertex: &VertexName) {
     let times = if execution { ["start", "end"] } else { ["", ""] };
     for (name, to) in times.iter().zip(["prov:startTime", "prov:endTime"]) {
         if let Some(moment @ Value::DateTime(_)) = dossier.prop(vertex, name) {
-            record.insert(to.to_owned(), names::json(moment));
+            record.insert(to.to_owned(), value_json(moment));
         }
     }
     let props = dossier.props.get(vertex).map(Vec::as_slice).unwrap_or_default();

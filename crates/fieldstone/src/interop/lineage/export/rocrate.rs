@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use super::names::{self, base, percent, stamp_text};
 use crate::interop::lineage::VertexName;
 use crate::interop::lineage::units::{Contact, Unit, units};
+use crate::values_json::value as value_json;
 
 /// The profile.
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
@@ -146,7 +147,7 @@ impl Crate {
             _ => &[],
         };
         let part =
-            |name: &str| git.iter().find(|(known, _)| known == name).map(|(_, value)| names::json(value));
+            |name: &str| git.iter().find(|(known, _)| known == name).map(|(_, value)| value_json(value));
         let checksum = program.and_then(|program| program.checksum.as_deref());
         let version = part("commit").or(checksum.map(Json::from)).unwrap_or_else(|| "unknown".into());
         let name = match program {
@@ -202,7 +203,7 @@ impl Crate {
             (None, None) => "",
         };
         let command = match unit.prop(dossier, "argv") {
-            Some(words @ (Value::List(_) | Value::Array(_))) => Some(names::json(words).to_string()),
+            Some(words @ (Value::List(_) | Value::Array(_))) => Some(value_json(words).to_string()),
             _ => None,
         };
         let data = |contacts: &[Contact]| {

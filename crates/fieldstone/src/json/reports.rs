@@ -1,0 +1,200 @@
+//! A store as a whole: its state, checks, losses, transactions, an overview; and errors.
+
+use std::sync::Arc;
+
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::request::Request;
+use fieldstone_core::{Code, Error};
+use fieldstone_store::api::{
+    AcceptanceReport, Damage, FormatPin, Id, Stats, Status, StatusProblem, TransactionStatus, VerifyReport,
+    WriterStatus,
+};
+use serde_json::{Map, Value, json};
+
+use super::fields::axes_ends;
+use super::values::{text, time};
+
+/// Most entries of one list of a status.
+const BOUND: usize = 100;
+/// Bytes of a version that a status holds.
+const VERSION_MAX: usize = 1024;
+
+/// An error, for those who do not read its text.
+pub fn error(error: &Error) -> Value {
+    json!({
+        "kind": error.kind().name(),
+        "code": error.code().as_str(),
+        "retryable": error.is_retryable(),
+        "message": error.message(),
+        "hint": error.hint(),
+    })
+}
+
+/// The state of a store; with `every`, also all writers that there ever were. Of owners, transactions, problems and
+/// losses it has the first hundred, and under `totals` how many there are.
+pub fn status(status: &Status, every: bool) -> Value {
+    let bytes = status.bytes_by_user.iter().map(|(user, bytes)| (user.clone(), json!(bytes)));
+    let mut document = json!({
+        "url": status.url,
+        "id": status.id.as_ref().map(ToString::to_string),
+        "schema": status.schema,
+        "format": status.format,
+        "format_pinned": status.format_pin.as_ref().map(pin),
+        "version": Some(&status.version).filter(|version| version.len() <= VERSION_MAX),
+        "owners": status.owners.iter().take(BOUND).collect::<Vec<_>>(),
+        "free_bytes": status.free_bytes,
+        "free_inodes": status.free_inodes,
+        "bytes_by_user": bytes.collect::<Map<_, _>>(),
+        "states": status.states(),
+        "transactions": status.transactions.iter().take(BOUND).map(undecided).collect::<Vec<_>>(),
+        "problems": status.problems.iter().take(BOUND).map(problem).collect::<Vec<_>>(),
+        "accepted": status.accepted.iter().take(BOUND).map(accepted).collect::<Vec<_>>(),
+        "totals": {
+            "writers": status.writers.len(),
+            "owners": status.owners.len(),
+            "transactions": status.transactions.len(),
+            "problems": status.problems.len(),
+            "accepted": status.accepted.len(),
+        },
+        "code": status.code(),
+    });
+    if every {
+        document["writers"] = status.writers.iter().map(writer).collect();
+    }
+    document
+}
+
+/// A process that writes or wrote, with the state of its log.
+pub fn writer(writer: &WriterStatus) -> Value {
+    json!({
+        "writer": writer.writer.to_string(),
+        "host": writer.host,
+        "process": writer.process,
+        "user": writer.user,
+        "state": writer.state,
+        "commits": writer.commits,
+        "segments": writer.segments,
+        "last_flush": time(writer.last_flush),
+        "clock_off_seconds": writer.clock_off.map(|ns| ns as f64 / 1e9),
+        "tail": writer.tail,
+        "attempt": text(&writer.origin.attempt),
+        "job": text(&writer.origin.job),
+        "rank": writer.origin.rank,
+    })
+}
+
+fn undecided(transaction: &TransactionStatus) -> Value {
+    json!({
+        "id": transaction.id.to_string(),
+        "owners": transaction.owners.iter().take(BOUND).collect::<Vec<_>>(),
+        "fields": transaction.fields,
+        "since": time(transaction.since),
+    })
+}
+
+fn problem(problem: &StatusProblem) -> Value {
+    json!({"code": problem.code.map(Code::as_str), "file": problem.file, "why": problem.why})
+}
+
+fn pin(pin: &FormatPin) -> Value {
+    json!({"user": pin.user, "time": time(pin.time)})
+}
+
+/// A transaction that nobody has decided, with all its owners.
+pub fn transaction(transaction: &TransactionStatus) -> Value {
+    json!({
+        "id": transaction.id.to_string(),
+        "since": time(transaction.since),
+        "fields": transaction.fields,
+        "owners": transaction.owners,
+    })
+}
+
+/// A transaction that began.
+pub fn begun(id: &Id) -> Value {
+    json!({"id": id.to_string()})
+}
+
+/// A transaction that was committed or aborted, and how many fields it had.
+pub fn decided(id: &Id, fields: u64) -> Value {
+    json!({"id": id.to_string(), "fields": fields})
+}
+
+/// A loss that was accepted.
+pub fn accepted(report: &AcceptanceReport) -> Value {
+    json!({
+        "file": report.file,
+        "what": report.what,
+        "fields": report.fields,
+        "keys": report.keys,
+        "user": report.user,
+        "time": time(report.time),
+        "why": report.why,
+    })
+}
+
+/// How much a verification read and checked, and what is damaged.
+pub fn verified(report: &VerifyReport) -> Value {
+    let damage = |damage: &Damage| json!({"key": damage.key, "file": damage.file, "why": damage.why});
+    json!({
+        "ok": report.ok(),
+        "fields": report.fields,
+        "bytes": report.bytes,
+        "files": report.files,
+        "damaged": report.damaged.iter().map(damage).collect::<Vec<_>>(),
+        "notes": report.notes,
+        "accepted": report.accepted.iter().map(accepted).collect::<Vec<_>>(),
+    })
+}
+
+/// The parts of an overview of a store, or of what a request selects in it.
+#[derive(Debug)]
+pub struct Overview<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// The name of its schema.
+    pub schema: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// The request.
+    pub request: &'a Request,
+    /// The counts of its fields.
+    pub stats: &'a Stats,
+    /// Keywords with the values that they have.
+    pub axes: &'a [(Arc<str>, Vec<KeyValue>)],
+    /// The overview of its catalog, as [`super::catalog::overview`] gives it; `None` where that is empty, or a request
+    /// selects fields.
+    pub catalog: Option<Value>,
+}
+
+/// An overview.
+pub fn overview(overview: Overview<'_>) -> Value {
+    json!({
+        "url": overview.url,
+        "schema": overview.schema,
+        "version": overview.version,
+        "request": overview.request.to_string(),
+        "datasets": overview.stats.datasets,
+        "indexes": overview.stats.indexes,
+        "fields": overview.stats.fields,
+        "bytes": overview.stats.bytes,
+        "stored_bytes": overview.stats.stored_bytes,
+        "axes": axes_ends(overview.axes),
+        "catalog": overview.catalog,
+    })
+}
+
+/// The versions of the format before an upgrade and after it.
+pub fn upgraded(before: u32, after: u32) -> Value {
+    json!({"before": before, "format": after})
+}
+
+/// The structures of a store as text.
+pub fn dump(lines: &[String]) -> Value {
+    json!({"lines": lines})
+}
+
+/// One line of [`dump`], by itself.
+pub fn dump_line(line: &str) -> Value {
+    json!({"line": line})
+}
