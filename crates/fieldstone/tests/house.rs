@@ -19,6 +19,8 @@ mod functions;
 mod kit;
 #[path = "house/map.rs"]
 mod map;
+#[path = "house/spread.rs"]
+mod spread;
 #[path = "house/threads.rs"]
 mod threads;
 #[path = "house/words.rs"]

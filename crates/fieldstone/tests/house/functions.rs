@@ -9,7 +9,7 @@ use super::{files, is_test, none, shipped};
 const FUNCTION_MAX: usize = 70;
 
 /// The function whose declaration a line opens: its name. Before `fn` stand words alone, as in `pub(super) const fn`.
-fn opens(line: &str) -> Option<&str> {
+pub(super) fn opens(line: &str) -> Option<&str> {
     let (before, rest) = line.trim_start().split_once("fn ")?;
     let is_before = |c: char| c.is_ascii_alphabetic() || "() :\"".contains(c);
     if !before.chars().all(is_before) || !(before.is_empty() || before.ends_with(' ')) {
@@ -49,7 +49,7 @@ fn complaints(path: &str, code: &str) -> Vec<String> {
 }
 
 /// Whether a file ships.
-fn ships(path: &str) -> bool {
+pub(super) fn ships(path: &str) -> bool {
     path.contains("/src/")
         && !is_test(path)
         && !path.starts_with("crates/testkit/")
