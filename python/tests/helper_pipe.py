@@ -39,7 +39,7 @@ def parse(data: bytes) -> list[Frame]:
     return frames
 
 
-def talk(requests: bytes, timeout: float = 120) -> SimpleNamespace:
+def talk(requests: bytes, timeout: float = 600) -> SimpleNamespace:
     """Runs a helper on a stream of request bytes: frames, exit code, stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "fieldstone._helper"], input=requests, capture_output=True, timeout=timeout

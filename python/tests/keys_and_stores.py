@@ -58,7 +58,7 @@ def start_python(code: str, *arguments: Any) -> subprocess.Popen[str]:
 def run_python(code: str, *arguments: Any, fails: bool = False) -> str:
     """What a child that runs `code` prints; it must end well, or with an error where it `fails`."""
     child = start_python(code, *arguments)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     assert (child.returncode != 0) == fails, err
     return err if fails else out
 

@@ -69,7 +69,7 @@ def mpirun(
     ranks: int,
     script: str,
     *arguments: object,
-    timeout: float = 60,
+    timeout: float = 300,
     check: bool = True,
     mpi: Callable[[], tuple[str, dict[str, str]]] = mpiexec,
 ) -> subprocess.CompletedProcess[str]:

@@ -109,7 +109,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
         step += 1
 told()
 """
-    done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=100)
+    done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
     assert done.stdout.split()[0] == str(6 * RANKS)
     checked(tmp_path / "store", list(range(RANKS)))
@@ -146,7 +146,7 @@ for who in range(size):
         step += 1
 told()
 """
-    done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=100)
+    done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
     assert done.stdout.split()[0] == str(5 * RANKS)
     checked(tmp_path / "store", list(range(5 * RANKS)))
@@ -206,7 +206,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
 told()
 """
     url = small_disk / "store"
-    done = mpirun(RANKS, JOB + script, url, NODES, layout, timeout=100)
+    done = mpirun(RANKS, JOB + script, url, NODES, layout, timeout=300)
     print(done.stdout)
     assert done.stdout.split()[0] == str(2 * RANKS)
     checked(url, list(range(2 * RANKS)))

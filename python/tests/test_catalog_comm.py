@@ -17,7 +17,7 @@ class Threads:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._barrier = threading.Barrier(size, timeout=60)
+        self._barrier = threading.Barrier(size, timeout=300)
         self._slots: list[Any] = [None] * size
 
     def rank(self, rank: int) -> Rank:

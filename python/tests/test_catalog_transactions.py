@@ -250,7 +250,7 @@ def test_a_forked_child_writes_for_itself(store):
     queue = context.Queue()
     worker = context.Process(target=child, args=(store, 1, queue))
     worker.start()
-    assert queue.get(timeout=60) == [0, 1]
+    assert queue.get(timeout=300) == [0, 1]
     worker.join()
     assert worker.exitcode == 0
     assert values(store) == [0, 1, 100]

@@ -99,7 +99,7 @@ def test_writing_goes_on_meanwhile(tmp_path):
     try:
         for _ in range(8):
             # On a busy machine eight checkpoints may be made before the writer gets its first turn.
-            assert wrote.acquire(timeout=60)
+            assert wrote.acquire(timeout=300)
             store.checkpoint(tmp_path / "c")
             with fst.open(tmp_path / "c", "r") as found:
                 fields = found.retrieve(None, strict=False)

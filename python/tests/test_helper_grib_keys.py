@@ -80,7 +80,7 @@ def by_helper(data: bytes, **environment: str) -> tuple[dict, str]:
         [sys.executable, "-c", script],
         input=frame({"op": "grib_keys", "lengths": [len(data)], "apart": True}, data),
         capture_output=True,
-        timeout=120,
+        timeout=600,
         env=os.environ | environment,
     )
     return parse(done.stdout)[0][0], done.stderr.decode().splitlines()[-1]

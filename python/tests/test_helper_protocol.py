@@ -99,7 +99,7 @@ def test_what_libraries_print_never_reaches_the_frames(tmp_path):
         "sys.exit(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], input=frame({"op": "version"}), capture_output=True, timeout=60
+        [sys.executable, "-c", script], input=frame({"op": "version"}), capture_output=True, timeout=300
     )
     assert [h["kind"] for h, _ in parse(done.stdout)] == ["version", "done"]
     assert b"from C" in done.stderr
@@ -119,7 +119,7 @@ def test_the_helper_ends_quietly_when_the_parent_is_gone():
     child.stdin = None
     assert b"Traceback" not in child.stderr.read()
     child.stderr.close()
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=300) == 0
 
 
 def test_files_that_are_no_data_are_refused_with_a_kind(tmp_path):

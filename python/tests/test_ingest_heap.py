@@ -214,7 +214,7 @@ def test_ctrl_c_prints_the_report_so_far_and_the_same_call_goes_on(tmp_path, lan
         if "(20 of" in line:
             break
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the helper, too
-    said, told = child.communicate(timeout=60)
+    said, told = child.communicate(timeout=300)
     report = told if language == "python" else said
     assert child.returncode != 0 and (language == "python" or child.returncode == 130)
     (last,) = [line for line in report.splitlines() if line.startswith("in all")]

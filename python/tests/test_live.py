@@ -142,7 +142,7 @@ def test_ctrl_c_ends_a_wait(tmp_path: Path) -> None:
     )
     assert child.stdout and child.stdout.readline()
     child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=30)
+    _, errors = child.communicate(timeout=120)
     assert b"KeyboardInterrupt" in errors
 
 

@@ -180,7 +180,7 @@ assert sum(m.startswith("commit") for m in seen) >= 20, len(seen)
 print(len(seen))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "s")], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, str(tmp_path / "s")], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
 
@@ -222,7 +222,7 @@ stop.set()
         [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "s")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
 
@@ -256,7 +256,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "s")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 

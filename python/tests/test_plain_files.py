@@ -113,5 +113,5 @@ def test_the_standard_input_and_a_shells_pipe_are_taken(tmp_path: Path) -> None:
     text = "[run[variable[step]]]"
     check = f"{PROGRAM} schema check"
     for script in (f"echo '{text}' | {check} /dev/stdin", f"{check} <(echo '{text}')"):
-        said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=20)
+        said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
         assert said.returncode == 0, said.stderr

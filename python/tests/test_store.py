@@ -53,7 +53,7 @@ def test_2_kill_before_flush_leaves_what_was_flushed(url):
     )
     assert child.stdout is not None and child.stdout.readline() == "archived\n"
     child.send_signal(signal.SIGKILL)
-    child.communicate(timeout=30)
+    child.communicate(timeout=120)
     with fst.open(url) as store:
         assert steps(store) == ["0"]
         store.archive(sim(2), b"later")
@@ -146,7 +146,7 @@ def test_6_two_processes_archive_the_same_keys(url):
         """
     children = [start_python(code, url, name) for name in ("first", "second!")]
     for child in children:
-        assert child.wait(timeout=60) == 0, child.stderr.read()
+        assert child.wait(timeout=300) == 0, child.stderr.read()
         child.communicate()
     store = fst.open(url, mode="r")
     assert (len(list(store.list())), len(list(store.list(masked=True)))) == (10, 20)
@@ -164,7 +164,7 @@ def test_7_four_processes_flush_fifty_times_into_one_dataset(url):
         """
     children = [start_python(code, url, f"v{n}") for n in range(4)]
     for child in children:
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=300)
         assert child.returncode == 0, err
     store = fst.open(url, mode="r")
     assert len(list(store.list())) == 200

@@ -80,7 +80,7 @@ def fixture(request: pytest.FixtureRequest) -> Path:
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All fixtures as they are made today, by another process: one of them sets limits."""
     folder = tmp_path_factory.mktemp("fresh")
-    subprocess.run([sys.executable, HERE / "make_fixtures.py", folder], check=True, timeout=120)
+    subprocess.run([sys.executable, HERE / "make_fixtures.py", folder], check=True, timeout=600)
     return folder
 
 
