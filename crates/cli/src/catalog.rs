@@ -1,4 +1,4 @@
-//! What the verbs of the catalog share: queries as words, the opened catalog, cells of values and boxes.
+//! Parts shared by the verbs of the catalog: queries as words, the opened catalog, cells of values and boxes.
 
 use clap::Args;
 use fieldstone::catalog::query::text::{parse, parse_expr};

@@ -1,4 +1,4 @@
-//! What the verbs of the provenance graph share: vertices and moments as words, and their cells.
+//! Parts shared by the verbs of the provenance graph: vertices and moments as words, and their cells.
 
 use std::path::Path;
 

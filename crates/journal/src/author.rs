@@ -22,14 +22,14 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::log::SideRecord;
 
-/// What an author adds to a commit.
+/// The rows that an author adds to a commit.
 #[derive(Debug, Clone, Default)]
 pub struct AuthorPart {
     /// The stamp that the commit's must exceed: what the author has read, he read before it.
     pub floor: u64,
     /// The vertex from which a relation `write` goes to the commit, where that holds fields or records of the catalog.
     pub writer: Option<VertexName>,
-    /// What the author has read and the store does not know yet.
+    /// Relations of reads that the store does not know yet.
     pub reads: Vec<RelationRow>,
     /// Vertices that say who the author is, where the store does not know it.
     pub vertices: Vec<VertexRow>,
@@ -95,7 +95,8 @@ impl CommitFacts {
 
 /// Who writes commits.
 pub trait CommitAuthor: Send + Sync + Debug {
-    /// What goes into the next commit for a store. A commit is not to fail for it: what the author cannot say he notes.
+    /// Hands in the rows for the next commit to a store. A commit does not fail for them: the author notes those that he
+    /// cannot make.
     fn hand_in(&self, store: Id) -> AuthorPart;
 
     /// A commit is durable.

@@ -16,7 +16,7 @@ use super::source::pairs;
 use super::spec;
 use crate::run::Run;
 
-/// What became of a commit.
+/// The outcome of a commit.
 enum CommitOutcome {
     Made,
     NotMade(Error),

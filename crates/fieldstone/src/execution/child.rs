@@ -151,8 +151,8 @@ impl Caught {
         Some(caught)
     }
 
-    /// Passes signals on to a child until it has ended. It is still to be waited for then, so that its number is no other
-    /// process's.
+    /// Passes signals on to a child until it has ended. The caller still has to wait for it then, so that no other process has
+    /// its number.
     fn pass_on_until_the_end_of(&self, child: &Child) {
         let Some(id) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
         CHILD.store(id.as_raw_nonzero().get(), Ordering::SeqCst);

@@ -49,7 +49,7 @@ pub struct ExecutionInner {
     last: AtomicU64,
     open: AtomicBool,
     ledger: Mutex<Ledger>,
-    /// What could not be said in a commit, each once.
+    /// Notes on rows that no commit could take, each once.
     unsaid: Mutex<Vec<String>>,
 }
 

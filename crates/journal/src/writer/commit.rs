@@ -42,9 +42,9 @@ pub struct Flight {
     last_stamp: u64,
     /// Whose it is.
     author: Author,
-    /// What he handed in.
+    /// The rows that he handed in.
     part: Option<AuthorPart>,
-    /// What became of it.
+    /// Whether they are durable.
     landed: Option<Landed>,
 }
 

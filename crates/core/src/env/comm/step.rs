@@ -48,7 +48,7 @@ pub(super) struct ForeignStep<'a> {
 }
 
 impl ForeignStep<'_> {
-    /// What [`Step::packed`] made.
+    /// Reads the bytes that [`Step::packed`] made.
     pub fn unpacked(bytes: &[u8]) -> ForeignStep<'_> {
         let (flag, name) = bytes.split_first().unwrap_or((&0, &[]));
         ForeignStep { name: std::str::from_utf8(name).unwrap_or("?"), repeatable: *flag == 1 }
