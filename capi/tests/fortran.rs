@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{FORTRAN_MODULES, capi, check_heat, fortran_objects, objects, open, printed, shared, succeed};
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone_testkit::require::program;
 
@@ -85,7 +86,7 @@ fn distributed_arrays_of_every_kind_come_back() {
     let options = fieldstone::OpenOptions { mode: fieldstone::Mode::Read, ..Default::default() };
     let store = fieldstone::open(folder.path().join("store").to_str().unwrap(), &options).unwrap();
     let name = fieldstone::catalog::RunName { project: "p".to_owned(), name: "f".to_owned() };
-    let group = fieldstone::Run::new(&store, name, None).array_group("kinds").unwrap();
+    let group = fieldstone::Run::new(&store, name, &Session::default()).array_group("kinds").unwrap();
     let shown = |attrs: &[(String, Value)]| {
         attrs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };

@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use fieldstone::Session;
 use fieldstone::{Code, Error, FieldStore, Result};
 
 /// The thread of one process.
@@ -45,7 +46,7 @@ impl Autoflush {
                 let failed = own.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let Some(error) = failed else { return Ok(()) };
                 // What this thread lost itself says more, and counts as told then.
-                let own = store.check_lost(None).err();
+                let own = store.check_lost(&Session::default()).err();
                 Err(own.unwrap_or(error).context("flushing by itself"))
             }
             _ => {
@@ -73,7 +74,7 @@ fn start(process: u32, every: Duration, store: Weak<dyn FieldStore>) -> Result<R
     let work = move || {
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             let Some(store) = store.upgrade() else { return };
-            if let Err(error) = store.flush(None) {
+            if let Err(error) = store.flush(&Session::default()) {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         }

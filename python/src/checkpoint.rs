@@ -9,6 +9,7 @@ use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::reports;
 use crate::store::Store;
+use fieldstone::Session;
 
 /// Seconds of work between two checkpoints; see `fieldstone.checkpoint_interval`.
 #[pyfunction]
@@ -44,8 +45,9 @@ impl Store {
         incremental: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle()?;
-        let report =
-            py.waiting(|| handle.checkpoint(&path, &CheckpointOptions { incremental })).or_raise()?;
+        let report = py
+            .waiting(|| handle.checkpoint(&path, &CheckpointOptions { incremental }, &Session::default()))
+            .or_raise()?;
         reports::checkpoint(py, &report)
     }
 }

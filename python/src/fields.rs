@@ -3,7 +3,8 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fieldstone::{Field, Fields, FieldsReader, Id};
+use fieldstone::Session;
+use fieldstone::{Field, Fields, FieldsReader};
 use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -24,7 +25,7 @@ const MISSING_NAMED: usize = 10_000;
 pub struct Origin {
     pub opening: Arc<Opening>,
     pub handle: fieldstone::Store,
-    pub transaction: Option<Id>,
+    pub session: Session,
     pub strict: bool,
 }
 
@@ -183,7 +184,7 @@ impl PyFields {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let rows = self.parts.iter().map(|part| {
             let origin = &part.origin;
-            let transaction = origin.transaction.map(|id| id.to_string());
+            let transaction = origin.session.transaction().map(|id| id.to_string());
             let opening = origin.opening.arguments(py)?;
             Ok((opening, part.fields.version(), &part.request, origin.strict, transaction))
         });
@@ -392,7 +393,7 @@ impl PyField {
         let Some(origin) = &self.origin else {
             return Err(invalid("this field does not know its store", "pickle its Fields"));
         };
-        let transaction = origin.transaction.map(|id| id.to_string());
+        let transaction = origin.session.transaction().map(|id| id.to_string());
         let key = Py::new(py, self.key(py)?)?;
         let row = (origin.opening.arguments(py)?, self.field.version(), key, origin.strict, transaction);
         let restore = py.import("fieldstone._fields")?.getattr("restore_field")?;

@@ -11,7 +11,7 @@ use crate::data::{self, Data};
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::request::KeyText;
-use crate::store::{Store, transaction, warn_undated};
+use crate::store::{Store, session, warn_undated};
 
 #[pymethods]
 impl Store {
@@ -38,7 +38,7 @@ impl Store {
         let pairs = key.as_ref().map(KeyText::pairs).transpose()?.unwrap_or_default();
         let key = pairs.into_iter().map(|(keyword, value)| (keyword.to_owned(), value.to_owned())).collect();
         let options = GribOptions { key, helper: helper(py)? };
-        let archive = ArchiveOptions { transaction: transaction(txn)?, ..ArchiveOptions::default() };
+        let archive = ArchiveOptions { session: session(txn)?, ..ArchiveOptions::default() };
         let go = |source| fieldstone::archive_grib(&*handle, source, &options, &archive);
         let taken = if let Ok(path) = source.extract::<PathBuf>() {
             py.waiting(|| go(GribSource::Path(&path))).or_raise()?

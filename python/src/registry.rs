@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fieldstone::FieldStore;
+use fieldstone::Session;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -48,9 +49,9 @@ pub fn finish(py: Python<'_>, discard: bool) -> PyResult<()> {
     let failed = py.detach(|| {
         let ends = all.iter().map(|store| {
             if discard {
-                store.discard(None)?;
+                store.discard(&Session::default())?;
             }
-            store.close().map_err(|e| e.context(format!("at exit, {}", store.url())))
+            store.close(&Session::default()).map_err(|e| e.context(format!("at exit, {}", store.url())))
         });
         let failed: Vec<_> = ends.filter_map(|end| end.err()).collect();
         // The same store may stand in both lists, and its writer closes only once.

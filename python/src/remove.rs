@@ -12,7 +12,7 @@ use crate::explain::reason;
 use crate::fields::{PyField, PyFields};
 use crate::log::Waiting as _;
 use crate::request::requests;
-use crate::store::{Store, transaction};
+use crate::store::{Store, session};
 
 /// The fields that were given in place of a request.
 fn these(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Field>>> {
@@ -41,13 +41,13 @@ impl Store {
     /// the store is open for reading.
     #[pyo3(signature = (request, *, txn=None))]
     fn remove(&self, py: Python<'_>, request: &Bound<'_, PyAny>, txn: Option<&str>) -> PyResult<u64> {
-        let (handle, transaction) = (self.handle()?, transaction(txn)?);
+        let (handle, session) = (self.handle()?, session(txn)?);
         if let Some(fields) = these(request)? {
-            py.waiting(|| handle.remove_fields(&fields, &RemoveOptions { transaction })).or_raise()?;
+            py.waiting(|| handle.remove_fields(&fields, &RemoveOptions { session })).or_raise()?;
             return Ok(fields.len() as u64);
         }
         let requests = requests(Some(request))?;
-        let options = RemoveOptions { transaction };
+        let options = RemoveOptions { session };
         let removed = py.waiting(|| {
             requests.iter().try_fold(0, |sum, request| Ok(sum + handle.remove(request, &options)?))
         });

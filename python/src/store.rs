@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fieldstone::Session;
 use fieldstone::unpacked::unpacked_all;
 use fieldstone::{
     ArchiveOptions, Compression, Exist, FieldSpec, Id, ListOptions, ReadOptions, RetrieveOptions, Value,
@@ -192,13 +193,14 @@ impl Drop for Store {
     }
 }
 
-pub fn transaction(txn: Option<&str>) -> PyResult<Option<Id>> {
+/// The handle's session, within the transaction that a call names.
+pub fn session(txn: Option<&str>) -> PyResult<Session> {
     let parse = |text: &str| {
         Id::parse(text).ok_or_else(|| {
-            invalid(format!("txn={text:?} is no id of a transaction"), "give tx.id of a transaction")
+            invalid(format!("txn={text:?} is not a valid transaction id"), "give tx.id of a transaction")
         })
     };
-    txn.map(parse).transpose()
+    Ok(txn.map(parse).transpose()?.into())
 }
 
 /// Start and shape of a piece, where either is given.
@@ -279,7 +281,7 @@ impl Store {
     /// make no key, because one that is there takes all of its keys, Denied for others than the store's owner.
     fn extend_schema(&self, py: Python<'_>, text: SchemaText) -> PyResult<()> {
         let handle = self.handle()?;
-        py.waiting(|| handle.extend_schema(&text.read()?).map(drop)).or_raise()
+        py.waiting(|| handle.extend_schema(&text.read()?, &Session::default()).map(drop)).or_raise()
     }
 
     /// Whether the store was closed.
@@ -333,7 +335,7 @@ impl Store {
         let data = Data::new(data)?;
         let piece = piece(&data, start, shape)?;
         let options = ArchiveOptions {
-            transaction: transaction(txn)?,
+            session: session(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
             chunks: data::numbers("chunks", chunks)?,
             exist: opening::exist(exist)?,
@@ -373,7 +375,7 @@ impl Store {
             ));
         }
         let options = ArchiveOptions {
-            transaction: transaction(txn)?,
+            session: session(txn)?,
             compression: compression.map(Compression::parse).transpose().or_raise()?,
             exist: opening::exist(exist)?,
             ..ArchiveOptions::default()
@@ -420,8 +422,8 @@ impl Store {
             None => None,
         };
         let spec = FieldSpec { dtype, shape: &shape, fill: fill.as_deref(), chunks: chunks.as_deref() };
-        let (transaction, exist) = (transaction(txn)?, opening::exist(exist)?);
-        let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
+        let (session, exist) = (session(txn)?, opening::exist(exist)?);
+        let options = ArchiveOptions { session, exist, ..ArchiveOptions::default() };
         let schema = handle.schema();
         let resolved = schema.resolve(&pairs).or_raise()?;
         py.waiting(|| handle.create_field(&pairs, &spec, &options)).or_raise()?;
@@ -446,14 +448,14 @@ impl Store {
     /// next flush or close, once; that call flushes nothing. A transaction that lost a part so refuses to commit.
     #[pyo3(signature = (*, txn=None))]
     fn flush(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
-        let (handle, txn) = (self.handle()?, transaction(txn)?);
+        let (handle, txn) = (self.handle()?, session(txn)?);
         py.waiting(|| handle.flush(txn)).or_raise()
     }
 
     /// Forgets what this process archived here and did not flush.
     #[pyo3(signature = (*, txn=None))]
     fn discard(&self, py: Python<'_>, txn: Option<&str>) -> PyResult<()> {
-        let (handle, txn) = (self.handle()?, transaction(txn)?);
+        let (handle, txn) = (self.handle()?, session(txn)?);
         py.waiting(|| handle.discard(txn)).or_raise()
     }
 
@@ -479,7 +481,7 @@ impl Store {
         count: Option<&Bound<'py, PyAny>>,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = ReadOptions { transaction: transaction(txn)? };
+        let options = ReadOptions { session: session(txn)? };
         let field = self.found(py, &KeyText::new(key)?, &options)?;
         fields::value(py, &field, start, count)
     }
@@ -497,9 +499,9 @@ impl Store {
         strict: bool,
         txn: Option<&str>,
     ) -> PyResult<PyFields> {
-        let (handle, transaction) = (self.handle()?, transaction(txn)?);
+        let (handle, session) = (self.handle()?, session(txn)?);
         let requests = requests(request)?;
-        let options = RetrieveOptions { strict, transaction };
+        let options = RetrieveOptions { strict, session: session.clone() };
         let found = py.waiting(|| {
             let found = requests.iter().map(|request| {
                 let found = handle.retrieve(request, &options);
@@ -508,7 +510,7 @@ impl Store {
             });
             found.collect::<fieldstone::Result<Vec<_>>>()
         });
-        let origin = Origin { opening: self.opening.clone(), handle, transaction, strict };
+        let origin = Origin { opening: self.opening.clone(), handle, session, strict };
         PyFields::new(origin, found.or_raise()?)
     }
 
@@ -531,7 +533,7 @@ impl Store {
         let handle = self.handle()?;
         let requests = requests(request)?;
         let depth = u8::try_from(depth).unwrap_or(u8::MAX); // refused below, as 0 and 4 are
-        let options = ListOptions { depth, masked, transaction: transaction(txn)? };
+        let options = ListOptions { depth, masked, session: session(txn)? };
         if let Some(since) = since {
             if masked {
                 return Err(invalid(
@@ -563,7 +565,7 @@ impl Store {
     ) -> PyResult<Bound<'py, PyDict>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let options = ReadOptions { transaction: transaction(txn)? };
+        let options = ReadOptions { session: session(txn)? };
         let axes = py.waiting(|| {
             let mut all: Vec<(Arc<str>, Vec<fieldstone::KeyValue>)> = Vec::new();
             for request in &requests {
@@ -600,7 +602,7 @@ impl Store {
     ) -> PyResult<Vec<String>> {
         let handle = self.handle()?;
         let requests = requests(request)?;
-        let options = ListOptions { transaction: transaction(txn)?, ..ListOptions::default() };
+        let options = ListOptions { session: session(txn)?, ..ListOptions::default() };
         let found = py.waiting(|| {
             let mut found = Vec::new();
             for request in &requests {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::errors::Raise;
 use crate::log::Waiting as _;
 use crate::sequence::Several;
-use crate::store::{Store, transaction};
+use crate::store::{Store, session};
 
 /// A transaction of an open store. What becomes of it is decided by calls alone: Python drops objects when it
 /// likes.
@@ -106,7 +106,7 @@ impl Store {
     /// A new transaction, or the one with this id.
     fn _transaction(slf: &Bound<'_, Self>, id: Option<&str>) -> PyResult<PyTransaction> {
         let handle = slf.get().handle()?;
-        let transaction = match transaction(id)? {
+        let transaction = match session(id)?.transaction() {
             Some(joined) => handle.join_transaction(joined),
             None => slf.py().waiting(|| handle.transaction()).or_raise()?,
         };
@@ -116,7 +116,7 @@ impl Store {
     /// Decides a transaction by its id, whoever began it: what tools do that know nothing but the id.
     fn _decide(&self, py: Python<'_>, id: &str, commit: bool) -> PyResult<()> {
         let handle = self.handle()?;
-        let Some(id) = transaction(Some(id))? else { return Ok(()) };
+        let Some(id) = session(Some(id))?.transaction() else { return Ok(()) };
         py.waiting(|| handle.decide(id, commit)).or_raise()
     }
 }

@@ -32,7 +32,7 @@ impl Asking {
         })?;
         if let Some(id) = &self.txn {
             // Read by the parser of queries, so that a wrong one is reported in the same words.
-            query.transaction = parse(&format!("transaction={id}"))?.transaction;
+            query.session = parse(&format!("transaction={id}"))?.session;
         }
         Ok(query)
     }

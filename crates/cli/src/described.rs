@@ -2,6 +2,7 @@
 //! ingested netCDF file has them in the file's header (the field `@header` of the same run,
 //! `spec/netcdf-header.md`), any other in what its run declares.
 
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Coordinate, RunName, VariableDecl};
 use fieldstone::packing::Packing;
@@ -60,7 +61,7 @@ impl Described {
         let (project, name) = schema.run_of(key)?;
         let variable = schema.variable_of(key)?;
         let run = RunName { project, name };
-        let info = store.catalog().variable(&run, &variable, None, None).ok()?;
+        let info = store.catalog().variable(&run, &variable, None, &Session::default()).ok()?;
         let VariableDecl { dims, attrs, coords, .. } = info.decl;
         let said = !dims.is_empty() || !attrs.is_empty() || !coords.is_empty();
         let name = variable.into_owned();

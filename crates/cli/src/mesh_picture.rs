@@ -1,5 +1,6 @@
 //! A field on an unstructured mesh, as it is drawn: where its values stand, and what of the mesh the helper draws.
 
+use fieldstone::Session;
 use fieldstone::arrays::{MeshArray, NodeRows, StoredMesh};
 use fieldstone::catalog::MeshLocation;
 use fieldstone::{FieldKey, Result, Store};
@@ -32,7 +33,7 @@ impl OnMesh {
         let (Some(run), Some(variable)) = (text("run"), text("variable")) else { return Ok(None) };
         let name = fieldstone::catalog::RunName { project: text("project").unwrap_or_default(), name: run };
         // A run that the catalog does not know has no groups.
-        let run = fieldstone::Run::new(store, name, None);
+        let run = fieldstone::Run::new(store, name, &Session::default());
         let Ok(Some((mesh, location))) = run.mesh_of(&variable) else { return Ok(None) };
         let mesh = store.open_mesh(&mesh)?;
         let count = mesh.count(location);

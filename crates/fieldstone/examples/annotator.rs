@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::env::real::{RealClock, RealIdentity};
@@ -97,7 +98,7 @@ fn marks(run: &RunName, steps: [i64; 3]) -> AttributeBatch {
 }
 
 fn declare(catalog: &Catalog, run: &RunName) -> Result<()> {
-    catalog.create_run(RunDecl::named(run.clone()), true, None)?;
+    catalog.create_run(RunDecl::named(run.clone()), true, &Session::default())?;
     let variable = VariableDecl {
         variable: VariableName { name: "v".into(), version: 0 },
         dtype: Some(DType::F8),
@@ -108,7 +109,7 @@ fn declare(catalog: &Catalog, run: &RunName) -> Result<()> {
         decomposition: None,
         finders: None,
     };
-    catalog.create_variables(run, vec![variable], None)
+    catalog.create_variables(run, vec![variable], &Session::default())
 }
 
 fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
@@ -131,9 +132,13 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
             let key = [("run", name), ("variable", "v"), ("step", &step.to_string())];
             let data = content(name, step, 512);
             let value = Value::Array { data: &data, dtype: DType::F8, shape: &[8, 8] };
-            store.archive(&key, value, &ArchiveOptions { transaction, ..ArchiveOptions::default() })?;
+            store.archive(
+                &key,
+                value,
+                &ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() },
+            )?;
         }
-        catalog.annotate(marks(&run, steps.map(|step| step as i64)), transaction)?;
+        catalog.annotate(marks(&run, steps.map(|step| step as i64)), &Session::from(transaction))?;
         let begin = env.clock.monotonic();
         match transaction {
             Some(id) => store.decide(id, true)?,

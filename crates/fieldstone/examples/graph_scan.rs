@@ -4,6 +4,7 @@
 //! `bench/graph_data.py` gives them. Each is read in a process that has just opened the store, and again. Prints one
 //! JSON object.
 
+use fieldstone::Session;
 use fieldstone::graph::{Versions, VertexName};
 use fieldstone::{Env, Error, Mode, OpenOptions, Result, Store};
 
@@ -13,7 +14,7 @@ fn file(vertex: u32) -> VertexName {
 
 /// How many relations leave a vertex, each with its properties.
 fn scan(store: &Store, vertex: u32) -> Result<usize> {
-    let edges = store.graph().edges(&file(vertex), Some("has"), Versions::NOW, None, None)?;
+    let edges = store.graph().edges(&file(vertex), Some("has"), Versions::NOW, None, &Session::default())?;
     if edges.iter().any(|edge| edge.props.is_empty()) {
         return Err(Error::internal("a relation has lost its properties"));
     }

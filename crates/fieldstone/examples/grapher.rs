@@ -9,6 +9,7 @@
 
 use std::io::Write;
 
+use fieldstone::Session;
 use fieldstone::catalog::value::Value as CatalogValue;
 use fieldstone::graph::{Props, RelationPut, Versions, VertexName};
 use fieldstone::{Env, Error, Mode, OpenOptions, Result, Store};
@@ -37,7 +38,7 @@ fn write(env: &Env, store: &Store, name: &str, end: u64) -> Result<()> {
             props: props.clone(),
             ..RelationPut::new("write", job.clone(), file(name, number))
         };
-        store.graph().put_relations((there..there + FLUSH).map(put).collect(), None)?;
+        store.graph().put_relations((there..there + FLUSH).map(put).collect(), &Session::default())?;
         store.flush(None)?;
         there += FLUSH;
         say(&format!("{there} {}", env.clock.now()))?;
@@ -53,13 +54,20 @@ fn read(env: &Env, store: &Store, names: &[&str], end: u64) -> Result<()> {
     while env.clock.monotonic() < end {
         for (name, last) in names.iter().zip(&mut last) {
             let job = VertexName::new("job", name);
-            let found = store.graph().edges(&job, Some("write"), Versions::NOW, None, None)?.len();
+            let found =
+                store.graph().edges(&job, Some("write"), Versions::NOW, None, &Session::default())?.len();
             if found < *last {
                 return Err(Error::internal(format!("{found} relations of {name}, and {last} before")));
             }
             if found > *last {
                 let newest = file(name, found - 1);
-                let back = store.graph().edges(&newest, Some("wasWrittenBy"), Versions::NOW, None, None)?;
+                let back = store.graph().edges(
+                    &newest,
+                    Some("wasWrittenBy"),
+                    Versions::NOW,
+                    None,
+                    &Session::default(),
+                )?;
                 if back.len() != 1 {
                     return Err(Error::internal(format!("{newest} was written {} times", back.len())));
                 }

@@ -9,6 +9,7 @@
 
 use std::io::Write;
 
+use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{ArchiveOptions, DType, Error, OpenOptions, Result, Value};
@@ -41,7 +42,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         exist: None,
         state: None,
     };
-    catalog.create_run(declared, true, None)?;
+    catalog.create_run(declared, true, &Session::default())?;
     let declared = VariableDecl {
         variable: variable.clone(),
         dtype: Some(DType::parse("u1")?),
@@ -52,8 +53,8 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
         decomposition: None,
         finders: None,
     };
-    catalog.create_variables(&run, vec![declared], None)?;
-    let tag = catalog.tag_for("n", None, ValueType::Int)?;
+    catalog.create_variables(&run, vec![declared], &Session::default())?;
+    let tag = catalog.tag_for("n", None, ValueType::Int, &Session::default())?;
     for step in 0..flushes {
         let text = step.to_string();
         let key = [("run", name), ("variable", "v"), ("step", &*text)];
@@ -79,7 +80,7 @@ fn annotate(url: &str, name: &str, flushes: i64) -> Result<()> {
             continues: false,
             singles: false,
         };
-        catalog.annotate(batch, None)?;
+        catalog.annotate(batch, &Session::default())?;
         store.flush(None)?;
         say(&format!("flushed {step}"))?;
         if step % 2 == 1 {

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fieldstone::Session;
 use fieldstone::{ArchiveOptions, Compression, DType, Env, FieldStore, OpenOptions, ReadOptions, Value};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -79,7 +80,7 @@ fn flush(store: &dyn FieldStore, folder: &Path) -> Outcome<String> {
         for variable in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
             put(store, "r", variable, n, Value::Bytes(&[3; 128]))?;
         }
-        Ok(store.flush(None)?)
+        Ok(store.flush(&Session::default())?)
     };
     let step = &step;
     timed(step, 20)?;
@@ -89,14 +90,14 @@ fn flush(store: &dyn FieldStore, folder: &Path) -> Outcome<String> {
     };
     let before = length()?;
     let times = timed(|n| step(n + 20), 400)?;
-    store.close()?;
+    store.close(&Session::default())?;
     let frame = (length()? - before.min(length()?)) / 400;
     Ok(format!("{},\"frame\":{frame}", micros(times)))
 }
 
 fn threads(store: &dyn FieldStore, count: u64) -> Outcome<String> {
     put(store, "r", "first", 0, Value::Bytes(b"x"))?;
-    store.flush(None)?;
+    store.flush(&Session::default())?;
     let (stop, flushes) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
     thread::scope(|scope| -> Outcome<()> {
@@ -109,7 +110,7 @@ fn threads(store: &dyn FieldStore, count: u64) -> Outcome<String> {
                         break;
                     }
                     put(store, "r", &variable, step, Value::Bytes(&[3; 128]))?;
-                    store.flush(None)?;
+                    store.flush(&Session::default())?;
                     flushes.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
@@ -126,7 +127,7 @@ fn threads(store: &dyn FieldStore, count: u64) -> Outcome<String> {
 
 fn reader(store: &dyn FieldStore) -> Outcome<String> {
     put(store, "r", "warm", 0, Value::Bytes(&[5; 4096]))?;
-    store.flush(None)?;
+    store.flush(&Session::default())?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| -> Outcome<String> {
         for thread in 0..2u64 {
@@ -135,7 +136,7 @@ fn reader(store: &dyn FieldStore) -> Outcome<String> {
                 let variable = format!("v{thread}");
                 for step in 0.. {
                     let flushed = put(store, "r", &variable, step, Value::Bytes(&[3; 128]))
-                        .and_then(|()| Ok(store.flush(None)?));
+                        .and_then(|()| Ok(store.flush(&Session::default())?));
                     if stop.load(Ordering::Relaxed) || flushed.is_err() {
                         break;
                     }
@@ -171,7 +172,7 @@ fn archive(store: &dyn FieldStore, count: u64) -> Outcome<String> {
         workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| "a thread panicked")?)
     })?;
     let archived = begun.elapsed().as_secs_f64();
-    store.flush(None)?;
+    store.flush(&Session::default())?;
     let all = (each * count) as f64;
     let flushed = begun.elapsed().as_secs_f64();
     Ok(format!("\"archived_per_second\":{:.0},\"flushed_per_second\":{:.0}", all / archived, all / flushed))

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone::{Env, Error, Result};
@@ -59,19 +60,19 @@ impl Measured<'_> {
         let store = fieldstone::open(&folder.display().to_string(), &fieldstone::OpenOptions::default())?;
         let catalog = Catalog::of(&store, CatalogSettings::default());
         let run = RunName { project: String::new(), name: "r".into() };
-        catalog.create_run(RunDecl::named(run.clone()), false, None)?;
+        catalog.create_run(RunDecl::named(run.clone()), false, &Session::default())?;
         store.flush(None)?;
         let transaction = if in_transaction { Some(store.begin()?) } else { None };
         let calls = timed(&mut || {
             (0..self.calls).try_for_each(|call| {
                 if by_name {
-                    catalog.run(None, "r", transaction)?;
+                    catalog.run(None, "r", &Session::from(transaction))?;
                 }
-                catalog.annotate(rows(&run, call, self.rows), transaction)
+                catalog.annotate(rows(&run, call, self.rows), &Session::from(transaction))
             })
         })?;
         let read = timed(&mut || {
-            let found = catalog.count(&Query { transaction, ..Query::all() })?;
+            let found = catalog.count(&Query { session: Session::from(transaction), ..Query::all() })?;
             let due = (self.calls * self.rows) as u64;
             (found == due).then_some(()).ok_or_else(|| Error::internal(format!("{found} of {due} are there")))
         })?;
@@ -90,7 +91,7 @@ impl Measured<'_> {
         let taken = timed(&mut || {
             (0..self.calls).try_for_each(|n| {
                 let run = RunName { project: String::new(), name: format!("r{n}") };
-                catalog.create_run(RunDecl::named(run), false, transaction)
+                catalog.create_run(RunDecl::named(run), false, &Session::from(transaction))
             })
         })?;
         store.close()?;

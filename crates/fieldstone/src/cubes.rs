@@ -105,7 +105,7 @@ pub fn cubes(
     options: &ReadOptions,
 ) -> Result<Cubes> {
     let mut builder = Builder::new(grouping);
-    let options = ListOptions { transaction: options.transaction, ..ListOptions::default() };
+    let options = ListOptions { session: options.session.clone(), ..ListOptions::default() };
     for request in requests {
         for entry in store.list(request, &options)? {
             builder.add(entry?);

@@ -2,13 +2,13 @@
 //! is given to it.
 //!
 //! ```
-//! use fieldstone::OpenOptions;
+//! use fieldstone::{OpenOptions, Session};
 //! use fieldstone::graph::{RelationPut, VertexName};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let [job, file] = [VertexName::new("job", "17"), VertexName::new("file", "/data/a.nc")];
-//! store.graph().put_relations(vec![RelationPut::new("write", job.clone(), file.clone())], None)?;
-//! let writers = store.graph().edges(&file, Some("wasWrittenBy"), Default::default(), None, None)?;
+//! store.graph().put_relations(vec![RelationPut::new("write", job.clone(), file.clone())], &Session::default())?;
+//! let writers = store.graph().edges(&file, Some("wasWrittenBy"), Default::default(), None, &Session::default())?;
 //! assert_eq!(writers[0].far, job);
 //! # Ok::<(), fieldstone::Error>(())
 //! ```

@@ -16,6 +16,7 @@ use fieldstone_journal::medium::posix::layout::Layout;
 use fieldstone_store::api::{Compression, Exist};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
+use crate::Session;
 use crate::catalog::CatalogSettings;
 use crate::own_files::FOLDERS;
 use crate::{Store, scheduler};
@@ -216,7 +217,7 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let store = open_local(env, outside, native, url, &path, options)?;
     store.composed().create()?;
     if let Some(version) = options.format {
-        store.composed().journal().pin_format(version)?;
+        store.composed().journal().pin_format(version, &Session::default())?;
     }
     Ok(store)
 }

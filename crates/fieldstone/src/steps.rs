@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 use fieldstone_store::api::{ListEntry, ListOptions};
 
+use crate::Session;
 use crate::Store;
 
 /// The fields of one step, of the variables looked at so far.
@@ -27,11 +27,11 @@ pub fn common_steps(
     store: &Store,
     run: &RunName,
     variables: &[String],
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<BTreeSet<i64>> {
     let mut steps: BTreeMap<i64, StepState> = BTreeMap::new();
     for (seen, variable) in variables.iter().enumerate() {
-        for entry in entries(store, run, variable, transaction)? {
+        for entry in entries(store, run, variable, session)? {
             let (step, entry) = entry?;
             let state = steps.entry(step).or_default();
             // A variable may have several fields at a step, such as those of an ensemble.
@@ -51,7 +51,7 @@ pub fn entries(
     store: &Store,
     run: &RunName,
     variable: &str,
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<impl Iterator<Item = Result<(i64, ListEntry)>>> {
     let catalog = store.catalog();
     let with = catalog.key_of(run, Some(variable), Some(0))?;
@@ -63,7 +63,7 @@ pub fn entries(
     let pairs = with.iter().filter(|(other, _)| other != keyword);
     let pairs: Vec<(&str, &str)> = pairs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
     let request: Request = fieldstone_store::api::key_request(&pairs);
-    let options = ListOptions { transaction, ..ListOptions::default() };
+    let options = ListOptions { session: session.clone(), ..ListOptions::default() };
     let keyword = keyword.clone();
     Ok(store.list(&request, &options)?.filter_map(move |entry| match entry {
         Ok(entry) => {

@@ -12,6 +12,7 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::{Field, Fields};
 
+use crate::Session;
 use crate::Store;
 use crate::run::{NewRun, Run};
 
@@ -109,13 +110,13 @@ impl Transaction {
 
     /// Archives a value within it.
     pub fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
-        let options = ArchiveOptions { transaction: Some(self.writing()?), ..options.clone() };
+        let options = ArchiveOptions { session: Session::from(self.writing()?), ..options.clone() };
         self.store.archive(key, value, &options)
     }
 
     /// Removes what a request selects, also what was flushed into it; returns how many fields.
     pub fn remove(&self, request: &Request) -> Result<u64> {
-        self.store.remove(request, &RemoveOptions { transaction: Some(self.writing()?) })
+        self.store.remove(request, &RemoveOptions { session: Session::from(self.writing()?) })
     }
 
     /// Makes what this process archived here durable; it stays invisible until the commit.
@@ -130,40 +131,41 @@ impl Transaction {
 
     /// One field.
     pub fn get(&self, key: &Pairs<'_>) -> Result<Field> {
-        self.store.get(key, &ReadOptions { transaction: self.reading() })
+        self.store.get(key, &ReadOptions { session: Session::from(self.reading()) })
     }
 
     /// What a request names.
     pub fn retrieve(&self, request: &Request, strict: bool) -> Result<Fields> {
-        self.store.retrieve(request, &RetrieveOptions { strict, transaction: self.reading() })
+        self.store.retrieve(request, &RetrieveOptions { strict, session: Session::from(self.reading()) })
     }
 
     /// The fields that a request selects.
     pub fn list(&self, request: &Request) -> Result<Listing> {
-        self.store.list(request, &ListOptions { transaction: self.reading(), ..ListOptions::default() })
+        self.store
+            .list(request, &ListOptions { session: Session::from(self.reading()), ..ListOptions::default() })
     }
 
     /// Declares a run within it; so is what the run writes.
     pub fn create_run(&self, name: &str) -> Result<NewRun> {
         self.note_given();
-        Ok(self.store.create_run(name).within(Some(self.writing()?)))
+        Ok(self.store.create_run(name).within(&Session::from(self.writing()?)))
     }
 
     /// A run: what it writes belongs to the transaction, what it reads sees it.
     pub fn run(&self, name: &str) -> Result<Run> {
         self.note_given();
-        Run::find(&self.store, None, name, Some(self.writing()?))
+        Run::find(&self.store, None, name, &Session::from(self.writing()?))
     }
 
     /// Flushes, and makes what was flushed into it visible to all, of these kinds alone; see
     /// [`Catalog::activate`](crate::catalog::Catalog). It stays open.
     pub fn activate(&self, kinds: &[&str]) -> Result<()> {
-        self.store.catalog().activate(self.id, named(kinds)?)
+        self.store.catalog().activate(self.id, named(kinds)?, &Session::default())
     }
 
     /// Makes these kinds invisible again, also after the commit; those who name the id still see them.
     pub fn deactivate(&self, kinds: &[&str]) -> Result<()> {
-        self.store.catalog().deactivate(self.id, named(kinds)?)
+        self.store.catalog().deactivate(self.id, named(kinds)?, &Session::default())
     }
 
     /// Flushes, and makes all that was flushed into it visible, from every process. Conflict where it was aborted;
@@ -183,7 +185,7 @@ impl Transaction {
         if decision == COMMITTED || given {
             self.store.decide(self.id, decision == COMMITTED)?;
         } else {
-            self.store.abandon(self.id)?;
+            self.store.abandon(self.id, &Session::default())?;
         }
         self.decided.store(decision, Ordering::Relaxed);
         Ok(())

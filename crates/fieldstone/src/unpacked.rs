@@ -20,6 +20,7 @@ use fieldstone_store::api::{Extremes, FieldAccess, ListEntry, Listing, ReadOptio
 use fieldstone_store::{Field, Fields};
 use serde_json::Value as Json;
 
+use crate::Session;
 use crate::Store;
 use crate::interop::helper::attribute_value;
 use crate::interop::ingest::HEADER;
@@ -73,7 +74,7 @@ impl HeadersThere {
     fn of(&self, store: &Store, run: &Pairs) -> Option<Field> {
         let found = self.found.get_or_init(|| {
             // Not a keyword of the schema, or not to be read: then there is none.
-            let lenient = RetrieveOptions { strict: false, transaction: None };
+            let lenient = RetrieveOptions { strict: false, session: Session::default() };
             let fields = store.retrieve(&self.request, &lenient).ok()?;
             let mut places = HashMap::new();
             for (place, field) in fields.iter().enumerate() {

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fieldstone::Session;
 use fieldstone::catalog::value::Value as Property;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::execution::{self, Execution, ExecutionOptions, Outcome};
@@ -56,7 +57,8 @@ fn read(store: &Store, variable: &str, step: usize) {
 }
 
 fn edges(store: &Store, vertex: &VertexName, kind: &str) -> Vec<Relation> {
-    let mut edges = store.graph().edges(vertex, Some(kind), Versions::NOW, None, None).unwrap();
+    let mut edges =
+        store.graph().edges(vertex, Some(kind), Versions::NOW, None, &Session::default()).unwrap();
     edges.sort_by_key(|edge| edge.stamp);
     edges
 }
@@ -288,7 +290,7 @@ fn lineage_goes_through_commits_and_by_cause() {
     step("c", &["y"], "z");
     let trace = |root: &VertexName, way: Way| {
         let options = TraceOptions { way, ..TraceOptions::default() };
-        let lineage = store.graph().trace(root, &options, None).unwrap();
+        let lineage = store.graph().trace(root, &options, &Session::default()).unwrap();
         lineage.vertices.iter().map(|step| step.name.clone()).collect::<Vec<_>>()
     };
     let up = trace(&commit_of(&store, "z", 0), Way::Up);
@@ -322,7 +324,10 @@ fn what_is_read_elsewhere_is_recorded_in_the_own_store() {
     let url = folder.path().join("source").display().to_string();
     assert_eq!(property(&reads[0], "store"), Some(Property::Text(url)));
     assert_eq!(source.graph().stats().unwrap().relations, 0);
-    let lineage = store.graph().trace(&commit_of(&store, "n", 0), &TraceOptions::default(), None).unwrap();
+    let lineage = store
+        .graph()
+        .trace(&commit_of(&store, "n", 0), &TraceOptions::default(), &Session::default())
+        .unwrap();
     assert!(lineage.vertices.iter().any(|step| step.name == commit));
     source.close().unwrap();
 }
@@ -361,7 +366,7 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     let b = on_disk(folder.path(), "b", Mode::Read);
     let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
     let options = TraceOptions::default();
-    let (lineage, stores) = b.trace_across(&subject, &options, None).unwrap();
+    let (lineage, stores) = b.trace_across(&subject, &options, &Session::default()).unwrap();
     assert_eq!(executions(&lineage), jobs.iter().rev().cloned().collect::<Vec<_>>(), "{}", lineage.tree(20));
     let depths: Vec<u32> = lineage.vertices.iter().map(|step| step.depth).collect();
     assert_eq!(depths, (0..8).collect::<Vec<_>>());
@@ -369,9 +374,9 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     assert_eq!((stores.len(), stores[0].commits, &stores[0].left), (1, 2, &None));
     assert_eq!(stores[0].url.as_deref(), Some(&*url));
     assert!(lineage.tree(20).contains(&format!("(1 field of {url})")), "{}", lineage.tree(20));
-    assert_eq!(b.trace(&subject, &options, None).unwrap().vertices.len(), 3);
+    assert_eq!(b.trace(&subject, &options, &Session::default()).unwrap().vertices.len(), 3);
     // What the other store says of its executions is in what is exported.
-    let (dossier, _) = b.dossier_across(&subject, &options, None).unwrap();
+    let (dossier, _) = b.dossier_across(&subject, &options, &Session::default()).unwrap();
     assert_eq!(dossier.prop(&jobs[0], "name"), Some(&Property::Text("step 0".into())));
     assert!(dossier.runs.iter().any(|run| run.far == jobs[0]));
     assert_eq!(dossier.runs.len(), 4);
@@ -379,20 +384,20 @@ fn lineage_goes_on_in_the_stores_that_were_read() {
     // Both bounds hold over all stores.
     for depth in 0..8 {
         let options = TraceOptions { depth: Some(depth), ..options };
-        let (bounded, _) = b.trace_across(&subject, &options, None).unwrap();
+        let (bounded, _) = b.trace_across(&subject, &options, &Session::default()).unwrap();
         assert_eq!(bounded.vertices, lineage.vertices[..=depth as usize], "{depth}");
     }
     for limit in 1..8 {
         let options = TraceOptions { limit, ..options };
-        let (bounded, _) = b.trace_across(&subject, &options, None).unwrap();
+        let (bounded, _) = b.trace_across(&subject, &options, &Session::default()).unwrap();
         assert_eq!((bounded.vertices.len(), bounded.truncated), (limit, true));
     }
     // A commit of another store is a root like others, and downstream nobody is asked.
     let from = LineageSubject::Vertex(lineage.vertices[2].name.clone());
-    let (lineage, _) = b.trace_across(&from, &options, None).unwrap();
+    let (lineage, _) = b.trace_across(&from, &options, &Session::default()).unwrap();
     assert_eq!(executions(&lineage).len(), 3);
     let down = TraceOptions { way: Way::Down, ..options };
-    let (lineage, stores) = b.trace_across(&from, &down, None).unwrap();
+    let (lineage, stores) = b.trace_across(&from, &down, &Session::default()).unwrap();
     assert_eq!((executions(&lineage), stores.len()), (vec![jobs[3].clone()], 0));
 }
 
@@ -404,10 +409,11 @@ fn stores_that_are_not_there_are_named_and_no_error() {
     let b = on_disk(folder.path(), "b", Mode::Read);
     let subject = LineageSubject::from(Request::parse("variable=v3").unwrap());
     let left = || {
-        let (lineage, stores) = b.trace_across(&subject, &TraceOptions::default(), None).unwrap();
+        let (lineage, stores) =
+            b.trace_across(&subject, &TraceOptions::default(), &Session::default()).unwrap();
         assert_eq!(executions(&lineage), [jobs[3].clone()]);
         assert_eq!((stores.len(), stores[0].commits), (1, 1));
-        b.dossier_across(&subject, &TraceOptions::default(), None).unwrap();
+        b.dossier_across(&subject, &TraceOptions::default(), &Session::default()).unwrap();
         stores[0].left.clone().unwrap()
     };
     let [a, aside] = ["a", "aside"].map(|name| folder.path().join(name));
@@ -422,7 +428,10 @@ fn stores_that_are_not_there_are_named_and_no_error() {
     assert!(!left().is_empty());
     std::fs::remove_file(&a).unwrap();
     std::fs::rename(&aside, &a).unwrap();
-    assert_eq!(executions(&b.trace_across(&subject, &TraceOptions::default(), None).unwrap().0).len(), 4);
+    assert_eq!(
+        executions(&b.trace_across(&subject, &TraceOptions::default(), &Session::default()).unwrap().0).len(),
+        4
+    );
 }
 
 #[test]
@@ -444,7 +453,8 @@ fn a_store_of_its_own_gets_job_and_user_too() {
     assert_eq!(edges(&other, &process, "belongs")[0].far, job);
     assert_eq!(&*edges(&other, &job, "wasRunBy")[0].far.kind, "user");
     assert_eq!(edges(&store, &job, "wasRunBy").len(), 1);
-    let name = other.graph().vertex(&process, None, None).unwrap().props.into_iter().next().unwrap();
+    let name =
+        other.graph().vertex(&process, None, &Session::default()).unwrap().props.into_iter().next().unwrap();
     assert_eq!(name, ("name".to_owned(), Property::Text("inner".into())));
 }
 
@@ -496,7 +506,8 @@ fn what_was_read_is_older_than_what_came_of_it_whatever_clocks_say() {
     read(&source, "x", 0);
     archive(&own, "y", 0);
     finish(regrid);
-    let lineage = own.graph().trace(&commit_of(&own, "y", 0), &TraceOptions::default(), None).unwrap();
+    let lineage =
+        own.graph().trace(&commit_of(&own, "y", 0), &TraceOptions::default(), &Session::default()).unwrap();
     let input = commit_of(&source, "x", 0);
     assert!(lineage.vertices.iter().any(|step| step.name == input), "{}", lineage.tree(20));
 }
@@ -525,10 +536,10 @@ fn a_clock_that_no_host_has_right_costs_readers_nothing() {
             time,
             ..RelationPut::new("write", job.clone(), VertexName::new("file", "/a"))
         };
-        store.graph().put_relations(vec![put(None)], None).unwrap();
+        store.graph().put_relations(vec![put(None)], &Session::default()).unwrap();
         let told = u64::try_from(world.now().saturating_add(offset)).ok().filter(|told| *told > 1 << 62);
         if told.is_some() {
-            let error = store.graph().put_relations(vec![put(told)], None).unwrap_err();
+            let error = store.graph().put_relations(vec![put(told)], &Session::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "others would follow the stamp of nobody's clock");
         }
         store.flush(None).unwrap();
@@ -540,10 +551,20 @@ fn a_clock_that_no_host_has_right_costs_readers_nothing() {
             assert_eq!(edges(store, &job, "write").len(), 2);
             let user = edges(store, &job, "wasRunBy")[0].far.id.to_string();
             let audit = AuditOptions { user: Some(user), ..AuditOptions::default() };
-            assert!(store.graph().audit(&audit, None).unwrap().rows.iter().any(|row| row.execution == job));
+            assert!(
+                store
+                    .graph()
+                    .audit(&audit, &Session::default())
+                    .unwrap()
+                    .rows
+                    .iter()
+                    .any(|row| row.execution == job)
+            );
             let input = commit_of(store, "plain", 0);
-            let trace =
-                store.graph().trace(&commit_of(store, "t", 0), &TraceOptions::default(), None).unwrap();
+            let trace = store
+                .graph()
+                .trace(&commit_of(store, "t", 0), &TraceOptions::default(), &Session::default())
+                .unwrap();
             assert!(trace.vertices.iter().any(|step| step.name == input), "{}", trace.tree(20));
         }
         let store = open("right");
@@ -604,7 +625,7 @@ fn files_are_recorded_with_what_is_in_them() {
         .collect();
     facts.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(facts, [(path("appended"), 2, None), (path("out 1\n'"), 6, Some(Property::Bool(true)))]);
-    let vertex = store.graph().vertex(&job, None, None).unwrap();
+    let vertex = store.graph().vertex(&job, None, &Session::default()).unwrap();
     let get = |name: &str| vertex.props.iter().find(|(known, _)| known == name).unwrap().1.clone();
     let params = [("n".to_owned(), Property::Int(80)), ("password".to_owned(), Property::Text("***".into()))];
     assert_eq!(get("params"), Property::Map(params.to_vec()));
@@ -633,7 +654,7 @@ fn an_audit_that_is_cut_off_shows_no_commit_of_an_execution_as_a_plain_one() {
     let plain = [commit_of(&store, "plain", 0), commit_of(&store, "plain", 1)];
     let audit = |limit: usize| {
         let options = AuditOptions { user: Some(user.clone()), limit, ..AuditOptions::default() };
-        store.graph().audit(&options, None).unwrap()
+        store.graph().audit(&options, &Session::default()).unwrap()
     };
     let all = audit(usize::MAX);
     // A commit that an execution read, and none wrote, is no less a plain one.

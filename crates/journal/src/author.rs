@@ -1,17 +1,15 @@
 //! Who writes: on whose behalf values are taken, and what he adds to the commits that hold them.
 //!
-//! An execution is the author of what it archives. The facade names the author of a call for as long as the call runs,
-//! thread by thread; the journal keeps him with the batch. Before a commit begins to be written the author hands in what
+//! An execution is the author of what it archives. A call's [`Session`](crate::Session) names him, and the journal keeps
+//! him with the batch. Before a commit begins to be written the author hands in what
 //! goes into it; the commit's name and stamp, which nobody knows yet, are blanks that the writer fills in.
 //!
 //! Invariants:
 //! * a commit holds values of one author, or of none: who archives into a session in which values of another one wait
 //!   has these committed first (G-31);
 //! * an author is called before a commit is written and after it is durable, never in between, and no lock of the journal
-//!   is held;
-//! * without an author nothing is done but to look at one thread-local value.
+//!   is held.
 
-use std::cell::RefCell;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -105,35 +103,6 @@ pub trait CommitAuthor: Send + Sync + Debug {
 
 /// An author, or nobody.
 pub type Author = Option<Arc<dyn CommitAuthor>>;
-
-thread_local! {
-    static AUTHOR: RefCell<Author> = const { RefCell::new(None) };
-}
-
-/// While it lives, this thread writes for an author; then for whom it did before.
-#[derive(Debug)]
-#[must_use]
-pub struct AuthorScope(Author);
-
-impl AuthorScope {
-    /// From here on this thread writes for this author.
-    pub fn enter(author: Author) -> AuthorScope {
-        AuthorScope(AUTHOR.with(|own| own.replace(author)))
-    }
-}
-
-impl Drop for AuthorScope {
-    fn drop(&mut self) {
-        let before = self.0.take();
-        // A thread that ends has no author any more.
-        let _ = AUTHOR.try_with(|own| own.replace(before));
-    }
-}
-
-/// For whom this thread writes.
-pub fn current() -> Author {
-    AUTHOR.with(|own| own.borrow().clone())
-}
 
 /// Whether two are one.
 pub fn is_same(a: &Author, b: &Author) -> bool {

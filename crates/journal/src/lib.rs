@@ -19,14 +19,14 @@
 //! ```
 //! use fieldstone_core::env::sim::SimWorld;
 //! use fieldstone_format::log::SideRecord;
-//! use fieldstone_journal::Journal;
+//! use fieldstone_journal::{Journal, Session};
 //! use fieldstone_journal::journal::JournalOptions;
 //!
 //! let open = || JournalOptions { url: "memory:".into(), writable: true, ..Default::default() };
 //! let env = SimWorld::memory();
 //! let journal = Journal::open(env.clone(), "/store".as_ref(), open())?;
-//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], None)?;
-//! journal.flush(None)?;
+//! journal.take_side(vec![SideRecord { kind: 1, bytes: (*b"a note").into() }], &Session::default())?;
+//! journal.flush(&Session::default())?;
 //!
 //! let other = Journal::open(env, "/store".as_ref(), open())?;
 //! let feed = other.feed()?;
@@ -48,8 +48,10 @@ pub mod journal;
 pub mod medium;
 pub mod participant;
 pub mod segment;
+pub mod session;
 pub mod snapshot;
 pub mod view;
 pub mod writer;
 
 pub use journal::Journal;
+pub use session::Session;

@@ -10,6 +10,7 @@ use fieldstone_format::acceptance::{ACCEPTANCES_SINCE, Acceptance, KEYS_MAX, Los
 use fieldstone_format::entry::Location;
 use fieldstone_format::keys::key_text;
 use fieldstone_format::{Id, data, log};
+use fieldstone_journal::Session;
 use fieldstone_journal::journal::FileState;
 use fieldstone_journal::medium::DataLoss;
 
@@ -30,14 +31,14 @@ struct Concerned {
 
 impl LocalStore {
     /// Accepts what a log or data log lost, durably and for good; see the facade's `Store::accept`.
-    pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
+    pub fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport> {
         let journal = self.journal();
         journal.check_writable()?;
         let (writer, number) = named_file(name)?;
         journal.refresh()?;
         let snapshot = journal.snapshot()?;
         let state = journal.file_state(writer)?;
-        journal.check_may_accept(writer, state.owner, &snapshot)?;
+        journal.check_may_accept(writer, state.owner, &snapshot, session)?;
         journal.check_format(ACCEPTANCES_SINCE, "an accepted loss")?;
         let file = journal.medium().shown(writer, number);
         let (lost, concerned) = self.lost(&snapshot, (writer, number), &state, &file)?;
@@ -45,7 +46,7 @@ impl LocalStore {
         let fields = keys.len() as u64;
         keys.truncate(KEYS_MAX);
         let acceptance = Acceptance { writer, number, lost, why: why.to_owned(), fields, keys };
-        let loss = journal.accept(acceptance)?;
+        let loss = journal.accept(acceptance, session)?;
         Ok(report::acceptance(&*journal.env().identity, &loss, journal.files()))
     }
 

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use fieldstone_core::geometry::{IndexBox, uncovered};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::keys::key_text;
+use fieldstone_journal::session::SessionKey;
 
 use crate::read::{Part, Versions, lookup};
 use crate::snapshot::Snapshot;
@@ -28,16 +28,16 @@ struct PendingNew {
     boxes: Vec<IndexBox>,
 }
 
-type Session = BTreeMap<Vec<u8>, PendingNew>;
+type Taken = BTreeMap<Vec<u8>, PendingNew>;
 
 /// What is to be new when it is flushed.
 #[derive(Debug, Default)]
 pub struct NewFields {
-    sessions: Mutex<HashMap<Option<Id>, Session>>,
+    sessions: Mutex<HashMap<SessionKey, Taken>>,
 }
 
 impl NewFields {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Option<Id>, Session>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionKey, Taken>> {
         self.sessions.lock()
     }
 
@@ -47,17 +47,17 @@ impl NewFields {
         snapshot: &Snapshot,
         key: &[u8],
         piece: Option<&IndexBox>,
-        session: Option<Id>,
+        session: SessionKey,
         attempt: &str,
     ) -> Result<()> {
-        if let Some(there) = lookup(snapshot, key, session)? {
+        if let Some(there) = lookup(snapshot, key, session.transaction)? {
             check_there(snapshot, &there, piece, attempt)?;
         }
         self.check_pending(key, piece, session)
     }
 
     /// Conflict where this handle took before what is about to be archived.
-    pub fn check_pending(&self, key: &[u8], piece: Option<&IndexBox>, session: Option<Id>) -> Result<()> {
+    pub fn check_pending(&self, key: &[u8], piece: Option<&IndexBox>, session: SessionKey) -> Result<()> {
         let sessions = self.sessions();
         let Some(taken) = sessions.get(&session).and_then(|session| session.get(key)) else { return Ok(()) };
         let again = match piece {
@@ -68,7 +68,7 @@ impl NewFields {
     }
 
     /// Notes what was taken: the piece with this box, a field that was created, or a whole one.
-    pub fn note(&self, key: &[u8], piece: Option<IndexBox>, created: bool, session: Option<Id>) {
+    pub fn note(&self, key: &[u8], piece: Option<IndexBox>, created: bool, session: SessionKey) {
         let mut sessions = self.sessions();
         let taken = sessions.entry(session).or_default().entry(key.to_vec()).or_default();
         match piece {
@@ -79,15 +79,15 @@ impl NewFields {
     }
 
     /// Whether a session holds anything that is to be new.
-    pub fn is_empty(&self, session: Option<Id>) -> bool {
+    pub fn is_empty(&self, session: SessionKey) -> bool {
         !self.sessions().contains_key(&session)
     }
 
     /// Conflict where others flushed what a session took to be new.
-    pub fn check_all(&self, snapshot: &Snapshot, session: Option<Id>, attempt: &str) -> Result<()> {
+    pub fn check_all(&self, snapshot: &Snapshot, session: SessionKey, attempt: &str) -> Result<()> {
         let sessions = self.sessions();
         for (key, taken) in sessions.get(&session).into_iter().flatten() {
-            let Some(there) = lookup(snapshot, key, session)? else { continue };
+            let Some(there) = lookup(snapshot, key, session.transaction)? else { continue };
             if taken.whole || taken.created {
                 check_there(snapshot, &there, None, attempt)?;
             }
@@ -99,7 +99,7 @@ impl NewFields {
     }
 
     /// A session's fields were flushed, lost or discarded.
-    pub fn forget(&self, session: Option<Id>) {
+    pub fn forget(&self, session: SessionKey) {
         self.sessions().remove(&session);
     }
 }

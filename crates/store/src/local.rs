@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fieldstone_core::env::Clock;
 use fieldstone_core::env::{Disk, Env};
 use fieldstone_core::key::{FieldKey, KeyValue};
 use fieldstone_core::request::Request;
@@ -18,9 +19,11 @@ use fieldstone_format::keys::{EncodedKey, encode_key, encode_level, level_ends};
 use fieldstone_format::location::GROWN_SINCE;
 use fieldstone_format::setting::Setting;
 use fieldstone_journal::Journal;
+use fieldstone_journal::Session;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::journal::JournalOptions;
 use fieldstone_journal::medium::Medium;
+use fieldstone_journal::session::Limits;
 use fieldstone_journal::snapshot::Snapshot;
 use fieldstone_journal::writer::Encoded;
 
@@ -122,7 +125,7 @@ impl LocalStore {
         let (url, compression, exist) = (options.url.clone(), options.compression, options.exist);
         let journal = Arc::new(open(options.journal())?);
         // An attempt is as old as its first process, also where a straggler of it flushes only now.
-        journal.announce()?;
+        journal.announce(&Session::default())?;
         Ok(LocalStore { exist, ..LocalStore::over(journal, url, compression) })
     }
 
@@ -156,7 +159,10 @@ impl LocalStore {
     /// The fields with a part that came by one of these commits of this store: log and sequence.
     pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
         let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);
-        Ok(Box::new(self.named(read::list(&snapshot, selection, options, None)?).of_commits(commits)))
+        Ok(Box::new(
+            self.named(read::list(&snapshot, selection, options, None, self.limits(&options.session))?)
+                .of_commits(commits),
+        ))
     }
 
     /// What a request selects of what became visible after a version, and the version at which this was so. NotFound
@@ -170,15 +176,20 @@ impl LocalStore {
         let snapshot = self.journal.snapshot()?;
         let older = self.journal.older(&snapshot, since)?;
         let now = snapshot.version().encode();
-        let listing =
-            self.named(read::list(&snapshot, self.select(request)?, options, Some(Arc::new(older)))?);
+        let listing = self.named(read::list(
+            &snapshot,
+            self.select(request)?,
+            options,
+            Some(Arc::new(older)),
+            self.limits(&options.session),
+        )?);
         Ok((Box::new(listing), now))
     }
 
     /// Waits until something was flushed after a version, by anybody; `false` where nothing was in so many
     /// nanoseconds.
-    pub fn wait(&self, since: &str, timeout: u64) -> Result<bool> {
-        self.journal.wait(since, timeout)
+    pub fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool> {
+        self.journal.wait(since, timeout, session)
     }
 
     fn named(&self, listing: read::ListStream) -> read::ListStream {
@@ -189,10 +200,10 @@ impl LocalStore {
         self.last.get(Mutex::default).lock()
     }
 
-    fn check_dataset(&self, key: &FieldKey) -> Result<()> {
+    fn check_dataset(&self, key: &FieldKey, session: &Session) -> Result<()> {
         let mut prefix = Vec::new();
         encode_level(&key.levels[0], &mut prefix);
-        self.journal.check_prefix(prefix)
+        self.journal.check_prefix(prefix, session)
     }
 
     fn compression(&self, options: &ArchiveOptions) -> Compression {
@@ -211,8 +222,17 @@ impl LocalStore {
 
     /// Says for the whole store what an archive does where its key has a field, durably. Denied for others than the
     /// store's owner.
-    pub fn set_exist(&self, exist: Exist) -> Result<()> {
-        self.journal.set(&Setting { name: EXIST.to_owned(), value: exist.name().to_owned() })
+    pub fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
+        let setting = Setting { name: EXIST.to_owned(), value: exist.name().to_owned() };
+        self.journal.set(&setting, session)
+    }
+
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.journal.env().clock
+    }
+
+    fn limits(&self, session: &Session) -> Option<Limits> {
+        session.limits(self.clock())
     }
 
     fn new_fields(&self) -> &NewFields {
@@ -221,7 +241,7 @@ impl LocalStore {
 
     /// Hands an encoded value to the journal, unless it is to be new and is not.
     fn take(&self, value: Encoded<'_>, created: bool, options: &ArchiveOptions) -> Result<()> {
-        let session = options.transaction;
+        let session = &options.session;
         if self.exist(options) == Exist::New {
             return self.journal.take(value, session);
         }
@@ -230,31 +250,31 @@ impl LocalStore {
             _ => None,
         };
         let (snapshot, key) = (self.journal.snapshot()?, value.key.bytes.clone());
-        self.new_fields().check(&snapshot, &key, piece.as_ref(), session, self.journal.attempt())?;
+        self.new_fields().check(&snapshot, &key, piece.as_ref(), session.key(), self.journal.attempt())?;
         self.journal.take(value, session)?;
-        self.new_fields().note(&key, piece, created, session);
+        self.new_fields().note(&key, piece, created, session.key());
         Ok(())
     }
 
     /// Conflict where others flushed meanwhile what a session took to be new.
-    fn check_new(&self, session: Option<Id>) -> Result<()> {
-        if self.new_fields().is_empty(session) {
+    fn check_new(&self, session: &Session) -> Result<()> {
+        if self.new_fields().is_empty(session.key()) {
             return Ok(());
         }
-        self.new_fields().check_all(&*self.journal.snapshot()?, session, self.journal.attempt())
+        self.new_fields().check_all(&*self.journal.snapshot()?, session.key(), self.journal.attempt())
     }
 
     /// What a session took waits no more.
-    fn settle<T>(&self, outcome: Result<T>, session: Option<Id>) -> Result<T> {
+    fn settle<T>(&self, outcome: Result<T>, session: &Session) -> Result<T> {
         if outcome.is_ok() || !self.journal.has_pending(session) {
-            self.new_fields().forget(session);
+            self.new_fields().forget(session.key());
         }
         outcome
     }
 
     /// Encoded keys of what a request selects: of what is visible, and of what was archived here and not
     /// flushed.
-    fn selected_keys(&self, selection: Selection, session: Option<Id>) -> Result<BTreeSet<Vec<u8>>> {
+    fn selected_keys(&self, selection: Selection, session: &Session) -> Result<BTreeSet<Vec<u8>>> {
         let mut keys = BTreeSet::new();
         let mut matcher = read::Matcher::new(selection.clone());
         for key in self.journal.pending_keys(session) {
@@ -262,7 +282,8 @@ impl LocalStore {
                 keys.insert(key);
             }
         }
-        let mut scan = read::Scan::new(self.journal.snapshot()?, selection, session)?;
+        let mut scan = read::Scan::new(self.journal.snapshot()?, selection, session.transaction())?
+            .within(self.limits(session));
         while let Some(versions) = scan.next_key()? {
             keys.insert(versions.key);
         }
@@ -270,10 +291,10 @@ impl LocalStore {
     }
 
     /// Removes what stands under keys, all of them or none; each with the entry that is to be the newest.
-    fn remove_keys(&self, keys: Vec<(Vec<u8>, Option<EntryId>)>, session: Option<Id>) -> Result<()> {
+    fn remove_keys(&self, keys: Vec<(Vec<u8>, Option<EntryId>)>, session: &Session) -> Result<()> {
         for (key, _) in &keys {
             let end = level_ends(key)?[0];
-            self.journal.check_prefix(key[..end].to_vec())?;
+            self.journal.check_prefix(key[..end].to_vec(), session)?;
         }
         for (bytes, only) in keys {
             let ends = level_ends(&bytes)?;
@@ -292,8 +313,8 @@ impl FieldAccess for LocalStore {
         self.journal.schema()
     }
 
-    fn extend_schema(&self, text: &str) -> Result<Schema> {
-        self.journal.extend_schema(text)
+    fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema> {
+        self.journal.extend_schema(text, session)
     }
 
     fn select(&self, request: &Request) -> Result<fieldstone_core::schema::Selection> {
@@ -304,7 +325,7 @@ impl FieldAccess for LocalStore {
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
-        self.check_dataset(&key)?;
+        self.check_dataset(&key, &options.session)?;
         let chunks = options.chunks.as_deref();
         let mut prepared = encode::value(&key, value, self.compression(options), chunks, &options.missing)?;
         if options.share {
@@ -319,11 +340,11 @@ impl FieldAccess for LocalStore {
         let mut keys = Vec::with_capacity(items.len());
         for (i, (key, _)) in items.iter().enumerate() {
             let key = self.journal.by_schema(|schema| schema.resolve(key)).map_err(numbered(i))?;
-            self.check_dataset(&key).map_err(numbered(i))?;
+            self.check_dataset(&key, &options.session).map_err(numbered(i))?;
             keys.push(key);
         }
         if self.exist(options) == Exist::Error {
-            let (snapshot, session) = (self.journal.snapshot()?, options.transaction);
+            let (snapshot, session) = (self.journal.snapshot()?, options.session.key());
             // Of these, too, no two may be one.
             let those = NewFields::default();
             for (i, (key, (_, value))) in keys.iter().zip(items).enumerate() {
@@ -350,7 +371,7 @@ impl FieldAccess for LocalStore {
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
-        self.check_dataset(&key)?;
+        self.check_dataset(&key, &options.session)?;
         self.take(encode::created(&key, spec)?, true, options)
     }
 
@@ -362,7 +383,7 @@ impl FieldAccess for LocalStore {
     ) -> Result<()> {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
-        self.check_dataset(&key)?;
+        self.check_dataset(&key, &options.session)?;
         let prepared = encode::external(&key, self.journal.files().outside(), spec, &options.missing)?;
         self.take(prepared, false, options)
     }
@@ -375,7 +396,7 @@ impl FieldAccess for LocalStore {
     ) -> Result<()> {
         self.journal.check_writable()?;
         let key = self.journal.by_schema(|schema| schema.resolve(key))?;
-        self.check_dataset(&key)?;
+        self.check_dataset(&key, &options.session)?;
         self.journal.check_format(GROWN_SINCE, "an array in a file of the store")?;
         if self.folder().is_none() {
             return Err(Code::WrongStore
@@ -393,9 +414,9 @@ impl FieldAccess for LocalStore {
                 .error("a removal of everything was asked for")
                 .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));
         }
-        let keys = self.selected_keys(selection, options.transaction)?;
+        let keys = self.selected_keys(selection, &options.session)?;
         let removed = keys.len() as u64;
-        self.remove_keys(keys.into_iter().map(|key| (key, None)).collect(), options.transaction)?;
+        self.remove_keys(keys.into_iter().map(|key| (key, None)).collect(), &options.session)?;
         Ok(removed)
     }
 
@@ -409,14 +430,20 @@ impl FieldAccess for LocalStore {
             }
             named.push((id.key.to_vec(), Some(id.entry)));
         }
-        self.remove_keys(named, options.transaction)
+        self.remove_keys(named, &options.session)
     }
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
         if !(1..=3).contains(&options.depth) {
             return Err(Code::Option.error(format!("depth {} is not 1, 2 or 3", options.depth)));
         }
-        Ok(Box::new(self.named(read::list(&self.journal.snapshot()?, self.select(request)?, options, None)?)))
+        Ok(Box::new(self.named(read::list(
+            &self.journal.snapshot()?,
+            self.select(request)?,
+            options,
+            None,
+            self.limits(&options.session),
+        )?)))
     }
 
     fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
@@ -426,7 +453,8 @@ impl FieldAccess for LocalStore {
             &self.journal.snapshot()?,
             selection,
             options.strict,
-            options.transaction,
+            &options.session,
+            self.clock(),
         )
     }
 
@@ -440,17 +468,19 @@ impl FieldAccess for LocalStore {
             }
             let key = key.bytes;
             let same = |last: &&LastField| {
-                Arc::ptr_eq(&last.snapshot, &snapshot) && last.key == key && last.own == options.transaction
+                Arc::ptr_eq(&last.snapshot, &snapshot)
+                    && last.key == key
+                    && last.own == options.session.transaction()
             };
             if let Some(last) = self.last().as_ref().filter(same) {
                 return Ok(last.field.clone());
             }
-            if let Some(versions) = read::lookup(&snapshot, &key, options.transaction)? {
+            if let Some(versions) = read::lookup(&snapshot, &key, options.session.transaction())? {
                 versions.array()?;
                 let many = versions.live > LAST_MIN;
                 let field = read::LocalField::field(self.journal.files().clone(), snapshot.clone(), versions);
                 if many {
-                    let (own, field) = (options.transaction, field.clone());
+                    let (own, field) = (options.session.transaction(), field.clone());
                     *self.last() = Some(LastField { snapshot, key, own, field });
                 }
                 return Ok(field);
@@ -466,7 +496,12 @@ impl FieldAccess for LocalStore {
     }
 
     fn axes(&self, request: &Request, options: &ReadOptions) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
-        read::axes(&self.journal.snapshot()?, self.select(request)?, options.transaction)
+        read::axes(
+            &self.journal.snapshot()?,
+            self.select(request)?,
+            options.session.transaction(),
+            self.limits(&options.session),
+        )
     }
 
     fn version(&self) -> Result<String> {
@@ -481,23 +516,23 @@ impl FieldAccess for LocalStore {
         self.journal.owner(level)
     }
 
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
-        self.journal.claim(level, transaction)
+    fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
+        self.journal.claim(level, session)
     }
 }
 
 impl Transactions for LocalStore {
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.check_new(transaction)?;
-        self.settle(self.journal.flush(transaction), transaction)
+    fn flush(&self, session: &Session) -> Result<()> {
+        self.check_new(session)?;
+        self.settle(self.journal.flush(session), session)
     }
 
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.settle(self.journal.discard(transaction), transaction)
+    fn discard(&self, session: &Session) -> Result<()> {
+        self.settle(self.journal.discard(session), session)
     }
 
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.journal.check_lost(transaction)
+    fn check_lost(&self, session: &Session) -> Result<()> {
+        self.journal.check_lost(session)
     }
 
     fn unflushed(&self) -> u64 {
@@ -508,19 +543,20 @@ impl Transactions for LocalStore {
         self.journal.begin()
     }
 
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+    fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()> {
+        let within = session.within(transaction);
         if commit {
-            self.check_new(Some(transaction))?;
+            self.check_new(&within)?;
         }
-        self.settle(self.journal.decide(transaction, commit), Some(transaction))
+        self.settle(self.journal.decide(transaction, commit, session), &within)
     }
 
-    fn abandon(&self, transaction: Id) -> Result<()> {
-        self.settle(self.journal.abandon(transaction), Some(transaction))
+    fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
+        self.settle(self.journal.abandon(transaction, session), &session.within(transaction))
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        self.journal.decide_kinds(transaction, on, off)
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        self.journal.decide_kinds(transaction, on, off, session)
     }
 }
 
@@ -569,16 +605,21 @@ impl Admin for LocalStore {
         report::dump(self.journal.inspect(), &self.journal.snapshot()?, self.select(request)?)
     }
 
-    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+    fn checkpoint(
+        &self,
+        folder: &Path,
+        options: &CheckpointOptions,
+        session: &Session,
+    ) -> Result<CheckpointReport> {
         if !self.in_memory {
             return Err(Code::WrongStore
                 .error(format!("the store at {} is in a folder", self.url))
                 .with_hint("a checkpoint is taken of a memory: store; this one is durable at each flush"));
         }
-        self.journal.checkpoint(folder, options)
+        self.journal.checkpoint(folder, options, session)
     }
 
-    fn close(&self) -> Result<()> {
-        self.journal.close()
+    fn close(&self, session: &Session) -> Result<()> {
+        self.journal.close(session)
     }
 }

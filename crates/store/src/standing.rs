@@ -6,6 +6,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::view::{HeldField, Holds};
 
@@ -37,8 +38,8 @@ impl Holds for Standing {
         field: &mut dyn FnMut(&HeldField) -> Result<bool>,
     ) -> Result<()> {
         let selection = self.schema.select_at(request, self.now)?;
-        let options = ListOptions { transaction, ..ListOptions::default() };
-        for entry in read::list(&self.snapshot, selection, &options, None)? {
+        let options = ListOptions { session: Session::from(transaction), ..ListOptions::default() };
+        for entry in read::list(&self.snapshot, selection, &options, None, None)? {
             let entry = match entry {
                 // What is damaged is passed over here as it is where the logs are followed.
                 Err(e) if e.kind() == ErrorKind::Corrupt => break,

@@ -17,7 +17,7 @@ use crate::container::PyView;
 use crate::data::{self, Strided, dtype_object, new_array};
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
-use crate::store::{Store, transaction};
+use crate::store::{Store, session};
 
 /// Name, dtype, offset, shape.
 pub type RawRow<'py> = (String, Bound<'py, PyAny>, u64, Vec<u64>);
@@ -279,7 +279,7 @@ pub fn write_xdmf(
 ) -> PyResult<(Vec<PathBuf>, Vec<String>, Vec<i64>, Vec<(String, String)>)> {
     let handle = store.get().handle()?;
     let name = fieldstone::catalog::RunName { project, name: run };
-    let run = fieldstone::Run::new(&handle, name, transaction(txn)?);
+    let run = fieldstone::Run::new(&handle, name, &session(txn)?);
     let report = py.waiting(|| run.write_xdmf(mesh.as_deref(), &path)).or_raise()?;
     Ok((report.files, report.variables, report.steps, report.left_out))
 }

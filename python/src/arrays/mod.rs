@@ -25,7 +25,7 @@ use crate::container::told;
 use crate::data;
 use crate::errors::{Raise, invalid};
 use crate::log::Waiting as _;
-use crate::store::{Store, transaction};
+use crate::store::{Store, session};
 
 /// Name, dtype, extents, names of dimensions, attributes, and the bytes of a fill.
 type SetRow<'py> = (
@@ -98,7 +98,7 @@ pub fn open_arrays(
         },
         hints: hints_of(hints)?,
         exist: None,
-        transaction: transaction(txn)?,
+        session: session(txn)?,
     };
     let job = py.waiting(|| ArrayJob::open(&handle, Some(comm), name, &options)).or_raise()?;
     Ok(PyArrayJob { job })

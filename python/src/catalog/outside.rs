@@ -10,7 +10,7 @@ use super::{PyCatalog, RunPair};
 use crate::data;
 use crate::errors::Raise;
 use crate::log::Waiting as _;
-use crate::store::transaction;
+use crate::store::session;
 
 fn numbers<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, numbers)
@@ -38,11 +38,11 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (start, count) = (data::numbers("start", start)?, data::numbers("count", count)?);
-        let txn = transaction(txn)?;
+        let txn = session(txn)?;
         let (project, name) = (run.0.unwrap_or_default(), run.1);
         let run = RunName { project, name };
         let of = (variable, version);
-        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, (start, count), txn));
+        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, (start, count), &txn));
         let Some(plan) = found.or_raise()? else { return Ok(None) };
         if plan.format == Format::Raw {
             let disk = Env::real().disk;
@@ -74,10 +74,10 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let ends_of = (data::numbers("start", start)?, data::numbers("count", count)?);
-        let txn = transaction(txn)?;
+        let txn = session(txn)?;
         let run = RunName { project: run.0.unwrap_or_default(), name: run.1 };
         let of = (variable, version);
-        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, ends_of, txn));
+        let found = py.waiting(|| plan_of(&self.catalog, &run, of, step, ends_of, &txn));
         let Some(plan) = found.or_raise()? else { return Ok(None) };
         let objects = plan.reads.iter().map(|read| {
             let (piece, part) = (ends(py, &read.piece)?, ends(py, &read.part)?);

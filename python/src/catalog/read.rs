@@ -14,7 +14,7 @@ use crate::errors::{Raise, invalid};
 use crate::interrupt;
 use crate::log::Waiting as _;
 use crate::sequence::Several;
-use crate::store::transaction;
+use crate::store::session;
 use crate::table::{Column, Table, ValueColumn};
 
 /// A query, ready to be asked. Made by a condition and keywords, or from text.
@@ -36,8 +36,8 @@ impl PyQuery {
     #[staticmethod]
     fn parse(text: &str, txn: Option<&str>) -> PyResult<PyQuery> {
         let mut query = fieldstone::catalog::query::text::parse(text).or_raise()?;
-        if let Some(id) = transaction(txn)? {
-            query.transaction = Some(id);
+        if txn.is_some() {
+            query.session = session(txn)?;
         }
         Ok(PyQuery { query })
     }
@@ -61,7 +61,7 @@ impl PyQuery {
     /// The transaction whose content it sees.
     #[getter]
     fn txn(&self) -> Option<String> {
-        self.query.transaction.map(|id| id.to_string())
+        self.query.session.transaction().map(|id| id.to_string())
     }
 }
 
@@ -147,9 +147,9 @@ impl PyCatalog {
         version: i64,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (run, txn) = (run_name(run), transaction(txn)?);
+        let (run, txn) = (run_name(run), session(txn)?);
         let variable = VariableName { name: name.to_owned(), version };
-        let found = py.waiting(|| self.catalog.declared_variable(&run, &variable, txn)).or_raise()?;
+        let found = py.waiting(|| self.catalog.declared_variable(&run, &variable, &txn)).or_raise()?;
         rows::variable(py, &found)
     }
 
@@ -176,8 +176,8 @@ impl PyCatalog {
         name: &str,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let txn = transaction(txn)?;
-        let found = py.waiting(|| self.catalog.run(project, name, txn)).or_raise()?;
+        let txn = session(txn)?;
+        let found = py.waiting(|| self.catalog.run(project, name, &txn)).or_raise()?;
         rows::run(py, &found)
     }
 
@@ -189,8 +189,8 @@ impl PyCatalog {
         version: Option<i64>,
         txn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (run, txn) = (run_name(run), transaction(txn)?);
-        let found = py.waiting(|| self.catalog.variable(&run, name, version, txn)).or_raise()?;
+        let (run, txn) = (run_name(run), session(txn)?);
+        let found = py.waiting(|| self.catalog.variable(&run, name, version, &txn)).or_raise()?;
         rows::variable(py, &found)
     }
 

@@ -192,7 +192,7 @@ pub fn query(r#where: Option<&Bound<'_, PyAny>>, terms: Option<&Bound<'_, PyDict
         }
         let name = name.cast::<PyString>()?;
         match utf8(name)? {
-            "txn" => query.transaction = crate::store::transaction(Some(value.extract()?))?,
+            "txn" => query.session = crate::store::session(Some(value.extract()?))?,
             "order" => query.order = order(&value)?,
             "limit" => {
                 let wrong = || invalid(format!("limit={value}"), "give a whole number from 0 on");

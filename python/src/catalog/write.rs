@@ -20,7 +20,7 @@ use crate::log::Waiting as _;
 use crate::opening;
 use crate::request::type_name;
 use crate::sequence::Several;
-use crate::store::transaction;
+use crate::store::session;
 
 /// Name, version, dtype, shape, dims, attributes, coordinates, decomposition and finders of a variable.
 type VariableRow<'py> = (
@@ -128,8 +128,8 @@ impl PyCatalog {
             exist: opening::exist(exist)?,
             state: None,
         };
-        let txn = transaction(txn)?;
-        py.waiting(|| self.catalog.create_run(decl, exist_ok, txn)).or_raise()
+        let txn = session(txn)?;
+        py.waiting(|| self.catalog.create_run(decl, exist_ok, &txn)).or_raise()
     }
 
     fn create_variables(
@@ -140,8 +140,8 @@ impl PyCatalog {
         txn: Option<&str>,
     ) -> PyResult<()> {
         let variables = rows.0.into_iter().map(variable).collect::<PyResult<Vec<_>>>()?;
-        let (run, txn) = (run_name(run), transaction(txn)?);
-        py.waiting(|| self.catalog.create_variables(&run, variables, txn)).or_raise()
+        let (run, txn) = (run_name(run), session(txn)?);
+        py.waiting(|| self.catalog.create_variables(&run, variables, &txn)).or_raise()
     }
 
     fn create_steps(
@@ -157,7 +157,7 @@ impl PyCatalog {
             Column::Each(numbers) => numbers,
         };
         let times = times.map(|times| places::floats(times, "times")).transpose()?;
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let run = Run::new(&self.handle, run_name(run), &session(txn)?);
         py.waiting(|| run.create_steps(numbers, times)).or_raise()
     }
 
@@ -171,8 +171,8 @@ impl PyCatalog {
         let tags = rows.0.into_iter().map(|(name, version, kind, unit)| {
             Ok(TagDecl { name, version, kind: ValueType::parse(&kind).or_raise()?, unit })
         });
-        let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, transaction(txn)?);
-        let made = py.waiting(|| self.catalog.create_tags(tags, txn)).or_raise()?;
+        let (tags, txn) = (tags.collect::<PyResult<Vec<_>>>()?, session(txn)?);
+        let made = py.waiting(|| self.catalog.create_tags(tags, &txn)).or_raise()?;
         Ok(made.into_iter().map(super::rows::tag_row).collect())
     }
 
@@ -196,8 +196,8 @@ impl PyCatalog {
         many: bool,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let txn = transaction(txn)?;
-        let run = Run::new(&self.handle, run_name(run), txn);
+        let txn = session(txn)?;
+        let run = Run::new(&self.handle, run_name(run), &txn);
         let name = tag_name(tag)?;
         let given = match many {
             true => columns::cells(value, &format!("the values of tag {name}"))?,
@@ -222,7 +222,7 @@ impl PyCatalog {
                     None => kind_of(values::infer(value, &format!("the value of tag {name}"))?),
                 };
                 let made = py.waiting(|| match unit {
-                    Some(unit) => self.catalog.tag_in_unit(&name, version, kind, unit, txn),
+                    Some(unit) => self.catalog.tag_in_unit(&name, version, kind, unit, &txn),
                     None => run.tag(TagRef::Name(name.clone(), version), kind),
                 });
                 made.or_raise()?
@@ -253,7 +253,7 @@ impl PyCatalog {
         exist: Option<&str>,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let run = Run::new(&self.handle, run_name(run), &session(txn)?);
         let options = WriteOptions {
             start: data::numbers("start", start)?,
             chunks: data::numbers("chunks", chunks)?,
@@ -275,7 +275,7 @@ impl PyCatalog {
         run: RunPair,
         txn: Option<&str>,
     ) -> PyResult<(&'static str, Option<String>)> {
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let run = Run::new(&self.handle, run_name(run), &session(txn)?);
         let state = py.waiting(|| run.state()).or_raise()?;
         let why = if let RunStatus::Failed(why) = &state { Some(why.clone()) } else { None };
         Ok((state.name(), why))
@@ -290,7 +290,7 @@ impl PyCatalog {
         why: &str,
         txn: Option<&str>,
     ) -> PyResult<()> {
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let run = Run::new(&self.handle, run_name(run), &session(txn)?);
         py.waiting(|| match state {
             "running" => run.begin(),
             "finished" => run.finish(),
@@ -307,7 +307,7 @@ impl PyCatalog {
         variables: Option<Vec<String>>,
         txn: Option<&str>,
     ) -> PyResult<Option<i64>> {
-        let run = Run::new(&self.handle, run_name(run), transaction(txn)?);
+        let run = Run::new(&self.handle, run_name(run), &session(txn)?);
         py.waiting(|| run.last_step(variables.as_deref())).or_raise()
     }
 
@@ -338,8 +338,8 @@ impl PyCatalog {
         let query = query.get().query.clone();
         let named: Vec<&str> = named.0.iter().map(String::as_str).collect();
         let what = Deletion::of_named(query, &named, fields).or_raise()?;
-        let txn = transaction(txn)?;
-        let report = py.waiting(|| self.catalog.delete(&what, fields, doit, txn)).or_raise()?;
+        let txn = session(txn)?;
+        let report = py.waiting(|| self.catalog.delete(&what, fields, doit, &txn)).or_raise()?;
         let fieldstone::catalog::DeleteReport {
             runs,
             steps,

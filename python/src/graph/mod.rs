@@ -23,13 +23,13 @@ use crate::catalog::values;
 use crate::errors::{Raise, invalid};
 use crate::fields::{Origin, PyField};
 use crate::request::type_name;
-use crate::store::{Store, transaction};
+use crate::store::{Store, session};
 
 /// The graph of a store, as a transaction sees it where one is named.
 #[pyclass(frozen, name = "_Graph", module = "fieldstone")]
 pub struct PyGraph {
     graph: Graph,
-    transaction: Option<fieldstone::Id>,
+    session: fieldstone::Session,
     handle: fieldstone::Store,
     /// `None` for that of a field, which keeps its store open.
     store: Option<Py<Store>>,
@@ -41,8 +41,8 @@ impl Store {
     #[pyo3(signature = (txn=None))]
     fn _graph(slf: &Bound<'_, Self>, txn: Option<&str>) -> PyResult<PyGraph> {
         let handle = slf.get().handle()?;
-        let transaction = transaction(txn)?;
-        Ok(PyGraph { graph: handle.graph().clone(), transaction, handle, store: Some(slf.clone().unbind()) })
+        let session = session(txn)?;
+        Ok(PyGraph { graph: handle.graph().clone(), session, handle, store: Some(slf.clone().unbind()) })
     }
 }
 
@@ -51,9 +51,9 @@ impl PyField {
     /// The graph of its store.
     fn _graph(&self) -> PyResult<PyGraph> {
         let none = || invalid("nobody knows which store the field is of", "retrieve it");
-        let Origin { handle, transaction, .. } = self.origin().ok_or_else(none)?;
+        let Origin { handle, session, .. } = self.origin().ok_or_else(none)?;
         let (graph, handle) = (handle.graph().clone(), handle.clone());
-        Ok(PyGraph { graph, transaction: *transaction, handle, store: None })
+        Ok(PyGraph { graph, session: session.clone(), handle, store: None })
     }
 }
 

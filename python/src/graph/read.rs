@@ -103,13 +103,13 @@ impl PyGraph {
         at: Option<u64>,
     ) -> PyResult<VertexRow<'py>> {
         let (graph, vertex) = (self.open()?, name(vertex)?);
-        let found = py.waiting(|| graph.vertex(&vertex, at, self.transaction)).or_raise()?;
+        let found = py.waiting(|| graph.vertex(&vertex, at, &self.session)).or_raise()?;
         vertex_row(py, &found)
     }
 
     fn versions<'py>(&self, py: Python<'py>, vertex: &Bound<'py, PyAny>) -> PyResult<Vec<VertexRow<'py>>> {
         let (graph, vertex) = (self.open()?, name(vertex)?);
-        let found = py.waiting(|| graph.versions(&vertex, self.transaction)).or_raise()?;
+        let found = py.waiting(|| graph.versions(&vertex, &self.session)).or_raise()?;
         found.iter().map(|vertex| vertex_row(py, vertex)).collect()
     }
 
@@ -129,8 +129,7 @@ impl PyGraph {
             (None, Some(at)) => Versions::At(at),
             (None, None) => Versions::NOW,
         };
-        let found =
-            py.waiting(|| graph.edges(&vertex, kind, versions, limit, self.transaction)).or_raise()?;
+        let found = py.waiting(|| graph.edges(&vertex, kind, versions, limit, &self.session)).or_raise()?;
         found.iter().map(|edge| edge_row(py, edge)).collect()
     }
 
@@ -152,8 +151,8 @@ impl PyGraph {
         self.open()?;
         let subject = asked_for(subject)?.subject();
         let found = py.waiting(|| match stores {
-            true => self.handle.trace_across(&subject, &options, self.transaction),
-            false => Ok((self.handle.trace(&subject, &options, self.transaction)?, Vec::new())),
+            true => self.handle.trace_across(&subject, &options, &self.session),
+            false => Ok((self.handle.trace(&subject, &options, &self.session)?, Vec::new())),
         });
         let found = found.or_raise()?;
         lineage_row(py, found, at)
@@ -164,7 +163,7 @@ impl PyGraph {
         self.open()?;
         let vertex = name(vertex)?;
         let text = format!("fields of {vertex}").chars().take(200).collect();
-        let found = py.waiting(|| self.handle.fields_of(&vertex, self.transaction)).or_raise()?;
+        let found = py.waiting(|| self.handle.fields_of(&vertex, &self.session)).or_raise()?;
         Ok(PyListing::new(vec![found], self.handle.schema(), text))
     }
 

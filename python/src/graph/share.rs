@@ -80,7 +80,7 @@ impl PyGraph {
             |user: &str| graph.user_number(user).map_or_else(|| user.to_owned(), |uid| uid.to_string());
         let file = file.map(name).transpose()?;
         let options = AuditOptions { user: user.map(number), file, since, until, ..AuditOptions::default() };
-        let audit = py.waiting(|| graph.audit(&options, self.transaction)).or_raise()?;
+        let audit = py.waiting(|| graph.audit(&options, &self.session)).or_raise()?;
         let rows = audit
             .rows
             .into_iter()

@@ -63,11 +63,11 @@ impl PyGraph {
     ) -> fieldstone::Result<Dossier> {
         match asked {
             AskedFor::Subject(subject) if across => {
-                Ok(self.handle.dossier_across(subject, &options(subject), self.transaction)?.0)
+                Ok(self.handle.dossier_across(subject, &options(subject), &self.session)?.0)
             }
-            AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), self.transaction),
+            AskedFor::Subject(subject) => self.handle.dossier(subject, &options(subject), &self.session),
             AskedFor::Traced(lineage, stores, at) => {
-                self.handle.around_across(lineage, stores, *at, self.transaction)
+                self.handle.around_across(lineage, stores, *at, &self.session)
             }
         }
     }

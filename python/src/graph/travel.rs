@@ -93,7 +93,7 @@ impl PyGraph {
         }
         let travel = Travel { at, causal, jobs, limit, steps: all };
         let engine = partitions::engine(engine)?;
-        let travelled = slf.py().waiting(|| graph.travel(&travel, engine, this.transaction)).or_raise()?;
+        let travelled = slf.py().waiting(|| graph.travel(&travel, engine, &this.session)).or_raise()?;
         Ok(PyTravelled { travelled })
     }
 
@@ -108,10 +108,10 @@ impl PyGraph {
     ) -> PyResult<FoundRows<'py>> {
         let (graph, tests) = (self.open()?, named_tests(tests)?);
         let found = py.waiting(|| match kind {
-            Some(kind) => graph.find_by_type(&kind, &tests, at, limit, self.transaction),
+            Some(kind) => graph.find_by_type(&kind, &tests, at, limit, &self.session),
             None => {
                 let test = VertexTest { tests, ..VertexTest::default() };
-                graph.find(&test, at, limit, self.transaction).map(TypeMatches::Vertices)
+                graph.find(&test, at, limit, &self.session).map(TypeMatches::Vertices)
             }
         });
         Ok(match found.or_raise()? {
@@ -133,7 +133,7 @@ impl PyGraph {
         limit: Option<usize>,
     ) -> PyResult<Vec<VertexRow<'py>>> {
         let graph = self.open()?;
-        let found = py.waiting(|| graph.search(text, kind, limit, self.transaction)).or_raise()?;
+        let found = py.waiting(|| graph.search(text, kind, limit, &self.session)).or_raise()?;
         found.iter().map(|vertex| vertex_row(py, vertex)).collect()
     }
 }

@@ -49,7 +49,7 @@ impl PyGraph {
         time: Option<u64>,
     ) -> PyResult<u64> {
         let (graph, put) = (self.open()?, vertex((vertex_name, fixed, own, time))?);
-        py.waiting(|| graph.put_vertices(vec![put], self.transaction)).or_raise()
+        py.waiting(|| graph.put_vertices(vec![put], &self.session)).or_raise()
     }
 
     #[allow(clippy::too_many_arguments, reason = "what a relation is made of")]
@@ -64,7 +64,7 @@ impl PyGraph {
         until: Option<u64>,
     ) -> PyResult<u64> {
         let (graph, put) = (self.open()?, edge((kind, source, target, own, time, until))?);
-        py.waiting(|| graph.put_relations(vec![put], self.transaction)).or_raise()
+        py.waiting(|| graph.put_relations(vec![put], &self.session)).or_raise()
     }
 
     /// Vertices first, then relations: an iterable of arguments each, or a dict of columns.
@@ -96,8 +96,8 @@ impl PyGraph {
         // What gave the rows may have closed the store.
         self.open()?;
         py.waiting(|| match batch {
-            None => graph.put(vertices, edges, self.transaction),
-            Some(batch) => graph.put_batch(vertices, &batch, self.transaction),
+            None => graph.put(vertices, edges, &self.session),
+            Some(batch) => graph.put_batch(vertices, &batch, &self.session),
         })
         .or_raise()
     }
@@ -118,7 +118,7 @@ impl PyGraph {
         for vertex in &vertices {
             what.push(Deletion::Vertex(name(vertex)?));
         }
-        py.waiting(|| graph.delete(what, time, self.transaction)).or_raise()
+        py.waiting(|| graph.delete(what, time, &self.session)).or_raise()
     }
 
     /// Versions of vertices and relations, bytes, versions of others, whether they were moved.
@@ -130,7 +130,7 @@ impl PyGraph {
         doit: bool,
     ) -> PyResult<(u64, u64, u64, u64, bool)> {
         self.open()?;
-        if self.transaction.is_some() {
+        if self.session.transaction().is_some() {
             return Err(invalid("an archive within a transaction", "call it outside"));
         }
         let report = py.waiting(|| archive(&self.handle, before, url, doit)).or_raise()?;
@@ -149,7 +149,7 @@ impl PyGraph {
         let fixed = fixed.collect::<PyResult<_>>()?;
         let declared = TypeDecl::Vertex(VertexType { name, fixed, index, text });
         let graph = self.open()?;
-        py.waiting(|| graph.define(vec![declared], self.transaction)).or_raise()
+        py.waiting(|| graph.define(vec![declared], &self.session)).or_raise()
     }
 
     fn define_edge(
@@ -163,7 +163,7 @@ impl PyGraph {
     ) -> PyResult<()> {
         let declared = TypeDecl::Edge(EdgeType { name, reverse, source, target, index });
         let graph = self.open()?;
-        py.waiting(|| graph.define(vec![declared], self.transaction)).or_raise()
+        py.waiting(|| graph.define(vec![declared], &self.session)).or_raise()
     }
 }
 

@@ -23,20 +23,21 @@ use fieldstone_journal::writer::{PendingCursor, PendingSide};
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
 use crate::engine::{Index, PointSource, UserNames, is_busy};
+use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
 const ROUNDS: usize = 64;
 
 /// What a read sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visibility {
+#[derive(Debug, Clone, Copy)]
+pub enum Visibility<'a> {
     /// What stands in the engine.
     AsIs,
     /// All that is visible to everybody.
     Synced,
-    /// That, and what this handle and the transaction hold.
-    All(Option<Id>),
+    /// That, and what this session has not flushed, with what its transaction has prepared.
+    All(&'a Session),
 }
 
 /// Number that stands for the commit in which what is outside of transactions will be flushed.
@@ -88,7 +89,7 @@ impl Inner {
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(
         &self,
-        visibility: Visibility,
+        visibility: Visibility<'_>,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
         self.look_from(self.consistent_view(visibility)?, visibility, read)
@@ -98,14 +99,17 @@ impl Inner {
     pub fn look_from<T>(
         &self,
         view: ConsistentView,
-        visibility: Visibility,
+        visibility: Visibility<'_>,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
+        if let Visibility::All(session) = visibility {
+            session.check(&*self.env.clock)?;
+        }
         self.overlays().drop_idle(self.env.clock.monotonic());
         let read = &mut self.with_sources(read);
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
-                && (session.is_some() || view.has_own())
+                && (session.transaction().is_some() || view.has_own())
                 && view.records.is_none()
                 && let Some(outcome) = self.look_at_copy(view, session, read)?
             {
@@ -151,7 +155,7 @@ impl Inner {
     fn with_consistent_view<T>(
         &self,
         mut view: ConsistentView,
-        visibility: Visibility,
+        visibility: Visibility<'_>,
         work: &mut dyn FnMut(&ConsistentView) -> Result<Option<T>>,
     ) -> Result<T> {
         for _ in 0..ROUNDS {
@@ -167,14 +171,14 @@ impl Inner {
     fn look_at<T>(
         &self,
         engine: &mut Connection,
-        visibility: Visibility,
+        visibility: Visibility<'_>,
         view: &ConsistentView,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let patience = engine.patience;
         let ConsistentView { feed, heads, newest, .. } = view;
         let index = engine.index()?;
-        if visibility == Visibility::AsIs {
+        if matches!(visibility, Visibility::AsIs) {
             return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
@@ -187,7 +191,7 @@ impl Inner {
                     let laid = self.overlay(index, feed, session, &own.commits, patience)?;
                     let rows =
                         index.attributes_applied() + (own.all.records + own.transaction.records) as u64;
-                    self.overlays().note_relaid(session, if laid { rows } else { 0 });
+                    self.overlays().note_relaid(session.key(), if laid { rows } else { 0 });
                     laid
                 }
                 _ => false,
@@ -214,29 +218,30 @@ impl Inner {
     }
 
     /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
-    pub fn consistent_view(&self, visibility: Visibility) -> Result<ConsistentView> {
+    pub fn consistent_view(&self, visibility: Visibility<'_>) -> Result<ConsistentView> {
         self.view_with(visibility, false)
     }
 
     /// The same; `records`: it holds what is not flushed itself.
-    fn view_with(&self, visibility: Visibility, records: bool) -> Result<ConsistentView> {
+    fn view_with(&self, visibility: Visibility<'_>, records: bool) -> Result<ConsistentView> {
         let none = PendingCursor::default();
         let Visibility::All(session) = visibility else {
             return Ok(ConsistentView::of(self.journal.feed()?, none, none));
         };
-        self.hand_over(None);
-        if session.is_some() {
+        let outside = &session.within(None);
+        self.hand_over(outside);
+        if session.transaction().is_some() {
             self.hand_over(session);
         }
-        let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
+        let of_session = || session.transaction().map_or(none, |_| self.journal.pending_cursor(session));
         for _ in 0..ROUNDS {
-            let (all, transaction) = (self.journal.pending_cursor(None), of_session());
+            let (all, transaction) = (self.journal.pending_cursor(outside), of_session());
             let between = || self.unflushed_between((none, none), (all, transaction), session);
             let held = if records { between() } else { None };
             let feed = self.journal.feed()?;
             // What another thread has flushed meanwhile must not be seen twice.
             if held.is_some() == records
-                && self.journal.pending_cursor(None).continues(all)
+                && self.journal.pending_cursor(outside).continues(all)
                 && of_session().continues(transaction)
             {
                 return Ok(ConsistentView { records: held, ..ConsistentView::of(feed, all, transaction) });
@@ -246,7 +251,7 @@ impl Inner {
     }
 
     /// What a view saw that this handle has not flushed; `None` where some of it is flushed or gone by now.
-    pub fn unflushed(&self, view: &ConsistentView, session: Option<Id>) -> Option<Unflushed> {
+    pub fn unflushed(&self, view: &ConsistentView, session: &Session) -> Option<Unflushed> {
         if view.records.is_some() {
             return view.records.clone();
         }
@@ -260,10 +265,10 @@ impl Inner {
         &self,
         from: (PendingCursor, PendingCursor),
         to: (PendingCursor, PendingCursor),
-        session: Option<Id>,
+        session: &Session,
     ) -> Option<Unflushed> {
         let mut own = Unflushed { commits: Vec::new(), all: from.0, transaction: from.1 };
-        let all = (OWN, None, to.0, &mut own.all);
+        let all = (OWN, &session.within(None), to.0, &mut own.all);
         let transaction = (OWN_TRANSACTION, session, to.1, &mut own.transaction);
         for (sequence, session, to, cursor) in [all, transaction] {
             if to.records <= cursor.records {
@@ -278,7 +283,7 @@ impl Inner {
             self.overlays().note(records.len());
             own.commits.push(Commit {
                 writer: Id::NONE,
-                owner: self.user(),
+                owner: self.user(session),
                 sequence,
                 stamp: u64::MAX,
                 time: 0,

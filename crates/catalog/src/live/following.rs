@@ -1,7 +1,7 @@
 //! The engine as a view of the store's logs: how long it is waited for, and what it asks of the fields.
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{self, Followed, Following, Pace};
 use fieldstone_journal::view::Wait;
@@ -13,11 +13,16 @@ use crate::engine::Index;
 use crate::view::IndexView;
 
 impl Inner {
-    fn view<'a>(&'a self, index: &'a mut Index, patience: Patience) -> IndexView<'a, &'a mut Index> {
+    fn view<'a>(
+        &'a self,
+        index: &'a mut Index,
+        patience: Patience,
+        user: u32,
+    ) -> IndexView<'a, &'a mut Index> {
         let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
             self.insist(index, patience, begin)
         });
-        IndexView::with(index, self.journal.schema(), self.user(), insist).of_process(self.own_writer())
+        IndexView::with(index, self.journal.schema(), user, insist).of_process(self.own_writer())
     }
 
     fn following(&self, patience: Patience, newest: bool) -> Following<'_> {
@@ -38,7 +43,8 @@ impl Inner {
         patience: Patience,
     ) -> Result<Followed> {
         let how = self.following(patience, newest);
-        follow::follow(&mut self.view(index, patience), feed, &*self.fields.standing(feed), &how)
+        let view = &mut self.view(index, patience, self.env.identity.uid());
+        follow::follow(view, feed, &*self.fields.standing(feed), &how)
     }
 
     /// Begins to read with what a transaction has prepared and what is not flushed overlaid on the tables;
@@ -47,16 +53,17 @@ impl Inner {
         &self,
         index: &mut Index,
         feed: &Feed,
-        transaction: Option<Id>,
+        session: &Session,
         own: &[Commit],
         patience: Patience,
     ) -> Result<bool> {
-        follow::overlay(&mut self.view(index, patience), feed, &*self.fields.standing(feed), transaction, own)
+        let view = &mut self.view(index, patience, self.user(session));
+        follow::overlay(view, feed, &*self.fields.standing(feed), session.transaction(), own)
     }
 
     /// Makes an engine's tables anew from the first commit on.
     pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<RebuildReport> {
-        let mut view = self.view(index, Patience::Full);
+        let mut view = self.view(index, Patience::Full, self.env.identity.uid());
         let how = self.following(Patience::Full, false);
         let (mut followed, applied) = follow::rebuild(&mut view, feed, &*self.fields.standing(feed), &how)?;
         let mut feed = feed.clone();
@@ -104,6 +111,7 @@ mod tests {
     use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
     use fieldstone_store::local::{LocalOptions, LocalStore};
 
+    use super::Session;
     use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
     use crate::live::{Catalog, CatalogSettings, FieldPort};
     use crate::query::Query;
@@ -134,19 +142,19 @@ mod tests {
             Box::new(Standing::at(feed, self.0.schema(), 0))
         }
 
-        fn count(&self, _: &Request, _: Option<Id>) -> Result<u64> {
+        fn count(&self, _: &Request, _: &Session) -> Result<u64> {
             Err(Error::internal("nothing is counted"))
         }
 
-        fn remove(&self, _: &Request, _: Option<Id>) -> Result<u64> {
+        fn remove(&self, _: &Request, _: &Session) -> Result<u64> {
             Err(Error::internal("nothing is removed"))
         }
 
-        fn decide_kinds(&self, _: Id, _: u32, _: u32) -> Result<()> {
+        fn decide_kinds(&self, _: Id, _: u32, _: u32, _: &Session) -> Result<()> {
             Err(Error::internal("nothing is decided"))
         }
 
-        fn changed(&self, _: Option<Id>) -> Result<()> {
+        fn changed(&self, _: &Session) -> Result<()> {
             Ok(())
         }
 
@@ -167,7 +175,7 @@ mod tests {
             let (fields, catalog) = at(folder.path());
             let name = format!("w{writer}");
             let run = RunName { project: String::new(), name: name.clone() };
-            catalog.create_run(RunDecl::named(run.clone()), false, None).unwrap();
+            catalog.create_run(RunDecl::named(run.clone()), false, &Session::default()).unwrap();
             for step in 0..12 {
                 let batch = AttributeBatch {
                     keywords: Vec::new(),
@@ -188,12 +196,12 @@ mod tests {
                     continues: false,
                     singles: false,
                 };
-                catalog.annotate(batch, None).unwrap();
+                catalog.annotate(batch, &Session::default()).unwrap();
                 let text = step.to_string();
                 let key = [("run", name.as_str()), ("variable", "t"), ("step", text.as_str())];
                 fields.0.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
-                catalog.inner.hand_over(None);
-                catalog.inner.journal.flush(None).unwrap();
+                catalog.inner.hand_over(&Session::default());
+                catalog.inner.journal.flush(&Session::default()).unwrap();
             }
         }
         for _ in 0..4 {

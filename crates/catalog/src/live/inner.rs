@@ -16,7 +16,6 @@ use fieldstone_core::sync::{Mutex, MutexGuard, thread};
 
 use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record};
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
@@ -28,7 +27,9 @@ use super::port::FieldPort;
 use super::run_answers::RunAnswers;
 use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
 use crate::write::declaration_cache::DeclarationCache;
+use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
+use fieldstone_journal::session::SessionKey;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
 const MANY: u64 = 10_000;
@@ -60,7 +61,7 @@ pub struct ProcessState {
     /// Attributes given to sessions since they were last flushed, and flushed and not applied.
     rows: Mutex<AttributeCounts>,
     /// How often each session had lost something when that was looked at last.
-    losses_seen: Mutex<HashMap<Option<Id>, u64>>,
+    losses_seen: Mutex<HashMap<SessionKey, u64>>,
     /// The thread that applies what was flushed.
     applying: Mutex<Option<JoinHandle<()>>>,
     /// What went wrong there, and no read has returned.
@@ -70,7 +71,7 @@ pub struct ProcessState {
 /// Attributes on their way into the engine.
 #[derive(Debug, Default)]
 struct AttributeCounts {
-    sessions: HashMap<Option<Id>, u64>,
+    sessions: HashMap<SessionKey, u64>,
     unapplied: u64,
 }
 
@@ -135,7 +136,7 @@ impl Inner {
     }
 
     /// Gives records to the next commit of a session, behind all that was given before.
-    pub fn emit(&self, session: Option<Id>, records: Vec<Record>) -> Result<()> {
+    pub fn emit(&self, session: &Session, records: Vec<Record>) -> Result<()> {
         let rows = records.iter().map(|record| match record {
             Record::Attributes(batch) => batch.rows as u64,
             _ => 0,
@@ -147,19 +148,19 @@ impl Inner {
 
     /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
     /// knows who is to hear of a failure.
-    pub fn buffer_attribute(&self, session: Option<Id>, single: AttributeBatch) -> Result<()> {
+    pub fn buffer_attribute(&self, session: &Session, single: AttributeBatch) -> Result<()> {
         let journal = &self.journal;
         let losses = journal.keep(1, session);
         self.count_rows(session, 1);
         let mut buffer = self.state().attribute_buffer.lock();
-        if let Some(ended) = buffer.add(session, losses, single) {
+        if let Some(ended) = buffer.add(session.key(), losses, single) {
             give(journal, session, ended);
         }
         Ok(())
     }
 
-    fn count_rows(&self, session: Option<Id>, rows: u64) {
-        *self.state().rows.lock().sessions.entry(session).or_default() += rows;
+    fn count_rows(&self, session: &Session, rows: u64) {
+        *self.state().rows.lock().sessions.entry(session.key()).or_default() += rows;
     }
 
     /// Forgets what is remembered of sessions that have lost something since this was asked last.
@@ -177,7 +178,7 @@ impl Inner {
 }
 
 /// Gives buffered attributes to the journal, unless it counted them as lost.
-fn give(journal: &Journal, session: Option<Id>, buffered: BufferedAttributes) {
+fn give(journal: &Journal, session: &Session, buffered: BufferedAttributes) {
     let BufferedAttributes { losses, rows, batches } = buffered;
     let parts = batches.into_iter().flat_map(AttributeBatch::split);
     let records = parts.map(|part| Record::Attributes(part).encode()).collect();
@@ -185,23 +186,25 @@ fn give(journal: &Journal, session: Option<Id>, buffered: BufferedAttributes) {
 }
 
 impl FlushParticipant for Inner {
-    fn hand_over(&self, session: Option<Id>) {
+    fn hand_over(&self, session: &Session) {
         // Held until the journal has them: what comes later stands behind.
         let mut buffer = self.state().attribute_buffer.lock();
-        if let Some(buffered) = buffer.take(session) {
+        if let Some(buffered) = buffer.take(session.key()) {
             give(&self.journal, session, buffered);
         }
     }
 
-    fn discarded(&self, session: Option<Id>) {
+    fn discarded(&self, session: &Session) {
+        let session = session.key();
         drop(self.state().attribute_buffer.lock().take(session));
         self.declarations().discarded(session);
         self.state().rows.lock().sessions.remove(&session);
         self.overlays().end(session);
     }
 
-    fn flushed(&self, session: Option<Id>) {
+    fn flushed(&self, session: &Session) {
         let all = !self.journal.has_pending(session);
+        let session = session.key();
         self.declarations().flushed(session, all);
         self.overlays().end(session);
         let unapplied = {

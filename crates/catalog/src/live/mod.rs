@@ -41,6 +41,7 @@ use fieldstone_format::catalog::{
 use fieldstone_format::log::kinds;
 use fieldstone_format::setting::Exist;
 use fieldstone_journal::Journal;
+use fieldstone_journal::Session;
 
 pub use port::FieldPort;
 
@@ -202,21 +203,21 @@ impl Catalog {
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
 
     /// Declares a run, which is the caller's from then on. Denied where its fields are another's; Conflict where the run is there, unless `exist_ok`: then it must not contradict.
-    pub fn create_run(&self, run: RunDecl, exist_ok: bool, transaction: Option<Id>) -> Result<()> {
-        self.inner.create_run(run, exist_ok, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn create_run(&self, run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
+        self.inner.create_run(run, exist_ok, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Says where data of runs that are outside of the store lie from now on. Denied where one run is another's.
-    pub fn move_outside(&self, moved: Vec<(RunName, Value)>, transaction: Option<Id>) -> Result<()> {
-        self.inner.move_outside(moved, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn move_outside(&self, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
+        self.inner.move_outside(moved, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Says how a declared run goes: what was said last counts. Denied where it is another's.
-    pub fn set_state(&self, run: &RunName, state: RunState, transaction: Option<Id>) -> Result<()> {
-        self.inner.set_state(run, state, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn set_state(&self, run: &RunName, state: RunState, session: &Session) -> Result<()> {
+        self.inner.set_state(run, state, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Declares variables of a run; Denied where it is another's. Declared again with other content: Conflict.
@@ -224,10 +225,10 @@ impl Catalog {
         &self,
         run: &RunName,
         variables: Vec<VariableDecl>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
-        self.inner.create_variables(run, variables, transaction)?;
-        self.inner.fields.changed(transaction)
+        self.inner.create_variables(run, variables, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Declares variables from what their fields' files say: each under its version, or the next one that is free
@@ -236,25 +237,25 @@ impl Catalog {
         &self,
         run: &RunName,
         variables: Vec<VariableDecl>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
-        self.inner.create_versions(run, variables, transaction)?;
-        self.inner.fields.changed(transaction)
+        self.inner.create_versions(run, variables, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Declares steps of a run; Denied where it is another's. Declared again with another time: Conflict.
-    pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, transaction: Option<Id>) -> Result<()> {
-        self.inner.create_steps(run, steps, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, session: &Session) -> Result<()> {
+        self.inner.create_steps(run, steps, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Declares tags; gives them as they are shown: one of another type or unit under a number that is
     /// taken gets its own.
-    pub fn create_tags(&self, tags: Vec<TagDecl>, transaction: Option<Id>) -> Result<Vec<TagInfo>> {
+    pub fn create_tags(&self, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
         let declared = tags.clone();
-        let made = self.inner.create_tags(tags, transaction)?;
-        declared.iter().for_each(|tag| self.inner.declarations().note_declared(transaction, tag));
-        self.inner.fields.changed(transaction)?;
+        let made = self.inner.create_tags(tags, session)?;
+        declared.iter().for_each(|tag| self.inner.declarations().note_declared(session.key(), tag));
+        self.inner.fields.changed(session)?;
         Ok(made)
     }
 
@@ -262,8 +263,14 @@ impl Catalog {
     /// is what the values are as they were given; int goes into float where it is exact, and a number that no number of
     /// the name takes gets a version of its own. Conflict where the name is declared in several units: then the one counts
     /// that this handle declared, or the one without a unit.
-    pub fn tag_for(&self, name: &str, version: Option<i64>, kind: ValueType) -> Result<TagDecl> {
-        self.inner.tag_for(None, name, version, kind)
+    pub fn tag_for(
+        &self,
+        name: &str,
+        version: Option<i64>,
+        kind: ValueType,
+        session: &Session,
+    ) -> Result<TagDecl> {
+        self.inner.tag_for(session, name, version, kind)
     }
 
     /// As [`Catalog::tag_for`], among the tags that a transaction holds, too.
@@ -272,9 +279,9 @@ impl Catalog {
         name: &str,
         version: Option<i64>,
         kind: ValueType,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<TagDecl> {
-        self.inner.tag_for(transaction, name, version, kind)
+        self.inner.tag_for(session, name, version, kind)
     }
 
     /// The tag of a name and a unit that takes values of this kind; made where there is none, beside those of the name that
@@ -285,10 +292,10 @@ impl Catalog {
         version: Option<i64>,
         kind: ValueType,
         unit: &str,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<TagDecl> {
         let expr = Expr::Term(Term::Tag(NameTest::Is(name.to_owned())));
-        let known = self.tags(&Query { expr, transaction, ..Query::all() })?;
+        let known = self.tags(&Query { expr, session: session.clone(), ..Query::all() })?;
         let known = known
             .into_iter()
             .map(|tag| tag.decl)
@@ -301,31 +308,31 @@ impl Catalog {
         }
         let tag =
             TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
-        let made = self.inner.create_tags(vec![tag], transaction)?.pop();
-        self.inner.fields.changed(transaction)?;
+        let made = self.inner.create_tags(vec![tag], session)?.pop();
+        self.inner.fields.changed(session)?;
         made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
     }
 
     /// Takes attributes, under the caller's name; run and variables must be there, boxes inside of the
     /// variable's shape. They replace what this user said at the same place before. Denied where the run is
     /// another's who lets nobody else annotate it.
-    pub fn annotate(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
-        self.inner.annotate(batch, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
+        self.inner.annotate(batch, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Takes attributes of several tags, as [`Catalog::annotate`] takes those of each.
-    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, transaction: Option<Id>) -> Result<()> {
-        self.inner.annotate_all(batches, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
+        self.inner.annotate_all(batches, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Takes attributes that another store has, under the caller's name, also on a variable that nothing names here. Of
     /// rows at one place all hold where their records are of one call and one commit. Conflict where a box does not fit
     /// what is declared here.
-    pub fn carry(&self, batch: AttributeBatch, transaction: Option<Id>) -> Result<()> {
-        self.inner.carry(batch, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn carry(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
+        self.inner.carry(batch, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Removes attributes of a run by their ids, each with the user who wrote it; what was written meanwhile stays.
@@ -333,15 +340,15 @@ impl Catalog {
         &self,
         run: &RunName,
         attributes: &[(AttributeId, u32)],
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
-        self.inner.remove_attributes(run, attributes, transaction)?;
-        self.inner.fields.changed(transaction)
+        self.inner.remove_attributes(run, attributes, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Where the declarations of a run, its steps and its variables were written.
-    pub fn declarations(&self, run: &RunName) -> Result<Vec<DeclarationRow>> {
-        self.inner.look(Visibility::All(None), &mut |index| index.declarations(run))
+    pub fn declarations(&self, run: &RunName, session: &Session) -> Result<Vec<DeclarationRow>> {
+        self.inner.look(Visibility::All(session), &mut |index| index.declarations(run))
     }
 
     /// Removes these declarations of a run; what was declared meanwhile, and all that stands below, stays. Denied where
@@ -350,17 +357,17 @@ impl Catalog {
         &self,
         run: &RunName,
         rows: &[DeclarationRow],
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
-        self.inner.remove_declarations(run, rows, transaction)?;
-        self.inner.fields.changed(transaction)
+        self.inner.remove_declarations(run, rows, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Declares again what is declared alike, so that it stays when the older declarations are removed. Denied where the
     /// run is another's.
-    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, transaction: Option<Id>) -> Result<()> {
-        self.inner.declare_again(run, records, transaction)?;
-        self.inner.fields.changed(transaction)
+    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: &Session) -> Result<()> {
+        self.inner.declare_again(run, records, session)?;
+        self.inner.fields.changed(session)
     }
 
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
@@ -379,36 +386,36 @@ impl Catalog {
         what: &Deletion,
         fields: bool,
         doit: bool,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<DeleteReport> {
-        let report = self.inner.delete(what, fields, doit, transaction)?;
+        let report = self.inner.delete(what, fields, doit, session)?;
         if doit {
-            self.inner.fields.changed(transaction)?;
+            self.inner.fields.changed(session)?;
         }
         Ok(report)
     }
 
     /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,
     /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`, `relation`.
-    pub fn activate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0)
+    pub fn activate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
+        self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
     }
 
     /// Hides what a transaction holds of some kinds again.
-    pub fn deactivate(&self, transaction: Id, kinds: &[&str]) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, 0, kind_bits(kinds)?)
+    pub fn deactivate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
+        self.inner.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
     }
 
     // ---- reading
 
     /// The run of this name; NotFound, or Invalid where several projects have one and none is given.
-    pub fn run(&self, project: Option<&str>, name: &str, transaction: Option<Id>) -> Result<RunInfo> {
-        self.inner.run(project, name, transaction)
+    pub fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo> {
+        self.inner.run(project, name, session)
     }
 
     /// What writes to a run do where their field is there; `None` where the run does not say.
-    pub fn exist_of(&self, run: &RunName, transaction: Option<Id>) -> Result<Option<Exist>> {
-        self.inner.exist_of(transaction, run)
+    pub fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>> {
+        self.inner.exist_of(session, run)
     }
 
     /// A variable of a run; its newest version where none is given.
@@ -417,9 +424,9 @@ impl Catalog {
         run: &RunName,
         name: &str,
         version: Option<i64>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<VariableInfo> {
-        self.inner.variable(run, name, version, transaction)
+        self.inner.variable(run, name, version, session)
     }
 
     /// A variable that was declared, as this handle knows it: what it declared itself at once, what the engine said for a
@@ -428,11 +435,11 @@ impl Catalog {
         &self,
         run: &RunName,
         variable: &VariableName,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<VariableInfo> {
         let names = std::slice::from_ref(variable);
-        let found = self.inner.find_variables(transaction, run, names)?.remove(variable);
-        found.ok_or_else(|| self.inner.no_variable(transaction, run, variable))
+        let found = self.inner.find_variables(session, run, names)?.remove(variable);
+        found.ok_or_else(|| self.inner.no_variable(session, run, variable))
     }
 
     /// The newest version of a variable, for who writes to it; `None` where there is none. It may be ten seconds old.
@@ -440,9 +447,9 @@ impl Catalog {
         &self,
         run: &RunName,
         name: &str,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Option<Arc<VariableInfo>>> {
-        self.inner.variable_to_write(transaction, run, name)
+        self.inner.variable_to_write(session, run, name)
     }
 
     /// All hits, in columns. Conflict where they are ordered by values of one tag in several units.
@@ -526,8 +533,8 @@ impl Catalog {
     }
 
     /// The user who calls, as a hit has its number.
-    pub fn user(&self) -> u32 {
-        self.inner.user()
+    pub fn user(&self, session: &Session) -> u32 {
+        self.inner.user(session)
     }
 
     /// The name of a user, as a hit has its number.
@@ -576,14 +583,14 @@ impl Catalog {
     pub fn sql_until(&self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
         self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(None), &mut |index| index.sql(statement, stop))
+        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.sql(statement, stop))
     }
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
         self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
-        let visibility = Visibility::All(query.transaction);
+        let visibility = Visibility::All(&query.session);
         let view = self.inner.consistent_view(visibility)?;
         let heads = view.heads.clone();
         let text = self.inner.look_from(view, visibility, &mut |index| queries::explain(index, query))?;
@@ -614,7 +621,7 @@ impl Catalog {
     pub fn conflicts(&self) -> Result<Vec<String>> {
         self.inner.journal.check_there()?;
         self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(None), &mut |index| index.conflicts())
+        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.conflicts())
     }
 
     /// Whether the store's logs declare runs, steps, variables or groups of arrays. The engine is not asked, and not made.

@@ -41,6 +41,8 @@ use super::connection::{Connection, Patience, keeps};
 use super::consistent_view::{ConsistentView, OWN};
 use super::inner::Inner;
 use crate::engine::{Index, PAGE};
+use fieldstone_journal::Session;
+use fieldstone_journal::session::SessionKey;
 
 /// Bytes of an engine that is copied, at most.
 const COPY_MAX: u64 = 256 << 20;
@@ -54,7 +56,7 @@ const SESSIONS: usize = 64;
 /// The overlays of one process.
 #[derive(Debug, Default)]
 pub struct Overlays {
-    sessions: Mutex<Vec<(Option<Id>, Arc<SessionOverlay>)>>,
+    sessions: Mutex<Vec<(SessionKey, Arc<SessionOverlay>)>>,
     /// Records that were overlaid on an engine.
     laid: AtomicU64,
     /// When a copy is made, plus one, where a test says so; 0: when it pays.
@@ -92,7 +94,7 @@ struct LaidOver {
 }
 
 impl Overlays {
-    fn session(&self, session: Option<Id>) -> Arc<SessionOverlay> {
+    fn session(&self, session: SessionKey) -> Arc<SessionOverlay> {
         let mut sessions = self.sessions.lock();
         if let Some((_, known)) = sessions.iter().find(|(id, _)| *id == session) {
             return known.clone();
@@ -117,7 +119,7 @@ impl Overlays {
     }
 
     /// Whether one more session may have a copy. One that is in use has one.
-    fn has_room(&self, session: Option<Id>) -> bool {
+    fn has_room(&self, session: SessionKey) -> bool {
         let sessions = self.sessions.lock();
         let others = sessions.iter().filter(|(id, _)| *id != session);
         let has = |overlay: &SessionOverlay| overlay.copy.try_lock().is_none_or(|copy| copy.is_some());
@@ -125,7 +127,7 @@ impl Overlays {
     }
 
     /// Forgets the overlay of a session, which was flushed or has ended.
-    pub fn end(&self, session: Option<Id>) {
+    pub fn end(&self, session: SessionKey) {
         self.sessions.lock().retain(|(id, _)| *id != session);
     }
 
@@ -154,7 +156,7 @@ impl Overlays {
     }
 
     /// Notes rows that a session's read overlaid on the shared engine.
-    pub fn note_relaid(&self, session: Option<Id>, rows: u64) {
+    pub fn note_relaid(&self, session: SessionKey, rows: u64) {
         self.session(session).relaid.fetch_add(rows, Ordering::Relaxed);
     }
 }
@@ -178,10 +180,10 @@ impl Inner {
     pub fn look_at_copy<T>(
         &self,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<Option<T>>> {
-        let own = self.overlays().session(session);
+        let own = self.overlays().session(session.key());
         let mut slot = own.copy.lock();
         own.read.store(self.env.clock.monotonic(), Ordering::Relaxed);
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
@@ -203,7 +205,7 @@ impl Inner {
         &self,
         own: &SessionOverlay,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<Option<EngineCopy>> {
         let location = self.location_for(&view.heads)?;
         let relaid = own.relaid.load(Ordering::Relaxed);
@@ -212,7 +214,7 @@ impl Inner {
             let database = connection.index()?.database();
             let pages = database.pages()?.filter(|pages| pages.saturating_mul(PAGE as u64) <= COPY_MAX);
             pays_at = pages.map_or(u64::MAX, |pages| self.overlays().forced().unwrap_or(pages));
-            let pays = relaid >= pays_at && self.overlays().has_room(session);
+            let pays = relaid >= pays_at && self.overlays().has_room(session.key());
             if pays { database.copy() } else { Ok(None) }
         });
         own.pays_at.store(pays_at, Ordering::Relaxed);
@@ -225,7 +227,7 @@ impl Inner {
         &self,
         copy: &mut EngineCopy,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let index = copy.connection.index()?;
@@ -244,7 +246,7 @@ impl Inner {
         &self,
         index: &mut Index,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<Option<LaidOver>> {
         index.end_read()?;
         if self.follow(index, &view.feed, view.newest, Patience::Full)? == Followed::Behind {
@@ -267,7 +269,7 @@ impl Inner {
         index: &mut Index,
         laid: LaidOver,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<Option<LaidOver>> {
         let (from, to) = ((laid.all, laid.transaction), (view.all, view.transaction));
         let Some(own) = self.unflushed_between(from, to, session) else { return Ok(None) };
@@ -296,16 +298,19 @@ mod tests {
     #[test]
     fn copies_are_few_and_go_when_nobody_reads_them() {
         let overlays = Overlays::default();
-        let session = |n: u8| Some(Id([n; 16]));
+        let session = |n: u8| SessionKey::default().within(Id([n; 16]));
         for n in 0..COPIES as u8 {
             assert!(overlays.has_room(session(n)));
             let own = overlays.session(session(n));
             own.read.store(u64::from(n), Ordering::Relaxed);
             *own.copy.lock() = Some(copy());
         }
-        assert!(!overlays.has_room(None) && overlays.has_room(session(0)), "one that has a copy keeps it");
+        assert!(
+            !overlays.has_room(SessionKey::default()) && overlays.has_room(session(0)),
+            "one that has a copy keeps it"
+        );
         overlays.drop_idle(IDLE - 1);
-        assert!(!overlays.has_room(None));
+        assert!(!overlays.has_room(SessionKey::default()));
         let read = overlays.session(session(0));
         let held = read.copy.lock();
         overlays.drop_idle(IDLE + 1);

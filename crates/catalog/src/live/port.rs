@@ -10,6 +10,7 @@ use std::sync::Weak;
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::Holds;
@@ -22,16 +23,16 @@ pub trait FieldPort: PointSource {
     fn standing(&self, feed: &Feed) -> Box<dyn Holds>;
 
     /// How many fields a request selects, with those that a transaction has prepared.
-    fn count(&self, request: &Request, transaction: Option<Id>) -> Result<u64>;
+    fn count(&self, request: &Request, session: &Session) -> Result<u64>;
 
     /// Removes the fields that a request selects, with the session's next flush; how many.
-    fn remove(&self, request: &Request, transaction: Option<Id>) -> Result<u64>;
+    fn remove(&self, request: &Request, session: &Session) -> Result<u64>;
 
     /// Flushes a transaction where kinds are switched on, and makes what it holds of them visible or hides it.
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 
     /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
-    fn changed(&self, transaction: Option<Id>) -> Result<()>;
+    fn changed(&self, session: &Session) -> Result<()>;
 
     /// Lets a catalog take part in every flush of this process, for as long as it lives.
     fn join(&self, catalog: Weak<dyn FlushParticipant>);

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use fieldstone_core::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use fieldstone_core::sync::thread;
+use fieldstone_journal::Session;
+use fieldstone_journal::session::Limits;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, RunName, VariableName, declares};
 
 use super::connection::{Connection, Patience};
@@ -32,7 +33,7 @@ impl Inner {
         let _span = tracing::debug_span!("query", streamed = false).entered();
         self.journal.check_there()?;
         self.raise_apply_error()?;
-        self.look(Visibility::All(query.transaction), &mut |index| answer(index))
+        self.look(Visibility::All(&query.session), &mut |index| answer(index))
     }
 
     /// Runs that are to be changed: names are names, and one that several projects have is refused.
@@ -45,7 +46,7 @@ impl Inner {
     }
 
     /// The run of a name.
-    pub fn run(&self, project: Option<&str>, name: &str, session: Option<Id>) -> Result<RunInfo> {
+    pub fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo> {
         self.journal.check_there()?;
         self.raise_apply_error()?;
         let visibility = Visibility::All(session);
@@ -82,7 +83,7 @@ impl Inner {
         run: &RunName,
         name: &str,
         version: Option<i64>,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<VariableInfo> {
         self.journal.check_there()?;
         self.raise_apply_error()?;
@@ -111,9 +112,9 @@ impl Inner {
         self.journal.check_there()?;
         let _span = tracing::debug_span!("query", streamed = true).entered();
         self.raise_apply_error()?;
-        let view = Visibility::All(query.transaction);
+        let view = Visibility::All(&query.session);
         let moment = self.consistent_view(view)?;
-        let pending = query.transaction.is_some() || moment.has_own();
+        let pending = query.session.transaction().is_some() || moment.has_own();
         if pending || self.location_now(&moment.heads)? == EngineLocation::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
             let table = self.look_from(moment, view, &mut |index| query::collect(index, query))?;
@@ -135,9 +136,11 @@ impl Inner {
         let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
         let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
         let _within = span.enter();
+        let mut limits = query.session.limits(&self.env.clock);
         let outcome = self.look_shared(moment, &mut |index| {
             let again = sent.again()?;
             query::run(index, query, &mut |hit| {
+                limits.as_mut().map_or(Ok(()), Limits::step)?;
                 let hit = hit.to_hit();
                 let id = hit.id;
                 if again && sent.ids.contains(&id) {

@@ -15,6 +15,8 @@ use fieldstone_journal::writer::PendingCursor;
 
 use super::consistent_view::ConsistentView;
 use crate::query::RunInfo;
+use fieldstone_journal::Session;
+use fieldstone_journal::session::SessionKey;
 
 /// Sessions, and runs of each, that are remembered.
 const SESSIONS: usize = 64;
@@ -35,11 +37,11 @@ struct Answers {
 /// What was answered in one process.
 #[derive(Debug, Default)]
 pub struct RunAnswers {
-    sessions: Mutex<HashMap<Option<Id>, Answers>>,
+    sessions: Mutex<HashMap<SessionKey, Answers>>,
 }
 
 /// Moves a cursor on to another, if all records between them leave the runs as they are.
-fn moves_on(journal: &Journal, session: Option<Id>, cursor: &mut PendingCursor, to: PendingCursor) -> bool {
+fn moves_on(journal: &Journal, session: &Session, cursor: &mut PendingCursor, to: PendingCursor) -> bool {
     if *cursor == to {
         return true;
     }
@@ -55,28 +57,29 @@ impl RunAnswers {
         &self,
         journal: &Journal,
         view: &ConsistentView,
-        session: Option<Id>,
+        session: &Session,
         name: &Name,
     ) -> Option<RunInfo> {
         let mut sessions = self.sessions.lock();
-        let own = sessions.get_mut(&session)?;
+        let own = sessions.get_mut(&session.key())?;
         let holds = own.heads == view.heads
-            && moves_on(journal, None, &mut own.all, view.all)
-            && (session.is_none() || moves_on(journal, session, &mut own.transaction, view.transaction));
+            && moves_on(journal, &session.within(None), &mut own.all, view.all)
+            && (session.transaction().is_none()
+                || moves_on(journal, session, &mut own.transaction, view.transaction));
         if !holds {
-            sessions.remove(&session);
+            sessions.remove(&session.key());
             return None;
         }
         own.runs.get(name).cloned()
     }
 
     /// Keeps what a view answered.
-    pub fn note(&self, view: ConsistentView, session: Option<Id>, name: Name, run: &RunInfo) {
+    pub fn note(&self, view: ConsistentView, session: &Session, name: Name, run: &RunInfo) {
         let mut sessions = self.sessions.lock();
-        if sessions.len() >= SESSIONS && !sessions.contains_key(&session) {
+        if sessions.len() >= SESSIONS && !sessions.contains_key(&session.key()) {
             sessions.clear();
         }
-        let own = sessions.entry(session).or_default();
+        let own = sessions.entry(session.key()).or_default();
         let ConsistentView { heads, all, transaction, .. } = view;
         // Other answers were found to hold up to this very view; else they begin anew with this one.
         let same = own.heads == heads && own.all == all && own.transaction == transaction;

@@ -7,7 +7,7 @@ impl Query {
     /// The same query with each name and text that was typed taken as it stands, for what changes or removes.
     #[must_use]
     pub fn exact(&self) -> Query {
-        Query { expr: self.expr.exact(), order: self.order.clone(), ..*self }
+        Query { expr: self.expr.exact(), ..self.clone() }
     }
 
     /// The runs that it names, where it names no project beside them; those of alternatives and negations, too.
@@ -39,7 +39,7 @@ impl Query {
         }
         let named = terms.iter().any(|term| matches!(term, Term::Tag(_)));
         let expr = Expr::All(terms.into_iter().cloned().map(Expr::Term).collect());
-        named.then(|| Query { expr, transaction: self.transaction, ..Query::all() })
+        named.then(|| Query { expr, session: self.session.clone(), ..Query::all() })
     }
 
     /// The first name or text in it that is a pattern only to what reads.

@@ -29,7 +29,7 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
     query.expr.size().check()?;
     let mut needed = Vec::new();
     names(&query.expr, false, &mut needed);
-    let all = Query { transaction: query.transaction, ..Query::all() };
+    let all = Query { session: query.session.clone(), ..Query::all() };
     for (what, name, on_level) in needed {
         let known: Vec<String> = match what {
             "parameter" => {
@@ -74,7 +74,7 @@ pub fn missing_name(tables: &mut dyn Tables, query: &Query) -> Result<Option<Mis
 fn other_type(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingName>> {
     let mut asked = Vec::new();
     tests(&query.expr, &mut asked);
-    let all = Query { transaction: query.transaction, ..Query::all() };
+    let all = Query { session: query.session.clone(), ..Query::all() };
     for (parameter, test) in asked {
         let (kinds, of) = match parameter {
             Some(name) => {

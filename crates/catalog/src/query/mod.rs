@@ -29,7 +29,7 @@ mod variables;
 mod writers;
 
 use fieldstone_core::value::{Test, Value};
-use fieldstone_format::Id;
+use fieldstone_journal::Session;
 
 pub use crate::engine::stored::RowKeywords;
 
@@ -241,8 +241,8 @@ pub enum Pick {
 pub struct Query {
     /// What must hold.
     pub expr: Expr,
-    /// See also what this transaction holds.
-    pub transaction: Option<Id>,
+    /// For whom it is asked: what the session has not flushed is seen, too, and what its transaction holds.
+    pub session: Session,
     /// First or last step only.
     pub pick: Option<Pick>,
     /// Order of the results; `true`: descending. By run, tag, step, variable, box where empty.
@@ -254,7 +254,13 @@ pub struct Query {
 impl Query {
     /// A query for everything.
     pub fn all() -> Query {
-        Query { expr: Expr::All(Vec::new()), transaction: None, pick: None, order: Vec::new(), limit: None }
+        Query {
+            expr: Expr::All(Vec::new()),
+            session: Session::default(),
+            pick: None,
+            order: Vec::new(),
+            limit: None,
+        }
     }
 }
 

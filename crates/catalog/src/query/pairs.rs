@@ -78,7 +78,7 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
         if !found.is_empty() {
             let expr = near(expr, &query.expr, place, &found);
             let (some, more) =
-                placed(tables, &Query { expr, transaction: query.transaction, ..Query::all() })?;
+                placed(tables, &Query { expr, session: query.session.clone(), ..Query::all() })?;
             (all, visited) = (some, visited + more);
         }
         mates.push(Mates::of(place, all));

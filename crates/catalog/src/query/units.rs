@@ -18,13 +18,13 @@ impl Query {
     fn of_its_tags(&self) -> Query {
         let tagged = Expr::Term(Term::Tag(NameTest::Glob("*".to_owned())));
         let expr = Expr::All(vec![self.expr.clone(), tagged]);
-        Query { expr, transaction: self.transaction, pick: self.pick, ..Query::all() }
+        Query { expr, session: self.session.clone(), pick: self.pick, ..Query::all() }
     }
 }
 
 /// Refuses to bring numbers of one tag together that are in several units.
 pub fn check_units(tables: &mut dyn Tables, query: &Query) -> Result<()> {
-    let every = || Query { transaction: query.transaction, ..Query::all() };
+    let every = || Query { session: query.session.clone(), ..Query::all() };
     let named = tags(tables, &query.of_tags_alone().unwrap_or_else(every))?;
     if two_units(&named).is_none() {
         return Ok(());

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Record, RunName, VariableDecl, VariableName};
 use fieldstone_format::keys::KeyDecoder;
+use fieldstone_journal::Session;
 
 use super::declaration_cache::Lookup;
 use super::validate;
@@ -28,12 +28,12 @@ impl StandsOn {
 
 impl Inner {
     /// Takes attributes of one call.
-    pub fn annotate(&self, batch: AttributeBatch, session: Option<Id>) -> Result<()> {
+    pub fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
         self.annotate_all(vec![batch], session)
     }
 
     /// Takes attributes of several tags, one after another; what they stand on is looked up once where it is the same.
-    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, session: Option<Id>) -> Result<()> {
+    pub fn annotate_all(&self, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         let mut known: Option<StandsOn> = None;
         for mut batch in batches.into_iter().filter(|batch| batch.rows > 0) {
@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// What a batch stands on: a run that the caller may annotate, and variables that are there.
-    fn stands_on(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<StandsOn> {
+    fn stands_on(&self, session: &Session, batch: &AttributeBatch) -> Result<StandsOn> {
         let annotate = self.need_run(session, &batch.run)?;
         self.need_annotate(session, &batch.run, annotate)?;
         let shapes = if batch.variables.is_empty() { Vec::new() } else { self.shapes(session, batch)? };
@@ -73,10 +73,10 @@ impl Inner {
     }
 
     /// Shapes of a batch's variables; NotFound for one that is not there.
-    fn shapes(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<Vec<Option<Vec<u64>>>> {
+    fn shapes(&self, session: &Session, batch: &AttributeBatch) -> Result<Vec<Option<Vec<u64>>>> {
         let known: Vec<Lookup<Option<Vec<u64>>>> = {
             let known = self.declarations();
-            batch.variables.iter().map(|name| known.shape(session, &batch.run, name)).collect()
+            batch.variables.iter().map(|name| known.shape(session.key(), &batch.run, name)).collect()
         };
         let mut asked: HashMap<VariableName, VariableInfo> = HashMap::new();
         if known.iter().any(|look| !matches!(look, Lookup::Hit(_))) {
@@ -100,16 +100,17 @@ impl Inner {
     /// attributes, which are of the same commit.
     fn archived_variable(
         &self,
-        session: Option<Id>,
+        session: &Session,
         run: &RunName,
         name: &VariableName,
     ) -> Result<Option<VariableInfo>> {
         let schema = self.journal.schema();
         let place = (run, Some(name));
-        let sessions = [None, session];
+        let outside = session.within(None);
+        let sessions = [&outside, session];
         let mut decoder = KeyDecoder::new();
-        for session in &sessions[..if session.is_some() { 2 } else { 1 }] {
-            for (key, array) in self.journal.pending_arrays(*session) {
+        for session in &sessions[..if session.transaction().is_some() { 2 } else { 1 }] {
+            for (key, array) in self.journal.pending_arrays(session) {
                 let found = place_of(&schema, &decoder.decode(&key)?);
                 if found.as_ref().map(|found| (&found.run, found.variable.as_ref())) != Some(place) {
                     continue;
@@ -117,7 +118,7 @@ impl Inner {
                 let (dtype, shape) = array.unzip();
                 let decl = VariableDecl { dtype, shape, ..VariableDecl::named(name.clone()) };
                 let info = VariableInfo { run: run.clone(), decl, declared: false };
-                self.declarations().cache_variable(*session, info.clone(), true);
+                self.declarations().cache_variable(session.key(), info.clone(), true);
                 return Ok(Some(info));
             }
         }
@@ -125,8 +126,8 @@ impl Inner {
     }
 
     /// Remembers the tag of a batch, which declares it.
-    pub(super) fn note_tag(&self, session: Option<Id>, batch: &AttributeBatch) -> Result<()> {
-        if self.declarations().has_tag(session, &batch.tag) {
+    pub(super) fn note_tag(&self, session: &Session, batch: &AttributeBatch) -> Result<()> {
+        if self.declarations().has_tag(session.key(), &batch.tag) {
             return Ok(());
         }
         let known = self.tags_of(session, &batch.tag.name)?;
@@ -134,7 +135,7 @@ impl Inner {
             return Ok(());
         }
         let version = super::tags::free_version(&known, batch.tag.version);
-        self.declarations().cache_tag(session, TagInfo { decl: batch.tag.clone(), version }, true);
+        self.declarations().cache_tag(session.key(), TagInfo { decl: batch.tag.clone(), version }, true);
         Ok(())
     }
 }

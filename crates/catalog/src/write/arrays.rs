@@ -5,8 +5,8 @@
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
+use fieldstone_journal::Session;
 
 use super::declare::run_text;
 use crate::engine::Index;
@@ -35,19 +35,19 @@ fn fresh<T: Clone>(
 
 impl Inner {
     /// What the engine says of all that a session may see.
-    fn listed<T>(&self, session: Option<Id>, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
+    fn listed<T>(&self, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
         self.raise_apply_error()?;
         self.look(Visibility::All(session), &mut |index| list(index))
     }
 
     /// Groups of a run, by name.
-    pub fn array_groups(&self, run: &RunName, session: Option<Id>) -> Result<Vec<ArrayGroup>> {
+    pub fn array_groups(&self, run: &RunName, session: &Session) -> Result<Vec<ArrayGroup>> {
         self.need_run(session, run)?;
         self.listed(session, |index| index.array_groups(run))
     }
 
     /// A group of a run.
-    pub fn array_group(&self, run: &RunName, name: &str, session: Option<Id>) -> Result<ArrayGroup> {
+    pub fn array_group(&self, run: &RunName, name: &str, session: &Session) -> Result<ArrayGroup> {
         let all = self.array_groups(run, session)?;
         let missing = || {
             let error = Code::VariableNotFound.error(format!("run {} has no group '{name}'", run_text(run)));
@@ -60,18 +60,18 @@ impl Inner {
     }
 
     /// Imports of a run, by name.
-    pub fn imports(&self, run: &RunName, session: Option<Id>) -> Result<Vec<ImportDecl>> {
+    pub fn imports(&self, run: &RunName, session: &Session) -> Result<Vec<ImportDecl>> {
         self.need_run(session, run)?;
         self.listed(session, |index| index.imports(run))
     }
 
     /// Meshes, by name.
-    pub fn meshes(&self, session: Option<Id>) -> Result<Vec<MeshDecl>> {
+    pub fn meshes(&self, session: &Session) -> Result<Vec<MeshDecl>> {
         self.listed(session, Index::meshes)
     }
 
     /// A mesh.
-    pub fn mesh(&self, name: &str, session: Option<Id>) -> Result<MeshDecl> {
+    pub fn mesh(&self, name: &str, session: &Session) -> Result<MeshDecl> {
         let all = self.meshes(session)?;
         let missing = || {
             let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
@@ -84,12 +84,12 @@ impl Inner {
     }
 
     /// Histories, by path.
-    pub fn histories(&self, session: Option<Id>) -> Result<Vec<HistoryDecl>> {
+    pub fn histories(&self, session: &Session) -> Result<Vec<HistoryDecl>> {
         self.listed(session, Index::histories)
     }
 
     /// Gives what is new of declarations to a session; of a run only where it is ours.
-    fn declare_arrays(&self, session: Option<Id>, run: Option<&RunName>, record: Record) -> Result<()> {
+    fn declare_arrays(&self, session: &Session, run: Option<&RunName>, record: Record) -> Result<()> {
         let parts = record.split();
         if parts.is_empty() {
             return Ok(());
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// Declares groups of a run.
-    pub fn create_groups(&self, run: &RunName, groups: Vec<ArrayGroup>, session: Option<Id>) -> Result<()> {
+    pub fn create_groups(&self, run: &RunName, groups: Vec<ArrayGroup>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Groups(run.clone(), groups.clone()).check()?;
         let _declaring = self.declaring();
@@ -130,7 +130,7 @@ impl Inner {
     }
 
     /// Declares imports of a run.
-    pub fn create_imports(&self, run: &RunName, imports: Vec<ImportDecl>, session: Option<Id>) -> Result<()> {
+    pub fn create_imports(&self, run: &RunName, imports: Vec<ImportDecl>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Imports(run.clone(), imports.clone()).check()?;
         let _declaring = self.declaring();
@@ -154,7 +154,7 @@ impl Inner {
     }
 
     /// Declares meshes.
-    pub fn create_meshes(&self, meshes: Vec<MeshDecl>, session: Option<Id>) -> Result<()> {
+    pub fn create_meshes(&self, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Meshes(meshes.clone()).check()?;
         let _declaring = self.declaring();
@@ -182,7 +182,7 @@ impl Inner {
     }
 
     /// Declares histories.
-    pub fn create_histories(&self, histories: Vec<HistoryDecl>, session: Option<Id>) -> Result<()> {
+    pub fn create_histories(&self, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Histories(histories.clone()).check()?;
         let _declaring = self.declaring();

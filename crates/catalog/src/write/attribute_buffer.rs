@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Values};
+use fieldstone_journal::session::SessionKey;
 
 /// Batches that grow side by side in one session.
 const BATCHES: usize = 64;
@@ -30,7 +30,7 @@ pub struct BufferedAttributes {
 /// Batches that still grow, by session.
 #[derive(Debug, Default)]
 pub struct AttributeBuffer {
-    sessions: HashMap<Option<Id>, BufferedAttributes>,
+    sessions: HashMap<SessionKey, BufferedAttributes>,
 }
 
 impl AttributeBuffer {
@@ -38,7 +38,7 @@ impl AttributeBuffer {
     /// that grow no further. What was there and lost meanwhile is forgotten, and so is an attribute that was.
     pub fn add(
         &mut self,
-        session: Option<Id>,
+        session: SessionKey,
         losses: u64,
         single: AttributeBatch,
     ) -> Option<BufferedAttributes> {
@@ -57,7 +57,7 @@ impl AttributeBuffer {
     }
 
     /// Takes all batches of a session, in their order.
-    pub fn take(&mut self, session: Option<Id>) -> Option<BufferedAttributes> {
+    pub fn take(&mut self, session: SessionKey) -> Option<BufferedAttributes> {
         self.sessions.remove(&session)
     }
 }
@@ -160,6 +160,8 @@ fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use fieldstone_format::Id;
+
     use super::*;
     use fieldstone_core::value::ValueType;
     use fieldstone_format::catalog::{KeywordColumn, RunName, TagDecl, VariableName};
@@ -187,11 +189,15 @@ mod tests {
     fn singles_of_a_tag_become_one_batch() {
         let mut gather = AttributeBuffer::default();
         for step in 0..3 {
-            assert!(gather.add(None, 0, single("x", Some(step), Some("t"), step as f64)).is_none());
-            assert!(gather.add(None, 0, single("y", Some(step), Some("u"), 0.5)).is_none());
+            assert!(
+                gather
+                    .add(SessionKey::default(), 0, single("x", Some(step), Some("t"), step as f64))
+                    .is_none()
+            );
+            assert!(gather.add(SessionKey::default(), 0, single("y", Some(step), Some("u"), 0.5)).is_none());
         }
-        assert!(gather.add(None, 0, single("x", Some(9), Some("u"), 9.0)).is_none());
-        let BufferedAttributes { batches, rows, .. } = gather.take(None).unwrap();
+        assert!(gather.add(SessionKey::default(), 0, single("x", Some(9), Some("u"), 9.0)).is_none());
+        let BufferedAttributes { batches, rows, .. } = gather.take(SessionKey::default()).unwrap();
         assert_eq!(rows, 7);
         assert_eq!(batches.len(), 2);
         let x = &batches[0];
@@ -200,7 +206,7 @@ mod tests {
         assert_eq!(x.variable, Column::Each(vec![0, 0, 0, 1]));
         assert_eq!(x.boxes.as_ref().unwrap().start, [2; 4]);
         assert!(matches!(&x.values, Values::Float(v) if *v == [0.0, 1.0, 2.0, 9.0]));
-        assert!(gather.take(None).is_none());
+        assert!(gather.take(SessionKey::default()).is_none());
     }
 
     #[test]
@@ -211,14 +217,17 @@ mod tests {
             ..single("x", Some(1), Some("t"), 1.0)
         };
         for number in ["1", "2", "10"] {
-            assert!(gather.add(None, 0, member(number)).is_none());
+            assert!(gather.add(SessionKey::default(), 0, member(number)).is_none());
         }
-        assert!(gather.add(None, 0, single("x", Some(1), Some("t"), 1.0)).is_some(), "without the keyword");
-        let batch = &gather.take(None).unwrap().batches[0];
+        assert!(
+            gather.add(SessionKey::default(), 0, single("x", Some(1), Some("t"), 1.0)).is_some(),
+            "without the keyword"
+        );
+        let batch = &gather.take(SessionKey::default()).unwrap().batches[0];
         assert_eq!(batch.rows, 1);
-        gather.add(None, 0, member("1"));
-        gather.add(None, 0, member("2"));
-        let batch = &gather.take(None).unwrap().batches[0];
+        gather.add(SessionKey::default(), 0, member("1"));
+        gather.add(SessionKey::default(), 0, member("2"));
+        let batch = &gather.take(SessionKey::default()).unwrap().batches[0];
         batch.check().unwrap();
         let of_row = |row: usize| batch.keywords_of(row).map(|(_, v)| v.to_string()).collect::<Vec<_>>();
         assert_eq!((of_row(0), of_row(1)), (vec!["1".to_owned()], vec!["2".to_owned()]));
@@ -227,22 +236,22 @@ mod tests {
     #[test]
     fn another_form_of_the_same_tag_ends_the_batch_before() {
         let mut gather = AttributeBuffer::default();
-        gather.add(None, 0, single("x", Some(1), None, 1.0));
-        let ended = gather.add(None, 0, single("x", None, None, 2.0)).unwrap();
+        gather.add(SessionKey::default(), 0, single("x", Some(1), None, 1.0));
+        let ended = gather.add(SessionKey::default(), 0, single("x", None, None, 2.0)).unwrap();
         assert_eq!((ended.batches.len(), ended.rows), (1, 1), "records of one tag keep their order");
-        assert_eq!(gather.take(None).unwrap().batches.len(), 1);
-        gather.add(Some(Id([1; 16])), 0, single("x", Some(1), None, 1.0));
-        assert!(gather.take(None).is_none(), "sessions are apart");
+        assert_eq!(gather.take(SessionKey::default()).unwrap().batches.len(), 1);
+        gather.add(SessionKey::default().within(Id([1; 16])), 0, single("x", Some(1), None, 1.0));
+        assert!(gather.take(SessionKey::default()).is_none(), "sessions are apart");
     }
 
     #[test]
     fn what_was_lost_meanwhile_is_forgotten() {
         let mut gather = AttributeBuffer::default();
-        gather.add(None, 0, single("x", Some(1), None, 1.0));
-        gather.add(None, 1, single("x", Some(2), None, 2.0));
+        gather.add(SessionKey::default(), 0, single("x", Some(1), None, 1.0));
+        gather.add(SessionKey::default(), 1, single("x", Some(2), None, 2.0));
         // Counted before the loss, and late.
-        gather.add(None, 0, single("x", Some(3), None, 3.0));
-        let BufferedAttributes { losses, rows, batches } = gather.take(None).unwrap();
+        gather.add(SessionKey::default(), 0, single("x", Some(3), None, 3.0));
+        let BufferedAttributes { losses, rows, batches } = gather.take(SessionKey::default()).unwrap();
         assert_eq!((losses, rows), (1, 1));
         assert!(matches!(&batches[0].values, Values::Float(v) if *v == [2.0]));
     }

@@ -7,6 +7,7 @@
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
+use fieldstone_journal::Session;
 
 use super::delete::IDS;
 use super::validate;
@@ -16,7 +17,7 @@ use crate::live::inner::Inner;
 
 impl Inner {
     /// Takes attributes that another store has. Conflict where a variable is declared with another shape here.
-    pub fn carry(&self, batch: AttributeBatch, session: Option<Id>) -> Result<()> {
+    pub fn carry(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         batch.check()?;
         if let Some(info) = self.find_run(session, &batch.run)? {
@@ -42,10 +43,10 @@ impl Inner {
         &self,
         run: &RunName,
         attributes: &[(AttributeId, u32)],
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
         self.journal.check_writable()?;
-        let me = self.user();
+        let me = self.user(session);
         if let Some((_, user)) = attributes.iter().find(|(_, user)| *user != me)
             && self.run_owner(session, run)? != Some(me)
         {
@@ -63,7 +64,7 @@ impl Inner {
         &self,
         run: &RunName,
         rows: &[DeclarationRow],
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
         self.journal.check_writable()?;
         self.need_own(session, run)?;
@@ -72,14 +73,14 @@ impl Inner {
     }
 
     /// Writes declarations that are there already, so that they outlive a removal of the older ones.
-    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: Option<Id>) -> Result<()> {
+    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         records.iter().try_for_each(Record::check)?;
         self.need_own(session, run)?;
         self.emit(session, records)
     }
 
-    fn remove_written(&self, run: &RunName, ids: &[AttributeId], session: Option<Id>) -> Result<()> {
+    fn remove_written(&self, run: &RunName, ids: &[AttributeId], session: &Session) -> Result<()> {
         if ids.iter().any(|id| id.writer == Id::NONE) {
             return Err(Error::conflict(format!(
                 "something to remove from run '{}' is not flushed",
@@ -89,13 +90,13 @@ impl Inner {
         }
         let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
         self.emit(session, records.collect())?;
-        self.declarations().note_deletion(session);
+        self.declarations().note_deletion(session.key());
         Ok(())
     }
 
     /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
     pub fn has_records(&self) -> Result<bool> {
-        let view = self.consistent_view(Visibility::All(None))?;
+        let view = self.consistent_view(Visibility::All(&Session::default()))?;
         if view.has_own() {
             return Ok(true);
         }

@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fieldstone_core::env::Clock;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName, TagDecl, VariableName};
 use fieldstone_format::setting::Exist;
+use fieldstone_journal::session::SessionKey;
 
 use crate::query::{RunInfo, TagInfo, VariableInfo};
 
@@ -50,9 +50,9 @@ struct SessionDeclarations {
 #[derive(Debug)]
 pub struct DeclarationCache {
     clock: Arc<dyn Clock>,
-    sessions: HashMap<Option<Id>, SessionDeclarations>,
+    sessions: HashMap<SessionKey, SessionDeclarations>,
     /// Units of the tags that this handle declared, by name.
-    units: HashMap<(Option<Id>, String), BTreeSet<String>>,
+    units: HashMap<(SessionKey, String), BTreeSet<String>>,
 }
 
 /// Whether a thing is known.
@@ -76,29 +76,29 @@ impl DeclarationCache {
         (!own).then(|| self.clock.monotonic().saturating_add(FRESH))
     }
 
-    fn names(&mut self, session: Option<Id>) -> &mut SessionDeclarations {
+    fn names(&mut self, session: SessionKey) -> &mut SessionDeclarations {
         if self.sessions.len() > SESSIONS && !self.sessions.contains_key(&session) {
-            self.sessions.retain(|id, names| id.is_none() || names.deleted);
+            self.sessions.retain(|id, names| id.transaction.is_none() || names.deleted);
         }
         self.sessions.entry(session).or_default()
     }
 
     /// Whether something was deleted in a session, or outside of transactions, and not flushed.
-    pub fn deleted(&self, session: Option<Id>) -> bool {
-        [session, None].iter().any(|id| self.sessions.get(id).is_some_and(|names| names.deleted))
+    pub fn deleted(&self, session: SessionKey) -> bool {
+        [session, session.outside()].iter().any(|id| self.sessions.get(id).is_some_and(|names| names.deleted))
     }
 
     /// Looks in a session, then outside of transactions; keeps of the thing what `part` gives.
     fn look<T, U>(
         &self,
-        session: Option<Id>,
+        session: SessionKey,
         find: impl Fn(&SessionDeclarations) -> Option<&Cached<T>>,
         part: impl Fn(&T) -> U,
     ) -> Lookup<U> {
         if self.deleted(session) {
             return Lookup::Miss;
         }
-        let found = [session, None].into_iter().find_map(|id| find(self.sessions.get(&id)?));
+        let found = [session, session.outside()].into_iter().find_map(|id| find(self.sessions.get(&id)?));
         match found {
             Some(seen) if seen.until.is_some_and(|until| until < self.clock.monotonic()) => {
                 Lookup::Stale(part(&seen.value))
@@ -109,45 +109,45 @@ impl DeclarationCache {
     }
 
     /// A run.
-    pub fn run(&self, session: Option<Id>, run: &RunName) -> Lookup<RunInfo> {
+    pub fn run(&self, session: SessionKey, run: &RunName) -> Lookup<RunInfo> {
         self.look(session, |names| names.runs.get(run), RunInfo::clone)
     }
 
     /// Whether there is a run, and who may annotate it.
-    pub fn has_run(&self, session: Option<Id>, run: &RunName) -> Lookup<Annotate> {
+    pub fn has_run(&self, session: SessionKey, run: &RunName) -> Lookup<Annotate> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.annotate)
     }
 
     /// What writes to a run do where their field is there.
-    pub fn exist_of(&self, session: Option<Id>, run: &RunName) -> Lookup<Option<Exist>> {
+    pub fn exist_of(&self, session: SessionKey, run: &RunName) -> Lookup<Option<Exist>> {
         self.look(session, |names| names.runs.get(run), |info| info.decl.exist)
     }
 
     /// Whether a run is known to be the caller's.
-    pub fn is_mine(&self, session: Option<Id>, run: &RunName) -> bool {
+    pub fn is_mine(&self, session: SessionKey, run: &RunName) -> bool {
         let until = |id| self.sessions.get(&id)?.mine.get(run).copied();
-        let mine = [session, None].into_iter().find_map(until);
+        let mine = [session, session.outside()].into_iter().find_map(until);
         mine.is_some_and(|until| until.is_none_or(|until| until >= self.clock.monotonic()))
     }
 
     /// Keeps that a run is the caller's, or will be with the next flush.
-    pub fn cache_mine(&mut self, session: Option<Id>, run: &RunName) {
+    pub fn cache_mine(&mut self, session: SessionKey, run: &RunName) {
         self.names(session).mine.insert(run.clone(), None);
     }
 
     /// A variable.
-    pub fn variable(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Lookup<VariableInfo> {
+    pub fn variable(&self, session: SessionKey, run: &RunName, name: &VariableName) -> Lookup<VariableInfo> {
         self.look(session, |names| names.variables.get(run)?.get(name), VariableInfo::clone)
     }
 
     /// The newest version of a variable, where it is known and not too old.
-    pub fn newest(&self, session: Option<Id>, run: &RunName, name: &str) -> Option<Arc<VariableInfo>> {
+    pub fn newest(&self, session: SessionKey, run: &RunName, name: &str) -> Option<Arc<VariableInfo>> {
         if self.deleted(session) {
             return None;
         }
         let now = self.clock.monotonic();
-        let both = [session, None];
-        let known = both[usize::from(session.is_none())..].iter().filter_map(|id| {
+        let both = [session, session.outside()];
+        let known = both[usize::from(session.transaction.is_none())..].iter().filter_map(|id| {
             let seen = self.sessions.get(id)?.newest.get(run)?.get(name)?;
             seen.value.as_ref().filter(|_| seen.until.is_none_or(|until| until >= now))
         });
@@ -155,7 +155,7 @@ impl DeclarationCache {
     }
 
     /// Keeps the newest version of a variable that the engine knows, or that it knows none.
-    pub fn cache_newest(&mut self, session: Option<Id>, run: &RunName, name: &str, newest: Newest) {
+    pub fn cache_newest(&mut self, session: SessionKey, run: &RunName, name: &str, newest: Newest) {
         let until = self.until(false);
         let known = self.names(session).newest.entry(run.clone()).or_default();
         let newer = |own: &Cached<Newest>| {
@@ -169,50 +169,50 @@ impl DeclarationCache {
     }
 
     /// The shape of a variable, where that is known.
-    pub fn shape(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Lookup<Option<Vec<u64>>> {
+    pub fn shape(&self, session: SessionKey, run: &RunName, name: &VariableName) -> Lookup<Option<Vec<u64>>> {
         let shape = |variable: &VariableInfo| variable.decl.shape.clone();
         self.look(session, |names| names.variables.get(run)?.get(name), shape)
     }
 
     /// Whether a tag is known, by its whole declaration.
-    pub fn has_tag(&self, session: Option<Id>, tag: &TagDecl) -> bool {
+    pub fn has_tag(&self, session: SessionKey, tag: &TagDecl) -> bool {
         let find = |names: &'_ SessionDeclarations| {
             names.tags.get(&tag.name).is_some_and(|tags| tags.iter().any(|seen| seen.value.decl == *tag))
         };
-        let mut sessions = [session, None].into_iter().filter_map(|id| self.sessions.get(&id));
+        let mut sessions = [session, session.outside()].into_iter().filter_map(|id| self.sessions.get(&id));
         !self.deleted(session) && sessions.any(find)
     }
 
     /// The time of a step that was declared here and is not flushed.
-    pub fn step(&self, session: Option<Id>, run: &RunName, step: i64) -> Option<Option<f64>> {
+    pub fn step(&self, session: SessionKey, run: &RunName, step: i64) -> Option<Option<f64>> {
         let find = |id| self.sessions.get(&id)?.steps.get(run)?.get(&step).copied();
-        [session, None].into_iter().find_map(find)
+        [session, session.outside()].into_iter().find_map(find)
     }
 
     /// Keeps the time of a step until it is flushed.
-    pub fn cache_step(&mut self, session: Option<Id>, run: &RunName, step: i64, time: Option<f64>) {
+    pub fn cache_step(&mut self, session: SessionKey, run: &RunName, step: i64, time: Option<f64>) {
         self.names(session).steps.entry(run.clone()).or_default().insert(step, time);
     }
 
     /// Tags of a name that this handle declared and nobody else may know yet.
-    pub fn own_tags(&self, session: Option<Id>, name: &str) -> Vec<TagInfo> {
+    pub fn own_tags(&self, session: SessionKey, name: &str) -> Vec<TagInfo> {
         let mut sessions = vec![session];
-        if session.is_some() {
-            sessions.push(None);
+        if session.transaction.is_some() {
+            sessions.push(session.outside());
         }
         let all = sessions.iter().filter_map(|id| self.sessions.get(id)?.tags.get(name));
         all.flatten().filter(|tag| tag.until.is_none()).map(|tag| tag.value.clone()).collect()
     }
 
     /// Tags of a name, where they are all known.
-    pub fn tags(&self, session: Option<Id>, name: &str) -> Option<Vec<TagInfo>> {
+    pub fn tags(&self, session: SessionKey, name: &str) -> Option<Vec<TagInfo>> {
         let asked = self.sessions.get(&session)?.asked.get(name)?;
         if self.deleted(session) || *asked < self.clock.monotonic() {
             return None;
         }
         let mut tags: Vec<TagInfo> = Vec::new();
-        let both = [session, None];
-        for id in &both[usize::from(session.is_none())..] {
+        let both = [session, session.outside()];
+        for id in &both[usize::from(session.transaction.is_none())..] {
             let known = self.sessions.get(id).and_then(|names| names.tags.get(name));
             for tag in known.into_iter().flatten() {
                 if tags.iter().all(|known| known.decl != tag.value.decl) {
@@ -224,30 +224,30 @@ impl DeclarationCache {
     }
 
     /// Keeps that this handle declared a tag, be it there already or not.
-    pub fn note_declared(&mut self, session: Option<Id>, tag: &TagDecl) {
+    pub fn note_declared(&mut self, session: SessionKey, tag: &TagDecl) {
         self.units.entry((session, tag.name.clone())).or_default().insert(tag.unit.clone());
     }
 
     /// Units in which this handle declared tags of a name.
-    pub fn declared_units(&self, session: Option<Id>, name: &str) -> BTreeSet<String> {
-        let of = |id: Option<Id>| self.units.get(&(id, name.to_owned()));
-        [of(session), of(None)].into_iter().flatten().flatten().cloned().collect()
+    pub fn declared_units(&self, session: SessionKey, name: &str) -> BTreeSet<String> {
+        let of = |id: SessionKey| self.units.get(&(id, name.to_owned()));
+        [of(session), of(session.outside())].into_iter().flatten().flatten().cloned().collect()
     }
 
     /// All tags of a name are known now.
-    pub fn note_asked(&mut self, session: Option<Id>, name: &str) {
+    pub fn note_asked(&mut self, session: SessionKey, name: &str) {
         let until = self.clock.monotonic().saturating_add(FRESH);
         self.names(session).asked.insert(name.to_owned(), until);
     }
 
     /// Keeps a run; `own`: declared here and not flushed.
-    pub fn cache_run(&mut self, session: Option<Id>, run: RunInfo, own: bool) {
+    pub fn cache_run(&mut self, session: SessionKey, run: RunInfo, own: bool) {
         let seen = Cached { until: self.until(own), value: run };
         self.names(session).runs.insert(seen.value.decl.run.clone(), seen);
     }
 
     /// Keeps a variable.
-    pub fn cache_variable(&mut self, session: Option<Id>, variable: VariableInfo, own: bool) {
+    pub fn cache_variable(&mut self, session: SessionKey, variable: VariableInfo, own: bool) {
         let (run, name) = (variable.run.clone(), variable.decl.variable.clone());
         if own {
             // Only where it is known what else there is.
@@ -262,7 +262,7 @@ impl DeclarationCache {
     }
 
     /// Keeps a tag.
-    pub fn cache_tag(&mut self, session: Option<Id>, tag: TagInfo, own: bool) {
+    pub fn cache_tag(&mut self, session: SessionKey, tag: TagInfo, own: bool) {
         let until = self.until(own);
         let tags = self.names(session).tags.entry(tag.decl.name.clone()).or_default();
         match tags.iter_mut().find(|seen| seen.value.decl == tag.decl) {
@@ -274,12 +274,12 @@ impl DeclarationCache {
     }
 
     /// Something was deleted in a session.
-    pub fn note_deletion(&mut self, session: Option<Id>) {
+    pub fn note_deletion(&mut self, session: SessionKey) {
         *self.names(session) = SessionDeclarations { deleted: true, ..SessionDeclarations::default() };
     }
 
     /// What a session declared is in the log now; `all`: nothing of it waits for the next flush.
-    pub fn flushed(&mut self, session: Option<Id>, all: bool) {
+    pub fn flushed(&mut self, session: SessionKey, all: bool) {
         let until = self.until(false);
         let Some(names) = self.sessions.get_mut(&session) else { return };
         // What another thread deleted meanwhile is not flushed yet.
@@ -295,7 +295,7 @@ impl DeclarationCache {
     }
 
     /// What a session declared is not to be.
-    pub fn discarded(&mut self, session: Option<Id>) {
+    pub fn discarded(&mut self, session: SessionKey) {
         self.sessions.remove(&session);
     }
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use crate::engine::{Index, RunRow, RunSelect, Tables, TagRow, VariableRow};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, Record, RunDecl, RunName, StepDecl, VariableDecl, VariableName};
 use fieldstone_format::setting::Exist;
+use fieldstone_journal::Session;
 
 use super::agreement::{check_variable, field_difference, run_difference, variable_difference};
 use super::declaration_cache::Lookup;
@@ -56,8 +56,8 @@ pub(super) fn tag_info(row: TagRow) -> TagInfo {
 impl Inner {
     /// What a declaration is checked against: what everybody sees, and where that may not do also what a session
     /// holds.
-    pub(super) fn visibility(&self, session: Option<Id>) -> Visibility {
-        let uncertain = self.declarations().deleted(session) || session.is_some();
+    pub(super) fn visibility<'a>(&self, session: &'a Session) -> Visibility<'a> {
+        let uncertain = self.declarations().deleted(session.key()) || session.transaction().is_some();
         if uncertain { Visibility::All(session) } else { Visibility::Synced }
     }
 
@@ -65,7 +65,7 @@ impl Inner {
     /// followed the logs, which are looked at once.
     fn search<T>(
         &self,
-        session: Option<Id>,
+        session: &Session,
         mut find: impl FnMut(&mut Index) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let visibility = self.visibility(session);
@@ -75,10 +75,10 @@ impl Inner {
     fn search_from<T>(
         &self,
         view: ConsistentView,
-        visibility: Visibility,
+        visibility: Visibility<'_>,
         find: &mut dyn FnMut(&mut Index) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        if visibility == Visibility::Synced
+        if matches!(visibility, Visibility::Synced)
             && let Some(found) = self.look_from(view.clone(), Visibility::AsIs, find)?
         {
             return Ok(Some(found));
@@ -87,10 +87,10 @@ impl Inner {
     }
 
     /// Who owns a run, by one look at the logs.
-    pub fn run_owner(&self, session: Option<Id>, run: &RunName) -> Result<Option<u32>> {
+    pub fn run_owner(&self, session: &Session, run: &RunName) -> Result<Option<u32>> {
         let visibility = self.visibility(session);
         let view = self.consistent_view(visibility)?;
-        let known = self.declarations().run(session, run);
+        let known = self.declarations().run(session.key(), run);
         let first = match known {
             Lookup::Hit(info) => info.first,
             // One that was deleted stays its owner's.
@@ -100,22 +100,22 @@ impl Inner {
     }
 
     /// The run, where there is one.
-    pub fn find_run(&self, session: Option<Id>, run: &RunName) -> Result<Option<RunInfo>> {
-        let known = self.declarations().run(session, run);
+    pub fn find_run(&self, session: &Session, run: &RunName) -> Result<Option<RunInfo>> {
+        let known = self.declarations().run(session.key(), run);
         if let Lookup::Hit(info) = known {
             return Ok(Some(info));
         }
         let found = self.search(session, |tables| Ok(run_row(tables, run)?.map(RunInfo::of)));
         let found = or_stale(found, known)?;
         if let Some(info) = &found {
-            self.declarations().cache_run(session, info.clone(), false);
+            self.declarations().cache_run(session.key(), info.clone(), false);
         }
         Ok(found)
     }
 
     /// The run, where there is one, and who owns it, by one look at the logs.
-    fn run_and_owner(&self, session: Option<Id>, run: &RunName) -> Result<(Option<RunInfo>, Option<u32>)> {
-        let known = self.declarations().run(session, run);
+    fn run_and_owner(&self, session: &Session, run: &RunName) -> Result<(Option<RunInfo>, Option<u32>)> {
+        let known = self.declarations().run(session.key(), run);
         if let Lookup::Hit(info) = known {
             let owner = if info.declared { None } else { self.run_owner(session, run)? };
             return Ok((Some(info), owner));
@@ -130,14 +130,14 @@ impl Inner {
         let found = or_stale(found, known)?;
         if let Some(info) = &found {
             first = info.first;
-            self.declarations().cache_run(session, info.clone(), false);
+            self.declarations().cache_run(session.key(), info.clone(), false);
         }
         Ok((found, self.owner_at(&view.feed, run, first)))
     }
 
     /// Refuses a run that is not there, naming those that are like it; else who may annotate it.
-    pub fn need_run(&self, session: Option<Id>, run: &RunName) -> Result<Annotate> {
-        let known = self.declarations().has_run(session, run);
+    pub fn need_run(&self, session: &Session, run: &RunName) -> Result<Annotate> {
+        let known = self.declarations().has_run(session.key(), run);
         if let Lookup::Hit(annotate) = known {
             return Ok(annotate);
         }
@@ -148,8 +148,8 @@ impl Inner {
     }
 
     /// What writes to a run do where their field is there; `None` where neither it nor anybody says so.
-    pub fn exist_of(&self, session: Option<Id>, run: &RunName) -> Result<Option<Exist>> {
-        let known = self.declarations().exist_of(session, run);
+    pub fn exist_of(&self, session: &Session, run: &RunName) -> Result<Option<Exist>> {
+        let known = self.declarations().exist_of(session.key(), run);
         match known {
             Lookup::Hit(exist) => Ok(exist),
             _ => Ok(self.find_run(session, run)?.and_then(|info| info.decl.exist)),
@@ -157,7 +157,7 @@ impl Inner {
     }
 
     /// The error for a run that is not there.
-    pub fn no_run(&self, session: Option<Id>, name: &str, shown: &str) -> Error {
+    pub fn no_run(&self, session: &Session, name: &str, shown: &str) -> Error {
         let error = Code::RunNotFound.error(format!("there is no run {shown}"));
         let mut names: Vec<String> = Vec::new();
         let listed = self.look(Visibility::All(session), &mut |tables| {
@@ -178,7 +178,7 @@ impl Inner {
     }
 
     /// Declares a run.
-    pub fn create_run(&self, mut run: RunDecl, exist_ok: bool, session: Option<Id>) -> Result<()> {
+    pub fn create_run(&self, mut run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         if run.created == 0 {
             run.created = self.env.clock.now();
@@ -202,22 +202,22 @@ impl Inner {
         }
         self.claim_run(session, &run.run, owner)?;
         self.emit(session, vec![Record::Runs(vec![run.clone()])])?;
-        let first = Some(self.user());
-        self.declarations().cache_run(session, RunInfo { decl: run, declared: true, first }, true);
+        let first = Some(self.user(session));
+        self.declarations().cache_run(session.key(), RunInfo { decl: run, declared: true, first }, true);
         Ok(())
     }
 
     /// Variables of a run by name: those asked for that are there.
     pub fn find_variables(
         &self,
-        session: Option<Id>,
+        session: &Session,
         run: &RunName,
         names: &[VariableName],
     ) -> Result<HashMap<VariableName, VariableInfo>> {
         let mut found = HashMap::new();
         let mut old = HashMap::new();
         for name in names {
-            match self.declarations().variable(session, run, name) {
+            match self.declarations().variable(session.key(), run, name) {
                 Lookup::Hit(info) => drop(found.insert(name.clone(), info)),
                 Lookup::Stale(info) => drop(old.insert(name.clone(), info)),
                 Lookup::Miss => {}
@@ -246,11 +246,11 @@ impl Inner {
         for name in &missing {
             let versions = seen.values().filter(|info| info.decl.variable.name == name.name);
             let newest = versions.max_by_key(|info| info.decl.variable.version);
-            known.cache_newest(session, run, &name.name, newest.cloned().map(Arc::new));
+            known.cache_newest(session.key(), run, &name.name, newest.cloned().map(Arc::new));
         }
         for name in missing {
             if let Some(info) = seen.get(name) {
-                known.cache_variable(session, info.clone(), false);
+                known.cache_variable(session.key(), info.clone(), false);
                 found.insert(name.clone(), info.clone());
             }
         }
@@ -261,18 +261,18 @@ impl Inner {
     /// at once, what the engine said is believed for a while.
     pub fn variable_to_write(
         &self,
-        session: Option<Id>,
+        session: &Session,
         run: &RunName,
         name: &str,
     ) -> Result<Option<Arc<VariableInfo>>> {
-        let known = self.declarations().newest(session, run, name);
+        let known = self.declarations().newest(session.key(), run, name);
         if known.is_some() {
             return Ok(known);
         }
         match self.variable(run, name, None, session) {
             Ok(info) => {
                 let info = Arc::new(info);
-                self.declarations().cache_newest(session, run, name, Some(info.clone()));
+                self.declarations().cache_newest(session.key(), run, name, Some(info.clone()));
                 Ok(Some(info))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -281,7 +281,7 @@ impl Inner {
     }
 
     /// The error for a variable that is not there.
-    pub fn no_variable(&self, session: Option<Id>, run: &RunName, name: &VariableName) -> Error {
+    pub fn no_variable(&self, session: &Session, run: &RunName, name: &VariableName) -> Error {
         let mut names: Vec<String> = Vec::new();
         let listed = self.look(Visibility::All(session), &mut |tables| {
             names.clear();
@@ -307,7 +307,7 @@ impl Inner {
         &self,
         run: &RunName,
         variables: Vec<VariableDecl>,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
         self.journal.check_writable()?;
         for variable in &variables {
@@ -346,13 +346,17 @@ impl Inner {
         self.emit(session, vec![Record::Variables(run.clone(), fresh.clone())])?;
         let mut known = self.declarations();
         for decl in fresh {
-            known.cache_variable(session, VariableInfo { run: run.clone(), decl, declared: true }, true);
+            known.cache_variable(
+                session.key(),
+                VariableInfo { run: run.clone(), decl, declared: true },
+                true,
+            );
         }
         Ok(())
     }
 
     /// Declares steps of a run.
-    pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, session: Option<Id>) -> Result<()> {
+    pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Steps(run.clone(), steps.clone()).check()?;
         let _declaring = self.declaring();
@@ -372,7 +376,7 @@ impl Inner {
         })?;
         let mut fresh = Vec::new();
         for step in steps {
-            let known = self.declarations().step(session, run, step.number);
+            let known = self.declarations().step(session.key(), run, step.number);
             let known = known.or_else(|| there.get(&step.number).copied());
             match (known, step.time) {
                 (Some(Some(a)), Some(b)) if a.to_bits() != b.to_bits() => {
@@ -397,7 +401,7 @@ impl Inner {
         }
         self.need_own(session, run)?;
         for step in &fresh {
-            self.declarations().cache_step(session, run, step.number, step.time);
+            self.declarations().cache_step(session.key(), run, step.number, step.time);
         }
         self.emit(session, vec![Record::Steps(run.clone(), fresh)])
     }

@@ -15,6 +15,7 @@ use std::ops::RangeInclusive;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
+use fieldstone_journal::Session;
 
 use crate::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
 use crate::live::consistent_view::{OWN, OWN_TRANSACTION, Visibility};
@@ -52,7 +53,7 @@ impl Inner {
         what: &Deletion,
         fields: bool,
         doit: bool,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<DeleteReport> {
         if doit {
             self.journal.check_writable()?;
@@ -62,8 +63,9 @@ impl Inner {
                 .with_hint("fields go with runs, steps and variables"));
         }
         let what = &what.exact();
-        let mut plan = self.look(Visibility::All(session), &mut |index| self.plan(index, what))?;
-        self.only_own(&mut plan, matches!(what, Deletion::Attributes(_)))?;
+        let mut plan =
+            self.look(Visibility::All(session), &mut |index| self.plan(index, what, self.user(session)))?;
+        self.only_own(session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
         if fields {
             for pairs in &plan.fields {
                 let request = roles::request_of(pairs);
@@ -83,7 +85,7 @@ impl Inner {
             records.extend(parts.map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())])));
             if !records.is_empty() {
                 self.emit(session, records)?;
-                self.declarations().note_deletion(session);
+                self.declarations().note_deletion(session.key());
             }
             plan.report.done = true;
         }
@@ -91,14 +93,14 @@ impl Inner {
     }
 
     /// Refuses what is others', or leaves it out where it is attributes that a query found.
-    fn only_own(&self, plan: &mut DeletionPlan, found: bool) -> Result<()> {
+    fn only_own(&self, session: &Session, plan: &mut DeletionPlan, found: bool) -> Result<()> {
         if let Some((tag, user)) = plan.tags.first() {
             let name = self.user_name(*user);
             return Err(Code::AttributeOwned
                 .error(format!("tag '{tag}' is declared by {name}, too"))
                 .with_hint(format!("ask {name}, or delete the attributes that are yours")));
         }
-        let me = self.user();
+        let me = self.user(session);
         let mut owners = Vec::with_capacity(plan.runs.len());
         for (run, first) in &plan.runs {
             let owner = self.owner(run, *first)?;
@@ -132,15 +134,15 @@ impl Inner {
         }
     }
 
-    fn plan(&self, tables: &mut Index, what: &Deletion) -> Result<DeletionPlan> {
+    fn plan(&self, tables: &mut Index, what: &Deletion, me: u32) -> Result<DeletionPlan> {
         check_projects(tables, what.query())?;
         let mut plan = DeletionPlan::default();
         match what {
             Deletion::Runs(query) => self.plan_runs(tables, query, &mut plan)?,
             Deletion::Steps(query) => self.plan_steps(tables, query, &mut plan)?,
             Deletion::Variables(query) => self.plan_variables(tables, query, &mut plan)?,
-            Deletion::Tags(query) => self.plan_tags(tables, query, &mut plan)?,
-            Deletion::Attributes(query) => self.plan_attributes(tables, query, &mut plan)?,
+            Deletion::Tags(query) => self.plan_tags(tables, query, me, &mut plan)?,
+            Deletion::Attributes(query) => self.plan_attributes(tables, query, me, &mut plan)?,
         }
         Ok(plan)
     }
@@ -199,22 +201,27 @@ impl Inner {
         Ok(())
     }
 
-    fn plan_tags(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+    fn plan_tags(&self, tables: &mut Index, query: &Query, me: u32, plan: &mut DeletionPlan) -> Result<()> {
         let rows = tables.tags()?;
         for tag in query::tags(tables, query)? {
             plan.report.tags += 1;
             if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
                 let spans = tables.spans(row.id, None)?;
                 plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
-                self.tag_of_others(tables, row, plan)?;
+                self.tag_of_others(tables, row, me, plan)?;
             }
             plan.removals.push(Removal::Tag(tag.decl));
         }
         Ok(())
     }
 
-    fn plan_attributes(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
-        let me = self.user();
+    fn plan_attributes(
+        &self,
+        tables: &mut Index,
+        query: &Query,
+        me: u32,
+        plan: &mut DeletionPlan,
+    ) -> Result<()> {
         let found = query::collect(tables, query)?;
         for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
             if *user == me {
@@ -233,8 +240,7 @@ impl Inner {
     }
 
     /// A tag goes only where nobody else has something to do with it but in the caller's own runs.
-    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, plan: &mut DeletionPlan) -> Result<()> {
-        let me = self.user();
+    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
         let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
         if let Some(user) = other(index.users_of_tag(tag.id)?) {
             plan.tags.push((tag.decl.name.clone(), user));
@@ -281,11 +287,11 @@ pub(crate) fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'
 }
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.
-fn named(id: AttributeId, session: Option<Id>) -> Result<AttributeId> {
+fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
     if id.writer != Id::NONE {
         return Ok(id);
     }
-    if id.sequence != if session.is_some() { OWN_TRANSACTION } else { OWN } {
+    if id.sequence != if session.transaction().is_some() { OWN_TRANSACTION } else { OWN } {
         return Err(Error::conflict("an attribute to delete is not flushed, and not of this transaction")
             .with_hint("flush first, or delete it outside of the transaction"));
     }

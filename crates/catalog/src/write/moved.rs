@@ -2,14 +2,14 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::value::Value;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, RunName};
+use fieldstone_journal::Session;
 
 use crate::live::inner::Inner;
 
 impl Inner {
     /// Says where data of declared runs lie from now on. Denied, and nothing is said, where one run is another's.
-    pub fn move_outside(&self, moved: Vec<(RunName, Value)>, session: Option<Id>) -> Result<()> {
+    pub fn move_outside(&self, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         Record::Moved(moved.clone()).check()?;
         let _declaring = self.declaring();
@@ -24,7 +24,7 @@ impl Inner {
             }
         }
         for (run, _) in &moved {
-            if let Some(owner) = self.run_owner(session, run)?.filter(|owner| *owner != self.user()) {
+            if let Some(owner) = self.run_owner(session, run)?.filter(|owner| *owner != self.user(session)) {
                 return Err(self.owned_by(run, owner));
             }
         }
@@ -33,7 +33,7 @@ impl Inner {
         }
         self.emit(session, Record::Moved(moved).split())?;
         let mut declarations = self.declarations();
-        known.into_iter().for_each(|info| declarations.cache_run(session, info, true));
+        known.into_iter().for_each(|info| declarations.cache_run(session.key(), info, true));
         Ok(())
     }
 }

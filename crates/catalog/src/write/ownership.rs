@@ -8,6 +8,7 @@
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 
 use super::declare::run_text;
@@ -17,9 +18,9 @@ use crate::view::roles::owner_level;
 use crate::view::writer_of;
 
 impl Inner {
-    /// The user who calls.
-    pub fn user(&self) -> u32 {
-        self.env.identity.uid()
+    /// The user of a session.
+    pub fn user(&self, session: &Session) -> u32 {
+        session.user(&*self.env.identity)
     }
 
     /// The name of a user.
@@ -61,8 +62,8 @@ impl Inner {
     }
 
     /// Makes sure that a run is ours: it is, or it is nobody's and this session claims it.
-    pub fn need_own(&self, session: Option<Id>, run: &RunName) -> Result<()> {
-        if self.declarations().is_mine(session, run) {
+    pub fn need_own(&self, session: &Session, run: &RunName) -> Result<()> {
+        if self.declarations().is_mine(session.key(), run) {
             return Ok(());
         }
         let owner = self.run_owner(session, run)?;
@@ -70,26 +71,26 @@ impl Inner {
     }
 
     /// Claims a run for a session, unless it is another's.
-    pub fn claim_run(&self, session: Option<Id>, run: &RunName, owner: Option<u32>) -> Result<()> {
-        if self.declarations().is_mine(session, run) {
+    pub fn claim_run(&self, session: &Session, run: &RunName, owner: Option<u32>) -> Result<()> {
+        if self.declarations().is_mine(session.key(), run) {
             return Ok(());
         }
         match owner {
-            Some(owner) if owner != self.user() => return Err(self.owned_by(run, owner)),
+            Some(owner) if owner != self.user(session) => return Err(self.owned_by(run, owner)),
             _ => self.journal.claim(owner_level(&self.journal.schema(), run), session)?,
         }
-        self.declarations().cache_mine(session, run);
+        self.declarations().cache_mine(session.key(), run);
         Ok(())
     }
 
     /// Refuses attributes of others where a run takes none.
-    pub fn need_annotate(&self, session: Option<Id>, run: &RunName, annotate: Annotate) -> Result<()> {
-        if annotate == Annotate::All || self.declarations().is_mine(session, run) {
+    pub fn need_annotate(&self, session: &Session, run: &RunName, annotate: Annotate) -> Result<()> {
+        if annotate == Annotate::All || self.declarations().is_mine(session.key(), run) {
             return Ok(());
         }
         let first = self.find_run(session, run)?.and_then(|info| info.first);
         match self.owner(run, first)? {
-            Some(owner) if owner != self.user() => {
+            Some(owner) if owner != self.user(session) => {
                 let (run, name) = (run_text(run), self.user_name(owner));
                 Err(Code::RunOwned
                     .error(format!("run {run} is annotated by its owner {name} alone"))

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Code, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, TagDecl};
+use fieldstone_journal::Session;
 
 use super::agreement::takes;
 use super::declare::tag_info;
@@ -21,8 +21,8 @@ use crate::query::TagInfo;
 
 impl Inner {
     /// Every tag of a name.
-    pub fn tags_of(&self, session: Option<Id>, name: &str) -> Result<Vec<TagInfo>> {
-        if let Some(tags) = self.declarations().tags(session, name) {
+    pub fn tags_of(&self, session: &Session, name: &str) -> Result<Vec<TagInfo>> {
+        if let Some(tags) = self.declarations().tags(session.key(), name) {
             return Ok(tags);
         }
         let found = self.look(self.visibility(session), &mut |tables| {
@@ -32,10 +32,10 @@ impl Inner {
         let mut tags = found;
         let mut known = self.declarations();
         for tag in &tags {
-            known.cache_tag(session, tag.clone(), false);
+            known.cache_tag(session.key(), tag.clone(), false);
         }
-        known.note_asked(session, name);
-        for own in known.own_tags(session, name) {
+        known.note_asked(session.key(), name);
+        for own in known.own_tags(session.key(), name) {
             if tags.iter().all(|tag| tag.decl != own.decl) {
                 let version = free_version(&tags, own.decl.version);
                 tags.push(TagInfo { version, ..own });
@@ -45,7 +45,7 @@ impl Inner {
     }
 
     /// Declares tags; how they are shown.
-    pub fn create_tags(&self, tags: Vec<TagDecl>, session: Option<Id>) -> Result<Vec<TagInfo>> {
+    pub fn create_tags(&self, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
         self.journal.check_writable()?;
         Record::Tags(tags.clone()).check()?;
         let _declaring = self.declaring();
@@ -58,7 +58,7 @@ impl Inner {
                 continue;
             }
             let tag = TagInfo { version: free_version(&known, decl.version), decl };
-            self.declarations().cache_tag(session, tag.clone(), true);
+            self.declarations().cache_tag(session.key(), tag.clone(), true);
             fresh.push(tag.decl.clone());
             shown.push(tag);
         }
@@ -71,7 +71,7 @@ impl Inner {
     /// The tag under which values of a type go.
     pub fn tag_for(
         &self,
-        session: Option<Id>,
+        session: &Session,
         name: &str,
         version: Option<i64>,
         kind: ValueType,
@@ -102,12 +102,12 @@ impl Inner {
     }
 
     /// The unit that is meant by a name alone, of the tags that take a value.
-    fn unit_of(&self, session: Option<Id>, name: &str, tags: &[&TagInfo]) -> Result<String> {
+    fn unit_of(&self, session: &Session, name: &str, tags: &[&TagInfo]) -> Result<String> {
         let units: BTreeSet<&str> = tags.iter().map(|tag| tag.decl.unit.as_str()).collect();
         if let (1, Some(unit)) = (units.len(), units.first()) {
             return Ok((*unit).to_owned());
         }
-        let declared = self.declarations().declared_units(session, name);
+        let declared = self.declarations().declared_units(session.key(), name);
         let mut own = declared.iter().filter(|unit| units.contains(unit.as_str()));
         match (own.next(), own.next(), units.contains("")) {
             (Some(unit), None, _) => Ok(unit.clone()),

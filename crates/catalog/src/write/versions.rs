@@ -4,8 +4,8 @@
 use std::mem;
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{Record, RunName, VariableDecl, VariableName};
+use fieldstone_journal::Session;
 
 use super::agreement::{check_variable, field_difference, variable_difference};
 use crate::live::inner::Inner;
@@ -18,7 +18,7 @@ impl Inner {
         &self,
         run: &RunName,
         mut variables: Vec<VariableDecl>,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<()> {
         self.journal.check_writable()?;
         for variable in &variables {
@@ -54,7 +54,11 @@ impl Inner {
         self.emit(session, vec![record])?;
         let mut known = self.declarations();
         for decl in fresh {
-            known.cache_variable(session, VariableInfo { run: run.clone(), decl, declared: true }, true);
+            known.cache_variable(
+                session.key(),
+                VariableInfo { run: run.clone(), decl, declared: true },
+                true,
+            );
         }
         Ok(())
     }

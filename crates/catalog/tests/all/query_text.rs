@@ -6,6 +6,7 @@ use fieldstone_catalog::query::{
 use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
 use fieldstone_format::Id;
+use fieldstone_journal::Session;
 use fieldstone_testkit::seeded;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -174,7 +175,7 @@ fn what_follows_is_read_in_any_order() {
     assert_eq!(query.pick, Some(Pick::Last));
     assert_eq!(query.limit, Some(3));
     assert_eq!(query.order, [(Key::Value, true), (Key::Step, true), (Key::Run, false)]);
-    assert_eq!(query.transaction, Id::parse("0123456789abcdef0123456789abcdef"));
+    assert_eq!(query.session.transaction(), Id::parse("0123456789abcdef0123456789abcdef"));
     assert_eq!(
         query.to_string(),
         "tag=a last order by -value, -step, run limit 3 transaction=0123456789abcdef0123456789abcdef"
@@ -461,7 +462,7 @@ fn query() -> impl Strategy<Value = Query> {
     )
         .prop_map(|(expr, transaction, pick, order, limit)| Query {
             expr,
-            transaction,
+            session: Session::from(transaction),
             pick,
             order,
             limit,

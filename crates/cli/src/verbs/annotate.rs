@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use fieldstone::Session;
 use fieldstone::catalog::Catalog;
 use fieldstone::catalog::query::Term;
 use fieldstone::catalog::value::ValueType;
@@ -130,14 +131,15 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .with_hint("name it: --run NAME")
             .into());
     }
-    let transaction = match &arguments.txn {
-        Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.transaction,
-        None => None,
+    let session = match &arguments.txn {
+        Some(id) => fieldstone::catalog::query::text::parse(&format!("transaction={id}"))?.session,
+        None => Session::default(),
     };
     let (store, catalog) = writing(&arguments.store)?;
     let keywords = Request::parse(&join(&arguments.keywords))?.single_pairs()?;
     let taken = Taken::default();
-    let mut taking = Taking { store: &store, catalog: &catalog, arguments, transaction, keywords, taken };
+    let mut taking =
+        Taking { store: &store, catalog: &catalog, arguments, session: session.clone(), keywords, taken };
     let outcome = match (&arguments.csv, &arguments.parquet) {
         (Some(path), _) => taking.csv(path, out),
         (_, Some(path)) => taking.parquet(path, out),
@@ -146,10 +148,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let Taken { attributes, runs, tags } = taking.taken;
     if let Err(stop) = outcome {
         // Whole or not at all: what was taken before the error goes with it.
-        store.discard(transaction)?;
+        store.discard(session)?;
         return Err(stop);
     }
-    store.flush(transaction)?;
+    store.flush(session)?;
     let version = store.version()?;
     if out.json() {
         let (runs, tags) = (runs.len(), tags.len());
@@ -176,7 +178,7 @@ struct Taking<'a> {
     store: &'a fieldstone::Store,
     catalog: &'a Catalog,
     arguments: &'a Arguments,
-    transaction: Option<fieldstone::Id>,
+    session: Session,
     /// Further keywords of all rows.
     keywords: Vec<(String, String)>,
     taken: Taken,
@@ -285,7 +287,7 @@ impl Taking<'_> {
             }
             let is_first = self.taken.attributes == 0;
             self.taken.attributes += batch.rows as u64;
-            let run = Run::new(self.store, batch.run, self.transaction);
+            let run = Run::new(self.store, batch.run, &self.session);
             let named = |target: Target, (keyword, value): &(String, String)| target.keyword(keyword, value);
             let target = self.keywords.iter().fold(batch.target, named);
             // A file is one call, however many parts it is taken in.
@@ -301,12 +303,12 @@ impl Taking<'_> {
         if !self.arguments.create {
             return Ok(());
         }
-        match self.catalog.run(Some(&run.project), &run.name, self.transaction) {
+        match self.catalog.run(Some(&run.project), &run.name, &self.session) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
             Ok(_) => return Ok(()),
         }
-        let new = self.store.create_run(&run.name).project(&run.project).within(self.transaction).exist_ok();
+        let new = self.store.create_run(&run.name).project(&run.project).within(&self.session).exist_ok();
         let new = match self.arguments.annotators {
             Annotators::All => new,
             Annotators::Owner => new.annotated_by_owner(),
@@ -317,7 +319,7 @@ impl Taking<'_> {
     /// The tags of a group's name that are there.
     fn known(&self, group: &Group) -> Result<Vec<TagDecl>> {
         let mut query = exactly(Term::Tag, &group.tag);
-        query.transaction = self.transaction;
+        query.session = self.session.clone();
         let tags = match self.catalog.tags(&query) {
             // The store is made by the commit that this is on its way to.
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -341,10 +343,10 @@ impl Taking<'_> {
     fn tag_of(&self, group: &Group, kind: ValueType) -> Result<TagDecl> {
         let asked = || Ok::<_, Error>(self.known(group)?.iter().any(|tag| tag.kind == kind));
         if group.unit.is_none() && (group.kind.is_none() || asked()?) {
-            return self.catalog.tag_for_in(&group.tag, group.tag_version, kind, self.transaction);
+            return self.catalog.tag_for_in(&group.tag, group.tag_version, kind, &self.session);
         }
         let unit = group.unit.as_deref().unwrap_or_default();
-        self.catalog.tag_in_unit(&group.tag, group.tag_version, kind, unit, self.transaction)
+        self.catalog.tag_in_unit(&group.tag, group.tag_version, kind, unit, &self.session)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fieldstone audit`: who did what, and all that a file reached.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::graph::AuditOptions;
 use fieldstone::json;
 
@@ -58,7 +59,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         until: arguments.until.as_deref().map(stamp).transpose()?,
         limit: arguments.limit,
     };
-    let audit = graph.audit(&options, None)?;
+    let audit = graph.audit(&options, &Session::default())?;
     if out.json() {
         out.document(&json::graph::audit(&audit))?;
         return Ok(store.close()?);

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             .with_hint("name what goes, such as run=a; `everything` deletes all")
             .into());
     }
-    let transaction = query.transaction;
+    let session = query.session.clone();
     let (store, catalog) = writing(&arguments.store)?;
     let what = match arguments.what {
         What::Runs => Deletion::Runs(query),
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         What::Tags => Deletion::Tags(query),
         What::Attributes => Deletion::Attributes(query),
     };
-    let report = catalog.delete(&what, arguments.fields, arguments.doit, transaction)?;
+    let report = catalog.delete(&what, arguments.fields, arguments.doit, &session)?;
     if report == (DeleteReport { done: report.done, ..DeleteReport::default() }) {
         note_why_nothing_goes(&catalog, what.query(), out);
     }

@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::{
     Code, DType, Error, ErrorKind, Field, FieldStore, Fields, IndexBox, Item, Request, Result,
     RetrieveOptions, Values, json,
@@ -137,7 +138,7 @@ fn find(store: &dyn FieldStore, request: &Request, lenient: bool, out: &mut Out)
             error.with_hint("see what exists with fieldstone axes or list; --lenient takes what there is")
         }
     };
-    let options = RetrieveOptions { strict: !lenient, transaction: None };
+    let options = RetrieveOptions { strict: !lenient, session: Session::default() };
     let fields = store.retrieve(request, &options).map_err(|e| match e.kind() {
         ErrorKind::NotFound => explained(e),
         _ => e,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::env::Clock;
 use fieldstone::json::values::time_in_seconds;
 use fieldstone::unpacked::unpacked;
@@ -77,7 +78,8 @@ pub struct Arguments {
 /// Lists.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
-    let options = ListOptions { depth: arguments.depth, masked: arguments.masked, transaction: None };
+    let options =
+        ListOptions { depth: arguments.depth, masked: arguments.masked, session: Session::default() };
     if arguments.follow {
         return follow(arguments, requests, &options, out);
     }

@@ -3,6 +3,7 @@
 use clap::Args;
 use fieldstone::Error;
 use fieldstone::IndexBox;
+use fieldstone::Session;
 use fieldstone::catalog::RunName;
 use fieldstone::json;
 use fieldstone::outside::plan_of;
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let of = (arguments.variable.as_str(), arguments.version);
     let ends =
         region.map_or((None, None), |region| (Some(region.start().to_vec()), Some(region.count().to_vec())));
-    let plan = plan_of(&catalog, &run, of, arguments.step, ends, None)?.ok_or_else(|| {
+    let plan = plan_of(&catalog, &run, of, arguments.step, ends, &Session::default())?.ok_or_else(|| {
         Error::invalid(format!("run {} does not say that its data lie outside", arguments.run))
             .with_hint("a run says so when it is made: create_run(name, outside=…) in Python")
     })?;

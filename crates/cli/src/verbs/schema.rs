@@ -10,6 +10,7 @@ use fieldstone::{Error, Mode, OpenOptions, Request, Result, RuleView, Schema, js
 use crate::arguments::{Selecting, join};
 use crate::output::{Done, Format, Out, count, file_error};
 use crate::table::{Column, Table};
+use fieldstone::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -219,7 +220,7 @@ fn add(url: &str, given: &str, out: &mut Out) -> Done {
     fieldstone::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
     let store = fieldstone::open(url, &OpenOptions::default())?;
     let before = store.schema().rules().len();
-    let schema = store.extend_schema(&text).map_err(|e| match place(e.message()) {
+    let schema = store.extend_schema(&text, &Session::default()).map_err(|e| match place(e.message()) {
         Some(_) => located(&e, &text, name),
         None => e,
     })?;

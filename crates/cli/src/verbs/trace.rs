@@ -1,6 +1,7 @@
 //! `fieldstone trace`: where a result came from, or what came from it.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::graph::{Dossier, LineageSubject, TraceOptions, Way};
 use fieldstone::lineage::{LineageFormat, compare, compared_by, export, script};
 use fieldstone::{Code, json};
@@ -100,15 +101,15 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let limit = if arguments.script { arguments.limit.max(ALL) } else { arguments.limit };
     let options = TraceOptions { limit, ..options };
     if arguments.script {
-        let dossier = store.dossier(&what, &options, None)?;
+        let dossier = store.dossier(&what, &options, &Session::default())?;
         note_archived(&dossier.lineage, out);
         out.text(script(&dossier)?)?;
         return Ok(store.close()?);
     }
     if let Some(format) = arguments.format {
         let (dossier, stores) = match arguments.one_store {
-            true => (store.dossier(&what, &options, None)?, Vec::new()),
-            false => store.dossier_across(&what, &options, None)?,
+            true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
+            false => store.dossier_across(&what, &options, &Session::default())?,
         };
         note_archived(&dossier.lineage, out);
         note_left(&stores, out);
@@ -116,8 +117,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return Ok(store.close()?);
     }
     let (lineage, stores) = match arguments.one_store {
-        true => (store.trace(&what, &options, None)?, Vec::new()),
-        false => store.trace_across(&what, &options, None)?,
+        true => (store.trace(&what, &options, &Session::default())?, Vec::new()),
+        false => store.trace_across(&what, &options, &Session::default())?,
     };
     note_archived(&lineage, out);
     note_left(&stores, out);
@@ -137,7 +138,7 @@ fn compared(arguments: &Arguments, what: &[LineageSubject], out: &mut Out) -> Do
     }
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
-    let dossier = |subject| store.dossier(subject, &compared_by(subject, at), None);
+    let dossier = |subject| store.dossier(subject, &compared_by(subject, at), &Session::default());
     let dossiers = what.iter().map(dossier).collect::<fieldstone::Result<Vec<Dossier>>>()?;
     let rows = compare(&dossiers)?;
     if out.json() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::harness::TestStore;
+use fieldstone::Session;
 use fieldstone::{ArchiveOptions, OpenOptions, Value};
 use serde_json::json;
 
@@ -46,7 +47,7 @@ fn what_nobody_has_decided_is_told_and_not_read() {
     let url = t.file("store").to_string_lossy().into_owned();
     let store = fieldstone::open(&url, &OpenOptions::default()).unwrap();
     let id = store.begin().unwrap();
-    let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
     store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &options).unwrap();
     store.flush(Some(id)).unwrap();
     let status = t.run(["status", "store", "--json"]).ok().json();

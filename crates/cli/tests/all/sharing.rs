@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use fieldstone::OpenOptions;
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{Props, RelationPut, VertexName, VertexPut};
 use serde_json::json;
@@ -52,7 +53,7 @@ fn record(t: &TestStore, ran: &[Ran<'_>]) {
                 relations.push(one);
             }
         }
-        store.graph().put(vec![put], relations, None).unwrap();
+        store.graph().put(vec![put], relations, &Session::default()).unwrap();
     }
     store.close().unwrap();
 }

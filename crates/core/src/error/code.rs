@@ -379,6 +379,12 @@ codes! {
     Forked = "forked", Unavailable, final,
         "A handle cannot be used on this side of a fork.",
         "Open it again in this process.";
+    Cancelled = "cancelled", Unavailable, final,
+        "The call was cancelled before it was done.",
+        "Repeat it where its answer is still wanted.";
+    DeadlinePassed = "deadline-passed", Unavailable, final,
+        "The call's deadline passed before it was done.",
+        "Give it more time, or ask for less at once.";
     RankFailed = "rank-failed", Unavailable, final,
         "A rank of the job is gone or its communication failed.",
         "End the job, look at that rank first.";

@@ -4,7 +4,6 @@ use fieldstone_array::distributed::files::sums::BLOCK;
 use fieldstone_array::distributed::group::{DurableArray, agreement};
 use fieldstone_core::dtype::ByteOrder;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, HistoryDecl};
 use fieldstone_store::api::{ArchiveOptions, Exist, StoredArraySpec, Value};
 
@@ -14,6 +13,7 @@ use super::pending::LoggedWrites;
 use super::report::Phase;
 use super::source::pairs;
 use super::spec;
+use crate::Session;
 use crate::run::Run;
 
 /// The outcome of a commit.
@@ -117,7 +117,7 @@ impl JobInner {
                 Err(error) => {
                     // What the store took of this flush names files that are about to go; where it keeps that they stay.
                     state.groups.iter_mut().for_each(|open| open.declared = false);
-                    (Err(error), self.store.discard(self.options.transaction))
+                    (Err(error), self.store.discard(self.options.session.clone()))
                 }
             },
             _ => (Ok(()), Ok(())),
@@ -136,7 +136,7 @@ impl JobInner {
 
     /// On rank 0: what the store was given becomes visible.
     fn commit(&self, state: &JobState) -> Result<()> {
-        self.store.flush(self.options.transaction)?;
+        self.store.flush(self.options.session.clone())?;
         state.logged.transaction.map_or(Ok(()), |own| self.store.decide(own, true))
     }
 
@@ -154,29 +154,29 @@ impl JobInner {
         self.archive(state, durable)?;
         // One that another job has kept meanwhile stands.
         let catalog = self.store.catalog();
-        let transaction = state.logged.transaction.or(self.options.transaction);
-        let known = if histories.is_empty() { Vec::new() } else { catalog.histories(transaction)? };
+        let session = &state.session(&self.options);
+        let known = if histories.is_empty() { Vec::new() } else { catalog.histories(session)? };
         let fresh = histories.into_iter().filter(|own| !known.iter().any(|other| other.path == own.path));
-        catalog.create_histories(fresh.collect(), transaction)
+        catalog.create_histories(fresh.collect(), session)
     }
 
     /// What a write does where its step is there: as the job says, or its run; `None` where only the store may.
-    pub fn exist(&self, transaction: Option<Id>) -> Result<Option<Exist>> {
+    pub fn exist(&self, session: &Session) -> Result<Option<Exist>> {
         match self.options.exist {
-            None => self.store.catalog().exist_of(&self.run, transaction),
+            None => self.store.catalog().exist_of(&self.run, session),
             said => Ok(said),
         }
     }
 
     fn archive(&self, state: &mut JobState, durable: &[(usize, Vec<DurableArray>)]) -> Result<()> {
-        let transaction = state.logged.transaction.or(self.options.transaction);
-        let exist = self.exist(transaction)?;
-        let options = ArchiveOptions { transaction, exist, ..ArchiveOptions::default() };
+        let session = &state.session(&self.options);
+        let exist = self.exist(session)?;
+        let options = ArchiveOptions { session: session.clone(), exist, ..ArchiveOptions::default() };
         // All groups that the job declared, also those of which nothing was written.
         for open in &mut state.groups {
             let is_viewed = open.note_views();
             if !open.declared || is_viewed {
-                self.declare(open, transaction)?;
+                self.declare(open, session)?;
                 open.declared = true;
             }
         }
@@ -215,7 +215,7 @@ impl JobInner {
     }
 
     /// Declares a group to the catalog, with the views that another job has said first.
-    fn declare(&self, open: &mut OpenGroup, transaction: Option<Id>) -> Result<()> {
+    fn declare(&self, open: &mut OpenGroup, session: &Session) -> Result<()> {
         let known = self.declared(&open.record.name)?.map_or_else(Vec::new, |known| known.sets);
         for set in &mut open.record.sets {
             let viewed = known.iter().find(|known| known.variable == set.variable && !known.view.is_empty());
@@ -224,7 +224,7 @@ impl JobInner {
             }
         }
         self.declare_variables(&open.record)?;
-        Run::new(&self.store, self.run.clone(), transaction).create_array_group(open.record.clone())
+        Run::new(&self.store, self.run.clone(), session).create_array_group(open.record.clone())
     }
 
     /// Declares the variables of a group to the catalog. A set whose extents vary, which has fields, is there with the

@@ -256,16 +256,16 @@ impl ArrayGroup {
             None => {
                 let variable = state.groups[self.index].record.sets[set].variable.name.clone();
                 let key = self.job.key(&variable, step)?;
-                let transaction = self.job.flush_written(state, self.index, (set, step))?;
+                let session = &self.job.flush_written(state, self.index, (set, step))?;
                 let store = &self.job.store;
                 let message = match self.job.team.rank() {
-                    0 => locate(store, &key, transaction).map(|message| message.encode()),
+                    0 => locate(store, &key, session).map(|message| message.encode()),
                     _ => Ok(Vec::new()),
                 };
                 let message = self.job.team.broadcast(READ, 0, message)?;
                 let message = SourceMessage::decode(&message)?;
                 let (source, opened) =
-                    state.files.source(&self.job.team, &message, (store, &key, transaction), &for_files)?;
+                    state.files.source(&self.job.team, &message, (store, &key, session), &for_files)?;
                 state.report.opened += u64::from(opened);
                 source
             }
@@ -355,7 +355,7 @@ impl ArrayGroup {
 
     fn common(&self, names: &[String]) -> Result<Vec<i64>> {
         let found = match self.job.team.rank() {
-            0 => common_steps(&self.job.store, &self.job.run, names, self.job.options.transaction)
+            0 => common_steps(&self.job.store, &self.job.run, names, &self.job.options.session)
                 .map(|steps| steps.iter().flat_map(|step| step.to_le_bytes()).collect()),
             _ => Ok(Vec::new()),
         };

@@ -11,7 +11,6 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName};
 use fieldstone_format::location::GROWN_SINCE;
 
@@ -19,6 +18,7 @@ use super::each;
 use super::pending::{LoggedWrites, PendingHistory};
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
+use crate::Session;
 use crate::Store;
 use crate::own_files::make_folder;
 use crate::run::Run;
@@ -39,8 +39,8 @@ pub struct JobOptions {
     pub layout: ArrayLayout,
     /// What files are opened with, beside the communicator's own hints.
     pub hints: Hints,
-    /// The transaction that all writes belong to.
-    pub transaction: Option<Id>,
+    /// The session, and the transaction, that all writes belong to.
+    pub session: Session,
     /// What a flush does where a step is there, of arrays in files; as the run or the store says where absent.
     pub exist: Option<Exist>,
 }
@@ -54,7 +54,7 @@ impl Default for JobOptions {
             buffer: Settings::BUFFER,
             layout: ArrayLayout::Files,
             hints: Hints::default(),
-            transaction: None,
+            session: Session::default(),
             exist: None,
         }
     }
@@ -112,6 +112,11 @@ pub struct JobInner {
 }
 
 impl JobState {
+    /// The session that all writes belong to: in the job's transaction, or in the one that its log mode has begun.
+    pub fn session(&self, options: &JobOptions) -> Session {
+        options.session.within(options.session.transaction().or(self.logged.transaction))
+    }
+
     pub fn check_open(&self) -> Result<()> {
         match self.closed {
             false => Ok(()),
@@ -171,7 +176,7 @@ impl JobInner {
     }
 
     pub fn catalog_run(&self) -> Run {
-        Run::new(&self.store, self.run.clone(), self.options.transaction)
+        Run::new(&self.store, self.run.clone(), &self.options.session)
     }
 
     /// The folder of this job's files, absolute and within the store.

@@ -6,6 +6,7 @@ use fieldstone_core::Result;
 use fieldstone_format::catalog::{ArrayGroup, RunName};
 use fieldstone_store::api::PlaceFile;
 
+use crate::Session;
 use crate::Store;
 use crate::steps::entries;
 
@@ -37,7 +38,7 @@ pub struct GroupInventory {
 
 /// The groups of a run, by name.
 pub fn groups_of(store: &Store, run: &RunName) -> Result<Vec<GroupInventory>> {
-    let groups = store.catalog().array_groups(run, None)?;
+    let groups = store.catalog().array_groups(run, &Session::default())?;
     groups.into_iter().map(|group| inventory(store, run, group)).collect()
 }
 
@@ -45,7 +46,7 @@ fn inventory(store: &Store, run: &RunName, group: ArrayGroup) -> Result<GroupInv
     let (mut steps, mut arrays, mut incomplete) = (BTreeMap::<i64, Vec<usize>>::new(), 0, 0);
     let mut files: BTreeMap<String, ArrayFile> = BTreeMap::new();
     for (number, set) in group.sets.iter().enumerate() {
-        for entry in entries(store, run, &set.variable.name, None)? {
+        for entry in entries(store, run, &set.variable.name, &Session::default())? {
             let (step, entry) = entry?;
             steps.entry(step).or_default().push(number);
             arrays += 1;

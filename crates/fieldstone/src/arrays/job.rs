@@ -81,7 +81,7 @@ impl ArrayJob {
 
     /// The run, for calls on this rank alone.
     pub fn run(&self) -> Run {
-        Run::new(&self.inner.store, self.inner.run.clone(), self.inner.options.transaction)
+        Run::new(&self.inner.store, self.inner.run.clone(), &self.inner.options.session)
     }
 
     /// This rank's number.
@@ -181,9 +181,9 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = name.map_or_else(|| format!("run-{random}"), str::to_owned);
     let writable = store.composed().journal().check_writable().is_ok();
-    match Run::find(store, Some(&options.project), &name, options.transaction) {
+    match Run::find(store, Some(&options.project), &name, &options.session) {
         Err(error) if error.kind() == ErrorKind::NotFound && writable => {
-            let run = store.create_run(&name).project(&options.project).within(options.transaction);
+            let run = store.create_run(&name).project(&options.project).within(&options.session);
             run.exist_ok().create()?;
         }
         found => drop(found?),

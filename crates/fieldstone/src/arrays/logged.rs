@@ -26,6 +26,7 @@ use fieldstone_store::api::{ArchiveOptions, Exist, FieldSpec, Pairs, ReadOptions
 
 use super::inner::{JobInner, JobState};
 use super::source::pairs;
+use crate::Session;
 
 /// Boxes of one array that this rank is to archive.
 #[derive(Debug, Default)]
@@ -101,7 +102,7 @@ impl JobInner {
                 chunks.reverse();
             }
             let options = ArchiveOptions {
-                transaction: Some(transaction),
+                session: Session::from(transaction),
                 compression,
                 chunks,
                 exist,
@@ -148,7 +149,7 @@ impl JobInner {
         if let Some(known) = state.logged.exist {
             return Ok(known);
         }
-        let exist = self.exist(Some(transaction))?;
+        let exist = self.exist(&Session::from(transaction))?;
         state.logged.exist = Some(exist);
         Ok(exist)
     }
@@ -161,8 +162,8 @@ impl JobInner {
         options: &ArchiveOptions,
         anyway: bool,
     ) -> Result<()> {
-        let transaction = options.transaction;
-        let is_there = match self.store.get(key, &ReadOptions { transaction }) {
+        let session = &options.session;
+        let is_there = match self.store.get(key, &ReadOptions { session: session.clone() }) {
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
@@ -171,12 +172,12 @@ impl JobInner {
             return Ok(());
         }
         self.store.create_field(key, spec, options)?;
-        self.store.flush(transaction)
+        self.store.flush(session.clone())
     }
 
     /// Collective in the first write after a flush: the transaction that all of it belongs to.
     fn logged_transaction(&self, state: &mut JobState) -> Result<Id> {
-        if let Some(known) = self.options.transaction.or(state.logged.transaction) {
+        if let Some(known) = state.session(&self.options).transaction() {
             return Ok(known);
         }
         let begun = match self.team.rank() {
@@ -189,18 +190,18 @@ impl JobInner {
         Ok(Id(id))
     }
 
-    /// Collective: makes what was written durable where a read of this set and step needs it; the transaction to read in.
+    /// Collective: makes what was written durable where a read of this set and step needs it; the session to read in.
     pub fn flush_written(
         &self,
         state: &JobState,
         group: usize,
         (set, step): (usize, i64),
-    ) -> Result<Option<Id>> {
-        let own = self.options.transaction.or(state.logged.transaction);
+    ) -> Result<Session> {
         if !state.logged.written.contains(&(group, set, step)) {
-            return Ok(self.options.transaction);
+            return Ok(self.options.session.clone());
         }
-        self.team.agree(READ, self.store.flush(own))?;
+        let own = state.session(&self.options);
+        self.team.agree(READ, self.store.flush(own.clone()))?;
         Ok(own)
     }
 
@@ -213,7 +214,7 @@ impl JobInner {
         }
         match state.logged.written.is_empty() {
             true => Ok(()),
-            false => self.store.flush(self.options.transaction.or(state.logged.transaction)),
+            false => self.store.flush(state.session(&self.options)),
         }
     }
 
@@ -225,11 +226,12 @@ impl JobInner {
 
     /// Forgets this rank's part of it; rank 0 decides that it never happened.
     pub fn forget_logged(&self, state: &mut JobState) -> Result<()> {
+        let session = state.session(&self.options);
         let logged = std::mem::take(&mut state.logged);
         if logged.written.is_empty() && logged.transaction.is_none() {
             return Ok(());
         }
-        let discarded = self.store.discard(self.options.transaction.or(logged.transaction));
+        let discarded = self.store.discard(session);
         match logged.transaction {
             Some(own) if self.team.rank() == 0 => discarded.and(self.store.decide(own, false)),
             _ => discarded,

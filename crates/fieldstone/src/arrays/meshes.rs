@@ -9,7 +9,6 @@ use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::View;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{FileSums, MeshDecl, MeshLocation, Record, StorageOrder};
 use fieldstone_format::log::SideRecord;
 
@@ -17,6 +16,7 @@ use super::imports::{FileRead, buffer};
 use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::spec::GroupOptions;
+use crate::Session;
 use crate::Store;
 use crate::own_files::MESHES;
 
@@ -45,7 +45,7 @@ impl ArrayJob {
         let root = job.team.agree("mesh", job.store_folder())?;
         job.team.agree("mesh", job.make_folder(&root, MESHES))?;
         let folder = root.join(MESHES);
-        let known = |path: &Path| sums_of(&job.store, path, job.options.transaction);
+        let known = |path: &Path| sums_of(&job.store, path, &job.options.session);
         let mesh = Mesh::create(&job.team, job.env(), &folder, content, known)?;
         let declared = match job.team.rank() {
             0 => declare(&job, &mesh, name, attrs),
@@ -67,16 +67,16 @@ fn declare(job: &JobInner, mesh: &Mesh, name: &str, attrs: &[(String, Value)]) -
     let file = mesh.path().file_name().and_then(|file| file.to_str());
     let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
     let decl: MeshDecl = mesh.declare(name, &format!("{MESHES}/{file}"), attrs.to_vec());
-    declare_with_others(&job.store, decl, job.options.transaction)
+    declare_with_others(&job.store, decl, &job.options.session)
 }
 
 /// Declares a mesh. If its file was lost and made again, other names of it get the checksums of the new one.
-pub(super) fn declare_with_others(store: &Store, decl: MeshDecl, transaction: Option<Id>) -> Result<()> {
-    let mut all = store.catalog().meshes(transaction)?;
+pub(super) fn declare_with_others(store: &Store, decl: MeshDecl, session: &Session) -> Result<()> {
+    let mut all = store.catalog().meshes(session)?;
     all.retain(|other| other.path == decl.path && other.name != decl.name && other.sums != decl.sums);
     all.iter_mut().for_each(|other| other.sums.clone_from(&decl.sums));
     all.push(decl);
-    store.catalog().create_meshes(all, transaction)
+    store.catalog().create_meshes(all, session)
 }
 
 /// The declaration of a mesh, which came from rank 0 as the kind of a side record and its bytes.
@@ -90,10 +90,10 @@ fn decode(bytes: &[u8]) -> Result<MeshDecl> {
 }
 
 /// The checksums that are declared of a mesh's file.
-pub(super) fn sums_of(store: &Store, path: &Path, transaction: Option<Id>) -> Result<Option<FileSums>> {
+pub(super) fn sums_of(store: &Store, path: &Path, session: &Session) -> Result<Option<FileSums>> {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     let within = format!("{MESHES}/{file}");
-    let meshes = store.catalog().meshes(transaction)?;
+    let meshes = store.catalog().meshes(session)?;
     Ok(meshes.into_iter().filter(|mesh| mesh.path == within).find_map(|mesh| mesh.sums))
 }
 
@@ -107,7 +107,7 @@ impl JobInner {
 
     pub(super) fn mesh(self: &Arc<Self>, name: &str) -> Result<JobMesh> {
         let found = match self.team.rank() {
-            0 => self.store.catalog().mesh(name, self.options.transaction).map(|decl| {
+            0 => self.store.catalog().mesh(name, &self.options.session).map(|decl| {
                 let side = Record::Meshes(vec![decl]).encode();
                 [&side.kind.to_le_bytes()[..], &side.bytes[..]].concat()
             }),

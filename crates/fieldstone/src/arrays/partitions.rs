@@ -318,7 +318,7 @@ impl JobInner {
     ) -> Result<Option<Partition>> {
         let (parts, edges) = (parts_file(name, ranks.sum(), self.team.size()), edges_file(name));
         let known = match self.team.rank() {
-            0 => self.store.catalog().histories(self.options.transaction).map(|all| {
+            0 => self.store.catalog().histories(&self.options.session).map(|all| {
                 let sum = |file: &str| {
                     let path = format!("{HISTORIES}/{file}");
                     let found = all.iter().find(|decl| decl.path == path);

@@ -21,6 +21,7 @@ use super::inventory::{GroupInventory, groups_of};
 use super::job::ArrayJob;
 use super::source::pairs;
 use super::spec;
+use crate::Session;
 use crate::Store;
 
 /// What was written anew of a group.
@@ -46,7 +47,7 @@ pub struct RewrittenGroup {
 /// Errors: `NotFound` for a run that is not there or has no such arrays; what reading and writing gives. Then nothing has
 /// changed.
 pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec<RewrittenGroup>> {
-    crate::run::Run::find(store, Some(&run.project), &run.name, None)?;
+    crate::run::Run::find(store, Some(&run.project), &run.name, &Session::default())?;
     let found = groups_of(store, run)?;
     let in_files: Vec<GroupInventory> = found.into_iter().filter(is_in_files).collect();
     if in_files.is_empty() {

@@ -14,6 +14,7 @@ use fieldstone_store::api::PlaceFile;
 
 use super::inner::JobInner;
 use super::inventory::groups_of;
+use crate::Session;
 use crate::Store;
 use crate::own_files::{ARRAYS, is_gone, mark_of, shows_nothing};
 use crate::steps::entries;
@@ -34,7 +35,7 @@ pub struct ShownFiles {
 ///
 /// Errors: `NotFound` for a run that is not there; what the catalog gives. A file that cannot be changed is named in the result.
 pub fn show(store: &Store, run: &RunName) -> Result<ShownFiles> {
-    crate::run::Run::find(store, Some(&run.project), &run.name, None)?;
+    crate::run::Run::find(store, Some(&run.project), &run.name, &Session::default())?;
     show_within(store, run, |_| true)
 }
 
@@ -75,7 +76,7 @@ fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for group in groups_of(store, run)? {
         for set in &group.group.sets {
-            for entry in entries(store, run, &set.variable.name, None)? {
+            for entry in entries(store, run, &set.variable.name, &Session::default())? {
                 let Some(place) = entry?.1.place else { continue };
                 if let PlaceFile::Grown(path) = place.file {
                     let at = last.entry(path.to_string()).or_default();

@@ -14,13 +14,13 @@ use fieldstone_array::distributed::plan::{FileArray, PastFileEnd};
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::array_source::{SourceMessage, StoredSlab};
 use fieldstone_store::Field;
 use fieldstone_store::api::ReadOptions;
 
 use super::each;
 use super::logged_array::LoggedArray;
+use crate::Session;
 use crate::Store;
 
 /// Files that stay open for reading.
@@ -35,15 +35,15 @@ pub fn pairs(key: &Key) -> Vec<(&str, &str)> {
 }
 
 /// The field of a key, as this process sees it.
-fn field(store: &Store, key: &Key, transaction: Option<Id>) -> Result<Field> {
-    store.get(&pairs(key), &ReadOptions { transaction })
+fn field(store: &Store, key: &Key, session: &Session) -> Result<Field> {
+    store.get(&pairs(key), &ReadOptions { session: session.clone() })
 }
 
 /// On rank 0: where the array of a key stands.
 ///
 /// Errors: `NotFound` where there is none; `Invalid` where the field is no array.
-pub fn locate(store: &Store, key: &Key, transaction: Option<Id>) -> Result<SourceMessage> {
-    let field = field(store, key, transaction)?;
+pub fn locate(store: &Store, key: &Key, session: &Session) -> Result<SourceMessage> {
+    let field = field(store, key, session)?;
     if let Some(stored) = field.stored_array()? {
         let path = stored
             .path
@@ -92,7 +92,7 @@ impl OpenFiles {
         &mut self,
         team: &Team,
         message: &SourceMessage,
-        (store, key, transaction): (&Store, &Key, Option<Id>),
+        (store, key, session): (&Store, &Key, &Session),
         hints: &Hints,
     ) -> Result<(ArraySource, bool)> {
         let SourceMessage { dtype, shape, stored } = message;
@@ -114,7 +114,7 @@ impl OpenFiles {
             }
             None => {
                 // Another rank's commit is news to this process.
-                let own = store.refresh().and_then(|()| field(store, key, transaction));
+                let own = store.refresh().and_then(|()| field(store, key, session));
                 let own = own.and_then(|field| {
                     let same =
                         field.shape()?.as_deref() == Some(&shape[..]) && field.dtype()? == Some(*dtype);

@@ -10,12 +10,12 @@ use fieldstone_core::env::comm::Team;
 use fieldstone_core::env::comm::single::SingleComm;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{FileSums, ImportedVariable, MeshDecl, MeshLocation, StorageOrder};
 
 use super::imports::buffer;
 use super::memory::dense;
 use super::meshes::{declare_with_others, sums_of};
+use crate::Session;
 use crate::Store;
 use crate::own_files::{MESHES, make_folder};
 use crate::run::Run;
@@ -109,19 +109,19 @@ impl Store {
         &self,
         content: &MeshContent<'_>,
         attrs: &[(String, Value)],
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<(StoredMesh, bool)> {
         self.composed().journal().check_writable()?;
         let (team, env, root) = alone(self)?;
         self.composed().create()?;
         let folder = make_folder(&env, &root, MESHES)?;
-        let known = |path: &Path| sums_of(self, path, transaction);
+        let known = |path: &Path| sums_of(self, path, session);
         let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;
-        match self.catalog().mesh(content.name, transaction) {
+        match self.catalog().mesh(content.name, session) {
             // Attributes are no content: those that the name has stay.
             Ok(decl) if mesh.checksum() == *decl.checksum => {
                 let decl = MeshDecl { sums: mesh.sums().cloned(), ..decl };
-                declare_with_others(self, decl.clone(), transaction)?;
+                declare_with_others(self, decl.clone(), session)?;
                 return Ok((StoredMesh { decl, mesh }, false));
             }
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -130,7 +130,7 @@ impl Store {
         let file = mesh.path().file_name().and_then(|file| file.to_str());
         let file = file.ok_or_else(|| Error::internal("the file of a mesh has no name"))?;
         let decl = mesh.declare(content.name, &format!("{MESHES}/{file}"), attrs.to_vec());
-        declare_with_others(self, decl.clone(), transaction)?;
+        declare_with_others(self, decl.clone(), session)?;
         Ok((StoredMesh { decl, mesh }, true))
     }
 }

@@ -93,11 +93,11 @@ impl Run {
 
     /// Where a variable lies at each step at which it is whole.
     fn pieces(&self, variable: &str, count: u64, report: &mut XdmfReport) -> Result<Vec<(i64, FilePlace)>> {
-        let (store, transaction) = (self.store(), self.transaction());
+        let (store, session) = (self.store(), self.session());
         let mut pieces = Vec::new();
-        for step in common_steps(store, self.name(), &[variable.to_owned()], transaction)? {
+        for step in common_steps(store, self.name(), &[variable.to_owned()], session)? {
             let key = store.catalog().key_of(self.name(), Some(variable), Some(step))?;
-            let found = locate(store, &key, transaction)?;
+            let found = locate(store, &key, session)?;
             let first = found.shape.first().copied();
             // What holds for one step holds for all.
             let unfit = match () {

@@ -45,7 +45,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::put::RelationPut;
-use fieldstone_journal::author::AuthorScope;
+use fieldstone_journal::Session;
 
 pub(crate) use capture::Asked;
 pub use child::{Ended, run};
@@ -231,10 +231,10 @@ impl Execution {
 
     /// Puts rows, and flushes them with all that was archived in the execution.
     fn put(&self, rows: GraphRows) -> Result<()> {
-        let _author = AuthorScope::enter(Some(self.inner.clone()));
+        let session = Session::default().by(self.inner.clone());
         let _entered = self.enter();
-        self.store.graph().put(rows.vertices, rows.relations, None)?;
-        self.store.flush(None)?;
+        self.store.graph().put(rows.vertices, rows.relations, &session)?;
+        self.store.flush(session)?;
         self.inner.note_described(self.home_id());
         Ok(())
     }
@@ -403,7 +403,7 @@ fn name(
     }
     // Several commands of one batch script have one number (G-35).
     let job = VertexName::new("job", &slurm);
-    match store.graph().versions(&job, None)?.is_empty() {
+    match store.graph().versions(&job, &Session::default())?.is_empty() {
         true => Ok((alone(&slurm), None)),
         false => Ok((alone(&format!("{slurm}.{}", &random[..8])), Some(job))),
     }
@@ -462,13 +462,13 @@ pub fn settle() -> Result<()> {
     };
     let Some(url) = own.store.clone() else { return Ok(()) };
     let store = crate::open(&url, &OpenOptions::default())?;
-    let _author = AuthorScope::enter(Some(own.clone()));
+    let session = Session::default().by(own.clone());
     let id = store.composed().journal().home().id;
     if own.recorded().is_some_and(|known| known != id) {
         return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
     }
     let rows = own.description(Some(id), None)?;
-    store.graph().put(rows.vertices, rows.relations, None)?;
-    store.flush(None)?;
-    store.composed().close_quietly()
+    store.graph().put(rows.vertices, rows.relations, &session)?;
+    store.flush(session.clone())?;
+    store.composed().close_quietly(&session)
 }

@@ -3,10 +3,10 @@
 use fieldstone_catalog::query::{Dim, Expr, NameTest, Query, Range, Relation, Term};
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
 
 use super::{Finder, annotations, find};
+use crate::Session;
 use crate::catalog::{Catalog, Deletion};
 
 /// A piece of a variable that was just archived.
@@ -36,19 +36,19 @@ pub fn annotate(
     piece: &Piece<'_>,
     finders: &[Finder],
     again: bool,
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<u64> {
     let found = find(piece.data, piece.dtype, piece.start, piece.count, finders)?;
     if again {
-        forget(catalog, piece, finders, transaction)?;
+        forget(catalog, piece, finders, session)?;
     }
     if !found.is_empty() {
-        catalog.annotate_all(annotations(piece.run, piece.variable, piece.step, &found), transaction)?;
+        catalog.annotate_all(annotations(piece.run, piece.variable, piece.step, &found), session)?;
     }
     Ok(found.len() as u64)
 }
 
-fn forget(catalog: &Catalog, piece: &Piece<'_>, finders: &[Finder], transaction: Option<Id>) -> Result<()> {
+fn forget(catalog: &Catalog, piece: &Piece<'_>, finders: &[Finder], session: &Session) -> Result<()> {
     let regions = finders.iter().filter(|finder| matches!(finder, Finder::Region { .. }));
     let tags: Vec<NameTest> = regions
         .flat_map(|finder| [finder.tag().to_owned(), format!("{}.more", finder.tag())])
@@ -74,6 +74,6 @@ fn forget(catalog: &Catalog, piece: &Piece<'_>, finders: &[Finder], transaction:
     ];
     terms.extend(piece.step.map(|step| Term::Step(vec![(step, step)])));
     let expr = Expr::All(terms.into_iter().map(Expr::Term).collect());
-    let query = Query { expr, transaction, ..Query::all() };
-    catalog.delete(&Deletion::Attributes(query), false, true, transaction).map(drop)
+    let query = Query { expr, session: session.clone(), ..Query::all() };
+    catalog.delete(&Deletion::Attributes(query), false, true, session).map(drop)
 }

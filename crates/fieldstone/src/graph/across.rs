@@ -22,6 +22,7 @@ use fieldstone_graph::read::{Relation, Versions};
 use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
 
 use super::LineageSubject;
+use crate::Session;
 use crate::{Mode, OpenOptions, Store};
 
 /// Another store that a lineage leads into.
@@ -43,9 +44,9 @@ impl Store {
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<(Lineage, Vec<LineageStore>)> {
-        self.go_on(self.trace(subject, options, transaction)?, options, transaction)
+        self.go_on(self.trace(subject, options, session)?, options, session)
     }
 
     /// The same with all that these stores know of its vertices.
@@ -53,14 +54,14 @@ impl Store {
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<(Dossier, Vec<LineageStore>)> {
-        let own = self.dossier(subject, options, transaction)?;
-        let (lineage, stores) = self.go_on(own.lineage.clone(), options, transaction)?;
+        let own = self.dossier(subject, options, session)?;
+        let (lineage, stores) = self.go_on(own.lineage.clone(), options, session)?;
         if stores.is_empty() {
             return Ok((own, stores));
         }
-        Ok((self.around_across(&lineage, &stores, options.at, transaction)?, stores))
+        Ok((self.around_across(&lineage, &stores, options.at, session)?, stores))
     }
 
     /// Goes on in other stores from a lineage of this one.
@@ -68,14 +69,14 @@ impl Store {
         &self,
         found: Lineage,
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<(Lineage, Vec<LineageStore>)> {
         if options.way == Way::Down {
             return Ok((found, Vec::new()));
         }
         let mut walk = WalkAcross {
             own: self,
-            transaction,
+            session: session.clone(),
             id: self.composed().journal().home().id,
             options: TraceOptions { way: Way::Up, ..*options },
             done: HashMap::new(),
@@ -91,12 +92,12 @@ impl Store {
         lineage: &Lineage,
         stores: &[LineageStore],
         at: Option<u64>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Dossier> {
-        let mut all = self.graph().around(lineage, at, transaction)?;
+        let mut all = self.graph().around(lineage, at, session)?;
         for other in stores.iter().filter(|other| other.left.is_none()) {
             let Some(url) = &other.url else { continue };
-            let around = |store: Store| store.graph().around(lineage, at, None);
+            let around = |store: Store| store.graph().around(lineage, at, &Session::default());
             if let Ok(more) = open(url, other.id).and_then(around) {
                 add(&mut all, more);
             }
@@ -147,7 +148,7 @@ struct OtherStore {
 /// A walk through several stores.
 struct WalkAcross<'a> {
     own: &'a Store,
-    transaction: Option<Id>,
+    session: Session,
     id: Id,
     options: TraceOptions,
     /// Commits that were gone on from in their own stores, with the hops to them.
@@ -188,7 +189,7 @@ impl WalkAcross<'_> {
     /// Goes on in one store. An error of another one is noted.
     fn trace_in(&mut self, id: Id, starts: &[Step], options: &TraceOptions) -> Result<Option<Lineage>> {
         if id == self.id {
-            return self.own.graph().trace_on(starts, options, self.transaction);
+            return self.own.graph().trace_on(starts, options, &self.session);
         }
         let Some(other) = self.others.get_mut(&id) else { return Ok(None) };
         if other.store.is_none() {
@@ -204,7 +205,7 @@ impl WalkAcross<'_> {
             }
         }
         let Some(store) = &other.store else { return Ok(None) };
-        match store.graph().trace_on(starts, options, None) {
+        match store.graph().trace_on(starts, options, &Session::default()) {
             Ok(found) => Ok(found),
             Err(error) => {
                 other.left = Some(error.to_string());
@@ -257,7 +258,7 @@ impl WalkAcross<'_> {
             // Who asks for the commit itself meets nobody that read it on the way up.
             let graph = self.own.graph();
             let readers =
-                graph.edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), self.transaction)?;
+                graph.edges(&step.name, Some("wasReadBy"), Versions::NOW, Some(1), &self.session)?;
             other.urls.extend(readers.iter().filter_map(url).map(str::to_owned));
         }
         Ok(())

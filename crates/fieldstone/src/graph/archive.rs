@@ -9,6 +9,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::graph::Archive;
 use fieldstone_graph::archive::ArchiveReport;
 
+use crate::Session;
 use crate::Store;
 use crate::transfer::open_target;
 
@@ -17,18 +18,18 @@ use crate::transfer::open_target;
 /// the store itself and one in memory, Conflict where a type is declared otherwise there.
 ///
 /// ```
-/// use fieldstone::OpenOptions;
+/// use fieldstone::{OpenOptions, Session};
 /// use fieldstone::graph::{VertexName, VertexPut, archive};
 /// # let folder = tempfile::tempdir().map_err(|e| fieldstone::Error::internal(e.to_string()))?;
 /// # let cold = folder.path().join("cold").display().to_string();
 /// let store = fieldstone::open("memory:", &OpenOptions::default())?;
 /// let file = VertexName::new("file", "/data/a.nc");
 /// for time in [1, 2] {
-///     store.graph().put_vertices(vec![VertexPut { time: Some(time), ..VertexPut::new(file.clone()) }], None)?;
+///     store.graph().put_vertices(vec![VertexPut { time: Some(time), ..VertexPut::new(file.clone()) }], &Session::default())?;
 /// }
 /// assert_eq!(archive(&store, 3, &cold, true)?.vertices, 1);
 /// let there = fieldstone::open(&cold, &OpenOptions::default())?;
-/// assert_eq!(there.graph().vertex(&file, None, None)?.stamp, 1);
+/// assert_eq!(there.graph().vertex(&file, None, &Session::default())?.stamp, 1);
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
 pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<ArchiveReport> {
@@ -36,7 +37,7 @@ pub fn archive(store: &Store, before: u64, url: &str, doit: bool) -> Result<Arch
         return Err(Error::invalid("a store in memory is gone with its process").with_hint("give a folder"));
     }
     if !doit {
-        return store.graph().hidden(before, &mut |_| Ok(()));
+        return store.graph().hidden(before, &mut |_| Ok(()), &Session::default());
     }
     let to = open_target(url, &**store)?;
     let path = crate::open::local_path(url)?;
@@ -59,11 +60,15 @@ pub fn archive_into(store: &Store, before: u64, to: &Store, url: &str) -> Result
     // What is marked is what others see, too.
     store.flush(None)?;
     let archive = Archive { before, url: url.into() };
-    let report = store.graph().hidden(before, &mut |versions| {
-        to.graph().take_versions(versions)?;
-        to.flush(None).map_err(|e| e.context("the store that is to have them"))?;
-        store.graph().mark_archived(&archive, versions)?;
-        store.flush(None)
-    })?;
+    let report = store.graph().hidden(
+        before,
+        &mut |versions| {
+            to.graph().take_versions(versions, &Session::default())?;
+            to.flush(None).map_err(|e| e.context("the store that is to have them"))?;
+            store.graph().mark_archived(&archive, versions, &Session::default())?;
+            store.flush(None)
+        },
+        &Session::default(),
+    )?;
     Ok(ArchiveReport { done: true, ..report })
 }

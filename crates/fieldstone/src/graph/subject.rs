@@ -8,24 +8,24 @@
 
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Result};
-use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::dossier::Dossier;
 use fieldstone_graph::trace::{Lineage, TraceOptions};
 
+use crate::Session;
 use crate::Store;
 
 /// What lineage is asked for.
 ///
 /// ```
 /// use fieldstone::graph::{LineageSubject, TraceOptions};
-/// use fieldstone::{ArchiveOptions, OpenOptions, Request, Value};
+/// use fieldstone::{ArchiveOptions, OpenOptions, Request, Session, Value};
 ///
 /// let store = fieldstone::open("memory:", &OpenOptions::default())?;
 /// store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
 /// store.flush(None)?;
 /// let subject = LineageSubject::from(Request::parse("run=a,variable=t")?);
-/// assert_eq!(&*store.trace(&subject, &TraceOptions::default(), None)?.root.kind, "commit");
+/// assert_eq!(&*store.trace(&subject, &TraceOptions::default(), &Session::default())?.root.kind, "commit");
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +60,13 @@ impl Store {
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Lineage> {
         match subject {
-            LineageSubject::Vertex(root) => self.graph().trace(root, options, transaction),
+            LineageSubject::Vertex(root) => self.graph().trace(root, options, session),
             LineageSubject::Data { vertices, requests } => {
-                let (root, others) = self.roots(vertices, requests, transaction)?;
-                self.graph().trace_all(&root, &others, options, transaction)
+                let (root, others) = self.roots(vertices, requests, session)?;
+                self.graph().trace_all(&root, &others, options, session)
             }
         }
     }
@@ -76,13 +76,13 @@ impl Store {
         &self,
         subject: &LineageSubject,
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Dossier> {
         match subject {
-            LineageSubject::Vertex(root) => self.graph().dossier(root, options, transaction),
+            LineageSubject::Vertex(root) => self.graph().dossier(root, options, session),
             LineageSubject::Data { vertices, requests } => {
-                let (root, others) = self.roots(vertices, requests, transaction)?;
-                self.graph().dossier_all(&root, &others, options, transaction)
+                let (root, others) = self.roots(vertices, requests, session)?;
+                self.graph().dossier_all(&root, &others, options, session)
             }
         }
     }
@@ -92,9 +92,9 @@ impl Store {
         &self,
         vertices: &[VertexName],
         requests: &[Request],
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<(VertexName, Vec<VertexName>)> {
-        let commits = self.commits(requests, transaction)?;
+        let commits = self.commits(requests, session)?;
         let commits = commits.iter().map(|commit| VertexName::new("commit", &commit.to_string()));
         let mut roots = vertices.iter().cloned().chain(commits);
         let Some(root) = roots.next() else {

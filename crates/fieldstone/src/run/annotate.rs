@@ -58,7 +58,7 @@ impl Run {
     pub fn tag(&self, tag: TagRef, kind: ValueType) -> Result<TagDecl> {
         match tag {
             TagRef::Name(name, version) => {
-                self.store.catalog().tag_for_in(&name, version, kind, self.transaction)
+                self.store.catalog().tag_for_in(&name, version, kind, &self.session)
             }
             TagRef::Declared(tag) => Ok(tag),
         }
@@ -121,6 +121,6 @@ impl Run {
             continues: call == Call::More,
             singles: call == Call::One,
         };
-        self.store.catalog().annotate(batch, self.transaction)
+        self.store.catalog().annotate(batch, &self.session)
     }
 }

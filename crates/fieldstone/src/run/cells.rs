@@ -70,12 +70,8 @@ impl Run {
             return Err(Error::invalid("cells without a variable").with_hint("give variable="));
         }
         let known = |name: &VariableName| {
-            let found = self.store.catalog().variable(
-                &self.name,
-                &name.name,
-                Some(name.version),
-                self.transaction,
-            )?;
+            let found =
+                self.store.catalog().variable(&self.name, &name.name, Some(name.version), &self.session)?;
             CellVariable::of(&found.decl)
         };
         let variables = on.variables.iter().map(known).collect::<Result<Vec<_>>>()?;

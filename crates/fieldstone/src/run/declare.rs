@@ -3,7 +3,6 @@
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Coordinate, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
 };
@@ -11,6 +10,7 @@ use fieldstone_format::catalog::{
 use fieldstone_store::api::Exist;
 
 use super::Run;
+use crate::Session;
 use crate::Store;
 use crate::catalog::VariableInfo;
 use crate::finders::{Finder, check_dtype};
@@ -23,13 +23,13 @@ pub struct NewRun {
     store: Store,
     decl: RunDecl,
     exist_ok: bool,
-    transaction: Option<Id>,
+    session: Session,
 }
 
 impl NewRun {
     pub(crate) fn new(store: Store, name: &str) -> NewRun {
         let decl = RunDecl::named(RunName { project: String::new(), name: name.to_owned() });
-        NewRun { store, decl, exist_ok: false, transaction: None }
+        NewRun { store, decl, exist_ok: false, session: Session::default() }
     }
 
     /// The project within which its name is unique.
@@ -87,8 +87,8 @@ impl NewRun {
     }
 
     /// Belongs to this transaction, by its id.
-    pub fn within(mut self, transaction: Option<Id>) -> NewRun {
-        self.transaction = transaction;
+    pub fn within(mut self, session: &Session) -> NewRun {
+        self.session = session.clone();
         self
     }
 
@@ -105,8 +105,8 @@ impl NewRun {
             Outside::parse(outside)?;
         }
         let name = self.decl.run.clone();
-        self.store.catalog().create_run(self.decl, self.exist_ok, self.transaction)?;
-        Ok(Run::new(&self.store, name, self.transaction))
+        self.store.catalog().create_run(self.decl, self.exist_ok, &self.session)?;
+        Ok(Run::new(&self.store, name, &self.session))
     }
 }
 
@@ -188,12 +188,12 @@ impl Run {
 
     /// Declares many variables.
     pub fn create_variables(&self, variables: Vec<VariableDecl>) -> Result<()> {
-        self.store.catalog().create_variables(&self.name, variables, self.transaction)
+        self.store.catalog().create_variables(&self.name, variables, &self.session)
     }
 
     /// A variable; its newest version where none is given.
     pub fn variable(&self, name: &str, version: Option<i64>) -> Result<VariableInfo> {
-        self.store.catalog().variable(&self.name, name, version, self.transaction)
+        self.store.catalog().variable(&self.name, name, version, &self.session)
     }
 
     /// Declares a step and its time, in the run's unit. Another time for the same step is Conflict.
@@ -211,6 +211,6 @@ impl Run {
         let time = |i: usize| times.as_ref().map(|times| times[i]);
         let steps =
             numbers.iter().enumerate().map(|(i, &number)| StepDecl { number, time: time(i) }).collect();
-        self.store.catalog().create_steps(&self.name, steps, self.transaction)
+        self.store.catalog().create_steps(&self.name, steps, &self.session)
     }
 }

@@ -75,7 +75,7 @@ impl Run {
         array: Array<'_>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let known = self.store.catalog().variable_to_write(&self.name, variable, self.transaction)?;
+        let known = self.store.catalog().variable_to_write(&self.name, variable, &self.session)?;
         let swapped = self.as_declared(&array, variable, known.as_deref())?;
         let dtype = known.as_ref().and_then(|known| known.decl.dtype).unwrap_or(array.dtype);
         let array = Array { data: &swapped, dtype, ..array };
@@ -92,12 +92,12 @@ impl Run {
         let again =
             finders.iter().any(|finder| matches!(finder, Finder::Region { .. })) && self.holds(&key)?;
         let archive = ArchiveOptions {
-            transaction: self.transaction,
+            session: self.session.clone(),
             compression: options.compression,
             chunks: options.chunks.clone(),
             exist: match options.exist {
                 Some(exist) => Some(exist),
-                None => self.store.catalog().exist_of(&self.name, self.transaction)?,
+                None => self.store.catalog().exist_of(&self.name, &self.session)?,
             },
             ..ArchiveOptions::default()
         };
@@ -113,7 +113,7 @@ impl Run {
             start: options.start.as_deref().unwrap_or(&origin),
             count: array.shape,
         };
-        finders::annotate(self.store.catalog(), &piece, &finders, again, self.transaction).map(drop)
+        finders::annotate(self.store.catalog(), &piece, &finders, again, &self.session).map(drop)
     }
 
     /// The bytes in the declared byte order; Invalid for another element type.
@@ -178,7 +178,7 @@ impl Run {
     }
 
     fn holds(&self, key: &[(&str, &str)]) -> Result<bool> {
-        match self.store.get(key, &ReadOptions { transaction: self.transaction }) {
+        match self.store.get(key, &ReadOptions { session: self.session.clone() }) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
@@ -189,7 +189,7 @@ impl Run {
     pub fn read(&self, variable: &str, step: Option<i64>) -> Result<Field> {
         let key = self.store.catalog().key_of(&self.name, Some(variable), step)?;
         let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        self.store.get(&key, &ReadOptions { transaction: self.transaction })
+        self.store.get(&key, &ReadOptions { session: self.session.clone() })
     }
 
     /// The newest step that is whole: at which each of these variables has a field, all of it is there, and no two are
@@ -205,7 +205,7 @@ impl Run {
         if variables.is_empty() {
             return Ok(None);
         }
-        Ok(common_steps(&self.store, &self.name, &variables, self.transaction)?.last().copied())
+        Ok(common_steps(&self.store, &self.name, &variables, &self.session)?.last().copied())
     }
 
     /// Variables that have a field at each step.
@@ -214,14 +214,14 @@ impl Run {
             Expr::Term(Term::Run(NameTest::Is(self.name.name.clone()))),
             Expr::Term(Term::Project(NameTest::Is(self.name.project.clone()))),
         ]);
-        let query = Query { expr, transaction: self.transaction, ..Query::all() };
+        let query = Query { expr, session: self.session.clone(), ..Query::all() };
         let known = self.store.catalog().variables(&query)?;
         let any_declared = known.iter().any(|variable| variable.declared);
         let known = known.into_iter().filter(|variable| variable.declared || !any_declared);
         let names: BTreeSet<String> = known.map(|variable| variable.decl.variable.name).collect();
         let mut stepped = Vec::with_capacity(names.len());
         for name in names {
-            let fixed = entries(&self.store, &self.name, &name, self.transaction)?.next().is_none() && {
+            let fixed = entries(&self.store, &self.name, &name, &self.session)?.next().is_none() && {
                 let key = self.store.catalog().key_of(&self.name, Some(&name), None)?;
                 let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
                 self.holds(&key)?

@@ -32,7 +32,6 @@ mod state;
 mod target;
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
 
 pub use annotate::TagRef;
@@ -41,6 +40,7 @@ pub use fields::{Array, WriteOptions};
 pub use state::RunStatus;
 pub use target::Target;
 
+use crate::Session;
 use crate::Store;
 use crate::catalog::RunInfo;
 
@@ -49,24 +49,19 @@ use crate::catalog::RunInfo;
 pub struct Run {
     store: Store,
     name: RunName,
-    transaction: Option<Id>,
+    session: Session,
 }
 
 impl Run {
     /// A run that is known to be there.
-    pub fn new(store: &Store, name: RunName, transaction: Option<Id>) -> Run {
-        Run { store: store.clone(), name, transaction }
+    pub fn new(store: &Store, name: RunName, session: &Session) -> Run {
+        Run { store: store.clone(), name, session: session.clone() }
     }
 
     /// The run of a name; NotFound, or Invalid where several projects have one and none is given.
-    pub(crate) fn find(
-        store: &Store,
-        project: Option<&str>,
-        name: &str,
-        transaction: Option<Id>,
-    ) -> Result<Run> {
-        let info = store.catalog().run(project, name, transaction)?;
-        Ok(Run::new(store, info.decl.run, transaction))
+    pub(crate) fn find(store: &Store, project: Option<&str>, name: &str, session: &Session) -> Result<Run> {
+        let info = store.catalog().run(project, name, session)?;
+        Ok(Run::new(store, info.decl.run, session))
     }
 
     /// Its project and name.
@@ -79,13 +74,13 @@ impl Run {
         &self.store
     }
 
-    /// The transaction that its calls belong to.
-    pub(crate) fn transaction(&self) -> Option<Id> {
-        self.transaction
+    /// The session that its calls belong to.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// What was declared of it.
     pub fn info(&self) -> Result<RunInfo> {
-        self.store.catalog().run(Some(&self.name.project), &self.name.name, self.transaction)
+        self.store.catalog().run(Some(&self.name.project), &self.name.name, &self.session)
     }
 }

@@ -64,24 +64,24 @@ impl Run {
     /// Says that it failed, and why. Visible to all when this returns; what was archived and not flushed is not
     /// flushed by it.
     pub fn fail(&self, why: &str) -> Result<()> {
-        if self.transaction.is_some() {
+        if self.session.transaction().is_some() {
             return self.say(RunPhase::Failed, why);
         }
         let transaction = self.store.transaction()?;
-        let alone = Run { transaction: Some(transaction.id()), ..self.clone() };
+        let alone = Run { session: self.session.within(transaction.id()), ..self.clone() };
         alone.say(RunPhase::Failed, why)?;
         transaction.commit()
     }
 
     fn say(&self, phase: RunPhase, note: &str) -> Result<()> {
         let state = RunState { phase, note: note.to_owned(), writer: Id::NONE };
-        self.store.catalog().set_state(&self.name, state, self.transaction)
+        self.store.catalog().set_state(&self.name, state, &self.session)
     }
 
     /// Flushes, but for a run of a transaction, which whoever has that decides.
     fn flush(&self) -> Result<()> {
-        match self.transaction {
-            None => self.store.flush(None),
+        match self.session.transaction() {
+            None => self.store.flush(self.session.clone()),
             Some(_) => Ok(()),
         }
     }

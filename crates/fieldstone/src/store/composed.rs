@@ -10,6 +10,7 @@
 //! * no lock is held across a call of the journal or of a catalog;
 //! * after a fork the child has no catalog until it uses one.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ use fieldstone_store::api::{
 };
 use fieldstone_store::local::LocalStore;
 
-use fieldstone_journal::author::AuthorScope;
+use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
 
 use super::grids::KnownGrids;
@@ -125,9 +126,9 @@ impl Composed {
     }
 
     /// Flushes a change that was just taken, where that is asked for.
-    pub(super) fn note_change(&self, transaction: Option<Id>) -> Result<()> {
-        match transaction.is_none() && self.durable.load(Ordering::Relaxed) {
-            true => self.flush(None),
+    pub(super) fn note_change(&self, session: &Session) -> Result<()> {
+        match session.transaction().is_none() && self.durable.load(Ordering::Relaxed) {
+            true => self.flush(session),
             false => Ok(()),
         }
     }
@@ -138,8 +139,8 @@ impl Composed {
     }
 
     /// Says for the whole store what an archive does where its key has a field.
-    pub fn set_exist(&self, exist: Exist) -> Result<()> {
-        self.fields.set_exist(exist)
+    pub fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
+        self.fields.set_exist(exist, session)
     }
 
     /// The fields of the store itself.
@@ -152,18 +153,21 @@ impl Composed {
         &self.journal
     }
 
-    /// As long as the scope lives, what this thread archives is of the execution that it belongs to.
-    pub(super) fn author(&self) -> Option<AuthorScope> {
-        current().map(|execution| AuthorScope::enter(Some(execution)))
+    /// A caller's session, on behalf of the execution that its thread belongs to.
+    pub(super) fn session<'a>(&self, session: &'a Session) -> Cow<'a, Session> {
+        match current() {
+            Some(execution) if session.author().is_none() => Cow::Owned(session.by(execution)),
+            _ => Cow::Borrowed(session),
+        }
     }
 
     /// Closes the store without a look at what this process has read.
-    pub fn close_quietly(&self) -> Result<()> {
-        let _author = self.author();
-        self.gather(None);
-        let closed = self.fields.close();
+    pub fn close_quietly(&self, session: &Session) -> Result<()> {
+        let session = &*self.session(session);
+        self.gather(session);
+        let closed = self.fields.close(session);
         if closed.is_ok() {
-            self.flushed(None);
+            self.flushed(session);
         }
         self.participants().iter().for_each(|one| one.closed());
         closed
@@ -178,36 +182,36 @@ impl Composed {
     }
 
     /// Puts what participants keep for a session into its next commit.
-    fn gather(&self, session: Option<Id>) {
+    fn gather(&self, session: &Session) {
         self.participants().iter().for_each(|one| one.hand_over(session));
     }
 
-    fn flushed(&self, session: Option<Id>) {
+    fn flushed(&self, session: &Session) {
         self.participants().iter().for_each(|one| one.flushed(session));
     }
 
-    fn forget(&self, session: Option<Id>) {
+    fn forget(&self, session: &Session) {
         self.participants().iter().for_each(|one| one.discarded(session));
     }
 }
 
 impl Transactions for Composed {
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
+    fn flush(&self, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
-        let _author = self.author();
-        self.gather(transaction);
-        self.fields.flush(transaction)?;
-        self.flushed(transaction);
+        let session = &*self.session(session);
+        self.gather(session);
+        self.fields.flush(session)?;
+        self.flushed(session);
         Ok(())
     }
 
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.forget(transaction);
-        self.fields.discard(transaction)
+    fn discard(&self, session: &Session) -> Result<()> {
+        self.forget(session);
+        self.fields.discard(session)
     }
 
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.fields.check_lost(transaction)
+    fn check_lost(&self, session: &Session) -> Result<()> {
+        self.fields.check_lost(session)
     }
 
     fn unflushed(&self) -> u64 {
@@ -223,30 +227,30 @@ impl Transactions for Composed {
         self.fields.begin()
     }
 
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        let _author = self.author();
+    fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()> {
+        let session = &*self.session(session);
         if commit {
-            self.flush(Some(transaction))?;
+            self.flush(&session.within(transaction))?;
         } else {
             self.journal.check_writable()?;
-            self.forget(Some(transaction));
+            self.forget(&session.within(transaction));
         }
-        self.fields.decide(transaction, commit)
+        self.fields.decide(transaction, commit, session)
     }
 
-    fn abandon(&self, transaction: Id) -> Result<()> {
+    fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
-        self.forget(Some(transaction));
-        self.fields.abandon(transaction)
+        self.forget(&session.within(transaction));
+        self.fields.abandon(transaction, session)
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        let _author = self.author();
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        let session = &*self.session(session);
         // What is asked for in contradiction is refused before anything is flushed.
         if on != 0 && on & off == 0 {
-            self.flush(Some(transaction))?;
+            self.flush(&session.within(transaction))?;
         }
-        self.fields.decide_kinds(transaction, on, off)
+        self.fields.decide_kinds(transaction, on, off, session)
     }
 }
 
@@ -280,17 +284,22 @@ impl Admin for Composed {
         self.fields.dump(request)
     }
 
-    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+    fn checkpoint(
+        &self,
+        folder: &Path,
+        options: &CheckpointOptions,
+        session: &Session,
+    ) -> Result<CheckpointReport> {
         // It flushes by itself.
-        let _author = self.author();
-        self.gather(None);
-        let report = self.fields.checkpoint(folder, options)?;
-        self.flushed(None);
+        let session = &*self.session(session);
+        self.gather(session);
+        let report = self.fields.checkpoint(folder, options, session)?;
+        self.flushed(session);
         Ok(report)
     }
 
-    fn close(&self) -> Result<()> {
-        let closed = self.close_quietly();
+    fn close(&self, session: &Session) -> Result<()> {
+        let closed = self.close_quietly(session);
         // Who only reads must not fail for the record of it.
         if let Err(error) = settle() {
             tracing::warn!(%error, "what was read is not recorded");

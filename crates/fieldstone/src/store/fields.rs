@@ -1,5 +1,6 @@
 //! Fields in and out: the calls of the field store, as they are. What reads says where no store is, in every mode.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -7,7 +8,6 @@ use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
 use fieldstone_core::sync::Mutex;
-use fieldstone_format::Id;
 use fieldstone_store::api::{
     ArchiveOptions, ExternalSpec, FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions,
     RemoveOptions, RetrieveOptions, StoredArraySpec, Value, key_request,
@@ -15,6 +15,7 @@ use fieldstone_store::api::{
 use fieldstone_store::{Field, Fields};
 
 use super::composed::Composed;
+use crate::Session;
 use crate::execution::Asked;
 use crate::execution::current::{ExecutionInner, current};
 
@@ -22,6 +23,14 @@ impl Composed {
     /// What an execution asks of this store.
     fn asked(&self, by: Arc<ExecutionInner>, request: String) -> Arc<Asked> {
         Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() })
+    }
+
+    /// Options with the author of the call.
+    fn options<'a>(&self, options: &'a ArchiveOptions) -> Cow<'a, ArchiveOptions> {
+        match self.session(&options.session) {
+            Cow::Owned(session) => Cow::Owned(ArchiveOptions { session, ..options.clone() }),
+            Cow::Borrowed(_) => Cow::Borrowed(options),
+        }
     }
 
     /// Refuses a mistyped keyword, unless fields have it: what an earlier release took goes on.
@@ -57,8 +66,8 @@ impl FieldAccess for Composed {
         self.fields.schema()
     }
 
-    fn extend_schema(&self, text: &str) -> Result<Schema> {
-        self.fields.extend_schema(text)
+    fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema> {
+        self.fields.extend_schema(text, session)
     }
 
     fn select(&self, request: &Request) -> Result<Selection> {
@@ -66,26 +75,26 @@ impl FieldAccess for Composed {
     }
 
     fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
-        let _author = self.author();
+        let options = &*self.options(options);
         self.check_slips(key, options)?;
         self.fields.archive(key, value, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
-        let _author = self.author();
+        let options = &*self.options(options);
         for (i, (key, _)) in items.iter().enumerate() {
             self.check_slips(key, options).map_err(|e| e.context(format!("field {i}")))?;
         }
         self.fields.archive_many(items, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
-        let _author = self.author();
+        let options = &*self.options(options);
         self.check_slips(key, options)?;
         self.fields.create_field(key, spec, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn archive_external(
@@ -94,10 +103,10 @@ impl FieldAccess for Composed {
         spec: &ExternalSpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
-        let _author = self.author();
+        let options = &*self.options(options);
         self.undated.look(&self.fields.schema(), key);
         self.fields.archive_external(key, spec, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn archive_stored(
@@ -106,22 +115,22 @@ impl FieldAccess for Composed {
         spec: &StoredArraySpec<'_>,
         options: &ArchiveOptions,
     ) -> Result<()> {
-        let _author = self.author();
+        let options = &*self.options(options);
         self.fields.archive_stored(key, spec, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64> {
-        let _author = self.author();
+        let options = &RemoveOptions { session: self.session(&options.session).into_owned() };
         let removed = self.fields.remove(request, options)?;
-        self.note_change(options.transaction)?;
+        self.note_change(&options.session)?;
         Ok(removed)
     }
 
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
-        let _author = self.author();
+        let options = &RemoveOptions { session: self.session(&options.session).into_owned() };
         self.fields.remove_fields(fields, options)?;
-        self.note_change(options.transaction)
+        self.note_change(&options.session)
     }
 
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
@@ -164,7 +173,7 @@ impl FieldAccess for Composed {
         self.fields.owner(level)
     }
 
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
-        self.fields.claim(level, transaction)
+    fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
+        self.fields.claim(level, session)
     }
 }

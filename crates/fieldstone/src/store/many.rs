@@ -32,7 +32,7 @@ impl Store {
             return self.list(one, options);
         }
         requests.iter().try_for_each(|request| self.select(request).map(drop))?;
-        let (store, options) = (self.clone(), *options);
+        let (store, options) = (self.clone(), options.clone());
         let listed = move |request: Request| -> Listing {
             store.list(&request, &options).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
         };

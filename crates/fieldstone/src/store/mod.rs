@@ -33,8 +33,8 @@ use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
-use fieldstone_journal::Journal;
-use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
+use fieldstone_journal::{Journal, Session};
+use fieldstone_store::api::{AcceptanceReport, Admin, Exist, FieldStore, ListOptions, Listing, Transactions};
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
@@ -88,7 +88,7 @@ impl Store {
 
     /// Whether something of a transaction waits for its decision here.
     pub(crate) fn has_pending(&self, transaction: fieldstone_format::Id) -> bool {
-        self.composed.journal().has_pending(Some(transaction))
+        self.composed.journal().has_pending(&transaction.into())
     }
 
     /// As a field store among others, for a frontend or a list of stores.
@@ -137,10 +137,31 @@ impl Store {
         }
     }
 
+    /// Makes what a session archived durable and visible: `None` flushes what is outside of transactions, an id what is in
+    /// that transaction. See [`Transactions::flush`].
+    pub fn flush(&self, session: impl Into<Session>) -> Result<()> {
+        self.composed.flush(&session.into())
+    }
+
+    /// Forgets what a session archived and did not flush.
+    pub fn discard(&self, session: impl Into<Session>) -> Result<()> {
+        self.composed.discard(&session.into())
+    }
+
+    /// Decides a transaction: visible for all, or never. See [`Transactions::decide`].
+    pub fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
+        self.composed.decide(transaction, commit, &Session::default())
+    }
+
+    /// Flushes what is outside of transactions, and says that this handle writes no more.
+    pub fn close(&self) -> Result<()> {
+        self.composed.close(&Session::default())
+    }
+
     /// Says for the whole store what an archive does where its key has a field, if neither call, run nor handle does; durably.
     /// Denied for others than the store's owner.
     pub fn set_exist(&self, exist: Exist) -> Result<()> {
-        self.composed.set_exist(exist)
+        self.composed.set_exist(exist, &Session::default())
     }
 
     /// Accepts what a log or data log lost, named as messages name it: of a log that is missing or shorter than it was, all
@@ -152,13 +173,13 @@ impl Store {
     /// Errors: `Invalid` where nothing of the file is lost; `Denied` for others than its owner, the store's, and root, and
     /// in a store of format 1; `Conflict` where the log's writer lives and may go on.
     pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
-        self.composed.local().accept(name, why)
+        self.composed.local().accept(name, why, &Session::default())
     }
 
     /// Raises the store to the newest version of the format that this release writes, durably: older releases read on
     /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
     pub fn upgrade(&self) -> Result<(u32, u32)> {
-        self.composed.journal().upgrade()
+        self.composed.journal().upgrade(&Session::default())
     }
 
     /// What a request selects of what became visible after a version, and the version at which this was so: the `since`
@@ -175,7 +196,8 @@ impl Store {
     /// Waits until something was flushed after a version, by anybody; `false` where nothing was in that time. What was
     /// flushed may be invisible yet, in a transaction.
     pub fn wait(&self, since: &str, timeout: Duration) -> Result<bool> {
-        self.composed.local().wait(since, u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.composed.local().wait(since, timeout, &Session::default())
     }
 
     /// Whether somebody has decided about a transaction, in any way.
@@ -197,12 +219,12 @@ impl Store {
     /// The run of this name, declared or named by fields. NotFound where there is none, Invalid where several
     /// projects have one.
     pub fn run(&self, name: &str) -> Result<Run> {
-        Run::find(self, None, name, None)
+        Run::find(self, None, name, &Session::default())
     }
 
     /// The run of this name in a project; `""` is no project.
     pub fn run_of_project(&self, project: &str, name: &str) -> Result<Run> {
-        Run::find(self, Some(project), name, None)
+        Run::find(self, Some(project), name, &Session::default())
     }
 
     /// Declares a tag, a named kind of metadata that all runs share. The same again is no error; a tag of the
@@ -210,7 +232,7 @@ impl Store {
     pub fn create_tag(&self, name: &str, kind: ValueType, unit: Option<&str>) -> Result<TagInfo> {
         let unit = unit.unwrap_or_default().to_owned();
         let tag = TagDecl { name: name.to_owned(), version: 0, kind, unit };
-        let mut made = self.catalog().create_tags(vec![tag], None)?;
+        let mut made = self.catalog().create_tags(vec![tag], &Session::default())?;
         made.pop().ok_or_else(|| fieldstone_core::Error::internal("a tag was not made"))
     }
 

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashSet};
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
-use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::read::Versions;
 use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
 
 use super::Store;
+use crate::Session;
 
 impl Store {
     /// The commits that the fields of requests came by, the newest first.
-    pub fn commits(&self, requests: &[Request], transaction: Option<Id>) -> Result<Vec<CommitId>> {
-        let options = RetrieveOptions { strict: false, transaction };
+    pub fn commits(&self, requests: &[Request], session: &Session) -> Result<Vec<CommitId>> {
+        let options = RetrieveOptions { strict: false, session: session.clone() };
         let mut commits = BTreeMap::new();
         for request in requests {
             // Not by way of the execution that asks: looking is not reading.
@@ -31,7 +31,7 @@ impl Store {
 
     /// The fields of this store that an execution wrote, of a job with its processes, or that came by one commit; as
     /// they stand now.
-    pub fn fields_of(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Listing> {
+    pub fn fields_of(&self, vertex: &VertexName, session: &Session) -> Result<Listing> {
         let mut commits = HashSet::new();
         let mut take = |name: &VertexName| {
             if &*name.kind == "commit"
@@ -44,13 +44,15 @@ impl Store {
         take(vertex);
         let (mut executions, graph) = (vec![vertex.clone()], self.graph());
         if &*vertex.kind == "job" {
-            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, transaction)?;
+            let parts = graph.edges(vertex, Some("contains"), Versions::NOW, None, session)?;
             executions.extend(parts.into_iter().map(|part| part.far));
         }
         for execution in &executions {
-            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, transaction)?;
+            let writes = graph.edges(execution, Some("write"), Versions::NOW, None, session)?;
             writes.iter().for_each(|write| take(&write.far));
         }
-        self.composed.fields.list_commits(commits, &ListOptions { transaction, ..ListOptions::default() })
+        self.composed
+            .fields
+            .list_commits(commits, &ListOptions { session: session.clone(), ..ListOptions::default() })
     }
 }

@@ -17,6 +17,7 @@ use fieldstone_store::Standing;
 use fieldstone_store::api::{FieldAccess, ListOptions, RemoveOptions, Transactions};
 
 use super::composed::Composed;
+use crate::Session;
 
 impl Composed {
     /// Lets one who has records for flushes take part in those of this process.
@@ -27,8 +28,8 @@ impl Composed {
 }
 
 impl GraphPort for Composed {
-    fn changed(&self, transaction: Option<Id>) -> Result<()> {
-        self.note_change(transaction)
+    fn changed(&self, session: &Session) -> Result<()> {
+        self.note_change(session)
     }
 
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>) {
@@ -64,22 +65,22 @@ impl FieldPort for Composed {
         Box::new(Standing::at(feed, self.journal.schema(), now))
     }
 
-    fn count(&self, request: &Request, transaction: Option<Id>) -> Result<u64> {
-        let options = ListOptions { transaction, ..ListOptions::default() };
+    fn count(&self, request: &Request, session: &Session) -> Result<u64> {
+        let options = ListOptions { session: session.clone(), ..ListOptions::default() };
         let mut entries = self.fields.list(request, &options)?;
         entries.try_fold(0, |count, entry| entry.map(|_| count + 1))
     }
 
-    fn remove(&self, request: &Request, transaction: Option<Id>) -> Result<u64> {
-        self.fields.remove(request, &RemoveOptions { transaction })
+    fn remove(&self, request: &Request, session: &Session) -> Result<u64> {
+        self.fields.remove(request, &RemoveOptions { session: session.clone() })
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        Transactions::decide_kinds(self, transaction, on, off)
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        Transactions::decide_kinds(self, transaction, on, off, session)
     }
 
-    fn changed(&self, transaction: Option<Id>) -> Result<()> {
-        self.note_change(transaction)
+    fn changed(&self, session: &Session) -> Result<()> {
+        self.note_change(session)
     }
 
     fn join(&self, catalog: Weak<dyn FlushParticipant>) {

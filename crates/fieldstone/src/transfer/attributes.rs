@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::chosen::{Chosen, OfRun, of_run, query};
 use super::declared::Tags;
+use crate::Session;
 use crate::Store;
 use crate::catalog::Hit;
 use crate::catalog::query::{Expr, NameTest, Term};
@@ -75,8 +76,8 @@ impl<'a> Carrier<'a> {
     ) -> Result<()> {
         let scope = self.chosen.attributes(run, own, self.moving);
         let (to, transaction) = (self.to, self.transaction);
-        let mut give = |batch| to.catalog().carry(batch, Some(transaction));
-        let here = match self.to.catalog().run(Some(&run.project), &run.name, None) {
+        let mut give = |batch| to.catalog().carry(batch, &Session::from(transaction));
+        let here = match self.to.catalog().run(Some(&run.project), &run.name, &Session::default()) {
             Err(e) if e.kind() == ErrorKind::NotFound => false,
             found => found.map(|_| true)?,
         };
@@ -187,7 +188,7 @@ impl<'a> Carrier<'a> {
         known: &mut HashMap<u128, u32>,
         found: &mut There,
     ) -> Result<()> {
-        let me = self.to.catalog().user();
+        let me = self.to.catalog().user(&Session::default());
         for hit in self.to.catalog().stream(there)? {
             let hit = hit?;
             let Some(tag) = self.tags.get(&hit.tag, hit.tag_version, false) else { continue };

@@ -193,7 +193,7 @@ impl Chosen {
         match what {
             What::Requests(_) => {}
             What::Hits(hits) => hits.iter().for_each(|hit| chosen.add_hit(hit)),
-            What::Query(query) if query.transaction.is_some() => {
+            What::Query(query) if query.session.transaction().is_some() => {
                 return Err(Error::invalid("hits of a transaction").with_hint("commit it, then copy"));
             }
             What::Query(query) => {

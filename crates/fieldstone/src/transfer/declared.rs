@@ -14,6 +14,7 @@ use fieldstone_format::catalog::{
 };
 
 use super::chosen::{Chosen, of_run, query};
+use crate::Session;
 use crate::Store;
 use crate::catalog::{DeclarationRow, Query, TagInfo};
 
@@ -38,8 +39,8 @@ pub fn declared(from: &Store, chosen: &Chosen) -> Result<Vec<DeclaredRun>> {
     let catalog = from.catalog();
     let mut all = Vec::with_capacity(chosen.runs.len());
     for (run, own) in &chosen.runs {
-        let rows = catalog.declarations(run)?;
-        let info = match catalog.run(Some(&run.project), &run.name, None) {
+        let rows = catalog.declarations(run, &Session::default())?;
+        let info = match catalog.run(Some(&run.project), &run.name, &Session::default()) {
             // Removed meanwhile; its fields are in the snapshot.
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             info => Some(info?),
@@ -78,14 +79,14 @@ impl DeclaredRun {
     /// Declares it in the target, too. `again`: also what is declared there alike.
     pub fn put(&self, to: &Store, transaction: Id, again: bool) -> Result<Outcome> {
         let catalog = to.catalog();
-        let known = match catalog.run(Some(&self.run.project), &self.run.name, Some(transaction)) {
+        let known = match catalog.run(Some(&self.run.project), &self.run.name, &Session::from(transaction)) {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             found => Some(found?),
         };
         let mut alike = Vec::new();
         if let Some(decl) = &self.decl {
             let bare = RunDecl { state: None, ..decl.clone() };
-            catalog.create_run(bare.clone(), true, Some(transaction))?;
+            catalog.create_run(bare.clone(), true, &Session::from(transaction))?;
             if known.as_ref().is_some_and(|known| known.declared) {
                 alike.push(Record::Runs(vec![bare]));
             }
@@ -100,13 +101,13 @@ impl DeclaredRun {
         let timed = known.iter().filter(|step| step.time.is_some()).cloned();
         let new: Vec<StepDecl> = new.into_iter().chain(timed).collect();
         for steps in new.chunks(STEPS) {
-            catalog.create_steps(&self.run, steps.to_vec(), Some(transaction))?;
+            catalog.create_steps(&self.run, steps.to_vec(), &Session::from(transaction))?;
         }
         alike.extend(known.chunks(STEPS).map(|steps| Record::Steps(self.run.clone(), steps.to_vec())));
         if !self.variables.is_empty() {
             let there = catalog.variables(&query(of_run(&self.run)))?.into_iter().filter(|row| row.declared);
             let there: Vec<VariableName> = there.map(|row| row.decl.variable).collect();
-            catalog.create_variables(&self.run, self.variables.clone(), Some(transaction))?;
+            catalog.create_variables(&self.run, self.variables.clone(), &Session::from(transaction))?;
             let known = self.variables.iter().filter(|decl| there.contains(&decl.variable));
             let known: Vec<VariableDecl> = known.cloned().collect();
             if !known.is_empty() {
@@ -116,7 +117,7 @@ impl DeclaredRun {
         if !again || alike.is_empty() {
             return Ok(Outcome::Declared);
         }
-        match catalog.declare_again(&self.run, alike, Some(transaction)) {
+        match catalog.declare_again(&self.run, alike, &Session::from(transaction)) {
             Err(e) if e.kind() == ErrorKind::Denied => Ok(Outcome::Foreign),
             declared => declared.map(|()| Outcome::Declared),
         }
@@ -126,9 +127,9 @@ impl DeclaredRun {
     fn put_state(&self, to: &Store, transaction: Id, alike: &mut Vec<Record>) -> Result<()> {
         let state = self.decl.as_ref().and_then(|decl| decl.state.clone());
         let Some(state) = state.filter(|state| state.phase != RunPhase::Running) else { return Ok(()) };
-        let there = to.catalog().run(Some(&self.run.project), &self.run.name, Some(transaction))?;
+        let there = to.catalog().run(Some(&self.run.project), &self.run.name, &Session::from(transaction))?;
         match there.decl.state {
-            None => match to.catalog().set_state(&self.run, state, Some(transaction)) {
+            None => match to.catalog().set_state(&self.run, state, &Session::from(transaction)) {
                 // Another's run: attributes come along all the same.
                 Err(e) if e.kind() == ErrorKind::Denied => {}
                 said => said?,
@@ -194,7 +195,7 @@ impl Tags {
                     "nothing was copied; declare the tag under another version, or take another store",
                 ));
             }
-            theirs.extend(to.catalog().create_tags(vec![tag.decl.clone()], Some(transaction))?);
+            theirs.extend(to.catalog().create_tags(vec![tag.decl.clone()], &Session::from(transaction))?);
         }
         Ok(())
     }

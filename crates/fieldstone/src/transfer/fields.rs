@@ -24,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::content::{Archived, Content, is_damage};
 use super::{TransferOptions, TransferReport, Unreadable};
+use crate::Session;
 
 /// Fields of one commit at the target; what they hold is in its data log by then.
 const COMMIT_FIELDS: usize = 20_000;
@@ -81,7 +82,7 @@ impl FieldPlan {
         search: &Search<'_>,
     ) -> Result<FieldPlan> {
         // Lenient, since what is not complete is carried over as it is.
-        let lenient = RetrieveOptions { strict: false, transaction: None };
+        let lenient = RetrieveOptions { strict: false, session: Session::default() };
         let mut all: Option<Fields> = None;
         for (number, request) in requests.iter().enumerate() {
             let found = from.retrieve(request, &lenient)?;
@@ -204,8 +205,11 @@ impl FieldPlan {
             Some(progress) => progress(done, all),
             None => Ok(()),
         };
-        let archive =
-            ArchiveOptions { transaction: Some(transaction), verbatim: true, ..ArchiveOptions::default() };
+        let archive = ArchiveOptions {
+            session: Session::from(transaction),
+            verbatim: true,
+            ..ArchiveOptions::default()
+        };
         let mut carried: Vec<CarriedField> = Vec::new();
         let mut flushed = 0;
         for index in 0..all as usize {
@@ -227,11 +231,11 @@ impl FieldPlan {
                 Err(error) => return Err(error.context(&key)),
             }
             if carried.len() >= flushed + COMMIT_FIELDS {
-                to.flush(Some(transaction))?;
+                to.flush(&Session::from(transaction))?;
                 flushed = carried.len();
             }
         }
-        to.flush(Some(transaction))?;
+        to.flush(&Session::from(transaction))?;
         for one in &carried {
             report_progress(all)?;
             self.compare(to, transaction, one)?;
@@ -245,7 +249,7 @@ impl FieldPlan {
         let Some(fields) = &self.fields else { return Ok(()) };
         let field = fields.get(one.index)?;
         let key = field.key()?;
-        let there = exactly(to, &texts(&key), Some(transaction))?;
+        let there = exactly(to, &texts(&key), &Session::from(transaction))?;
         let theirs = match &there {
             Some(there) => Content::new(field)?.digest_of(&there.clone().lenient())?,
             None => None,
@@ -272,7 +276,7 @@ impl FieldPlan {
         for one in carried {
             let field = fields.get(one.index)?;
             let key = field.key()?;
-            let Some(there) = exactly(to, &texts(&key), None)? else { continue };
+            let Some(there) = exactly(to, &texts(&key), &Session::default())? else { continue };
             if Some(there.id().entry) == one.seen {
                 continue;
             }
@@ -302,14 +306,14 @@ impl FieldPlan {
             return Ok(());
         }
         let probe = from.begin()?;
-        let refused = from.remove_fields(&some, &RemoveOptions { transaction: Some(probe) });
-        from.abandon(probe)?;
+        let refused = from.remove_fields(&some, &RemoveOptions { session: Session::from(probe) });
+        from.abandon(probe, &Session::default())?;
         refused
     }
 
     /// Removes the very versions of the plan, within a transaction.
     pub fn remove(&self, from: &dyn FieldStore, transaction: Id) -> Result<()> {
-        let options = RemoveOptions { transaction: Some(transaction) };
+        let options = RemoveOptions { session: Session::from(transaction) };
         let mut some = Vec::with_capacity(REMOVE_FIELDS);
         for (_, field) in self.each() {
             some.push(field?);
@@ -362,7 +366,7 @@ fn carry_one(
         Err(e) if is_damage(&e) => return Ok(Carriage::Unreadable(e)),
         content => content?,
     };
-    let there = exactly(to, &pairs, None)?;
+    let there = exactly(to, &pairs, &Session::default())?;
     let mut equal = false;
     if let Some(there) = &there
         && let Some(theirs) = readable(content.digest_of(there))?
@@ -394,10 +398,10 @@ fn carry_one(
 }
 
 /// The field under this very key.
-fn exactly(store: &dyn FieldStore, pairs: &Texts, transaction: Option<Id>) -> Result<Option<Field>> {
+fn exactly(store: &dyn FieldStore, pairs: &Texts, session: &Session) -> Result<Option<Field>> {
     let pairs = borrowed(pairs);
     let key = store.schema().resolve(&pairs)?;
-    match store.get(&pairs, &ReadOptions { transaction }) {
+    match store.get(&pairs, &ReadOptions { session: session.clone() }) {
         Ok(field) if field.key()? == key => Ok(Some(field.lenient())),
         Ok(_) => Ok(None),
         // Conflict: pieces that disagree, which are not what is to be there.

@@ -19,6 +19,7 @@ use fieldstone_store::api::ListOptions;
 use super::chosen::{OfRun, of_run, query};
 use super::fields::FieldPlan;
 use super::places::{Places, further_of, named_by};
+use crate::Session;
 use crate::Store;
 use crate::catalog::{DeclarationRow, Declared, Hit};
 
@@ -140,7 +141,7 @@ impl<'a> Leaving<'a> {
         if gone.is_empty() {
             return Ok(());
         }
-        self.from.catalog().remove_attributes(self.run, &gone, Some(self.transaction))?;
+        self.from.catalog().remove_attributes(self.run, &gone, &Session::from(self.transaction))?;
         self.from.flush(Some(self.transaction))
     }
 
@@ -148,8 +149,8 @@ impl<'a> Leaving<'a> {
     /// target was given of what is declared; `None` where nothing of that goes.
     pub fn end(mut self, own: &OfRun, rows: Option<&[DeclarationRow]>) -> Result<()> {
         let catalog = self.from.catalog();
-        let groups = catalog.array_groups(self.run, None)?;
-        self.any |= !groups.is_empty() || !catalog.imports(self.run, None)?.is_empty();
+        let groups = catalog.array_groups(self.run, &Session::default())?;
+        self.any |= !groups.is_empty() || !catalog.imports(self.run, &Session::default())?.is_empty();
         self.variables.extend(groups.into_iter().flat_map(|group| group.sets).map(|set| set.variable.name));
         let mut gone_steps = BTreeSet::new();
         for row in catalog.steps(&query(of_run(self.run)))? {
@@ -186,7 +187,7 @@ impl<'a> Leaving<'a> {
         if rows.is_empty() {
             return Ok(());
         }
-        match catalog.remove_declarations(self.run, &rows, Some(self.transaction)) {
+        match catalog.remove_declarations(self.run, &rows, &Session::from(self.transaction)) {
             // Somebody moved what he wrote in another's run.
             Err(e) if e.kind() == ErrorKind::Denied && self.by_hits => Ok(()),
             removed => removed,

@@ -10,6 +10,7 @@ use fieldstone_format::catalog::RunName;
 use super::attributes::names;
 use super::chosen::Chosen;
 use super::declared::DeclaredRun;
+use crate::Session;
 use crate::Store;
 
 /// Names of one kind that a report has.
@@ -121,8 +122,12 @@ impl Left {
     ) -> Result<()> {
         let (mut groups, mut imports) = (Vec::new(), Vec::new());
         for run in chosen.runs.keys() {
-            groups.extend(from.catalog().array_groups(run, None)?.into_iter().map(|group| group.name));
-            imports.extend(from.catalog().imports(run, None)?.into_iter().map(|import| import.name));
+            groups.extend(
+                from.catalog().array_groups(run, &Session::default())?.into_iter().map(|group| group.name),
+            );
+            imports.extend(
+                from.catalog().imports(run, &Session::default())?.into_iter().map(|import| import.name),
+            );
         }
         self.add("group", groups.len(), groups, ARRAYS);
         self.add("import", imports.len(), imports, ARRAYS);

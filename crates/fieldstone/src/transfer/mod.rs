@@ -76,6 +76,7 @@ pub use left::LeftBehind;
 pub(crate) use written::Written;
 pub use written::written;
 
+use crate::Session;
 use crate::Store;
 use crate::catalog::{Hit, Query};
 use crate::open::{Mode, OpenOptions};
@@ -310,7 +311,7 @@ impl<'a> Transfer<'a> {
                 Ok(Some(report)) => report,
                 unfinished => {
                     if let Some(removal) = removal {
-                        let _ = self.from.abandon(removal);
+                        let _ = self.from.abandon(removal, &Session::default());
                     }
                     unfinished?;
                     continue;
@@ -331,9 +332,11 @@ impl<'a> Transfer<'a> {
         let transaction = self.to.begin()?;
         match self.carry(transaction, leaving) {
             Ok(Some((report, true))) => self.to.decide(transaction, true).map(|()| Some(report)),
-            Ok(carried) => self.to.abandon(transaction).map(|()| carried.map(|(report, _)| report)),
+            Ok(carried) => {
+                self.to.abandon(transaction, &Session::default()).map(|()| carried.map(|(report, _)| report))
+            }
             Err(error) => {
-                let _ = self.to.abandon(transaction);
+                let _ = self.to.abandon(transaction, &Session::default());
                 Err(error)
             }
         }

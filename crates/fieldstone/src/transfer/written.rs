@@ -29,6 +29,7 @@ use fieldstone_store::api::ListOptions;
 use super::attributes::{Carrier, Rows, names};
 use super::chosen::{Chosen, query};
 use super::declared::{DeclaredRun, Outcome, STEPS, Tags, declared};
+use crate::Session;
 use crate::Store;
 use crate::catalog::Query;
 use crate::catalog::query::{Expr, NameTest, Term};
@@ -155,11 +156,11 @@ impl Written {
             }
             Record::Steps(run, steps) => self.of(&placed(run)?).steps.extend(steps),
             Record::Variables(run, variables) => self.of(&placed(run)?).variables.extend(variables),
-            Record::Tags(tags) => drop(self.held.catalog().create_tags(tags, None)?),
+            Record::Tags(tags) => drop(self.held.catalog().create_tags(tags, &Session::default())?),
             Record::Attributes(mut batch) => {
                 batch.run = placed(batch.run)?;
                 self.annotated.insert(batch.run.clone());
-                self.held.catalog().carry(batch, None)?;
+                self.held.catalog().carry(batch, &Session::default())?;
             }
             _ => {}
         }
@@ -200,9 +201,9 @@ impl Written {
         }
         let catalog = to.catalog();
         for (run, state) in &self.states {
-            let there = catalog.run(Some(&run.project), &run.name, Some(transaction))?;
+            let there = catalog.run(Some(&run.project), &run.name, &Session::from(transaction))?;
             if there.declared && there.decl.state.is_none() {
-                catalog.set_state(run, state.clone(), Some(transaction))?;
+                catalog.set_state(run, state.clone(), &Session::from(transaction))?;
             }
         }
         let chosen = Chosen::of_runs(self.annotated);

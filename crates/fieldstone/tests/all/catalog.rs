@@ -1,6 +1,7 @@
 //! The catalog end to end: what is declared and annotated is found, by whom and when.
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::query::{Dim, Range, Relation, Term};
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{By, Deletion, Query};
@@ -14,7 +15,7 @@ fn what_is_annotated_is_found() {
     both.prepare("a");
     both.annotate("a", "max", 1, [0, 0], 3.5);
     both.annotate("a", "max", 2, [4, 4], 9.5);
-    both.catalog.annotate(on_run("a", "cost", 7.0), None).unwrap();
+    both.catalog.annotate(on_run("a", "cost", 7.0), &Session::default()).unwrap();
     let expected = ["a - - cost 7.0 -", "a 1 t max 3.5 [0, 0]", "a 2 t max 9.5 [4, 4]"];
     for _ in 0..2 {
         let mut all = both.hits(vec![]);
@@ -73,25 +74,26 @@ fn declarations_are_checked() {
     let both = Both::memory();
     both.prepare("a");
     let kind = |outcome: fieldstone::Result<()>| outcome.map_err(|e| e.kind());
-    let again = |decl: RunDecl, exist_ok| kind(both.catalog.create_run(decl, exist_ok, None));
+    let again = |decl: RunDecl, exist_ok| kind(both.catalog.create_run(decl, exist_ok, &Session::default()));
     assert_eq!(again(RunDecl::named(run("a")), false), Err(ErrorKind::Conflict));
     assert_eq!(again(RunDecl::named(run("a")), true), Ok(()));
     let other = RunDecl { params: vec![("nx".into(), Value::Int(1))], ..RunDecl::named(run("a")) };
     assert_eq!(again(other, true), Err(ErrorKind::Conflict));
     let project = RunName { project: "p".into(), name: "a".into() };
     assert_eq!(again(RunDecl::named(project.clone()), false), Ok(()), "unique within its project");
-    assert_eq!(both.catalog.run(None, "a", None).unwrap_err().kind(), ErrorKind::Invalid);
-    assert_eq!(both.catalog.run(Some("p"), "a", None).unwrap().decl.run, project);
+    assert_eq!(both.catalog.run(None, "a", &Session::default()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(both.catalog.run(Some("p"), "a", &Session::default()).unwrap().decl.run, project);
 
-    let variables = |decl| kind(both.catalog.create_variables(&run("a"), vec![decl], None));
+    let variables = |decl| kind(both.catalog.create_variables(&run("a"), vec![decl], &Session::default()));
     assert_eq!(variables(variable("t", &[8, 8])), Ok(()));
     assert_eq!(variables(variable("t", &[8, 9])), Err(ErrorKind::Conflict));
     assert_eq!(both.catalog.variables(&Query::all()).unwrap().len(), 1);
     let dims = VariableDecl { dims: vec!["x".into()], ..variable("u", &[8, 8]) };
     assert_eq!(variables(dims), Err(ErrorKind::Invalid));
 
-    let steps =
-        |number, time| kind(both.catalog.create_steps(&run("a"), vec![StepDecl { number, time }], None));
+    let steps = |number, time| {
+        kind(both.catalog.create_steps(&run("a"), vec![StepDecl { number, time }], &Session::default()))
+    };
     assert_eq!(steps(1, None), Ok(()));
     assert_eq!(steps(1, Some(0.5)), Ok(()));
     assert_eq!(steps(1, Some(0.5)), Ok(()));
@@ -101,10 +103,16 @@ fn declarations_are_checked() {
     assert_eq!(both.catalog.steps(&Query::all()).unwrap()[0].time, Some(0.5));
 
     let tags = |kind| TagDecl { kind, ..float_tag("max") };
-    let shown = both.catalog.create_tags(vec![tags(ValueType::Float), tags(ValueType::Int)], None).unwrap();
+    let shown = both
+        .catalog
+        .create_tags(vec![tags(ValueType::Float), tags(ValueType::Int)], &Session::default())
+        .unwrap();
     assert_eq!(shown.iter().map(|tag| tag.version).collect::<Vec<_>>(), [0, 1], "its own version");
     both.flush();
-    assert_eq!(both.catalog.create_tags(vec![tags(ValueType::Int)], None).unwrap()[0].version, 1);
+    assert_eq!(
+        both.catalog.create_tags(vec![tags(ValueType::Int)], &Session::default()).unwrap()[0].version,
+        1
+    );
     assert!(both.catalog.conflicts().unwrap().is_empty());
 }
 
@@ -116,7 +124,7 @@ fn attributes_stand_on_what_is_there() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("astro"), "{error}");
     let mut batch = AttributeBatch { variables: vec![variable_name("tt")], ..on_run("astro", "max", 1.0) };
-    let error = both.catalog.annotate(batch.clone(), None).unwrap_err();
+    let error = both.catalog.annotate(batch.clone(), &Session::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.message().contains("no variable 'tt'"), "{error}");
     assert_eq!(
@@ -125,7 +133,7 @@ fn attributes_stand_on_what_is_there() {
     );
     batch.variables = Vec::new();
     batch.tag.kind = ValueType::Int;
-    let error = both.catalog.annotate(batch, None).unwrap_err();
+    let error = both.catalog.annotate(batch, &Session::default()).unwrap_err();
     assert_eq!(error.message(), "tag 'max' takes int, not 1.0 (float)");
     assert!(both.hits(vec![]).is_empty(), "what is refused leaves nothing behind");
 }
@@ -134,14 +142,17 @@ fn attributes_stand_on_what_is_there() {
 fn a_tag_is_chosen_by_name_and_type() {
     let both = Both::memory();
     both.prepare("a");
-    let made = both.catalog.tag_for("max", None, ValueType::Float).unwrap();
+    let made = both.catalog.tag_for("max", None, ValueType::Float, &Session::default()).unwrap();
     assert_eq!((made.kind, made.version), (ValueType::Float, 0));
     both.annotate("a", "max", 1, [0, 0], 1.0);
-    let int = both.catalog.tag_for("max", None, ValueType::Int).unwrap();
+    let int = both.catalog.tag_for("max", None, ValueType::Int, &Session::default()).unwrap();
     assert_eq!(int.kind, ValueType::Float, "an int goes where floats go");
-    let text = both.catalog.tag_for("max", None, ValueType::Text).unwrap();
+    let text = both.catalog.tag_for("max", None, ValueType::Text, &Session::default()).unwrap();
     assert_eq!(text.kind, ValueType::Float, "what does not fit is refused with the value");
-    assert_eq!(both.catalog.tag_for("max", Some(3), ValueType::Text).unwrap().version, 3);
+    assert_eq!(
+        both.catalog.tag_for("max", Some(3), ValueType::Text, &Session::default()).unwrap().version,
+        3
+    );
 }
 
 #[test]
@@ -151,14 +162,14 @@ fn columns_of_a_call_stay_and_a_later_call_corrects() {
     let mut batch = columns("a", "max", 200);
     batch.step = Some(Column::One(5));
     batch.boxes = None;
-    both.catalog.annotate(batch, None).unwrap();
+    both.catalog.annotate(batch, &Session::default()).unwrap();
     assert_eq!(both.hits(vec![]).len(), 200, "rows of one call never replace each other");
     let one = AttributeBatch {
         step: Some(Column::One(5)),
         variables: vec![variable_name("t")],
         ..on_run("a", "max", 1.5)
     };
-    both.catalog.annotate(one, None).unwrap();
+    both.catalog.annotate(one, &Session::default()).unwrap();
     assert_eq!(both.hits(vec![]), ["a 5 t max 1.5 -"]);
     both.flush();
     assert_eq!(both.hits(vec![]), ["a 5 t max 1.5 -"]);
@@ -177,7 +188,7 @@ fn many_columns_travel_in_many_records() {
     let folder = tempfile::tempdir().unwrap();
     let both = Both::at(folder.path());
     both.prepare("a");
-    both.catalog.annotate(columns("a", "max", 150_000), None).unwrap();
+    both.catalog.annotate(columns("a", "max", 150_000), &Session::default()).unwrap();
     both.flush();
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 150_000);
     let streamed = both.catalog.stream(&Query::all()).unwrap();
@@ -201,22 +212,22 @@ fn deletions_take_what_stands_below_and_leave_older_versions() {
     both.flush();
     let before = both.store.version().unwrap();
     let runs = Deletion::Runs(all_of(vec![run_is("a")]));
-    let report = both.catalog.delete(&runs, false, false, None).unwrap();
+    let report = both.catalog.delete(&runs, false, false, &Session::default()).unwrap();
     assert_eq!((report.runs, report.steps, report.variables, report.attributes), (1, 2, 1, 3));
     assert!(!report.done);
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 6, "only said");
-    assert!(both.catalog.delete(&runs, false, true, None).unwrap().done);
+    assert!(both.catalog.delete(&runs, false, true, &Session::default()).unwrap().done);
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 3, "own, before the flush");
     assert_eq!(both.try_annotate("a", "max", 1, [0, 0], 1.0, None).unwrap_err().kind(), ErrorKind::NotFound);
     both.flush();
     assert_eq!(both.hits(vec![run_is("a")]).len(), 0);
     let attributes = Deletion::Attributes(all_of(vec![tag_is("max"), above(1.5)]));
-    assert_eq!(both.catalog.delete(&attributes, false, true, None).unwrap().attributes, 1);
+    assert_eq!(both.catalog.delete(&attributes, false, true, &Session::default()).unwrap().attributes, 1);
     assert_eq!(both.hits(vec![]), ["b 1 t max 1.0 [0, 0]", "b 2 t min 0.5 [0, 0]"]);
     let steps = Deletion::Steps(all_of(vec![Term::Step(vec![(1, 1)])]));
-    assert_eq!(both.catalog.delete(&steps, false, true, None).unwrap().attributes, 1);
+    assert_eq!(both.catalog.delete(&steps, false, true, &Session::default()).unwrap().attributes, 1);
     let tags = Deletion::Tags(all_of(vec![tag_is("min")]));
-    assert_eq!(both.catalog.delete(&tags, false, true, None).unwrap().tags, 1);
+    assert_eq!(both.catalog.delete(&tags, false, true, &Session::default()).unwrap().tags, 1);
     both.flush();
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 0);
     // Made again later, it lives.
@@ -239,12 +250,12 @@ fn what_is_not_flushed_can_be_deleted() {
     both.flush();
     let delete = |value| {
         let attributes = Deletion::Attributes(all_of(vec![above(value)]));
-        both.catalog.delete(&attributes, false, true, None).unwrap().attributes
+        both.catalog.delete(&attributes, false, true, &Session::default()).unwrap().attributes
     };
     for step in 0..4 {
         both.annotate("a", "max", step, [0, 0], step as f64);
     }
-    both.catalog.annotate(columns("a", "other", 10), None).unwrap();
+    both.catalog.annotate(columns("a", "other", 10), &Session::default()).unwrap();
     assert_eq!(delete(2.5), 1);
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), 13);
     both.annotate("a", "max", 3, [0, 0], 30.0);

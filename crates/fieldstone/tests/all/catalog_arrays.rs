@@ -1,6 +1,7 @@
 //! Distributed arrays in the catalog: declared, read back by their process at once and by others after a flush, in
 //! transactions, against owners and deletions; SDM's six tables over them.
 
+use fieldstone::Session;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::{
     ARRAY_TABLES, ArrayGroup, ArrayLayout, ArraySet, BasicPattern, Deletion, HistoryContent, HistoryDecl,
@@ -94,8 +95,8 @@ fn what_is_declared_is_there_at_once_and_for_others_after_a_flush() {
     let run = store.create_run("a").create().unwrap();
     run.create_array_group(group("flow", vec![set("t", &[Some(4), None])])).unwrap();
     run.create_import(import(80)).unwrap();
-    store.catalog().create_meshes(vec![mesh(5)], None).unwrap();
-    store.catalog().create_histories(vec![history(2)], None).unwrap();
+    store.catalog().create_meshes(vec![mesh(5)], &Session::default()).unwrap();
+    store.catalog().create_histories(vec![history(2)], &Session::default()).unwrap();
     let see = |store: &Store| {
         let run = store.run("a").unwrap();
         assert_eq!(names(&run.array_group("flow").unwrap()), ["t"]);
@@ -134,8 +135,8 @@ fn the_same_again_writes_nothing_and_otherwise_is_a_conflict() {
     let all = || {
         declare(vec![set("t", &[Some(4)])])?;
         run.create_import(import(80))?;
-        store.catalog().create_meshes(vec![mesh(5)], None)?;
-        store.catalog().create_histories(vec![history(2)], None)
+        store.catalog().create_meshes(vec![mesh(5)], &Session::default())?;
+        store.catalog().create_histories(vec![history(2)], &Session::default())
     };
     all().unwrap();
     store.flush(None).unwrap();
@@ -152,13 +153,13 @@ fn the_same_again_writes_nothing_and_otherwise_is_a_conflict() {
     let other = ArrayGroup { level: 3, ..group("flow", vec![]) };
     conflict(run.create_array_group(other), "another level");
     conflict(run.create_import(import(81)), "import 'uns3d'");
-    conflict(store.catalog().create_meshes(vec![mesh(6)], None), "another counts");
-    conflict(store.catalog().create_histories(vec![history(3)], None), "other content");
-    conflict(store.catalog().create_meshes(vec![mesh(5), mesh(6)], None), "another counts");
+    conflict(store.catalog().create_meshes(vec![mesh(6)], &Session::default()), "another counts");
+    conflict(store.catalog().create_histories(vec![history(3)], &Session::default()), "other content");
+    conflict(store.catalog().create_meshes(vec![mesh(5), mesh(6)], &Session::default()), "another counts");
     let absent = fieldstone::Run::new(
         &store,
         fieldstone::catalog::RunName { project: String::new(), name: "b".into() },
-        None,
+        &Session::default(),
     );
     assert_eq!(absent.create_array_group(group("g", vec![])).unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -170,11 +171,11 @@ fn in_a_transaction_they_wait_for_its_commit() {
     store.flush(None).unwrap();
     let transaction = store.transaction().unwrap();
     let within = Some(transaction.id());
-    let inside = fieldstone::Run::new(&store, run.name().clone(), within);
+    let inside = fieldstone::Run::new(&store, run.name().clone(), &Session::from(within));
     inside.create_array_group(group("flow", vec![set("t", &[Some(4)])])).unwrap();
-    store.catalog().create_meshes(vec![mesh(5)], within).unwrap();
+    store.catalog().create_meshes(vec![mesh(5)], &Session::from(within)).unwrap();
     assert_eq!(inside.array_groups().unwrap().len(), 1);
-    assert_eq!(store.catalog().meshes(within).unwrap().len(), 1);
+    assert_eq!(store.catalog().meshes(&Session::from(within)).unwrap().len(), 1);
     assert!(run.array_groups().unwrap().is_empty() && store.meshes().unwrap().is_empty());
     transaction.commit().unwrap();
     assert!(run.array_groups().unwrap().len() == 1 && store.meshes().unwrap().len() == 1);
@@ -186,9 +187,12 @@ fn they_go_with_their_run() {
     let run = store.create_run("a").create().unwrap();
     run.create_array_group(group("flow", vec![set("t", &[Some(4)])])).unwrap();
     run.create_import(import(80)).unwrap();
-    store.catalog().create_meshes(vec![mesh(5)], None).unwrap();
+    store.catalog().create_meshes(vec![mesh(5)], &Session::default()).unwrap();
     store.flush(None).unwrap();
-    store.catalog().delete(&Deletion::Runs(parse("run=a").unwrap()), false, true, None).unwrap();
+    store
+        .catalog()
+        .delete(&Deletion::Runs(parse("run=a").unwrap()), false, true, &Session::default())
+        .unwrap();
     store.flush(None).unwrap();
     assert_eq!(store.run("a").unwrap_err().kind(), ErrorKind::NotFound);
     let run = store.create_run("a").create().unwrap();
@@ -208,9 +212,9 @@ fn check_tables(store: &Store) {
     let sets = vec![set("t", &[Some(4), Some(3)]), set("u", &[None])];
     run.create_array_group(group("flow", sets)).unwrap();
     run.create_import(import(80)).unwrap();
-    store.catalog().create_meshes(vec![mesh(5)], None).unwrap();
+    store.catalog().create_meshes(vec![mesh(5)], &Session::default()).unwrap();
     let sorted = HistoryDecl { path: "histories/b".into(), content: HistoryContent::Edges, ..history(2) };
-    store.catalog().create_histories(vec![history(2), sorted], None).unwrap();
+    store.catalog().create_histories(vec![history(2), sorted], &Session::default()).unwrap();
     let elements = [0; 96];
     for step in [6, 12] {
         let array = Array::new(&elements, DType::F8, &[4, 3]).unwrap();

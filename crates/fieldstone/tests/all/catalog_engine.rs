@@ -6,6 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
 use fieldstone::{ArchiveOptions, DType, Mode, OpenOptions};
@@ -19,16 +20,18 @@ fn filled(folder: &Path) -> Both {
     let both = Both::at(folder);
     for name in ["a", "b"] {
         both.prepare(name);
-        both.catalog.annotate(columns(name, "max", 500), None).unwrap();
+        both.catalog.annotate(columns(name, "max", 500), &Session::default()).unwrap();
         both.annotate(name, "min", 3, [1, 1], 0.25);
-        both.catalog.annotate(on_run(name, "cost", 7.0), None).unwrap();
+        both.catalog.annotate(on_run(name, "cost", 7.0), &Session::default()).unwrap();
         both.flush();
     }
     let data = vec![0; 8 * 64];
     let value = fieldstone::Value::Array { data: &data, dtype: DType::F8, shape: &[8, 8] };
     let key = [("run", "a"), ("variable", "t"), ("step", "9")];
     both.store.archive(&key, value, &ArchiveOptions::default()).unwrap();
-    both.catalog.delete(&Deletion::Attributes(all_of(vec![above(60.0)])), false, true, None).unwrap();
+    both.catalog
+        .delete(&Deletion::Attributes(all_of(vec![above(60.0)])), false, true, &Session::default())
+        .unwrap();
     both.flush();
     both
 }
@@ -146,7 +149,7 @@ fn a_busy_engine_delays_no_flush() {
     assert_eq!(&line, b"held\n");
     let clock = fieldstone::Env::real().clock;
     let begun = clock.monotonic();
-    both.catalog.annotate(columns("a", "more", 20_000), None).unwrap();
+    both.catalog.annotate(columns("a", "more", 20_000), &Session::default()).unwrap();
     both.flush();
     let took = (clock.monotonic() - begun) / 1_000_000_000;
     assert!(took < 20, "the flush waited {took} s for the engine");
@@ -167,7 +170,7 @@ fn many_attributes_are_applied_beside_their_flush() {
         }
     };
     let before = applied(&both);
-    both.catalog.annotate(columns("a", "more", 50_000), None).unwrap();
+    both.catalog.annotate(columns("a", "more", 50_000), &Session::default()).unwrap();
     both.flush();
     // Nobody reads, and a thread of its own is at it.
     let clock = fieldstone::Env::real().clock;
@@ -347,7 +350,7 @@ fn damaged_records_are_named_and_the_rest_is_found() {
         all.map(|entry| (entry.path(), fs::metadata(entry.path()).unwrap().len())).collect::<Vec<_>>()
     };
     let before = logs();
-    bad.catalog.annotate(columns("bad", "max", 400), None).unwrap();
+    bad.catalog.annotate(columns("bad", "max", 400), &Session::default()).unwrap();
     bad.flush();
     bad.annotate("bad", "min", 1, [0, 0], 1.0);
     bad.flush();
@@ -410,6 +413,6 @@ fn a_query_looks_at_the_logs_once() {
         assert_eq!(calls(ask), look, "{name}");
     }
     // Also where this handle has something that is not flushed.
-    reader.catalog.create_tags(vec![float_tag("min")], None).unwrap();
+    reader.catalog.create_tags(vec![float_tag("min")], &Session::default()).unwrap();
     assert_eq!(calls(&|| assert_eq!(reader.catalog.tags(&query).unwrap().len(), 2)), look);
 }

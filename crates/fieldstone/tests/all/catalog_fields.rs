@@ -2,6 +2,7 @@
 //! contradicts what the store lists.
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::value::ValueType;
 use fieldstone::catalog::{Deletion, Query};
 use fieldstone::{ErrorKind, ListOptions, OpenOptions, Request};
@@ -29,7 +30,9 @@ fn fields_can_be_tagged() {
     both.store.get(&key, &Default::default()).unwrap();
     // Declared now: in agreement with its fields, or not at all.
     both.create_run("a");
-    let declare = |shape: &[u64]| both.catalog.create_variables(&run("a"), vec![variable("t", shape)], None);
+    let declare = |shape: &[u64]| {
+        both.catalog.create_variables(&run("a"), vec![variable("t", shape)], &Session::default())
+    };
     assert_eq!(declare(&[8, 9]).unwrap_err().kind(), ErrorKind::Conflict);
     declare(&[8, 8]).unwrap();
     assert!(both.catalog.runs(&Query::all()).unwrap()[0].declared);
@@ -103,8 +106,8 @@ fn fields_go_with_their_run() {
     both.archive(&[("run", "b"), ("variable", "t"), ("step", "1")], &[8, 8], None);
     both.flush();
     let runs = Deletion::Runs(all_of(vec![run_is("a")]));
-    assert_eq!(both.catalog.delete(&runs, true, false, None).unwrap().fields, 1);
-    let report = both.catalog.delete(&runs, true, true, None).unwrap();
+    assert_eq!(both.catalog.delete(&runs, true, false, &Session::default()).unwrap().fields, 1);
+    let report = both.catalog.delete(&runs, true, true, &Session::default()).unwrap();
     assert_eq!((report.fields, report.attributes), (1, 1));
     both.flush();
     let listed = both.store.list(&Request::new(), &ListOptions::default()).unwrap();
@@ -112,11 +115,14 @@ fn fields_go_with_their_run() {
     assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
     // Without its fields, a run is still there: they name it.
     let runs = Deletion::Runs(all_of(vec![run_is("b")]));
-    both.catalog.delete(&runs, false, true, None).unwrap();
+    both.catalog.delete(&runs, false, true, &Session::default()).unwrap();
     both.flush();
     assert_eq!(both.variables(), ["b t Some([8, 8]) [1]"]);
     let tags = Deletion::Tags(Query::all());
-    assert_eq!(both.catalog.delete(&tags, true, true, None).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        both.catalog.delete(&tags, true, true, &Session::default()).unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
 }
 
 #[test]
@@ -181,7 +187,7 @@ fn a_forecast_is_a_run() {
     both.flush();
     let name = run("od/0001/oper/20240229/1200");
     assert_eq!(both.variables(), [format!("{} 167 None [0, 6]", name.name)]);
-    let tag = both.catalog.tag_for("storm", None, ValueType::Bool).unwrap();
+    let tag = both.catalog.tag_for("storm", None, ValueType::Bool, &Session::default()).unwrap();
     let batch = AttributeBatch {
         run: name.clone(),
         tag,
@@ -190,7 +196,7 @@ fn a_forecast_is_a_run() {
         values: Values::Bool(vec![true]),
         ..on_run("", "", 0.0)
     };
-    both.catalog.annotate(batch, None).unwrap();
+    both.catalog.annotate(batch, &Session::default()).unwrap();
     both.flush();
     let hit = both.catalog.attributes(&Query::all()).unwrap().hit(0).unwrap();
     let pairs = both.catalog.key_of(&name, hit.variable.as_deref(), hit.step).unwrap();
@@ -222,7 +228,7 @@ fn an_imported_grib_forecast_can_be_tagged() {
             variables: vec![name.clone()],
             ..on_run("", "score", 0.5)
         };
-        both.catalog.annotate(batch, None).unwrap();
+        both.catalog.annotate(batch, &Session::default()).unwrap();
         let pairs = both.catalog.key_of(&variable.run, Some(&name.name), None).unwrap();
         let request: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let request = Request::parse(&request.join(",")).unwrap();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::Query;
 use fieldstone::{ErrorKind, Id};
 use fieldstone_format::catalog::*;
@@ -64,9 +65,9 @@ fn attributes_are_counted_and_what_they_declared_is_declared_again() {
 fn a_tag_that_was_lost_is_declared_again() {
     let (folder, both, _) = begun();
     remove_logs(folder.path());
-    both.catalog.create_tags(vec![float_tag("max")], None).unwrap();
+    both.catalog.create_tags(vec![float_tag("max")], &Session::default()).unwrap();
     failed(both.store.flush(None), "not archived: 1 record of the catalog:");
-    both.catalog.create_tags(vec![float_tag("max")], None).unwrap();
+    both.catalog.create_tags(vec![float_tag("max")], &Session::default()).unwrap();
     both.flush();
     assert_eq!(tags(&Both::at(folder.path())), ["max"]);
 }
@@ -76,8 +77,8 @@ fn a_tag_that_was_lost_is_declared_again() {
 fn a_robbed_transaction_loses_what_was_gathered() {
     let (folder, both, reader) = begun();
     let id = both.store.begin().unwrap();
-    both.catalog.create_run(RunDecl::named(run("a")), false, Some(id)).unwrap();
-    both.catalog.create_variables(&run("a"), vec![variable("t", &[8, 8])], Some(id)).unwrap();
+    both.catalog.create_run(RunDecl::named(run("a")), false, &Session::from(id)).unwrap();
+    both.catalog.create_variables(&run("a"), vec![variable("t", &[8, 8])], &Session::from(id)).unwrap();
     archive_large(&both, "a", Some(id));
     for step in 0..4 {
         both.try_annotate("a", "max", step, [0, 0], 1.0, Some(id)).unwrap();
@@ -124,7 +125,7 @@ fn a_thread_that_annotates_is_told() {
 }
 
 fn archive_large(both: &Both, name: &str, transaction: Option<Id>) {
-    let options = fieldstone::ArchiveOptions { transaction, ..Default::default() };
+    let options = fieldstone::ArchiveOptions { session: Session::from(transaction), ..Default::default() };
     let key = [("run", name), ("variable", "large"), ("step", "1")];
     let data: Vec<u8> = (0..2 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     both.store.archive(&key, fieldstone::Value::Bytes(&data), &options).unwrap();

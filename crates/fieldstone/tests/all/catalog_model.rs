@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query, query::Term};
 use fieldstone::{ArchiveOptions, DType, ErrorKind, Id, RemoveOptions, Request};
@@ -208,7 +209,7 @@ fn said(catalog: &Catalog) -> BTreeSet<String> {
 
 /// What a catalog says to those who name a transaction.
 fn said_in(catalog: &Catalog, transaction: Option<Id>) -> BTreeSet<String> {
-    let all = Query { transaction, ..Query::all() };
+    let all = Query { session: Session::from(transaction), ..Query::all() };
     let hits = lines(&catalog.attributes(&all).unwrap()).into_iter();
     let mut said: BTreeSet<String> = hits.map(|line| format!("attribute {line}")).collect();
     for run in catalog.runs(&all).unwrap() {
@@ -236,11 +237,16 @@ fn variable_is(name: &str) -> Term {
 fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Result<()> {
     let archive = |key: &Key, value: fieldstone::Value<'_>| {
         let pairs = [("run", &*key.0), ("variable", &*key.1), ("step", &*key.2), ("member", &*key.3)];
-        both.store.archive(&pairs, value, &ArchiveOptions { transaction, ..ArchiveOptions::default() })
+        both.store.archive(
+            &pairs,
+            value,
+            &ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() },
+        )
     };
-    let delete =
-        |what: Deletion, fields: bool| both.catalog.delete(&what, fields, true, transaction).map(drop);
-    let all_of = |terms| Query { transaction, ..all_of(terms) };
+    let delete = |what: Deletion, fields: bool| {
+        both.catalog.delete(&what, fields, true, &Session::from(transaction)).map(drop)
+    };
+    let all_of = |terms| Query { session: Session::from(transaction), ..all_of(terms) };
     match call {
         Call::Opaque(key) => archive(key, fieldstone::Value::Bytes(b"bytes")),
         Call::Array(key, dtype, shape) => {
@@ -253,7 +259,7 @@ fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Res
                 request += &value.as_ref().map_or(String::new(), |value| format!(",{keyword}={value}"));
             }
             let request = Request::parse(&request)?;
-            both.store.remove(&request, &RemoveOptions { transaction }).map(drop)
+            both.store.remove(&request, &RemoveOptions { session: Session::from(transaction) }).map(drop)
         }
         Call::Annotate((run, tag, step, variable), value) => {
             let batch = AttributeBatch {
@@ -261,15 +267,19 @@ fn perform(both: &Both, call: &Call, transaction: Option<Id>) -> fieldstone::Res
                 variables: variable.iter().map(|name| variable_name(name)).collect(),
                 ..on_run(run, tag, *value)
             };
-            both.catalog.annotate(batch, transaction)
+            both.catalog.annotate(batch, &Session::from(transaction))
         }
-        Call::CreateRun(name) => both.catalog.create_run(RunDecl::named(run(name)), false, transaction),
-        Call::CreateVariable(name, variable_name, shape) => {
-            both.catalog.create_variables(&run(name), vec![variable(variable_name, shape)], transaction)
+        Call::CreateRun(name) => {
+            both.catalog.create_run(RunDecl::named(run(name)), false, &Session::from(transaction))
         }
+        Call::CreateVariable(name, variable_name, shape) => both.catalog.create_variables(
+            &run(name),
+            vec![variable(variable_name, shape)],
+            &Session::from(transaction),
+        ),
         Call::CreateStep(name, step) => {
             let step = StepDecl { number: *step, time: None };
-            both.catalog.create_steps(&run(name), vec![step], transaction)
+            both.catalog.create_steps(&run(name), vec![step], &Session::from(transaction))
         }
         Call::DeleteRun(run, fields) => delete(Deletion::Runs(all_of(vec![run_is(run)])), *fields),
         Call::DeleteStep(run, step, fields) => {
@@ -408,7 +418,9 @@ fn unflushed(seed: u64, folder: &Path) {
                 other.flush();
                 both.store.refresh().unwrap();
             }
-            5 => drop(both.catalog.explain(&Query { transaction: session, ..Query::all() }).unwrap()),
+            5 => drop(
+                both.catalog.explain(&Query { session: Session::from(session), ..Query::all() }).unwrap(),
+            ),
             _ => {
                 let calls: Vec<Call> = (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect();
                 what += &format!("{calls:?} in {session:?} ");

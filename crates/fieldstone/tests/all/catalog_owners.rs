@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
@@ -45,10 +46,10 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
 fn both(world: &SimWorld) -> (Both, Both) {
     let (alice, bob) = (open(world, "alice"), open(world, "bob"));
     alice.prepare("a");
-    alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
+    alice.catalog.annotate(on_run("a", "q", 1.5), &Session::default()).unwrap();
     alice.annotate("a", "max", 1, [0, 0], 2.0);
     alice.flush();
-    bob.catalog.annotate(on_run("a", "q", 99.0), None).unwrap();
+    bob.catalog.annotate(on_run("a", "q", 99.0), &Session::default()).unwrap();
     (alice, bob)
 }
 
@@ -91,9 +92,9 @@ fn two_users_at_one_place_say_two_things() {
         assert_eq!(said(both), all);
     }
     // Each corrects what is his.
-    alice.catalog.annotate(on_run("a", "q", 1.25), None).unwrap();
+    alice.catalog.annotate(on_run("a", "q", 1.25), &Session::default()).unwrap();
     alice.flush();
-    bob.catalog.annotate(on_run("a", "q", 98.0), None).unwrap();
+    bob.catalog.annotate(on_run("a", "q", 98.0), &Session::default()).unwrap();
     bob.flush();
     for both in [&alice, &bob] {
         assert_eq!(said(both), [pair(ALICE, "1.25"), pair(ALICE, "2.0"), pair(BOB, "98.0")]);
@@ -110,30 +111,40 @@ fn what_stands_in_a_run_is_declared_by_its_owner() {
     let id = bob.store.begin().unwrap();
     let step = vec![StepDecl { number: 3, time: Some(0.5) }];
     for session in [None, Some(id)] {
-        let error = denied(bob.catalog.create_steps(&run("a"), step.clone(), session), "user501");
+        let error =
+            denied(bob.catalog.create_steps(&run("a"), step.clone(), &Session::from(session)), "user501");
         assert!(error.message().contains("run 'a'"), "{error}");
-        denied(bob.catalog.create_variables(&run("a"), vec![variable("u", &[2])], session), "user501");
+        denied(
+            bob.catalog.create_variables(&run("a"), vec![variable("u", &[2])], &Session::from(session)),
+            "user501",
+        );
         // What is there already may be said again.
-        bob.catalog.create_variables(&run("a"), vec![variable("t", &[8, 8])], session).unwrap();
-        bob.catalog.create_run(RunDecl::named(run("a")), true, session).unwrap();
-        let taken = bob.catalog.create_run(RunDecl::named(run("a")), false, session).unwrap_err();
+        bob.catalog
+            .create_variables(&run("a"), vec![variable("t", &[8, 8])], &Session::from(session))
+            .unwrap();
+        bob.catalog.create_run(RunDecl::named(run("a")), true, &Session::from(session)).unwrap();
+        let taken =
+            bob.catalog.create_run(RunDecl::named(run("a")), false, &Session::from(session)).unwrap_err();
         assert_eq!(taken.kind(), ErrorKind::Conflict);
         let more = RunDecl { params: vec![("nx".into(), Value::Int(1))], ..RunDecl::named(run("a")) };
-        assert!(bob.catalog.create_run(more, true, session).is_err());
+        assert!(bob.catalog.create_run(more, true, &Session::from(session)).is_err());
     }
     // A run is its owner's also where only fields name it.
     alice.archive(&[("run", "fields"), ("variable", "t"), ("step", "1")], &[2, 2], None);
     alice.flush();
-    denied(bob.catalog.create_run(RunDecl::named(run("fields")), false, None), "user501");
-    denied(bob.catalog.create_steps(&run("fields"), step.clone(), None), "user501");
-    bob.catalog.annotate(on_run("fields", "q", 5.0), None).unwrap();
+    denied(bob.catalog.create_run(RunDecl::named(run("fields")), false, &Session::default()), "user501");
+    denied(bob.catalog.create_steps(&run("fields"), step.clone(), &Session::default()), "user501");
+    bob.catalog.annotate(on_run("fields", "q", 5.0), &Session::default()).unwrap();
     bob.flush();
-    alice.catalog.create_steps(&run("a"), step, None).unwrap();
+    alice.catalog.create_steps(&run("a"), step, &Session::default()).unwrap();
     alice.flush();
     // Bob's own runs are his.
     bob.prepare("b");
     bob.flush();
-    denied(alice.catalog.create_steps(&run("b"), vec![StepDecl { number: 1, time: None }], None), "user502");
+    denied(
+        alice.catalog.create_steps(&run("b"), vec![StepDecl { number: 1, time: None }], &Session::default()),
+        "user502",
+    );
     assert_eq!(alice.catalog.runs(&Query::all()).unwrap().len(), 3);
     check(&[&alice, &bob]);
 }
@@ -143,23 +154,26 @@ fn a_run_may_be_annotated_by_its_owner_alone() {
     let world = world();
     let (alice, bob) = (open(&world, "alice"), open(&world, "bob"));
     let closed = RunDecl { annotate: Annotate::Owner, ..RunDecl::named(run("a")) };
-    alice.catalog.create_run(closed.clone(), false, None).unwrap();
-    alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
+    alice.catalog.create_run(closed.clone(), false, &Session::default()).unwrap();
+    alice.catalog.annotate(on_run("a", "q", 1.5), &Session::default()).unwrap();
     alice.flush();
     let id = bob.store.begin().unwrap();
     for session in [None, Some(id)] {
-        let error = denied(bob.catalog.annotate(on_run("a", "q", 9.0), session), "user501");
+        let error = denied(bob.catalog.annotate(on_run("a", "q", 9.0), &Session::from(session)), "user501");
         assert!(error.message().contains("run 'a'"), "{error}");
     }
     // Said again it is the same; said otherwise it contradicts.
-    alice.catalog.create_run(closed.clone(), true, None).unwrap();
-    alice.catalog.create_run(RunDecl::named(run("a")), true, None).unwrap();
+    alice.catalog.create_run(closed.clone(), true, &Session::default()).unwrap();
+    alice.catalog.create_run(RunDecl::named(run("a")), true, &Session::default()).unwrap();
     alice.create_run("open");
-    let other = alice.catalog.create_run(RunDecl { run: run("open"), ..closed }, true, None).unwrap_err();
+    let other = alice
+        .catalog
+        .create_run(RunDecl { run: run("open"), ..closed }, true, &Session::default())
+        .unwrap_err();
     assert!(other.message().contains("who annotates"), "{other}");
     // Another process of the owner annotates.
     let again = open(&world, "alice");
-    again.catalog.annotate(on_run("a", "q", 2.5), None).unwrap();
+    again.catalog.annotate(on_run("a", "q", 2.5), &Session::default()).unwrap();
     again.flush();
     assert_eq!(said(&bob), [pair(ALICE, "2.5")]);
     check(&[&alice, &bob]);
@@ -179,31 +193,36 @@ fn everybody_deletes_what_is_his() {
             Deletion::Variables(everything()),
             Deletion::Tags(all_of(vec![tag_is("q")])),
         ] {
-            denied(bob.catalog.delete(&what, false, doit, None), "user501");
+            denied(bob.catalog.delete(&what, false, doit, &Session::default()), "user501");
         }
         let theirs =
             all_of(vec![tag_is("max"), above(1.0), fieldstone::catalog::query::Term::Step(vec![(1, 1)])]);
-        let error = denied(bob.catalog.delete(&Deletion::Attributes(theirs), false, doit, None), "user501");
+        let error = denied(
+            bob.catalog.delete(&Deletion::Attributes(theirs), false, doit, &Session::default()),
+            "user501",
+        );
         assert!(error.message().starts_with("1 attributes"), "{error}");
     }
     assert_eq!(said(&alice).len(), 4);
-    let report = bob.catalog.delete(&Deletion::Attributes(everything()), false, true, None).unwrap();
+    let report =
+        bob.catalog.delete(&Deletion::Attributes(everything()), false, true, &Session::default()).unwrap();
     assert_eq!((report.attributes, report.others), (2, 2));
     bob.flush();
     for both in [&alice, &bob] {
         assert_eq!(said(both), [pair(ALICE, "1.5"), pair(ALICE, "2.0")]);
     }
     // The owner of a run deletes what others said of it.
-    bob.catalog.annotate(on_run("a", "q", 7.0), None).unwrap();
+    bob.catalog.annotate(on_run("a", "q", 7.0), &Session::default()).unwrap();
     bob.flush();
     let q = || Deletion::Attributes(all_of(vec![tag_is("q"), above(5.0)]));
-    let report = alice.catalog.delete(&q(), false, true, None).unwrap();
+    let report = alice.catalog.delete(&q(), false, true, &Session::default()).unwrap();
     assert_eq!((report.attributes, report.others), (1, 0));
     alice.flush();
     assert_eq!(said(&bob), [pair(ALICE, "1.5"), pair(ALICE, "2.0")]);
-    bob.catalog.annotate(on_run("a", "q", 8.0), None).unwrap();
+    bob.catalog.annotate(on_run("a", "q", 8.0), &Session::default()).unwrap();
     bob.flush();
-    let report = alice.catalog.delete(&Deletion::Runs(everything()), false, true, None).unwrap();
+    let report =
+        alice.catalog.delete(&Deletion::Runs(everything()), false, true, &Session::default()).unwrap();
     assert_eq!((report.runs, report.attributes), (1, 3));
     alice.flush();
     for both in [&alice, &bob] {
@@ -211,7 +230,7 @@ fn everybody_deletes_what_is_his() {
     }
     // The name stays its owner's.
     let again = open(&world, "bob");
-    denied(again.catalog.create_run(RunDecl::named(run("a")), false, None), "user501");
+    denied(again.catalog.create_run(RunDecl::named(run("a")), false, &Session::default()), "user501");
     check(&[&alice, &bob]);
 }
 
@@ -223,8 +242,8 @@ fn what_others_write_past_the_calls_does_not_count() {
     bob.flush();
     let (bob, journal) = with_journal(&world, "bob");
     let closed = RunDecl { annotate: Annotate::Owner, ..RunDecl::named(run("closed")) };
-    alice.catalog.create_run(closed, false, None).unwrap();
-    alice.catalog.annotate(on_run("closed", "q", 1.0), None).unwrap();
+    alice.catalog.create_run(closed, false, &Session::default()).unwrap();
+    alice.catalog.annotate(on_run("closed", "q", 1.0), &Session::default()).unwrap();
     alice.flush();
     let id = alice.catalog.attributes(&all_of(vec![run_is("a"), above(1.8)])).unwrap();
     let ids: Vec<AttributeId> =
@@ -247,7 +266,7 @@ fn what_others_write_past_the_calls_does_not_count() {
         ]),
     ];
     let side = forged.iter().map(Record::encode).collect();
-    journal.take_side(side, None).unwrap();
+    journal.take_side(side, &Session::default()).unwrap();
     assert_eq!((bob.answers(), said(&bob)), before, "before the flush");
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -257,7 +276,9 @@ fn what_others_write_past_the_calls_does_not_count() {
     assert_eq!(conflicts.len(), 3, "{conflicts:#?}");
     assert!(conflicts.iter().all(|text| text.contains("user 502, who does not own")), "{conflicts:#?}");
     // The run's deletion takes bob's attribute of it, which he may delete.
-    journal.take_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], None).unwrap();
+    journal
+        .take_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
+        .unwrap();
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
         assert_eq!(said(both), [pair(ALICE, "1.0"), pair(ALICE, "1.5"), pair(ALICE, "2.0")]);
@@ -271,7 +292,7 @@ fn an_older_log_that_comes_late_changes_the_owner() {
     let world = world();
     let alice = open(&world, "alice");
     alice.prepare("a");
-    alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
+    alice.catalog.annotate(on_run("a", "q", 1.5), &Session::default()).unwrap();
     alice.store.close().unwrap();
     let disk = world.process("carol").disk;
     let logs = |world: &SimWorld| -> Vec<std::path::PathBuf> {
@@ -285,13 +306,17 @@ fn an_older_log_that_comes_late_changes_the_owner() {
     // Nobody but bob made the run, as far as anybody sees.
     let bob = open(&world, "bob");
     bob.prepare("a");
-    bob.catalog.create_steps(&run("a"), vec![StepDecl { number: 5, time: Some(0.5) }], None).unwrap();
-    bob.catalog.annotate(on_run("a", "q", 99.0), None).unwrap();
+    bob.catalog
+        .create_steps(&run("a"), vec![StepDecl { number: 5, time: Some(0.5) }], &Session::default())
+        .unwrap();
+    bob.catalog.annotate(on_run("a", "q", 99.0), &Session::default()).unwrap();
     bob.flush();
     let dave = open(&world, "dave");
-    dave.catalog.annotate(on_run("a", "q", 7.0), None).unwrap();
+    dave.catalog.annotate(on_run("a", "q", 7.0), &Session::default()).unwrap();
     dave.flush();
-    bob.catalog.delete(&Deletion::Attributes(all_of(vec![above(5.0)])), false, true, None).unwrap();
+    bob.catalog
+        .delete(&Deletion::Attributes(all_of(vec![above(5.0)])), false, true, &Session::default())
+        .unwrap();
     bob.flush();
     let carol = open(&world, "carol");
     for both in [&bob, &dave, &carol] {
@@ -309,7 +334,7 @@ fn an_older_log_that_comes_late_changes_the_owner() {
 }
 
 fn steps_of(both: &Both) -> Result<()> {
-    both.catalog.create_steps(&run("a"), vec![StepDecl { number: 6, time: None }], None)
+    both.catalog.create_steps(&run("a"), vec![StepDecl { number: 6, time: None }], &Session::default())
 }
 
 /// Everybody may add files to the folders, and nobody removes another's.
@@ -328,17 +353,21 @@ fn no_date_makes_an_owner_where_others_may_write() {
     world.set_clock_offset("bob", -40 * 365 * 86_400_000_000_000);
     let alice = open(&world, "alice");
     alice.prepare("a");
-    alice.catalog.annotate(on_run("a", "q", 1.5), None).unwrap();
+    alice.catalog.annotate(on_run("a", "q", 1.5), &Session::default()).unwrap();
     // Bob declares the same run, forty years before, and says so past the calls, too.
     let (bob, journal) = with_journal(&world, "bob");
     let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
-    journal.take_side(vec![Record::Runs(vec![older]).encode()], None).unwrap();
+    journal.take_side(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
     let steps = Record::Steps(run("a"), vec![StepDecl { number: 40, time: Some(1.0) }]);
-    journal.take_side(vec![steps.encode()], None).unwrap();
+    journal.take_side(vec![steps.encode()], &Session::default()).unwrap();
     bob.flush();
     alice.flush();
     denied(
-        open(&world, "bob").catalog.create_steps(&run("a"), vec![StepDecl { number: 1, time: None }], None),
+        open(&world, "bob").catalog.create_steps(
+            &run("a"),
+            vec![StepDecl { number: 1, time: None }],
+            &Session::default(),
+        ),
         "user501",
     );
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -354,7 +383,11 @@ fn no_date_makes_an_owner_where_others_may_write() {
     assert_eq!(first.store.flush(None).unwrap_err().kind(), ErrorKind::Denied);
     first.store.discard(None).unwrap();
     denied(
-        open(&world, "alice").catalog.create_steps(&run("c"), vec![StepDecl { number: 1, time: None }], None),
+        open(&world, "alice").catalog.create_steps(
+            &run("c"),
+            vec![StepDecl { number: 1, time: None }],
+            &Session::default(),
+        ),
         "user502",
     );
     check(&[&alice, &bob]);

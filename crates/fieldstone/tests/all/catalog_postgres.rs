@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::shared::*;
 use fieldstone::ErrorKind;
+use fieldstone::Session;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone_testkit::postgres::Server;
 
@@ -19,9 +20,9 @@ fn on(server: &Server, folder: &Path) -> Both {
 fn fill(both: &Both) {
     for name in ["a", "b"] {
         both.prepare(name);
-        both.catalog.annotate(columns(name, "max", 500), None).unwrap();
+        both.catalog.annotate(columns(name, "max", 500), &Session::default()).unwrap();
         both.annotate(name, "min", 3, [1, 1], 0.25);
-        both.catalog.annotate(on_run(name, "cost", 7.0), None).unwrap();
+        both.catalog.annotate(on_run(name, "cost", 7.0), &Session::default()).unwrap();
         both.flush();
     }
 }
@@ -65,7 +66,7 @@ fn a_server_that_comes_and_goes_changes_no_answer() {
     let error = both.catalog.runs(&Query::all()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     // Writing needs no engine.
-    both.catalog.annotate(columns("a", "max", 20_000), None).unwrap();
+    both.catalog.annotate(columns("a", "max", 20_000), &Session::default()).unwrap();
     both.flush();
     both.catalog.join_applying();
     server.resume();

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::{Catalog, CatalogSettings, Query};
 use fieldstone_testkit::{Random, seeded};
 
@@ -14,7 +15,7 @@ fn filled(folder: &Path) -> Both {
     let both = Both::at(folder);
     for name in ["a", "b", "c"] {
         both.prepare(name);
-        both.catalog.annotate(columns(name, "max", 1200), None).unwrap();
+        both.catalog.annotate(columns(name, "max", 1200), &Session::default()).unwrap();
         both.flush();
         for step in 0..12 {
             both.annotate(name, "min", step, [1, 1], 0.25 * step as f64);

@@ -2,6 +2,7 @@
 //! and by kind where that is asked for.
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::{Deletion, Query};
 use fieldstone::{ErrorKind, Id};
 use fieldstone_format::catalog::*;
@@ -9,10 +10,10 @@ use fieldstone_format::catalog::*;
 /// A run, a variable, an attribute and a field under a transaction, flushed.
 fn prepared(both: &Both, name: &str) -> Id {
     let id = both.store.begin().unwrap();
-    both.catalog.create_run(RunDecl::named(run(name)), false, Some(id)).unwrap();
-    both.catalog.create_variables(&run(name), vec![variable("t", &[8, 8])], Some(id)).unwrap();
+    both.catalog.create_run(RunDecl::named(run(name)), false, &Session::from(id)).unwrap();
+    both.catalog.create_variables(&run(name), vec![variable("t", &[8, 8])], &Session::from(id)).unwrap();
     both.try_annotate(name, "max", 1, [0, 0], 1.0, Some(id)).unwrap();
-    both.catalog.annotate(on_run(name, "cost", 5.0), Some(id)).unwrap();
+    both.catalog.annotate(on_run(name, "cost", 5.0), &Session::from(id)).unwrap();
     both.archive(&[("run", name), ("variable", "t"), ("step", "1")], &[8, 8], Some(id));
     id
 }
@@ -26,7 +27,7 @@ fn a_transaction_is_seen_by_those_who_name_it() {
     assert_eq!((opener.hits(vec![]).len(), other.hits_in(id).len()), (0, 0));
     opener.store.flush(Some(id)).unwrap();
     assert_eq!((other.hits_in(id).len(), other.hits(vec![]).len()), (2, 0));
-    let query = Query { transaction: Some(id), ..Query::all() };
+    let query = Query { session: Session::from(id), ..Query::all() };
     assert_eq!(other.catalog.variables(&query).unwrap()[0].decl.shape, Some(vec![8, 8]));
     // Another process joins: it sees the run that the first one made.
     other.try_annotate("a", "max", 2, [0, 0], 2.0, Some(id)).unwrap();
@@ -74,21 +75,21 @@ fn kinds_are_activated_one_by_one() {
         (declared, other.hits(vec![tag_is("cost")]).len(), other.hits(vec![tag_is("max")]).len())
     };
     assert_eq!(state(), (0, 0, 0));
-    both.catalog.activate(id, &["run", "run_attribute"]).unwrap();
+    both.catalog.activate(id, &["run", "run_attribute"], &Session::default()).unwrap();
     assert_eq!(state(), (1, 1, 0));
-    both.catalog.activate(id, &["variable", "variable_attribute"]).unwrap();
+    both.catalog.activate(id, &["variable", "variable_attribute"], &Session::default()).unwrap();
     assert_eq!(state(), (1, 1, 1));
     assert!(other.store.axes(&Default::default(), &Default::default()).unwrap().is_empty(), "fields are not");
-    both.catalog.deactivate(id, &["run_attribute"]).unwrap();
+    both.catalog.deactivate(id, &["run_attribute"], &Session::default()).unwrap();
     assert_eq!(state(), (1, 0, 1));
-    both.catalog.activate(id, &["run_attribute", "fields"]).unwrap();
+    both.catalog.activate(id, &["run_attribute", "fields"], &Session::default()).unwrap();
     assert_eq!(state(), (1, 1, 1));
     assert_eq!(other.variables(), ["a t Some([8, 8]) [1]"]);
-    let error = both.catalog.activate(id, &["runs"]).unwrap_err();
+    let error = both.catalog.activate(id, &["runs"], &Session::default()).unwrap_err();
     assert!(error.hint().unwrap().contains("run_attribute"), "{error}");
     both.store.decide(id, true).unwrap();
     assert_eq!(state(), (1, 1, 1));
-    both.catalog.deactivate(id, &["fields", "variable_attribute"]).unwrap();
+    both.catalog.deactivate(id, &["fields", "variable_attribute"], &Session::default()).unwrap();
     assert_eq!(state(), (1, 1, 0));
     let check = other.catalog.verify().unwrap();
     assert!(check.ok(), "{check:#?}");
@@ -110,8 +111,8 @@ fn a_correction_within_a_transaction_counts_from_its_decision() {
     both.store.decide(id, true).unwrap();
     assert_eq!(both.hits(vec![]), ["a 1 t max 2.0 [0, 0]"]);
     let gone = both.store.begin().unwrap();
-    let all = Deletion::Attributes(Query { transaction: Some(gone), ..Query::all() });
-    assert_eq!(both.catalog.delete(&all, false, true, Some(gone)).unwrap().attributes, 1);
+    let all = Deletion::Attributes(Query { session: Session::from(gone), ..Query::all() });
+    assert_eq!(both.catalog.delete(&all, false, true, &Session::from(gone)).unwrap().attributes, 1);
     assert_eq!((both.hits_in(gone).len(), both.hits(vec![]).len()), (0, 1));
     both.store.decide(gone, true).unwrap();
     assert!(both.hits(vec![]).is_empty());
@@ -128,10 +129,11 @@ fn prepared_fields_stand_in_the_catalog_of_their_transaction() {
     let id = both.store.begin().unwrap();
     both.archive(&key("2"), &[4], Some(id));
     let request = fieldstone::Request::parse("run=a,step=1").unwrap();
-    both.store.remove(&request, &fieldstone::RemoveOptions { transaction: Some(id) }).unwrap();
+    both.store.remove(&request, &fieldstone::RemoveOptions { session: Session::from(id) }).unwrap();
     both.store.flush(Some(id)).unwrap();
     let steps = |transaction| {
-        let found = both.catalog.steps(&Query { transaction, ..Query::all() }).unwrap();
+        let found =
+            both.catalog.steps(&Query { session: Session::from(transaction), ..Query::all() }).unwrap();
         found.iter().map(|step| step.step).collect::<Vec<_>>()
     };
     assert_eq!((steps(Some(id)), steps(None)), (vec![2], vec![1]));

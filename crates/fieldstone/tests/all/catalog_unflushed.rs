@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::shared::*;
+use fieldstone::Session;
 use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
 use fieldstone::env::Identity;
 use fieldstone::env::sim::{Fault, OpKind, SimWorld};
@@ -27,7 +28,7 @@ fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
 }
 
 fn all_in(transaction: Option<Id>) -> Query {
-    Query { transaction, ..Query::all() }
+    Query { session: Session::from(transaction), ..Query::all() }
 }
 
 /// Records that are overlaid on the engine while a run is looked up, annotated and counted again and again.
@@ -35,7 +36,7 @@ fn overlaid(both: &Both, rounds: u64, transaction: Option<Id>) -> u64 {
     let before = both.catalog.overlaid();
     let found = both.catalog.count(&all_in(transaction)).unwrap();
     for round in 0..rounds {
-        both.catalog.run(None, "a", transaction).unwrap();
+        both.catalog.run(None, "a", &Session::from(transaction)).unwrap();
         both.try_annotate("a", "max", round as i64, [0, 0], 1.0, transaction).unwrap();
         assert_eq!(both.catalog.count(&all_in(transaction)).unwrap(), found + round + 1);
     }
@@ -69,37 +70,46 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     let transaction = Some(both.store.begin().unwrap());
     let declare = |name: &str, project: &str| {
         let run = RunName { project: project.into(), name: name.into() };
-        both.catalog.create_run(RunDecl::named(run), false, transaction).unwrap();
+        both.catalog.create_run(RunDecl::named(run), false, &Session::from(transaction)).unwrap();
     };
-    both.catalog.run(None, "a", transaction).unwrap();
+    both.catalog.run(None, "a", &Session::from(transaction)).unwrap();
     let before = both.catalog.overlaid();
     for step in 0..50 {
         both.try_annotate("a", "max", step, [0, 0], 1.0, transaction).unwrap();
-        assert!(both.catalog.run(None, "a", transaction).unwrap().declared);
+        assert!(both.catalog.run(None, "a", &Session::from(transaction)).unwrap().declared);
     }
     assert!(both.catalog.overlaid() - before <= 1, "nothing is overlaid for it");
     // Another catalog of the same store gives records of the same session.
     let other = Catalog::of(&both.store, CatalogSettings::default());
     let run = RunName { project: "p".into(), name: "a".into() };
-    other.create_run(RunDecl::named(run), false, transaction).unwrap();
-    let error = both.catalog.run(None, "a", transaction).unwrap_err();
+    other.create_run(RunDecl::named(run), false, &Session::from(transaction)).unwrap();
+    let error = both.catalog.run(None, "a", &Session::from(transaction)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    both.catalog.run(Some(""), "a", transaction).unwrap();
+    both.catalog.run(Some(""), "a", &Session::from(transaction)).unwrap();
     declare("b", "");
-    both.catalog.run(None, "b", transaction).unwrap();
-    let what = Deletion::Runs(Query { transaction, ..all_of(vec![run_is("b")]) });
-    other.delete(&what, false, true, transaction).unwrap();
-    assert_eq!(both.catalog.run(None, "b", transaction).unwrap_err().kind(), ErrorKind::NotFound);
+    both.catalog.run(None, "b", &Session::from(transaction)).unwrap();
+    let what = Deletion::Runs(Query { session: Session::from(transaction), ..all_of(vec![run_is("b")]) });
+    other.delete(&what, false, true, &Session::from(transaction)).unwrap();
+    assert_eq!(
+        both.catalog.run(None, "b", &Session::from(transaction)).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     both.store.discard(transaction).unwrap();
-    assert_eq!(both.catalog.run(Some("p"), "a", transaction).unwrap_err().kind(), ErrorKind::NotFound);
-    both.catalog.run(None, "a", transaction).unwrap();
+    assert_eq!(
+        both.catalog.run(Some("p"), "a", &Session::from(transaction)).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    both.catalog.run(None, "a", &Session::from(transaction)).unwrap();
     // Another handle's commit.
     let elsewhere = Both::at(folder.path());
     let run = RunName { project: "q".into(), name: "a".into() };
-    elsewhere.catalog.create_run(RunDecl::named(run), false, None).unwrap();
+    elsewhere.catalog.create_run(RunDecl::named(run), false, &Session::default()).unwrap();
     elsewhere.flush();
     both.store.refresh().unwrap();
-    assert_eq!(both.catalog.run(None, "a", transaction).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        both.catalog.run(None, "a", &Session::from(transaction)).unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
 }
 
 /// A call that asks the catalog.
@@ -126,7 +136,7 @@ fn a_query_looks_at_the_logs_once() {
         ("variables", &|query| drop(catalog.variables(query).unwrap())),
         ("tags", &|query| drop(catalog.tags(query).unwrap())),
         ("explain", &|query| drop(catalog.explain(query).unwrap())),
-        ("run", &|query| drop(catalog.run(None, "a", query.transaction).unwrap())),
+        ("run", &|query| drop(catalog.run(None, "a", &query.session).unwrap())),
     ];
     // With nothing that is not flushed, with something, in a transaction; the second time over a copy.
     for round in 0..4 {
@@ -136,26 +146,28 @@ fn a_query_looks_at_the_logs_once() {
             ask(&query);
             assert_eq!(journal.looks() - before, 1, "{name}, round {round}");
         }
-        both.try_annotate("a", "max", 2, [0, 0], 1.0, query.transaction).unwrap();
+        both.try_annotate("a", "max", 2, [0, 0], 1.0, query.session.transaction()).unwrap();
         catalog.copy_overlays_at(0);
     }
     // Whose a run is is asked at the moment at which it was looked up; the claim of one that is nobody's looks
     // itself, because others may claim it meanwhile.
     let claim = {
         let before = journal.looks();
-        journal.claim(b"some level".to_vec(), None).unwrap();
+        journal.claim(b"some level".to_vec(), &Session::default()).unwrap();
         journal.looks() - before
     };
     for (n, session) in [None, Some(transaction), None].into_iter().enumerate() {
         let before = journal.looks();
-        catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, session).unwrap();
+        catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, &Session::from(session)).unwrap();
         assert_eq!(journal.looks() - before, 1 + claim, "create_run in {session:?}");
     }
     let fresh = Catalog::of(&both.store, CatalogSettings::default());
-    fresh.variable(&run("a"), "t", None, None).unwrap();
+    fresh.variable(&run("a"), "t", None, &Session::default()).unwrap();
     let declare = |step: i64| {
         let before = journal.looks();
-        fresh.create_steps(&run("a"), vec![StepDecl { number: step, time: None }], None).unwrap();
+        fresh
+            .create_steps(&run("a"), vec![StepDecl { number: step, time: None }], &Session::default())
+            .unwrap();
         journal.looks() - before
     };
     let first = declare(1);
@@ -168,12 +180,12 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
     let folder = tempfile::tempdir().unwrap();
     let both = Both::at(folder.path());
     both.prepare("a");
-    both.catalog.annotate(columns("a", "max", 100), None).unwrap();
+    both.catalog.annotate(columns("a", "max", 100), &Session::default()).unwrap();
     both.flush();
     let asks: [&dyn Fn() -> fieldstone::Result<()>; 4] = [
         &|| both.catalog.count(&Query::all()).map(drop),
         &|| both.catalog.stream(&Query::all()).map(drop),
-        &|| both.catalog.run(None, "a", None).map(drop),
+        &|| both.catalog.run(None, "a", &Session::default()).map(drop),
         &|| both.catalog.sql("SELECT 1").map(drop),
     ];
     let mut rows = both.catalog.count(&Query::all()).unwrap();
@@ -183,7 +195,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         engine
             .batch("CREATE TRIGGER fault BEFORE INSERT ON attr BEGIN SELECT RAISE(ABORT, 'a fault'); END")
             .unwrap();
-        both.catalog.annotate(columns("a", &format!("tag{n}"), 20_000), None).unwrap();
+        both.catalog.annotate(columns("a", &format!("tag{n}"), 20_000), &Session::default()).unwrap();
         both.flush();
         both.catalog.join_applying();
         engine.batch("DROP TRIGGER fault").unwrap();
@@ -199,7 +211,7 @@ fn what_goes_wrong_beside_the_caller_is_told_by_the_next_read_once() {
         assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows, "it follows again");
     }
     // What went well is not told, and what is made anew has forgotten it.
-    both.catalog.annotate(columns("a", "fine", 20_000), None).unwrap();
+    both.catalog.annotate(columns("a", "fine", 20_000), &Session::default()).unwrap();
     both.flush();
     both.catalog.join_applying();
     assert_eq!(both.catalog.count(&Query::all()).unwrap(), rows + 20_000);

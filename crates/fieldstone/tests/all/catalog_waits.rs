@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::shared::*;
 use fieldstone::ErrorKind;
+use fieldstone::Session;
 use fieldstone::catalog::{Deletion, Query};
 
 /// A process that does something with a file, and then nothing until it is dropped.
@@ -71,7 +72,7 @@ fn all_goes_on(folder: &Path, open: &Both) {
         both.annotate("a", "min", step, [0, 0], 2.0);
         for term in [tag_is("min"), above(1.5)] {
             let query = all_of(vec![term]);
-            both.catalog.delete(&Deletion::Attributes(query), false, true, None).unwrap();
+            both.catalog.delete(&Deletion::Attributes(query), false, true, &Session::default()).unwrap();
         }
         both.flush();
         assert_eq!(both.hits(vec![]).len(), before);
@@ -149,7 +150,7 @@ fn a_stopped_process_that_applies_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let both = store(folder.path());
     for _ in 0..4 {
-        both.catalog.annotate(columns("a", "more", 60_000), None).unwrap();
+        both.catalog.annotate(columns("a", "more", 60_000), &Session::default()).unwrap();
         both.store.flush(None).unwrap();
     }
     let expected = both.catalog.count(&all_of(vec![tag_is("more")])).unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::graph::{Deletion, RelationPut, TraceOptions, Versions, VertexName, VertexPut};
 use fieldstone::{ErrorKind, Mode, OpenOptions, Store};
@@ -16,11 +17,14 @@ fn job(id: &str) -> VertexName {
 
 fn write(store: &Store, job_id: &str, file_id: &str) -> u64 {
     let put = RelationPut::new("write", job(job_id), file(file_id));
-    store.graph().put_relations(vec![put], None).unwrap()
+    store.graph().put_relations(vec![put], &Session::default()).unwrap()
 }
 
 fn writers(store: &Store, file_id: &str) -> Vec<String> {
-    let edges = store.graph().edges(&file(file_id), Some("wasWrittenBy"), Versions::NOW, None, None).unwrap();
+    let edges = store
+        .graph()
+        .edges(&file(file_id), Some("wasWrittenBy"), Versions::NOW, None, &Session::default())
+        .unwrap();
     edges.iter().map(|edge| edge.far.id.to_string()).collect()
 }
 
@@ -62,9 +66,9 @@ fn a_transaction_shows_to_who_names_it_and_to_all_when_it_is_committed() {
         let transaction = a.transaction().unwrap();
         let id = transaction.id();
         let put = RelationPut::new("write", job("1"), file("x"));
-        a.graph().put_relations(vec![put], Some(id)).unwrap();
+        a.graph().put_relations(vec![put], &Session::from(id)).unwrap();
         let seen = |store: &Store| {
-            store.graph().edges(&file("x"), None, Versions::NOW, None, Some(id)).unwrap().len()
+            store.graph().edges(&file("x"), None, Versions::NOW, None, &Session::from(id)).unwrap().len()
         };
         assert_eq!((seen(&a), writers(&a, "x").len()), (1, 0));
         transaction.flush().unwrap();
@@ -84,7 +88,7 @@ fn relations_are_a_kind_of_what_a_transaction_holds() {
     let store = simulated(&world, "a", &OpenOptions::default());
     let transaction = store.transaction().unwrap();
     let put = RelationPut::new("write", job("1"), file("x"));
-    store.graph().put_relations(vec![put], Some(transaction.id())).unwrap();
+    store.graph().put_relations(vec![put], &Session::from(transaction.id())).unwrap();
     transaction.activate(&["relation"]).unwrap();
     assert_eq!(writers(&store, "x"), ["1"]);
     transaction.deactivate(&["relation"]).unwrap();
@@ -100,7 +104,7 @@ fn nobody_deletes_what_another_put() {
     world.set_uid("bob", 502);
     let alice = simulated(&world, "alice", &OpenOptions::default());
     write(&alice, "1", "x");
-    alice.graph().put_vertices(vec![VertexPut::new(file("x"))], None).unwrap();
+    alice.graph().put_vertices(vec![VertexPut::new(file("x"))], &Session::default()).unwrap();
     alice.flush(None).unwrap();
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
         world.set_mode(Path::new(folder), 0o1777).unwrap();
@@ -108,16 +112,18 @@ fn nobody_deletes_what_another_put() {
     let bob = simulated(&world, "bob", &OpenOptions::default());
     let relation = Deletion::Relation("write".into(), job("1"), file("x"));
     for what in [relation, Deletion::Vertex(file("x"))] {
-        let error = bob.graph().delete(vec![what], None, None).unwrap_err();
+        let error = bob.graph().delete(vec![what], None, &Session::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     }
     // A version of his own is his, and what he deletes then is that alone.
     write(&bob, "1", "x");
     bob.flush(None).unwrap();
-    bob.graph().delete(vec![Deletion::Relation("write".into(), job("1"), file("x"))], None, None).unwrap();
+    bob.graph()
+        .delete(vec![Deletion::Relation("write".into(), job("1"), file("x"))], None, &Session::default())
+        .unwrap();
     bob.flush(None).unwrap();
     for store in [&alice, &bob] {
-        let edges = store.graph().edges(&job("1"), None, Versions::NOW, None, None).unwrap();
+        let edges = store.graph().edges(&job("1"), None, Versions::NOW, None, &Session::default()).unwrap();
         assert_eq!(edges.iter().map(|edge| edge.user).collect::<Vec<_>>(), [501]);
     }
 }
@@ -134,12 +140,12 @@ fn stamps_follow_what_was_read_whatever_the_clocks_say() {
     early.flush(None).unwrap();
     assert_eq!(writers(&late, "x"), ["1"]);
     let put = RelationPut::new("read", job("2"), file("x"));
-    let second = late.graph().put_relations(vec![put], None).unwrap();
+    let second = late.graph().put_relations(vec![put], &Session::default()).unwrap();
     assert!(second > first, "it was put after the first was read");
     let third = write(&late, "2", "y");
     late.flush(None).unwrap();
     assert!(third > second);
-    let lineage = early.graph().trace(&file("y"), &TraceOptions::default(), None).unwrap();
+    let lineage = early.graph().trace(&file("y"), &TraceOptions::default(), &Session::default()).unwrap();
     let names: Vec<String> = lineage.vertices.iter().map(|step| step.name.to_string()).collect();
     assert_eq!(names, ["file:y", "job:2", "file:x", "job:1"]);
 }
@@ -161,7 +167,7 @@ fn where_changes_are_durable_each_is_there_when_its_call_returns() {
     assert!(other.run("r").is_ok());
     let transaction = store.transaction().unwrap();
     let put = RelationPut::new("write", job("2"), file("x"));
-    store.graph().put_relations(vec![put], Some(transaction.id())).unwrap();
+    store.graph().put_relations(vec![put], &Session::from(transaction.id())).unwrap();
     assert_eq!(writers(&other, "x"), ["1"], "a transaction waits for its commit");
 }
 
@@ -179,19 +185,22 @@ fn what_is_put_is_refused_where_it_cannot_be_kept() {
         RelationPut { time: Some(9), until: Some(8), ..relation("write", job("1")) },
     ];
     for put in wrong {
-        let error = graph.put_relations(vec![put], None).unwrap_err();
+        let error = graph.put_relations(vec![put], &Session::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
-    assert!(graph.edges(&file("x"), None, Versions::ALL, None, None).unwrap().is_empty());
+    assert!(graph.edges(&file("x"), None, Versions::ALL, None, &Session::default()).unwrap().is_empty());
     for what in [Deletion::Vertex(file("x")), Deletion::Relation("write".into(), job("1"), file("x"))] {
-        assert_eq!(graph.delete(vec![what], None, None).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(
+            graph.delete(vec![what], None, &Session::default()).unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
     }
 }
 
 /// Enough relations for segments to be written when the handle is closed.
 fn many(store: &Store) {
     let put = |n: u32| RelationPut::new("write", job(&(n % 50).to_string()), file(&format!("/data/{n}")));
-    store.graph().put_relations((0..20_000).map(put).collect(), None).unwrap();
+    store.graph().put_relations((0..20_000).map(put).collect(), &Session::default()).unwrap();
     store.flush(None).unwrap();
     assert_eq!(writers(store, "/data/7"), ["7"]);
 }

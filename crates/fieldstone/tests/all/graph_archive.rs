@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fieldstone::Session;
 use fieldstone::env::Env;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::graph::{
@@ -31,10 +32,10 @@ fn put(store: &Store) {
     for n in 0..100 {
         let time = Some(10 + n);
         let vertex = VertexPut { props: note(n), fixed: Some(note(n)), time, ..VertexPut::new(file(n % 10)) };
-        store.graph().put_vertices(vec![vertex], None).unwrap();
+        store.graph().put_vertices(vec![vertex], &Session::default()).unwrap();
         let job = VertexName::new("job", "17");
         let write = RelationPut { props: note(n), time, ..RelationPut::new("makes", job, file(n % 10)) };
-        store.graph().put_relations(vec![write], None).unwrap();
+        store.graph().put_relations(vec![write], &Session::default()).unwrap();
     }
 }
 
@@ -42,15 +43,16 @@ fn define(store: &Store) {
     let edge = EdgeType { name: "makes".into(), reverse: "madeBy".into(), ..EdgeType::default() };
     let fixed = vec![("note".to_owned(), ValueType::Text)];
     let vertex = VertexType { name: "file".into(), fixed, ..VertexType::default() };
-    store.graph().define(vec![TypeDecl::Edge(edge), TypeDecl::Vertex(vertex)], None).unwrap();
+    store.graph().define(vec![TypeDecl::Edge(edge), TypeDecl::Vertex(vertex)], &Session::default()).unwrap();
 }
 
 /// Versions here by stamp, each with its note; one without is looked up there.
 fn notes(store: &Store, there: Option<&Store>) -> Vec<(u64, String)> {
     let mut all = Vec::new();
     for n in 0..10 {
-        let of =
-            |store: &Store| store.graph().edges(&file(n), Some("madeBy"), Versions::ALL, None, None).unwrap();
+        let of = |store: &Store| {
+            store.graph().edges(&file(n), Some("madeBy"), Versions::ALL, None, &Session::default()).unwrap()
+        };
         let moved = there.map(of).unwrap_or_default();
         for edge in of(store) {
             let same = moved.iter().find(|other| other.stamp == edge.stamp && edge.archived.is_some());
@@ -58,9 +60,10 @@ fn notes(store: &Store, there: Option<&Store>) -> Vec<(u64, String)> {
             let Value::Text(note) = value else { panic!("{value:?}") };
             all.push((edge.stamp, note.clone()));
         }
-        for vertex in store.graph().versions(&file(n), None).unwrap() {
-            let moved =
-                there.map(|there| there.graph().versions(&file(n), None).unwrap()).unwrap_or_default();
+        for vertex in store.graph().versions(&file(n), &Session::default()).unwrap() {
+            let moved = there
+                .map(|there| there.graph().versions(&file(n), &Session::default()).unwrap())
+                .unwrap_or_default();
             let same = moved.iter().find(|other| other.stamp == vertex.stamp && vertex.archived.is_some());
             let own = same.unwrap_or(&vertex);
             assert_eq!(own.fixed, own.props);
@@ -88,13 +91,16 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
     assert_eq!((done.vertices, done.relations, done.done), (90, 90, true));
     assert_eq!(notes(&store, Some(&cold)), all);
     // The types went along.
-    assert_eq!(cold.graph().edges(&file(1), Some("madeBy"), Versions::NOW, None, None).unwrap().len(), 1);
+    assert_eq!(
+        cold.graph().edges(&file(1), Some("madeBy"), Versions::NOW, None, &Session::default()).unwrap().len(),
+        1
+    );
     let other = open(&world.process("b"), "/s").unwrap();
     for reader in [&store, &other] {
-        let error = reader.graph().vertex(&file(3), Some(20), None).unwrap_err();
+        let error = reader.graph().vertex(&file(3), Some(20), &Session::default()).unwrap_err();
         assert_eq!((error.kind(), error.code()), (ErrorKind::NotFound, Code::VersionArchived));
         assert!(error.message().contains("/cold"), "{error}");
-        assert_eq!(reader.graph().vertex(&file(3), None, None).unwrap().stamp, 103);
+        assert_eq!(reader.graph().vertex(&file(3), None, &Session::default()).unwrap().stamp, 103);
         reader.graph().rebuild().unwrap();
         assert!(reader.graph().verify().unwrap().ok());
         let stats = reader.graph().stats().unwrap();
@@ -106,12 +112,15 @@ fn both_stores_together_have_everything_and_the_view_is_smaller() {
     // What is hidden by now moves elsewhere, and each says where it is.
     put(&store);
     let time = Some(2_000);
-    store.graph().put_vertices(vec![VertexPut { time, ..VertexPut::new(file(3)) }], None).unwrap();
+    store
+        .graph()
+        .put_vertices(vec![VertexPut { time, ..VertexPut::new(file(3)) }], &Session::default())
+        .unwrap();
     let cellar = open(&env, "/cellar").unwrap();
     archive_into(&store, 3_000, &cellar, "/cellar").unwrap();
     let told: Vec<Option<String>> = store
         .graph()
-        .versions(&file(3), None)
+        .versions(&file(3), &Session::default())
         .unwrap()
         .into_iter()
         .map(|version| version.archived.map(|url| url.to_string()))
@@ -152,13 +161,17 @@ fn a_kill_in_any_call_loses_nothing_and_the_next_archive_finishes() {
         let env = world.process("b");
         let (store, cold) = (open(&env, "/s").unwrap(), open(&env, "/cold").unwrap());
         assert_eq!(notes(&store, Some(&cold)), all, "call {n}");
-        let there = cold.graph().versions(&file(1), None).unwrap().len();
-        let here = store.graph().versions(&file(1), None).unwrap();
+        let there = cold.graph().versions(&file(1), &Session::default()).unwrap().len();
+        let here = store.graph().versions(&file(1), &Session::default()).unwrap();
         between += u64::from(there > 0 && here.iter().all(|version| version.archived.is_none()));
         let finished = archive_into(&store, 1_000, &cold, "/cold").unwrap();
         assert!(finished.vertices == 90 || finished.vertices == 0, "call {n}: {finished:?}");
         assert_eq!(notes(&store, Some(&cold)), all, "call {n}");
-        assert_eq!(cold.graph().versions(&file(1), None).unwrap().len(), 9, "nothing is there twice");
+        assert_eq!(
+            cold.graph().versions(&file(1), &Session::default()).unwrap().len(),
+            9,
+            "nothing is there twice"
+        );
         assert!(store.graph().verify().unwrap().ok() && cold.graph().verify().unwrap().ok());
     }
     assert!(between > 0, "no kill was between the two steps");
@@ -179,16 +192,19 @@ fn what_others_put_stays() {
     let (bob, cold) = (open(&env, "/s").unwrap(), open(&env, "/bobs").unwrap());
     for time in [5, 500, 600] {
         let own = VertexPut { props: note(time), time: Some(time), ..VertexPut::new(file(3)) };
-        bob.graph().put_vertices(vec![own], None).unwrap();
+        bob.graph().put_vertices(vec![own], &Session::default()).unwrap();
     }
     let report = archive_into(&bob, 1_000, &cold, "/bobs").unwrap();
     assert_eq!((report.vertices, report.relations, report.others), (2, 0, 180));
     let moved = |version: &fieldstone::graph::Vertex| version.archived.is_some();
-    let versions = alice.graph().versions(&file(3), None).unwrap();
+    let versions = alice.graph().versions(&file(3), &Session::default()).unwrap();
     let stamps: Vec<u64> = versions.iter().filter(|version| moved(version)).map(|v| v.stamp).collect();
     assert_eq!(stamps, [500, 5]);
-    assert_eq!(alice.graph().vertex(&file(3), Some(550), None).unwrap_err().code(), Code::VersionArchived);
-    assert_eq!(alice.graph().vertex(&file(3), Some(200), None).unwrap().stamp, 103);
+    assert_eq!(
+        alice.graph().vertex(&file(3), Some(550), &Session::default()).unwrap_err().code(),
+        Code::VersionArchived
+    );
+    assert_eq!(alice.graph().vertex(&file(3), Some(200), &Session::default()).unwrap().stamp, 103);
 }
 
 #[test]
@@ -204,8 +220,8 @@ fn it_is_refused_where_it_would_hide_or_lose_something() {
     let same = open(&env, "/s").unwrap();
     assert_eq!(archive_into(&store, 1_000, &same, "/s").unwrap_err().code(), Code::WrongStore);
     let edge = EdgeType { name: "makes".into(), reverse: "otherwise".into(), ..EdgeType::default() };
-    cold.graph().define(vec![TypeDecl::Edge(edge)], None).unwrap();
+    cold.graph().define(vec![TypeDecl::Edge(edge)], &Session::default()).unwrap();
     assert_eq!(archive_into(&store, 1_000, &cold, "/cold").unwrap_err().kind(), ErrorKind::Conflict);
-    let all = store.graph().versions(&file(3), None).unwrap();
+    let all = store.graph().versions(&file(3), &Session::default()).unwrap();
     assert!(all.len() == 10 && all.iter().all(|version| version.archived.is_none()), "nothing was moved");
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use fieldstone::Session;
 use fieldstone::graph::{Engine, Partitioning, RelationPut, Travel, Travelled, VertexName, parse_travel};
 use fieldstone::{Mode, OpenOptions, Store};
 
@@ -19,13 +20,13 @@ fn put(store: &Store, range: std::ops::Range<u64>) {
     let relation = |n: u64| {
         RelationPut::new("write", name("job", (n % JOBS).to_string()), name("file", format!("/data/{n}")))
     };
-    store.graph().put_relations(range.map(relation).collect(), None).unwrap();
+    store.graph().put_relations(range.map(relation).collect(), &Session::default()).unwrap();
     store.flush(None).unwrap();
 }
 
 fn travel(store: &Store, text: &str) -> Travelled {
     let travel = Travel { steps: parse_travel(text).unwrap(), ..Travel::default() };
-    store.graph().travel(&travel, Engine::default(), None).unwrap()
+    store.graph().travel(&travel, Engine::default(), &Session::default()).unwrap()
 }
 
 /// Names of the last set, in pieces, each once; `between` is called behind the first piece.

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fieldstone::Session;
 use fieldstone::env::Env;
 use fieldstone::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone::graph::{
@@ -55,7 +56,7 @@ type Line = (String, String, String, u64, bool, String);
 fn visible(store: &Store, vertices: &BTreeSet<VertexName>) -> Result<BTreeSet<Line>> {
     let (mut forward, mut back) = (BTreeSet::new(), BTreeSet::new());
     for vertex in vertices {
-        for edge in store.graph().edges(vertex, None, Versions::ALL, None, None)? {
+        for edge in store.graph().edges(vertex, None, Versions::ALL, None, &Session::default())? {
             let (near, far) = (edge.near.to_string(), edge.far.to_string());
             let note = match edge.props.iter().find(|(name, _)| name == "note") {
                 Some((_, Value::Text(note))) => note.clone(),
@@ -169,7 +170,7 @@ impl Work<'_> {
     fn singles(&mut self) -> Result<()> {
         for _ in 0..6 {
             let put = self.relation();
-            let stamp = self.store.graph().put_relations(vec![put.clone()], None)?;
+            let stamp = self.store.graph().put_relations(vec![put.clone()], &Session::default())?;
             self.model.note(&put, stamp, false);
         }
         self.flush()
@@ -196,7 +197,7 @@ impl Work<'_> {
             until: None,
             rows,
         };
-        let last = self.store.graph().put_batch(Vec::new(), &batch, None)?;
+        let last = self.store.graph().put_batch(Vec::new(), &batch, &Session::default())?;
         for row in 0..rows as u64 {
             let put = RelationPut::new("write", job(row % 12), file(n + row % 3));
             self.model.note(&put, last - (rows as u64 - 1 - row), false);
@@ -206,22 +207,22 @@ impl Work<'_> {
 
     fn deletions(&mut self) -> Result<()> {
         let put = self.relation();
-        let stamp = self.store.graph().put_relations(vec![put.clone()], None)?;
+        let stamp = self.store.graph().put_relations(vec![put.clone()], &Session::default())?;
         self.model.note(&put, stamp, false);
         let what = Deletion::Relation(put.kind.clone(), put.source.clone(), put.target.clone());
-        let stamp = self.store.graph().delete(vec![what], None, None)?;
+        let stamp = self.store.graph().delete(vec![what], None, &Session::default())?;
         self.model.note(&RelationPut { props: Props::default(), ..put }, stamp, true);
         // It ends relations, and takes none away.
         let vertex = file(self.dice.below(40));
-        self.store.graph().put_vertices(vec![VertexPut::new(vertex.clone())], None)?;
-        self.store.graph().delete(vec![Deletion::Vertex(vertex)], None, None)?;
+        self.store.graph().put_vertices(vec![VertexPut::new(vertex.clone())], &Session::default())?;
+        self.store.graph().delete(vec![Deletion::Vertex(vertex)], None, &Session::default())?;
         self.flush()
     }
 
     fn transaction(&mut self, commit: bool) -> Result<()> {
         let transaction = self.store.transaction()?;
         let put = self.relation();
-        let stamp = self.store.graph().put_relations(vec![put.clone()], Some(transaction.id()))?;
+        let stamp = self.store.graph().put_relations(vec![put.clone()], &Session::from(transaction.id()))?;
         let before = self.model.clone();
         self.model.note(&put, stamp, false);
         let decided = if commit { transaction.commit() } else { transaction.abort() };
@@ -247,7 +248,7 @@ impl Work<'_> {
             relations
                 .iter_mut()
                 .for_each(|put| put.time = put.time.or_else(|| Some(self.store.graph().now())));
-            self.store.graph().put(rows.vertices, relations.clone(), None)?;
+            self.store.graph().put(rows.vertices, relations.clone(), &Session::default())?;
             relations.iter().for_each(|put| self.model.note(put, put.time.unwrap_or(0), false));
             self.flush()?;
         }
@@ -267,7 +268,7 @@ impl Work<'_> {
         let along = TravelStep::Edges { kinds: vec!["derives".into()], versions: Some((0, u64::MAX)) };
         let travel = Travel { steps: vec![TravelStep::Vertices(start), along], ..Travel::default() };
         let engine = *self.dice.pick(&Engine::ALL);
-        let walked = self.store.graph().travel(&travel, engine, None)?;
+        let walked = self.store.graph().travel(&travel, engine, &Session::default())?;
         let names: BTreeSet<String> =
             walked.names(0, 0, usize::MAX)?.iter().map(ToString::to_string).collect();
         let put = seen.iter().filter(|(kind, _, _, _, deleted, _)| kind == "derives" && !deleted);
@@ -289,7 +290,7 @@ impl Work<'_> {
     fn all(&mut self) -> Result<()> {
         let edge =
             EdgeType { name: "derives".into(), reverse: "wasDerivedFrom".into(), ..EdgeType::default() };
-        self.store.graph().define(vec![TypeDecl::Edge(edge)], None)?;
+        self.store.graph().define(vec![TypeDecl::Edge(edge)], &Session::default())?;
         self.singles()?;
         self.read()?;
         self.anew()?;
@@ -348,7 +349,7 @@ fn check(world: &SimWorld, model: &Model, place: &str) {
         let check = store.graph().verify().unwrap_or_else(|e| panic!("{place}: {e}"));
         assert!(check.ok(), "{place}: {check:?}");
         let put = RelationPut::new("read", job(100 + round), file(100));
-        let stamp = store.graph().put_relations(vec![put.clone()], None).unwrap();
+        let stamp = store.graph().put_relations(vec![put.clone()], &Session::default()).unwrap();
         model.note(&put, stamp, false);
         store.flush(None).unwrap();
         model.settle();

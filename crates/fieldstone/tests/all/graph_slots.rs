@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fieldstone::Session;
 use fieldstone::graph::{
     Deletion, Engine, Mailboxes, Network, Networks, PartitionScheme, Partitioning, RelationPut, SlotOptions,
     Travelled, VertexName, parse_travel,
@@ -60,14 +61,14 @@ fn outcome(travelled: &Travelled) -> BTreeSet<String> {
 
 fn answers(store: &Store, engine: Engine) -> Vec<BTreeSet<String>> {
     let walk = |(text, causal): (&str, bool)| {
-        outcome(&store.graph().travel(&travel(text, causal), engine, None).unwrap())
+        outcome(&store.graph().travel(&travel(text, causal), engine, &Session::default()).unwrap())
     };
     WALKS.iter().flat_map(|text| [(*text, false), (*text, true)]).map(walk).collect()
 }
 
 fn fill(store: &Store, dice: &mut Random, count: usize) -> Result<()> {
     for _ in 0..count {
-        store.graph().put_relations(vec![relation(dice)], None)?;
+        store.graph().put_relations(vec![relation(dice)], &Session::default())?;
     }
     Ok(())
 }
@@ -80,7 +81,7 @@ fn a_view_in_slots_answers_as_one_in_one_piece() {
     fill(&store, dice, 400).unwrap();
     store.flush(None).unwrap();
     let gone = name("file", 5);
-    store.graph().delete(vec![Deletion::Vertex(gone)], None, None).ok();
+    store.graph().delete(vec![Deletion::Vertex(gone)], None, &Session::default()).ok();
     for scheme in PartitionScheme::ALL {
         let partitioning = Partitioning { slots: 8, scheme, threshold: 4, ..Partitioning::default() };
         store.graph().partition(Partitioning::default()).unwrap();
@@ -106,7 +107,7 @@ fn a_view_in_slots_answers_as_one_in_one_piece() {
         }
         other.close().unwrap();
     }
-    let figures = store.graph().travel(&travel(WALKS[1], false), Engine::Sync, None).unwrap();
+    let figures = store.graph().travel(&travel(WALKS[1], false), Engine::Sync, &Session::default()).unwrap();
     let slots = figures.slots().unwrap();
     assert!(slots.communication() > 0 && slots.reads() > 0 && slots.sent().0 > 0);
     store.close().unwrap();
@@ -122,14 +123,14 @@ fn a_transaction_is_walked_by_who_names_it_alone() {
     store.graph().partition(partitioning).unwrap();
     let transaction = store.transaction().unwrap();
     let put = RelationPut::new("write", name("job", 0), name("file", 1000));
-    store.graph().put_relations(vec![put], Some(transaction.id())).unwrap();
-    let walked = |of| {
+    store.graph().put_relations(vec![put], &Session::from(transaction.id())).unwrap();
+    let walked = |of: &Session| {
         let walk = travel("v(job:0).e(write)", false);
         outcome(&store.graph().travel(&walk, Engine::Async, of).unwrap()).contains("0 file:1000")
     };
-    assert_eq!([walked(Some(transaction.id())), walked(None)], [true, false]);
+    assert_eq!([walked(&Session::from(transaction.id())), walked(&Session::default())], [true, false]);
     transaction.commit().unwrap();
-    assert!(walked(None));
+    assert!(walked(&Session::default()));
     store.close().unwrap();
 }
 
@@ -206,8 +207,8 @@ fn a_slot_that_is_lost_in_the_third_step_changes_no_answer() {
     store.flush(None).unwrap();
     let walk = travel(WALKS[1], false);
     let whole = open(folder.path());
-    let expected = outcome(&whole.graph().travel(&walk, Engine::Sync, None).unwrap());
-    let walked = store.graph().travel(&walk, Engine::Sync, None).unwrap();
+    let expected = outcome(&whole.graph().travel(&walk, Engine::Sync, &Session::default()).unwrap());
+    let walked = store.graph().travel(&walk, Engine::Sync, &Session::default()).unwrap();
     assert_eq!(networks.made.load(Ordering::Relaxed), 2, "slots were started again");
     assert_eq!(outcome(&walked), expected);
     assert_eq!(store.graph().partitions().unwrap().partitioning, partitioning);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fieldstone::Session;
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{TraceOptions, Versions, VertexName};
 use fieldstone::{IngestOptions, IngestReport, OpenOptions, Store};
@@ -124,7 +125,7 @@ fn said(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
     for n in 0..4 {
         let data = VertexName::new("dataset", &format!("db/t{n}"));
-        let Ok(lineage) = graph.trace(&data, &TraceOptions::default(), None) else { continue };
+        let Ok(lineage) = graph.trace(&data, &TraceOptions::default(), &Session::default()) else { continue };
         let names: BTreeSet<String> = lineage.vertices.iter().map(|step| step.name.to_string()).collect();
         let edges: BTreeSet<String> =
             lineage.edges.iter().map(|e| format!("{} {} {}", e.near, e.kind, e.far)).collect();
@@ -134,7 +135,7 @@ fn said(store: &Store) -> Vec<String> {
     let jobs = runs.chain(["17", "17.0", "17.batch", "18"].map(str::to_owned));
     for job in jobs.map(|job| VertexName::new("job", &job)) {
         let mut spans: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for edge in graph.edges(&job, None, Versions::ALL, None, None).unwrap() {
+        for edge in graph.edges(&job, None, Versions::ALL, None, &Session::default()).unwrap() {
             let end = edge.until.unwrap_or(edge.stamp);
             let span = spans.entry(format!("{} {}", edge.kind, edge.far)).or_insert((u64::MAX, 0));
             *span = match edge.kind.as_str() {
@@ -142,7 +143,7 @@ fn said(store: &Store) -> Vec<String> {
                 _ => (0, 0),
             };
         }
-        let props: BTreeMap<String, String> = match graph.vertex(&job, None, None) {
+        let props: BTreeMap<String, String> = match graph.vertex(&job, None, &Session::default()) {
             Ok(known) => known.props.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
             Err(_) => BTreeMap::new(),
         };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use fieldstone::Session;
 use fieldstone::helper::HelperOptions;
 use fieldstone::lineage::{GraphRows, LineageOptions, LineageReader, VertexName, read};
 use fieldstone::{Code, Env, ErrorKind};
@@ -178,10 +179,10 @@ fn the_lineage_of_a_workflow_is_what_its_script_did() {
     // A store's own walk comes to the same.
     let store = fieldstone::open("memory:", &fieldstone::OpenOptions::default()).unwrap();
     for _ in 0..2 {
-        store.graph().put_vertices(rows.vertices.clone(), None).unwrap();
-        store.graph().put_relations(rows.relations.clone(), None).unwrap();
+        store.graph().put_vertices(rows.vertices.clone(), &Session::default()).unwrap();
+        store.graph().put_relations(rows.relations.clone(), &Session::default()).unwrap();
     }
-    let lineage = store.graph().trace(&c, &Default::default(), None).unwrap();
+    let lineage = store.graph().trace(&c, &Default::default(), &Session::default()).unwrap();
     let jobs = lineage.vertices.iter().filter(|step| &*step.name.kind == "job");
     let jobs: BTreeSet<String> = jobs.map(|step| number(&step.name)).collect();
     assert_eq!(jobs.into_iter().collect::<Vec<_>>(), ["71296", "71303", "71326"]);

@@ -1,5 +1,6 @@
 //! Audits, and what differs between executions.
 
+use fieldstone::Session;
 use fieldstone::graph::{AuditOptions, Dossier, LineageSubject, VertexName};
 use fieldstone::lineage::{Difference, compare, compared_by};
 use fieldstone::{ArchiveOptions, ErrorKind, Mode, OpenOptions, Request, Store};
@@ -33,13 +34,13 @@ fn execution(store: &Store, id: &str, time: u64, words: &[&str], env: &[(&str, &
         relation(id, "read", "file:/in", time, &[("checksum", text(input))]),
         relation(id, "write", &format!("file:/out/{}", &id[4..]), time + 5, &[]),
     ];
-    store.graph().put(vec![put(id, time, &props)], relations, None).unwrap();
+    store.graph().put(vec![put(id, time, &props)], relations, &Session::default()).unwrap();
 }
 
 fn compared(store: &Store, names: &[&str]) -> Vec<Difference> {
     let each = names.iter().map(|name| {
         let name = LineageSubject::from(vertex(name));
-        store.dossier(&name, &compared_by(&name, None), None).unwrap()
+        store.dossier(&name, &compared_by(&name, None), &Session::default()).unwrap()
     });
     compare(&each.collect::<Vec<Dossier>>()).unwrap()
 }
@@ -86,7 +87,7 @@ fn an_input_without_a_checksum_is_known_by_the_write_that_was_read() {
         relation("job:b", "read", "file:/m", 4, &[]),
         relation("job:c", "read", "file:/m", 5, &[("checksum", text("xxh3:02"))]),
     ];
-    store.graph().put_relations(relations, None).unwrap();
+    store.graph().put_relations(relations, &Session::default()).unwrap();
     let rows = compared(&store, &["job:a", "job:b"]);
     let first = "written by job:w1 at 1970-01-01T00:00:01Z";
     assert_eq!(rows, [row("input", "file:/m", &[Some(first), Some("xxh3:02")])]);
@@ -100,12 +101,12 @@ fn ranks_speak_for_their_job_where_it_says_nothing() {
         for rank in 0..2 {
             let process = format!("process:{job}/{rank}");
             let argv = ("argv", Value::List(vec![text("model")]));
-            store.graph().put_vertices(vec![put(&process, time, &[argv])], None).unwrap();
+            store.graph().put_vertices(vec![put(&process, time, &[argv])], &Session::default()).unwrap();
             let relations = vec![
                 relation(&format!("job:{job}"), "contains", &process, time, &[]),
                 relation(&process, "read", "file:/mesh", time, &[("checksum", text(mesh))]),
             ];
-            store.graph().put_relations(relations, None).unwrap();
+            store.graph().put_relations(relations, &Session::default()).unwrap();
         }
     }
     let expected = [row("input", "file:/mesh", &[Some("xxh3:01"), Some("xxh3:02")])];
@@ -117,7 +118,7 @@ fn what_nobody_wrote_cannot_be_compared() {
     let store = memory();
     execution(&store, "job:a", 10, &["model"], &[], "xxh3:01");
     let name = LineageSubject::from(vertex("file:/in"));
-    let of = store.dossier(&name, &compared_by(&name, None), None).unwrap();
+    let of = store.dossier(&name, &compared_by(&name, None), &Session::default()).unwrap();
     let error = compare(&[of.clone(), of]).unwrap_err();
     assert!(error.kind() == ErrorKind::NotFound && error.message().contains("file:/in"), "{error}");
 }
@@ -141,12 +142,12 @@ fn story() -> Store {
         relation("job:early", "read", "file:/t", 5, &[]),
         relation("job:early", "write", "file:/other", 6, &[]),
     ];
-    store.graph().put_relations(relations, None).unwrap();
+    store.graph().put_relations(relations, &Session::default()).unwrap();
     store
 }
 
 fn lines(store: &Store, options: &AuditOptions) -> Vec<String> {
-    let audit = store.graph().audit(options, None).unwrap();
+    let audit = store.graph().audit(options, &Session::default()).unwrap();
     let line = |row: &fieldstone::graph::AuditRow| {
         format!("{} {} {} {} {}", row.stamp / SECOND, row.user, row.execution, row.action, row.object)
     };
@@ -169,7 +170,10 @@ fn an_audit_of_a_user_takes_in_the_processes_of_his_jobs() {
     assert_eq!(lines(&store, &user), expected);
     let between = AuditOptions { since: Some(10 * SECOND), until: Some(31 * SECOND), ..user.clone() };
     assert_eq!(lines(&store, &between), expected[3..6]);
-    let error = store.graph().audit(&AuditOptions { user: Some("5".into()), ..user }, None).unwrap_err();
+    let error = store
+        .graph()
+        .audit(&AuditOptions { user: Some("5".into()), ..user }, &Session::default())
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
@@ -185,7 +189,7 @@ fn an_audit_of_a_file_shows_who_and_all_that_it_reached() {
     let found = lines(&store, &file);
     assert_eq!(found[1..], expected[1..]);
     assert!(found[0].ends_with("job:early read file:/t"), "who put it is named: {found:?}");
-    let derived = |options: &AuditOptions| store.graph().audit(options, None).unwrap().derived;
+    let derived = |options: &AuditOptions| store.graph().audit(options, &Session::default()).unwrap().derived;
     let names = |list: &[&str]| list.iter().map(|name| vertex(name)).collect::<Vec<VertexName>>();
     let all = ["job:early", "job:18", "file:/other", "file:/u", "job:19", "file:/plot"];
     let mut reached = derived(&file);
@@ -198,16 +202,16 @@ fn an_audit_of_a_file_shows_who_and_all_that_it_reached() {
     assert_eq!(derived(&since), names(&["job:18", "file:/u", "job:19", "file:/plot"]));
     let both = AuditOptions { user: Some("4000000002".into()), ..file.clone() };
     assert_eq!(lines(&store, &both), ["21 4000000002 job:18 read file:/t"]);
-    let few = store.graph().audit(&AuditOptions { limit: 2, ..file }, None).unwrap();
+    let few = store.graph().audit(&AuditOptions { limit: 2, ..file }, &Session::default()).unwrap();
     assert!(few.truncated && few.rows.len() == 2 && few.derived.len() == 2, "{few:?}");
 }
 
 #[test]
 fn an_audit_of_nobody_and_nothing_is_invalid() {
-    let error = memory().graph().audit(&AuditOptions::default(), None).unwrap_err();
+    let error = memory().graph().audit(&AuditOptions::default(), &Session::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let file = AuditOptions { file: Some(vertex("file:/none")), ..AuditOptions::default() };
-    assert_eq!(memory().graph().audit(&file, None).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(memory().graph().audit(&file, &Session::default()).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 /// Damages the index of one of three commits: its two meta parts, or what is between.
@@ -242,8 +246,10 @@ fn an_audit_of_a_damaged_store_has_a_row_for_each_commit() {
         let store =
             fieldstone::open(&url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() }).unwrap();
         assert!(!store.verify(&Request::new()).unwrap().ok());
-        let audit =
-            store.graph().audit(&AuditOptions { user: Some(user), ..AuditOptions::default() }, None).unwrap();
+        let audit = store
+            .graph()
+            .audit(&AuditOptions { user: Some(user), ..AuditOptions::default() }, &Session::default())
+            .unwrap();
         let mut commits: Vec<_> = audit.rows.iter().map(|row| row.execution.to_string()).collect();
         commits.sort();
         commits.dedup();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use fieldstone::Session;
 use fieldstone::graph::{Dossier, Props, RelationPut, TraceOptions, VertexName, VertexPut, Way};
 use fieldstone::lineage::{GraphRows, LineageFormat, OpenLineage, export};
 use fieldstone::{OpenOptions, Store};
@@ -38,7 +39,7 @@ fn memory() -> Store {
 }
 
 fn dossier(store: &Store, root: &str) -> Dossier {
-    store.graph().dossier(&vertex(root), &TraceOptions::default(), None).unwrap()
+    store.graph().dossier(&vertex(root), &TraceOptions::default(), &Session::default()).unwrap()
 }
 
 /// Job 17 of two ranks writes t.nc; job 18 appends to it, and fails; job 19 plots both states of it.
@@ -73,7 +74,7 @@ fn story() -> Store {
         relation("job:19", "read", "dataset:s3://bucket/a/b", 50, &[]),
         relation("job:19", "write", "file:/plot.png", 60, &[("checksum", text("xxh3:11"))]),
     ];
-    store.graph().put(vertices, relations, None).unwrap();
+    store.graph().put(vertices, relations, &Session::default()).unwrap();
     store
 }
 
@@ -131,9 +132,9 @@ fn a_write_that_replaces_is_no_revision_in_prov() {
         relation("job:1", "read", "file:/a", 4, &[]),
         relation("job:1", "write", "file:/b", 5, &[]),
     ];
-    store.graph().put(Vec::new(), relations, None).unwrap();
+    store.graph().put(Vec::new(), relations, &Session::default()).unwrap();
     let options = TraceOptions { causal: false, ..TraceOptions::default() };
-    let all = store.graph().dossier(&vertex("file:/b"), &options, None).unwrap();
+    let all = store.graph().dossier(&vertex("file:/b"), &options, &Session::default()).unwrap();
     let document: Json = serde_json::from_str(&export(&all, LineageFormat::ProvJson)).unwrap();
     assert!(document.get("wasDerivedFrom").is_none(), "{document}");
     let used = document["used"].as_object().unwrap();
@@ -179,7 +180,7 @@ fn openlineage_comes_back_as_the_same_relations() {
         .collect();
     assert_eq!(facts(&rows.relations), facts(&expected));
     let other = memory();
-    other.graph().put(rows.vertices, rows.relations, None).unwrap();
+    other.graph().put(rows.vertices, rows.relations, &Session::default()).unwrap();
     let again = dossier(&other, "file:/plot.png");
     assert!(export(&again, LineageFormat::OpenLineage) == text, "and those give the same events");
     assert_eq!(again.prop(&vertex("job:17"), "argv"), first.prop(&vertex("job:17"), "argv"));
@@ -225,7 +226,7 @@ fn openlineage_events_are_what_its_readers_expect() {
 fn an_execution_that_failed_is_said_to_have_failed() {
     let store = story();
     let ended = put("job:18", 45, &[("end", Value::DateTime(45 * SECOND as i64)), ("signal", Value::Int(9))]);
-    store.graph().put_vertices(vec![ended], None).unwrap();
+    store.graph().put_vertices(vec![ended], &Session::default()).unwrap();
     let events = json_of(&store, "file:/plot.png", LineageFormat::OpenLineage);
     let failed = events.as_array().unwrap().iter().find(|event| event["eventType"] == "FAIL").unwrap();
     assert_eq!(failed["run"]["facets"]["errorMessage"]["message"], "ended by signal 9");
@@ -313,7 +314,7 @@ fn ids_of_any_characters_are_escaped() {
         let props = Props::of(props.iter().map(|(name, value)| (*name, value))).unwrap();
         VertexPut { props, ..VertexPut::new(VertexName::new("job", id)) }
     });
-    store.graph().put(named.collect(), relations, None).unwrap();
+    store.graph().put(named.collect(), relations, &Session::default()).unwrap();
     let all = dossier(&store, "file:/out");
     assert_eq!(all.lineage.vertices.len(), 1 + 3 * odd.len());
 
@@ -366,7 +367,7 @@ fn alike_data_are_one_stack_and_a_large_picture_says_that_it_is_cut() {
     for i in 0..500 {
         relations.push(relation("job:all", "read", &format!("file:/parts/{i:03}.nc"), 1, &[]));
     }
-    store.graph().put_relations(relations, None).unwrap();
+    store.graph().put_relations(relations, &Session::default()).unwrap();
     let svg = export(&dossier(&store, "file:/out"), LineageFormat::Svg);
     assert_eq!(texts(&svg), 3, "{svg}");
     assert!(svg.contains("000.nc … 499.nc") && svg.contains("500 files in /parts"), "{svg}");
@@ -376,7 +377,7 @@ fn alike_data_are_one_stack_and_a_large_picture_says_that_it_is_cut() {
         let job = format!("job:{i}");
         [relation(&job, "read", &before, 10 * i + 1, &[]), relation(&job, "write", &after, 10 * i + 5, &[])]
     });
-    store.graph().put_relations(chain.collect(), None).unwrap();
+    store.graph().put_relations(chain.collect(), &Session::default()).unwrap();
     let svg = export(&dossier(&store, "file:/600"), LineageFormat::Svg);
     assert_eq!(texts(&svg), 400);
     assert!(svg.contains("801 vertices farther away are not shown."), "{}", &svg[svg.len() - 500..]);
@@ -392,7 +393,7 @@ fn a_commit_is_shown_by_its_fields() {
         relation("job:2", "read", commit, 2, &[fields(4), ("request", text("run=a,variable=u"))]),
         relation("job:2", "write", "file:/plot", 3, &[]),
     ];
-    store.graph().put_relations(relations, None).unwrap();
+    store.graph().put_relations(relations, &Session::default()).unwrap();
     let svg = export(&dossier(&store, "file:/plot"), LineageFormat::Svg);
     assert!(svg.contains(">10 fields<") && svg.contains(">run=a,variable=u · 1.0 MiB<"), "{svg}");
 }
@@ -400,12 +401,15 @@ fn a_commit_is_shown_by_its_fields() {
 #[test]
 fn what_was_removed_is_still_described() {
     let store = memory();
-    store.graph().put_vertices(vec![put("file:/a", 1, &[("size", Value::Int(2048))])], None).unwrap();
+    store
+        .graph()
+        .put_vertices(vec![put("file:/a", 1, &[("size", Value::Int(2048))])], &Session::default())
+        .unwrap();
     let relations =
         vec![relation("job:1", "write", "file:/a", 2, &[]), relation("user:7", "run", "job:1", 2, &[])];
-    store.graph().put_relations(relations, None).unwrap();
+    store.graph().put_relations(relations, &Session::default()).unwrap();
     let deletions = ["file:/a", "job:1"].map(|name| fieldstone::graph::Deletion::Vertex(vertex(name)));
-    store.graph().delete(deletions.to_vec(), None, None).unwrap();
+    store.graph().delete(deletions.to_vec(), None, &Session::default()).unwrap();
     let svg = export(&dossier(&store, "file:/a"), LineageFormat::Svg);
     assert!(svg.contains("2.0 KiB") && texts(&svg) == 2, "{svg}");
 }
@@ -414,9 +418,9 @@ fn what_was_removed_is_still_described() {
 fn a_lineage_downstream_and_one_without_relations_are_drawn_too() {
     let store = story();
     let options = TraceOptions { way: Way::Down, ..TraceOptions::default() };
-    let down = store.graph().dossier(&vertex("file:/mesh.nc"), &options, None).unwrap();
+    let down = store.graph().dossier(&vertex("file:/mesh.nc"), &options, &Session::default()).unwrap();
     assert!(export(&down, LineageFormat::Svg).contains("plot.png"));
-    store.graph().put_vertices(vec![put("file:/alone", 1, &[])], None).unwrap();
+    store.graph().put_vertices(vec![put("file:/alone", 1, &[])], &Session::default()).unwrap();
     for format in LineageFormat::ALL {
         let text = export(&dossier(&store, "file:/alone"), format);
         assert!(!text.is_empty(), "{format}");

@@ -58,6 +58,7 @@ mod outside;
 mod outside_moved;
 mod own_files;
 mod processes;
+mod sessions;
 mod shared;
 mod strace;
 mod transfer;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fieldstone::Session;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::value::Value;
 use fieldstone::catalog::{Deletion, Query, RunName};
@@ -91,7 +92,10 @@ fn runs_below_a_folder_lie_below_another_one_and_older_versions_answer_as_record
     store.create_run("b").exist_ok().outside(parts("/newest/b")).create().unwrap();
     error(store.create_run("b").exist_ok().outside(parts("/old/b")).create(), ErrorKind::Conflict);
     // A run that was deleted and declared anew has its own.
-    store.catalog().delete(&Deletion::Runs(parse("run=b").unwrap()), false, true, None).unwrap();
+    store
+        .catalog()
+        .delete(&Deletion::Runs(parse("run=b").unwrap()), false, true, &Session::default())
+        .unwrap();
     declare(&store, "b", "/third");
     store.flush(None).unwrap();
     assert_eq!(roots(&open_by(&world, "a", STORE))[1], "b /third");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fieldstone::Session;
 use fieldstone::arrays::{
     ArrayJob, JobOptions, MeshArray, MeshContent, MeshCoordinate, MeshEdges, MeshRows, MeshVector,
     PartitionOptions,
@@ -34,7 +35,7 @@ pub fn make_mesh(store: &Store, name: &str, nodes: usize) -> Result<()> {
         fill: None,
         attrs: Attrs::default(),
     };
-    store.create_mesh(&content, &[], None).map(drop)
+    store.create_mesh(&content, &[], &Session::default()).map(drop)
 }
 
 fn only_file(folder: &Path, within: &str) -> PathBuf {
@@ -111,7 +112,7 @@ fn a_mesh_of_an_earlier_release_is_checked_by_its_content_and_gets_checksums_whe
         let mut old = store.mesh_info("wing").unwrap();
         store.discard(None).unwrap();
         old.sums = None;
-        store.catalog().create_meshes(vec![old], None).unwrap();
+        store.catalog().create_meshes(vec![old], &Session::default()).unwrap();
         store.flush(None).unwrap();
         only_file(folder.path(), "meshes")
     };

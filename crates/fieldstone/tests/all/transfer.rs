@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_to};
 use fieldstone::{
@@ -201,7 +202,7 @@ fn output(field: &Field) -> String {
 }
 
 fn all(store: &Store) -> Vec<String> {
-    let options = fieldstone::RetrieveOptions { strict: false, transaction: None };
+    let options = fieldstone::RetrieveOptions { strict: false, session: Session::default() };
     let fields = store.retrieve(&Request::new(), &options).unwrap();
     fields.iter().map(|field| output(&field.unwrap())).collect()
 }
@@ -384,7 +385,7 @@ fn a_target_that_gives_back_something_else_is_found_out() {
         if done == of
             && let [open] = &other.status().unwrap().transactions[..]
         {
-            let options = ArchiveOptions { transaction: Some(open.id), ..ArchiveOptions::default() };
+            let options = ArchiveOptions { session: Session::from(open.id), ..ArchiveOptions::default() };
             put(&other, "t", 1, Value::Bytes(b"wrong"), &options);
             other.flush(Some(open.id)).unwrap();
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fieldstone::Session;
 use fieldstone::catalog::query::text::parse;
 use fieldstone::catalog::value::{Value, ValueType};
 use fieldstone::catalog::{
@@ -396,8 +397,8 @@ fn attributes_become_those_of_who_copies_and_others_keep_theirs() {
     // A run that nothing stands on is not his to move either.
     error(moved(&bob, requests("run=empty"), &theirs), ErrorKind::Denied);
     assert_eq!((count(&theirs, "tag=own"), hot.catalog().runs(&Query::all()).unwrap().len()), (0, 2));
-    hot.catalog().delete(&Deletion::Runs(find("run=empty")), false, true, None).unwrap();
-    hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, None).unwrap();
+    hot.catalog().delete(&Deletion::Runs(find("run=empty")), false, true, &Session::default()).unwrap();
+    hot.catalog().delete(&Deletion::Tags(find("tag=own")), false, true, &Session::default()).unwrap();
     hot.flush(None).unwrap();
     // Who has them already, under whatever name, gets no second ones.
     world.chmod_writable(Path::new(COLD)).unwrap();

@@ -38,6 +38,8 @@ use crate::segment::{PageCache, Segment, merge_young};
 use crate::slot::SlotOptions;
 use crate::state::GraphState;
 use crate::view::{GraphView, dump};
+use fieldstone_journal::Session;
+use fieldstone_journal::session::SessionKey;
 
 /// What is taken of a view: its state, and what the logs held then.
 type Taking<'a, T> = &'a dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>;
@@ -88,13 +90,13 @@ pub struct GraphInner {
 /// What one process has.
 #[derive(Debug)]
 pub(super) struct ProcessState {
-    buffers: Mutex<HashMap<Option<Id>, Buffer>>,
+    buffers: Mutex<HashMap<SessionKey, Buffer>>,
     /// `None` before the first read.
     pub(super) view: Mutex<Option<GraphView>>,
     /// The thread that writes segments to disk.
     saving: Mutex<Option<JoinHandle<()>>>,
     /// What of each session lies over the view.
-    pub(super) own: Mutex<HashMap<Option<Id>, Own>>,
+    pub(super) own: Mutex<HashMap<SessionKey, Own>>,
     /// The greatest stamp that was given away or read.
     last: AtomicU64,
     /// The state that was asked for types last.
@@ -229,13 +231,13 @@ impl GraphInner {
     }
 
     /// Something was put.
-    pub fn changed(&self, session: Option<Id>) -> Result<()> {
+    pub fn changed(&self, session: &Session) -> Result<()> {
         self.port.changed(session)
     }
 
-    /// Who puts things here.
-    pub fn user(&self) -> u32 {
-        self.env.identity.uid()
+    /// The user who puts things in a session.
+    pub fn user(&self, session: &Session) -> u32 {
+        session.user(&*self.env.identity)
     }
 
     /// The name of a user.
@@ -284,11 +286,11 @@ impl GraphInner {
     }
 
     /// Takes rows for the next commit of a session.
-    pub fn buffer(&self, session: Option<Id>, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
+    pub fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
         let losses = self.journal.keep(rows, session);
         let mut buffers = self.process().buffers.lock();
-        let buffer = buffers.entry(session).or_default();
+        let buffer = buffers.entry(session.key()).or_default();
         if buffer.losses != losses {
             let before = std::mem::replace(buffer, Buffer { losses, ..Buffer::default() });
             give(&self.journal, session, before);
@@ -298,25 +300,25 @@ impl GraphInner {
     }
 
     /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
-    pub fn give_records(&self, session: Option<Id>, rows: u64, records: Vec<SideRecord>) {
+    pub fn give_records(&self, session: &Session, rows: u64, records: Vec<SideRecord>) {
         let losses = self.journal.keep(rows, session);
         let mut buffers = self.process().buffers.lock();
-        if let Some(before) = buffers.remove(&session) {
+        if let Some(before) = buffers.remove(&session.key()) {
             give(&self.journal, session, before);
         }
         self.journal.take_kept(records, rows, losses, session);
     }
 
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
-    pub fn types(&self, session: Option<Id>, kind: &str) -> Result<Arc<GraphState>> {
-        if session.is_none()
+    pub fn types(&self, session: &Session, kind: &str) -> Result<Arc<GraphState>> {
+        if session.transaction().is_none()
             && let Some(known) = &*self.process().types.lock()
             && self.knows_type(known, kind)
         {
             return Ok(known.clone());
         }
         let state = self.state(session)?;
-        if session.is_none() {
+        if session.transaction().is_none() {
             self.process().kinds.lock().insert(kind.to_owned());
             *self.process().types.lock() = Some(state.clone());
         }
@@ -336,36 +338,38 @@ impl GraphInner {
     }
 
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
-    pub fn state(&self, session: Option<Id>) -> Result<Arc<GraphState>> {
+    pub fn state(&self, session: &Session) -> Result<Arc<GraphState>> {
         self.with_state(session, &|_, state| Ok(state.clone()))
     }
 
     /// The same for who takes something of it before anything else is put.
     pub(super) fn with_state<T>(
         &self,
-        session: Option<Id>,
+        session: &Session,
         take: &dyn Fn(&GraphView, &Arc<GraphState>) -> Result<T>,
     ) -> Result<T> {
         self.with_moment(session, &|view, state, _| take(view, state))
     }
 
     /// The same for who also keeps what the logs held then.
-    pub(super) fn with_moment<T>(&self, session: Option<Id>, take: Taking<'_, T>) -> Result<T> {
+    pub(super) fn with_moment<T>(&self, session: &Session, take: Taking<'_, T>) -> Result<T> {
         let none = PendingCursor::default();
-        let of_session = || session.map_or(none, |_| self.journal.pending_cursor(session));
+        let outside = &session.within(None);
+        let of_session = || session.transaction().map_or(none, |_| self.journal.pending_cursor(session));
         if self.process().view.lock().as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
             self.join_saving();
         }
         let (mut newest, mut reopened) = (false, false);
         for _ in 0..ROUNDS {
-            self.hand_over(None);
-            if session.is_some() {
+            session.check(&*self.env.clock)?;
+            self.hand_over(outside);
+            if session.transaction().is_some() {
                 self.hand_over(session);
             }
-            let (all, transaction) = (self.journal.pending_cursor(None), of_session());
+            let (all, transaction) = (self.journal.pending_cursor(outside), of_session());
             let feed = self.journal.feed()?;
             // What another thread flushes meanwhile must not be missed: then once more.
-            if !self.journal.pending_cursor(None).continues(all) || !of_session().continues(transaction) {
+            if !self.journal.pending_cursor(outside).continues(all) || !of_session().continues(transaction) {
                 continue;
             }
             let mut slot = self.process().view.lock();
@@ -414,9 +418,9 @@ impl GraphInner {
     }
 
     /// Segments of a state that lie over the view for a session: what is not flushed.
-    pub(super) fn own_segments(&self, session: Option<Id>, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
+    pub(super) fn own_segments(&self, session: &Session, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
         let sessions = self.process().own.lock();
-        let own = sessions.get(&session).filter(|own| Arc::ptr_eq(&own.shown, state));
+        let own = sessions.get(&session.key()).filter(|own| Arc::ptr_eq(&own.shown, state));
         own.map_or_else(Vec::new, |own| own.segments.clone())
     }
 
@@ -426,7 +430,7 @@ impl GraphInner {
     }
 
     /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
-    pub fn reading<T>(&self, session: Option<Id>, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
+    pub fn reading<T>(&self, session: &Session, read: impl Fn(&Arc<GraphState>) -> Result<T>) -> Result<T> {
         self.journal.check_there()?;
         match read(&self.state(session)?) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -455,7 +459,7 @@ impl GraphInner {
 
     pub fn rebuild(&self) -> Result<Stats> {
         self.remake()?;
-        drop(self.state(None)?);
+        drop(self.state(&Session::default())?);
         self.join_saving();
         self.save(MergeOlder::UpTo(WHOLE));
         self.stats()
@@ -543,29 +547,30 @@ impl GraphInner {
     fn with_own(
         &self,
         view: &GraphView,
-        session: Option<Id>,
+        session: &Session,
         all: PendingCursor,
         transaction: PendingCursor,
     ) -> Result<Option<Arc<GraphState>>> {
         let base = view.state();
-        if all.records + transaction.records == 0 && session.is_none() {
+        if all.records + transaction.records == 0 && session.transaction().is_none() {
             return Ok(Some(base));
         }
         let mut sessions = self.process().own.lock();
-        let known = sessions.remove(&session).filter(|own| {
+        let known = sessions.remove(&session.key()).filter(|own| {
             Arc::ptr_eq(&own.base, &base) && all.continues(own.all) && transaction.continues(own.transaction)
         });
         let mut own = match known {
             Some(own) => own,
             None => {
-                let prepared = view.prepared(session)?;
+                let prepared = view.prepared(session.transaction())?;
                 let none = PendingCursor::default();
                 let segments = Vec::from_iter(prepared);
                 let shown = Arc::new(base.with(segments.iter().cloned()));
                 Own { base, all: none, transaction: none, segments, shown }
             }
         };
-        let from = [(None, own.all, all), (session, own.transaction, transaction)];
+        let outside = session.within(None);
+        let from = [(&outside, own.all, all), (session, own.transaction, transaction)];
         let mut commits = Vec::new();
         for (session, from, to) in from {
             if to.records <= from.records {
@@ -577,7 +582,7 @@ impl GraphInner {
             }
             let mut records = pending.records;
             records.truncate(to.records - from.records);
-            commits.push(self.own_commit(records, from.records as u64));
+            commits.push(self.own_commit(session, records, from.records as u64));
         }
         if let Some(segment) = GraphView::segment_of(&commits)? {
             own.segments.push(Arc::new(segment));
@@ -589,19 +594,19 @@ impl GraphInner {
         if sessions.len() >= SESSIONS {
             sessions.clear();
         }
-        sessions.insert(session, own);
+        sessions.insert(session.key(), own);
         Ok(Some(shown))
     }
 
     /// What is not flushed yet as a commit, newer than all; `before`: how many records of the session stood before.
-    fn own_commit(&self, side: Vec<SideRecord>, before: u64) -> Commit {
-        let (owner, stamp) = (self.user(), u64::MAX / 2 + before);
+    fn own_commit(&self, session: &Session, side: Vec<SideRecord>, before: u64) -> Commit {
+        let (owner, stamp) = (self.user(session), u64::MAX / 2 + before);
         Commit { writer: Id::NONE, owner, sequence: 1, stamp, time: 0, transaction: None, side }
     }
 
     pub fn stats(&self) -> Result<Stats> {
         self.journal.check_there()?;
-        let state = self.state(None)?;
+        let state = self.state(&Session::default())?;
         let mut stats = Stats { problems: state.vocabulary().conflicts().to_vec(), ..Stats::default() };
         for segment in state.segments() {
             stats.segments += 1;
@@ -628,7 +633,7 @@ fn own_folder(journal: &Journal) -> Option<PathBuf> {
 }
 
 /// Gives rows to the journal, unless it counted them as lost.
-fn give(journal: &Journal, session: Option<Id>, buffer: Buffer) {
+fn give(journal: &Journal, session: &Session, buffer: Buffer) {
     let Buffer { losses, vertices, relations } = buffer;
     let rows = (vertices.len() + relations.len()) as u64;
     if rows > 0 {
@@ -637,21 +642,21 @@ fn give(journal: &Journal, session: Option<Id>, buffer: Buffer) {
 }
 
 impl FlushParticipant for GraphInner {
-    fn hand_over(&self, session: Option<Id>) {
+    fn hand_over(&self, session: &Session) {
         // Applied until the journal has them: who flushes meanwhile waits for them.
         let mut buffers = self.process().buffers.lock();
-        if let Some(buffer) = buffers.remove(&session) {
+        if let Some(buffer) = buffers.remove(&session.key()) {
             give(&self.journal, session, buffer);
         }
     }
 
-    fn discarded(&self, session: Option<Id>) {
-        drop(self.process().buffers.lock().remove(&session));
-        drop(self.process().own.lock().remove(&session));
+    fn discarded(&self, session: &Session) {
+        drop(self.process().buffers.lock().remove(&session.key()));
+        drop(self.process().own.lock().remove(&session.key()));
     }
 
-    fn flushed(&self, session: Option<Id>) {
-        drop(self.process().own.lock().remove(&session));
+    fn flushed(&self, session: &Session) {
+        drop(self.process().own.lock().remove(&session.key()));
     }
 
     fn closed(&self) {

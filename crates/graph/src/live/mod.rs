@@ -20,10 +20,10 @@ use std::sync::{Arc, Weak};
 
 use fieldstone_core::value::Test;
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::graph::{Archive, RelationBatch, TypeDecl, VertexName};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_journal::Journal;
+use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
 
 use crate::archive::{ArchiveReport, HiddenVersions, hidden};
@@ -45,7 +45,7 @@ pub use partitions::{Partitions, SlotContent};
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {
     /// Hears of a change that was taken and not flushed; flushes where every change is to be durable at once.
-    fn changed(&self, transaction: Option<Id>) -> Result<()>;
+    fn changed(&self, session: &Session) -> Result<()>;
 
     /// Lets a graph take part in every flush of this process, for as long as it lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
@@ -81,19 +81,19 @@ impl Graph {
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit
 
     /// Declares types. What was declared otherwise before is Conflict; the same again is no error.
-    pub fn define(&self, types: Vec<TypeDecl>, transaction: Option<Id>) -> Result<()> {
-        self.inner.define(types, transaction)?;
-        self.inner.changed(transaction)
+    pub fn define(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()> {
+        self.inner.define(types, session)?;
+        self.inner.changed(session)
     }
 
     /// Puts versions of vertices; gives the stamp of the last one, usable as a moment.
-    pub fn put_vertices(&self, vertices: Vec<VertexPut>, transaction: Option<Id>) -> Result<u64> {
-        self.put(vertices, Vec::new(), transaction)
+    pub fn put_vertices(&self, vertices: Vec<VertexPut>, session: &Session) -> Result<u64> {
+        self.put(vertices, Vec::new(), session)
     }
 
     /// Puts versions of relations, each in one piece with its reverse; gives the stamp of the last one.
-    pub fn put_relations(&self, relations: Vec<RelationPut>, transaction: Option<Id>) -> Result<u64> {
-        self.put(Vec::new(), relations, transaction)
+    pub fn put_relations(&self, relations: Vec<RelationPut>, session: &Session) -> Result<u64> {
+        self.put(Vec::new(), relations, session)
     }
 
     /// Puts vertices and relations: all of them, or nothing where one is refused. Gives the last stamp.
@@ -101,10 +101,10 @@ impl Graph {
         &self,
         vertices: Vec<VertexPut>,
         relations: Vec<RelationPut>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<u64> {
-        let stamp = self.inner.put(vertices, relations, transaction)?;
-        self.inner.changed(transaction)?;
+        let stamp = self.inner.put(vertices, relations, session)?;
+        self.inner.changed(session)?;
         Ok(stamp)
     }
 
@@ -113,18 +113,18 @@ impl Graph {
         &self,
         vertices: Vec<VertexPut>,
         batch: &RelationBatch,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<u64> {
-        let stamp = self.inner.put_batch(vertices, batch, transaction)?;
-        self.inner.changed(transaction)?;
+        let stamp = self.inner.put_batch(vertices, batch, session)?;
+        self.inner.changed(session)?;
         Ok(stamp)
     }
 
     /// Deletes vertices, with the relations at them, and relations, now or at a stamp; gives the stamp of the last
     /// deletion. NotFound for what is not there, Denied for what another user put last; then nothing is deleted.
-    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, transaction: Option<Id>) -> Result<u64> {
-        let stamp = self.inner.delete(what, time, transaction)?;
-        self.inner.changed(transaction)?;
+    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: &Session) -> Result<u64> {
+        let stamp = self.inner.delete(what, time, session)?;
+        self.inner.changed(session)?;
         Ok(stamp)
     }
 
@@ -136,37 +136,43 @@ impl Graph {
         &self,
         before: u64,
         take: &mut dyn FnMut(&HiddenVersions) -> Result<()>,
+        session: &Session,
     ) -> Result<ArchiveReport> {
         if before > self.inner.stamp() {
             return Err(Error::invalid("before is a moment to come")
                 .with_hint("what is hidden then may be seen until then"));
         }
-        hidden(&*self.inner.state(None)?, self.inner.user(), before, take)
+        hidden(&*self.inner.state(session)?, self.inner.user(session), before, take)
     }
 
     /// Takes versions as another store has them, with their types and stamps. Conflict where a type is declared
     /// otherwise here.
-    pub fn take_versions(&self, versions: &HiddenVersions) -> Result<()> {
-        self.inner.take_versions(versions)?;
-        self.inner.changed(None)
+    pub fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()> {
+        self.inner.take_versions(versions, session)?;
+        self.inner.changed(session)
     }
 
     /// Marks versions as moved to a store that has them durably.
-    pub fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions) -> Result<()> {
-        self.inner.mark_archived(archive, versions)?;
-        self.inner.changed(None)
+    pub fn mark_archived(
+        &self,
+        archive: &Archive,
+        versions: &HiddenVersions,
+        session: &Session,
+    ) -> Result<()> {
+        self.inner.mark_archived(archive, versions, session)?;
+        self.inner.changed(session)
     }
 
     // ---- reading: with what a transaction holds, where one is named
 
     /// A vertex as it was at a moment, or is. NotFound where none was.
-    pub fn vertex(&self, vertex: &VertexName, at: Option<u64>, transaction: Option<Id>) -> Result<Vertex> {
-        self.inner.reading(transaction, |state| read::vertex(state, vertex, at))
+    pub fn vertex(&self, vertex: &VertexName, at: Option<u64>, session: &Session) -> Result<Vertex> {
+        self.inner.reading(session, |state| read::vertex(state, vertex, at))
     }
 
     /// All versions of a vertex, deletions among them, newest first; none where nothing was put.
-    pub fn versions(&self, vertex: &VertexName, transaction: Option<Id>) -> Result<Vec<Vertex>> {
-        self.inner.reading(transaction, |state| read::versions(state, vertex))
+    pub fn versions(&self, vertex: &VertexName, session: &Session) -> Result<Vec<Vertex>> {
+        self.inner.reading(session, |state| read::versions(state, vertex))
     }
 
     /// Relations at a vertex, of one type or of all, as either end calls it.
@@ -176,25 +182,20 @@ impl Graph {
         kind: Option<&str>,
         versions: Versions,
         limit: Option<usize>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Vec<Relation>> {
-        self.inner.reading(transaction, |state| read::edges(state, vertex, kind, versions, limit))
+        self.inner.reading(session, |state| read::edges(state, vertex, kind, versions, limit))
     }
 
     /// Where a vertex came from, or what came from it. NotFound where nothing names it.
-    pub fn trace(
-        &self,
-        root: &VertexName,
-        options: &TraceOptions,
-        transaction: Option<Id>,
-    ) -> Result<Lineage> {
-        self.inner.reading(transaction, |state| trace(state, root, options))
+    pub fn trace(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Lineage> {
+        self.inner.reading(session, |state| trace(state, root, options))
     }
 
     /// Walks the graph step by step. What is asked for is checked against the declared types. Where the view is cut
     /// into slots, these walk it, by the engine that is asked for; all engines give the same.
-    pub fn travel(&self, travel: &Travel, engine: Engine, transaction: Option<Id>) -> Result<Travelled> {
-        self.inner.travel(travel, engine, transaction)
+    pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
+        self.inner.travel(travel, engine, session)
     }
 
     /// Cuts the view into slots in another way: it is made anew from the logs, and written to disk, so that whoever
@@ -214,9 +215,9 @@ impl Graph {
         test: &VertexTest,
         at: Option<u64>,
         limit: Option<usize>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Vec<Vertex>> {
-        self.inner.reading(transaction, |state| find::find(state, test, at, limit))
+        self.inner.reading(session, |state| find::find(state, test, at, limit))
     }
 
     /// The relations of a type that pass a test, as they were at a moment or are, at most so many; in no particular
@@ -226,9 +227,9 @@ impl Graph {
         test: &RelationTest,
         at: Option<u64>,
         limit: Option<usize>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Vec<Relation>> {
-        self.inner.reading(transaction, |state| relations::find_relations(state, test, at, limit))
+        self.inner.reading(session, |state| relations::find_relations(state, test, at, limit))
     }
 
     /// What of a type passes tests: vertices, or relations where the name is one of theirs. Where both have the name
@@ -239,9 +240,9 @@ impl Graph {
         tests: &[(String, Test)],
         at: Option<u64>,
         limit: Option<usize>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<TypeMatches> {
-        self.inner.reading(transaction, |state| relations::find_by_type(state, kind, tests, at, limit))
+        self.inner.reading(session, |state| relations::find_by_type(state, kind, tests, at, limit))
     }
 
     /// The vertices that have words in their ids, in the property `name`, or in texts that are declared; all of the
@@ -251,20 +252,15 @@ impl Graph {
         text: &str,
         kind: Option<&str>,
         limit: Option<usize>,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Vec<Vertex>> {
-        self.inner.reading(transaction, |state| find::search(state, text, kind, limit))
+        self.inner.reading(session, |state| find::search(state, text, kind, limit))
     }
 
     /// A lineage with all that is known of its vertices, and who ran its executions.
-    pub fn dossier(
-        &self,
-        root: &VertexName,
-        options: &TraceOptions,
-        transaction: Option<Id>,
-    ) -> Result<Dossier> {
+    pub fn dossier(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(transaction, |state| dossier(state, root, options, &named))
+        self.inner.reading(session, |state| dossier(state, root, options, &named))
     }
 
     /// The same of several vertices as one, as in [`trace_all`](Self::trace_all).
@@ -273,25 +269,25 @@ impl Graph {
         root: &VertexName,
         others: &[VertexName],
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(transaction, |state| {
+        self.inner.reading(session, |state| {
             around(state, trace_all(state, root, others, options)?, options.at, &named)
         })
     }
 
     /// The same of a lineage that is there already; `at` is the moment it was asked for.
-    pub fn around(&self, lineage: &Lineage, at: Option<u64>, transaction: Option<Id>) -> Result<Dossier> {
+    pub fn around(&self, lineage: &Lineage, at: Option<u64>, session: &Session) -> Result<Dossier> {
         let named = |user| self.user_name(user);
-        self.inner.reading(transaction, |state| around(state, lineage.clone(), at, &named))
+        self.inner.reading(session, |state| around(state, lineage.clone(), at, &named))
     }
 
     /// Lists a user's actions, commits without an execution included, or the users of a file and of all that came from it.
     /// Invalid where neither is given, NotFound where nothing names them.
-    pub fn audit(&self, options: &AuditOptions, transaction: Option<Id>) -> Result<Audit> {
+    pub fn audit(&self, options: &AuditOptions, session: &Session) -> Result<Audit> {
         let named = |user| self.user_name(user);
-        let found = self.inner.reading(transaction, |state| audit(state, options, &named));
+        let found = self.inner.reading(session, |state| audit(state, options, &named));
         let user = options.user.as_ref().filter(|_| options.file.is_none());
         let Some(user) = user.and_then(|user| user.parse().ok()) else { return found };
         let all = commits::of_user(&self.inner.journal.feed()?, user, options)?;
@@ -299,9 +295,8 @@ impl Graph {
         let known: BTreeSet<&VertexName> =
             rows.filter(|row| row.action == "write").map(|row| &row.object).collect();
         let of_user = (&*user.to_string(), options.limit);
-        let mut plain = self
-            .inner
-            .reading(transaction, |state| commits::without_execution(state, &all, &known, of_user))?;
+        let mut plain =
+            self.inner.reading(session, |state| commits::without_execution(state, &all, &known, of_user))?;
         plain.iter_mut().for_each(|row| row.user = named(user));
         match found {
             Err(error) if error.kind() == ErrorKind::NotFound && !plain.is_empty() => {
@@ -327,9 +322,9 @@ impl Graph {
         root: &VertexName,
         others: &[VertexName],
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Lineage> {
-        self.inner.reading(transaction, |state| trace_all(state, root, others, options))
+        self.inner.reading(session, |state| trace_all(state, root, others, options))
     }
 
     /// A lineage that goes on here from vertices to which it took so many hops elsewhere; `None` where nothing names any
@@ -338,14 +333,14 @@ impl Graph {
         &self,
         starts: &[Step],
         options: &TraceOptions,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> Result<Option<Lineage>> {
-        self.inner.reading(transaction, |state| trace_on(state, starts, options))
+        self.inner.reading(session, |state| trace_on(state, starts, options))
     }
 
     /// All of it, as it is now: nothing that is put later shows.
-    pub fn state(&self, transaction: Option<Id>) -> Result<Arc<GraphState>> {
-        self.inner.state(transaction)
+    pub fn state(&self, session: &Session) -> Result<Arc<GraphState>> {
+        self.inner.state(session)
     }
 
     /// Makes the view anew from the logs, from the first commit on, and writes it to disk; gives what there is then.

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Weak};
 
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::graph_segment::partitioning::{Partitioning, SLOTS_MAX};
+use fieldstone_journal::Session;
 
 use fieldstone_journal::feed::Feed;
 
@@ -59,7 +59,7 @@ impl SeenMoment {
             None => Ok(Some(view.state())),
             Some(_) => Ok(None),
         };
-        let view = inner.with_state(None, &whole)?;
+        let view = inner.with_state(&Session::default(), &whole)?;
         if let (Some(state), true) = (view, inner.journal.feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
@@ -83,7 +83,7 @@ impl GraphInner {
     }
 
     /// Walks the graph step by step, in its slots where it has several.
-    pub fn travel(&self, travel: &Travel, engine: Engine, session: Option<Id>) -> Result<Travelled> {
+    pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
         self.journal.check_there()?;
         let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
@@ -142,7 +142,7 @@ impl GraphInner {
         }
         self.keep_partitioning(partitioning);
         self.remake()?;
-        drop(self.state(None)?);
+        drop(self.state(&Session::default())?);
         self.settle()?;
         self.join_saving();
         self.save(MergeOlder::UpTo(WHOLE));
@@ -151,13 +151,14 @@ impl GraphInner {
 
     /// Waits until no partition is being split.
     fn settle(&self) -> Result<()> {
-        let slots =
-            self.with_state(None, &|view, state| Ok(view.in_slots(state).map(|(slots, _)| slots.clone())))?;
+        let slots = self.with_state(&Session::default(), &|view, state| {
+            Ok(view.in_slots(state).map(|(slots, _)| slots.clone()))
+        })?;
         slots.map_or(Ok(()), |slots| slots.settle())
     }
 
     /// How the view is cut into slots, and what each has.
     pub fn partitions(&self) -> Result<Partitions> {
-        self.with_state(None, &|view, state| Partitions::of(view, state))
+        self.with_state(&Session::default(), &|view, state| Partitions::of(view, state))
     }
 }

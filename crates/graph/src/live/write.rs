@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::graph::{
     Archive, Props, Record, RelationBatch, RelationRow, TextColumn, TypeDecl, Version, VertexName, VertexRow,
 };
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_journal::Session;
 
 use super::inner::GraphInner;
 use crate::archive::HiddenVersions;
@@ -24,7 +24,7 @@ const BATCH_LEAST: usize = 4096;
 const ID_MAX: usize = 1 << 16;
 
 impl GraphInner {
-    pub fn define(&self, types: Vec<TypeDecl>, session: Option<Id>) -> Result<()> {
+    pub fn define(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         let state = self.state(session)?;
         let mut vocabulary = state.vocabulary().clone();
@@ -47,7 +47,7 @@ impl GraphInner {
         self.hand_over_types(types, session)
     }
 
-    fn hand_over_types(&self, types: Vec<TypeDecl>, session: Option<Id>) -> Result<()> {
+    fn hand_over_types(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()> {
         if types.is_empty() {
             return Ok(());
         }
@@ -56,9 +56,9 @@ impl GraphInner {
     }
 
     /// Takes versions as another store has them.
-    pub fn take_versions(&self, versions: &HiddenVersions) -> Result<()> {
+    pub fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
-        let state = self.state(None)?;
+        let state = self.state(session)?;
         let vocabulary = state.vocabulary();
         let is_new = |declared: &&TypeDecl| match declared {
             TypeDecl::Vertex(vertex) => vocabulary.vertex(&vertex.name) != Some(vertex),
@@ -66,20 +66,25 @@ impl GraphInner {
         };
         let types: Vec<TypeDecl> = versions.types.iter().filter(is_new).cloned().collect();
         if !types.is_empty() {
-            self.define(types, None)?;
+            self.define(types, session)?;
         }
         let HiddenVersions { vertices, relations, .. } = versions;
         let stamps = vertices.iter().map(|row| row.version.stamp);
         stamps.chain(relations.iter().map(|row| row.version.stamp)).for_each(|stamp| self.note_stamp(stamp));
-        self.buffer(None, vertices.clone(), relations.clone());
+        self.buffer(session, vertices.clone(), relations.clone());
         Ok(())
     }
 
     /// Marks versions as moved.
-    pub fn mark_archived(&self, archive: &Archive, versions: &HiddenVersions) -> Result<()> {
+    pub fn mark_archived(
+        &self,
+        archive: &Archive,
+        versions: &HiddenVersions,
+        session: &Session,
+    ) -> Result<()> {
         self.journal.check_writable()?;
         let (vertices, relations) = versions.marks();
-        self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), None)
+        self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), session)
     }
 
     /// The version of a row that is put at a stamp, or now.
@@ -102,7 +107,7 @@ impl GraphInner {
         &self,
         vertices: Vec<VertexPut>,
         relations: Vec<RelationPut>,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<u64> {
         self.journal.check_writable()?;
         let vertices = self.vertex_rows(vertices, session)?;
@@ -118,7 +123,7 @@ impl GraphInner {
         &self,
         vertices: Vec<VertexPut>,
         batch: &RelationBatch,
-        session: Option<Id>,
+        session: &Session,
     ) -> Result<u64> {
         self.journal.check_writable()?;
         if !batch.is_even() {
@@ -146,7 +151,7 @@ impl GraphInner {
     }
 
     /// Whether relations of columns are written as they are called, and none of them is refused.
-    fn is_plain(&self, batch: &RelationBatch, session: Option<Id>) -> Result<bool> {
+    fn is_plain(&self, batch: &RelationBatch, session: &Session) -> Result<bool> {
         let mut types = Types { inner: self, session, known: None };
         // Rows of one type, between vertices of the same types, mostly stand together.
         let mut last: Option<[&[u8]; 3]> = None;
@@ -176,7 +181,7 @@ impl GraphInner {
         Ok(true)
     }
 
-    fn vertex_rows(&self, vertices: Vec<VertexPut>, session: Option<Id>) -> Result<Vec<VertexRow>> {
+    fn vertex_rows(&self, vertices: Vec<VertexPut>, session: &Session) -> Result<Vec<VertexRow>> {
         let mut rows = Vec::with_capacity(vertices.len());
         let declared = self.declared_static(&vertices, session)?;
         for VertexPut { vertex, fixed, props, time } in vertices {
@@ -190,18 +195,14 @@ impl GraphInner {
     }
 
     /// The types, where any of these vertices has static properties.
-    fn declared_static(
-        &self,
-        vertices: &[VertexPut],
-        session: Option<Id>,
-    ) -> Result<Option<Arc<GraphState>>> {
+    fn declared_static(&self, vertices: &[VertexPut], session: &Session) -> Result<Option<Arc<GraphState>>> {
         match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
             true => self.types(session, "").map(Some),
             false => Ok(None),
         }
     }
 
-    fn relation_rows(&self, relations: Vec<RelationPut>, session: Option<Id>) -> Result<Vec<RelationRow>> {
+    fn relation_rows(&self, relations: Vec<RelationPut>, session: &Session) -> Result<Vec<RelationRow>> {
         let mut rows = Vec::with_capacity(relations.len());
         let mut types = Types { inner: self, session, known: None };
         for put in relations {
@@ -221,7 +222,7 @@ impl GraphInner {
         Ok(rows)
     }
 
-    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: Option<Id>) -> Result<u64> {
+    pub fn delete(&self, what: Vec<Deletion>, time: Option<u64>, session: &Session) -> Result<u64> {
         self.journal.check_writable()?;
         let state = self.state(session)?;
         let (mut vertices, mut relations) = (Vec::new(), Vec::new());
@@ -250,7 +251,7 @@ impl GraphInner {
     }
 
     fn check_own(&self, what: impl std::fmt::Display, user: u32) -> Result<()> {
-        if user == self.user() {
+        if user == self.user(&Session::default()) {
             return Ok(());
         }
         Err(Code::RelationOwned
@@ -287,7 +288,7 @@ fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
 /// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.
 struct Types<'a> {
     inner: &'a GraphInner,
-    session: Option<Id>,
+    session: &'a Session,
     known: Option<Arc<GraphState>>,
 }
 

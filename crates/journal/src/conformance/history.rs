@@ -26,6 +26,7 @@ use crate::Journal;
 use crate::feed::{EntryChange, Feed, TransactionState};
 use crate::journal::JournalOptions;
 use crate::medium::objects::{ObjectMedium, Objects};
+use crate::session::Session;
 use crate::snapshot::Order;
 use crate::view::{HeldField, Holds};
 use crate::writer::Encoded;
@@ -77,7 +78,7 @@ impl History {
             history.heads = history.journals[0].snapshot()?.heads();
         }
         for journal in &history.journals {
-            journal.discard(None)?;
+            journal.discard(&Session::default())?;
         }
         history.look()?;
         Ok(history)
@@ -92,18 +93,18 @@ impl History {
         let (transaction, committed) = (opener.begin()?, !dice.one_in(4));
         for _ in 0..1 + dice.below(4) {
             let journal = if dice.one_in(2) { opener } else { joined };
-            journal.take_side(side(dice, &history.heads), Some(transaction))?;
+            journal.take_side(side(dice, &history.heads), &Session::from(transaction))?;
             for _ in 0..dice.below(3) {
-                journal.take(value(dice, &history.schema)?, Some(transaction))?;
+                journal.take(value(dice, &history.schema)?, &Session::from(transaction))?;
             }
-            journal.flush(Some(transaction))?;
+            journal.flush(&Session::from(transaction))?;
             history.heads = opener.snapshot()?.heads();
         }
         // Nothing removes the last one.
-        joined.take(field(dice, &history.schema)?, Some(transaction))?;
-        joined.flush(Some(transaction))?;
+        joined.take(field(dice, &history.schema)?, &Session::from(transaction))?;
+        joined.flush(&Session::from(transaction))?;
         let prepared = opener.snapshot()?.heads();
-        opener.decide(transaction, committed)?;
+        opener.decide(transaction, committed, &Session::default())?;
         history.transactions.push(transaction);
         history.look()?;
         Ok(OneTransaction { history, transaction, prepared, committed })
@@ -162,19 +163,21 @@ impl History {
             1 | 2 if known > 0 => {
                 let id = *dice.pick(&self.transactions);
                 match dice.below(5) {
-                    0 => journal.decide(id, false),
-                    1 => journal.decide(id, true),
-                    2 => journal.decide_kinds(id, 0, dice.below(256) as u32),
-                    _ => journal.decide_kinds(id, dice.below(256) as u32, 0),
+                    0 => journal.decide(id, false, &Session::default()),
+                    1 => journal.decide(id, true, &Session::default()),
+                    2 => journal.decide_kinds(id, 0, dice.below(256) as u32, &Session::default()),
+                    _ => journal.decide_kinds(id, dice.below(256) as u32, 0, &Session::default()),
                 }
             }
             _ => {
                 let session = (known > 0 && dice.one_in(3)).then(|| *dice.pick(&self.transactions));
-                journal.take_side(side(dice, &self.heads), session)?;
+                journal.take_side(side(dice, &self.heads), &Session::from(session))?;
                 for _ in 0..dice.below(4) {
-                    journal.take(value(dice, &self.schema)?, session)?;
+                    journal.take(value(dice, &self.schema)?, &Session::from(session))?;
                 }
-                journal.flush(session).inspect_err(|_| drop(journal.discard(session)))
+                journal
+                    .flush(&Session::from(session))
+                    .inspect_err(|_| drop(journal.discard(&Session::from(session))))
             }
         };
         match refused {

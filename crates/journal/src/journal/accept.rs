@@ -8,6 +8,7 @@ use fieldstone_format::{Id, schema_extension};
 
 use super::Journal;
 use crate::medium::Look;
+use crate::session::Session;
 use crate::snapshot::{AcceptedLoss, Snapshot};
 
 /// How often a log is looked at that seems to have lost commits and may only show late, nanoseconds.
@@ -51,8 +52,14 @@ impl Journal {
     }
 
     /// Denied for others than root, the owner of the folder of logs, and whoever owns the log of a writer.
-    pub fn check_may_accept(&self, writer: Id, owner: Option<u32>, snapshot: &Snapshot) -> Result<()> {
-        let user = self.env.identity.uid();
+    pub fn check_may_accept(
+        &self,
+        writer: Id,
+        owner: Option<u32>,
+        snapshot: &Snapshot,
+        session: &Session,
+    ) -> Result<()> {
+        let user = session.user(&*self.env.identity);
         if user == 0 || owner == Some(user) || snapshot.folder_owner.is_none_or(|owner| owner == user) {
             return Ok(());
         }
@@ -67,10 +74,10 @@ impl Journal {
     }
 
     /// Commits an acceptance, durably; Conflict where it does not count.
-    pub fn accept(&self, acceptance: Acceptance) -> Result<Arc<AcceptedLoss>> {
+    pub fn accept(&self, acceptance: Acceptance, session: &Session) -> Result<Arc<AcceptedLoss>> {
         let (horizon, _) = self.horizon()?;
         let records = vec![acceptance::encode(&acceptance)];
-        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon)?;
+        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon, session)?;
         let snapshot = self.snapshot()?;
         let made = (flushed.writer, flushed.record.sequence);
         let counted = snapshot.accepted.all().iter().find(|loss| (loss.log, loss.sequence) == made);

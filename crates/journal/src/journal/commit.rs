@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering;
 use fieldstone_core::Error;
 use fieldstone_core::Result;
 use fieldstone_core::sync::{MutexGuard, thread};
-use fieldstone_format::Id;
 use fieldstone_format::log::{Decision, SideRecord};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
+use super::ownership::check_user;
 use super::{Journal, State};
-use crate::author;
+use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, LogView};
 use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 
@@ -31,8 +31,8 @@ const YIELDS: u32 = 200;
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
 struct Turn<'a> {
     state: &'a State,
-    /// The transaction that is flushed.
-    transaction: Option<Id>,
+    /// Whose commit it is.
+    session: &'a Session,
     /// What is said of it where it fails.
     failed: Failed<'static>,
     flight: Option<Flight>,
@@ -51,36 +51,33 @@ impl Drop for Turn<'_> {
 
 impl Journal {
     /// Takes an encoded value for the session's next commit.
-    pub fn take(&self, value: Encoded<'_>, transaction: Option<Id>) -> Result<()> {
-        let state = self.state();
+    pub fn take(&self, value: Encoded<'_>, session: &Session) -> Result<()> {
+        let (state, own) = (self.state(), session.key());
         let key = value.key.bytes.clone();
-        let author = author::current();
         let mut writer = state.writer.lock();
         loop {
             // What waits of another author is a commit of its own (G-31).
-            if !writer.may_take(transaction, &author) {
+            if !writer.may_take(own, session.author()) {
                 drop(writer);
-                self.commit_session(transaction)?;
+                self.commit_session(session)?;
                 writer = state.writer.lock();
-            } else if writer.needs_data_log(transaction, &value) && !writer.is_ready() {
+            } else if writer.needs_data_log(own, &value) && !writer.is_ready() {
                 // Before anything is noted: others may commit meanwhile what waits here.
                 writer = match self.make_ready(state, writer) {
                     Ok(writer) => writer,
                     Err(e) => {
-                        return Err(
-                            idle(state, state.writer.lock()).fail(Failed::Value(transaction, &key), e)
-                        );
+                        return Err(idle(state, state.writer.lock()).fail(Failed::Value(own, &key), e));
                     }
                 };
             } else {
                 break;
             }
         }
-        writer.check_piece(transaction, &value)?;
-        let Some(value) = writer.take(transaction, value, author) else { return Ok(()) };
-        match writer.spill(transaction, value) {
+        writer.check_piece(own, &value)?;
+        let Some(value) = writer.take(own, value, session.author()) else { return Ok(()) };
+        match writer.spill(own, value) {
             Ok(()) => Ok(()),
-            Err(e) => Err(idle(state, writer).fail(Failed::Value(transaction, &key), e)),
+            Err(e) => Err(idle(state, writer).fail(Failed::Value(own, &key), e)),
         }
     }
 
@@ -102,21 +99,21 @@ impl Journal {
     /// Commits what a session took; the session's last commit then, by whomever. `None` where there was nothing
     /// to commit. After an error of a commit that somebody else made, what is left of it is committed all the same, unless
     /// something of this thread's was lost.
-    pub(super) fn commit_session(&self, session: Option<Id>) -> Result<Option<Flushed>> {
+    pub(super) fn commit_session(&self, session: &Session) -> Result<Option<Flushed>> {
         let state = self.state();
         let mut writer = state.writer.lock();
-        writer.check(session)?;
-        let Some((ticket, target)) = writer.enter(session) else { return Ok(None) };
+        writer.check(session.key())?;
+        let Some((ticket, target)) = writer.enter(session.key()) else { return Ok(None) };
         drop(writer);
         let outcome = self.commit_up_to(session, target);
         // J-11: it answers for all that it waited for, also where this thread had put nothing in.
-        let lost = state.writer.lock().leave(session, ticket);
+        let lost = state.writer.lock().leave(session.key(), ticket);
         outcome.and_then(|flushed| lost.map(|()| flushed))
     }
 
     /// Returns when a session's batches up to a number are durable, or when this thread has lost something.
-    fn commit_up_to(&self, session: Option<Id>, target: u64) -> Result<Option<Flushed>> {
-        let state = self.state();
+    fn commit_up_to(&self, session: &Session, target: u64) -> Result<Option<Flushed>> {
+        let (state, own) = (self.state(), session.key());
         let mut writer = state.writer.lock();
         if !writer.has_made_log() {
             // Its log gets the version of the format that the store is of now.
@@ -124,23 +121,24 @@ impl Journal {
             self.looked()?;
             writer = state.writer.lock();
         }
-        if session.is_none() {
+        if shares(own) {
             state.gathering.lock().arrive();
         }
         let mut yields = 0;
         loop {
             // Whenever the lock was given away, a commit may have failed. It is reported before anything else is done, for a
             // batch that is lost waits for nothing either.
-            writer.check(session)?;
+            writer.check(own)?;
             // J-3: another thread has committed what this one waits for, with its own.
-            if writer.is_through(session, target) {
-                return Ok(writer.flushed(session));
+            if writer.is_through(own, target) {
+                return Ok(writer.flushed(own));
             }
+            session.check(&*self.env.clock)?;
             if writer.is_busy() {
                 writer = wait(state, writer);
             } else if writer.is_ready() {
                 let now = self.env.clock.monotonic();
-                if session.is_some() || yields == YIELDS || !state.gathering.lock().is_worth_waiting(now) {
+                if !shares(own) || yields == YIELDS || !state.gathering.lock().is_worth_waiting(now) {
                     break;
                 }
                 drop(writer);
@@ -153,17 +151,17 @@ impl Journal {
                 self.looked()?;
                 writer = match self.make_ready(state, state.writer.lock()) {
                     Ok(writer) => writer,
-                    Err(e) => return Err(idle(state, state.writer.lock()).fail(Failed::Store(session), e)),
+                    Err(e) => return Err(idle(state, state.writer.lock()).fail(Failed::Store(own), e)),
                 };
             }
         }
-        let flight = writer.begin(session, false, state.format.load(Ordering::Relaxed))?;
-        if session.is_none() {
+        let flight = writer.begin(session, true, state.format.load(Ordering::Relaxed))?;
+        if shares(own) {
             state.gathering.lock().begin(self.env.clock.monotonic());
         }
         drop(writer);
-        let failed = Failed::Flush(session);
-        let mut turn = Turn { state, transaction: session, failed, flight: Some(flight) };
+        let failed = Failed::Flush(own);
+        let mut turn = Turn { state, session, failed, flight: Some(flight) };
         let horizon = match self.admit(&turn) {
             Ok(horizon) => horizon,
             // Who may not write there keeps what he archived.
@@ -171,7 +169,7 @@ impl Journal {
                 let mut writer = state.writer.lock();
                 return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {
                     Ok(()) => Err(e),
-                    Err(lost) => Err(writer.fail(Failed::Store(session), lost)),
+                    Err(lost) => Err(writer.fail(Failed::Store(own), lost)),
                 };
             }
         };
@@ -179,8 +177,13 @@ impl Journal {
     }
 
     /// Writes a decision on a transaction.
-    pub(super) fn commit_decision(&self, decision: Decision, horizon: Horizon) -> Result<Flushed> {
-        self.commit_deciding(decision, Vec::new(), horizon)
+    pub(super) fn commit_decision(
+        &self,
+        decision: Decision,
+        horizon: Horizon,
+        session: &Session,
+    ) -> Result<Flushed> {
+        self.commit_deciding(decision, Vec::new(), horizon, session)
     }
 
     /// Writes a decision, and side records in the same commit.
@@ -189,25 +192,26 @@ impl Journal {
         decision: Decision,
         records: Vec<SideRecord>,
         horizon: Horizon,
+        session: &Session,
     ) -> Result<Flushed> {
-        self.commit_alone(Some(decision), records, horizon)
+        self.commit_alone(Some(decision), records, horizon, session)
     }
 
     /// Makes known that the attempt of this handle has begun, by a commit that holds nothing, unless another process
     /// of it has done so (J-32). Does nothing where no attempt is named, or the handle only reads.
-    pub fn announce(&self) -> Result<()> {
+    pub fn announce(&self, session: &Session) -> Result<()> {
         if self.attempt().is_empty() || self.check_writable().is_err() {
             return Ok(());
         }
         let (horizon, snapshot) = self.horizon()?;
-        let user = self.env.identity.uid();
+        let user = session.user(&*self.env.identity);
         let named = |log: &Arc<LogView>| {
             let attempt = log.record.attempt.as_ref();
             log.uid == user && attempt.is_some_and(|attempt| attempt.name == self.attempt())
         };
         match snapshot.logs.iter().any(named) {
             true => Ok(()),
-            false => self.commit_alone(None, Vec::new(), horizon).map(drop),
+            false => self.commit_alone(None, Vec::new(), horizon, session).map(drop),
         }
     }
 
@@ -217,28 +221,28 @@ impl Journal {
         decision: Option<Decision>,
         records: Vec<SideRecord>,
         horizon: Horizon,
+        session: &Session,
     ) -> Result<Flushed> {
+        check_user(&*self.env.identity, session)?;
         let state = self.state();
         let mut writer = idle(state, state.writer.lock());
         while !writer.is_ready() {
             writer = idle(state, self.make_ready(state, writer)?);
         }
-        let flight = writer.begin(None, true, state.format.load(Ordering::Relaxed))?;
+        let flight = writer.begin(session, false, state.format.load(Ordering::Relaxed))?;
         drop(writer);
         let failed = Failed::Decision;
-        let mut turn = Turn { state, transaction: None, failed, flight: Some(flight) };
+        let mut turn = Turn { state, session, failed, flight: Some(flight) };
         self.write(&mut turn, Commit { horizon, decision, records, ..Commit::default() })
     }
 
     /// Looks up what a commit must exceed, and whether its user may write to its datasets.
     fn admit(&self, turn: &Turn<'_>) -> Result<Horizon> {
         let (horizon, snapshot) = self.horizon()?;
-        if let Some(id) = turn.transaction {
-            self.check_open(id, None, &snapshot)?;
-        }
+        self.check_open(turn.session, None, &snapshot)?;
         let datasets = turn.flight.as_ref().map(Flight::datasets).unwrap_or_default();
         for prefix in &datasets {
-            self.check_owner(prefix, &snapshot).inspect_err(|_| {
+            self.check_owner(prefix, &snapshot, turn.session).inspect_err(|_| {
                 turn.state.own_datasets.lock().remove(prefix);
             })?;
         }
@@ -251,7 +255,7 @@ impl Journal {
         let state = turn.state;
         let span = debug_span!(
             "commit",
-            transaction = turn.transaction.map(display),
+            transaction = turn.session.transaction().map(display),
             fields = Empty,
             records = Empty,
             bytes = Empty,
@@ -277,7 +281,7 @@ impl Journal {
                 if let Some(flight) = turn.flight.take() {
                     writer.finish(flight, flushed.clone());
                 }
-                if turn.transaction.is_none() {
+                if shares(turn.session.key()) {
                     state.gathering.lock().end(self.env.clock.monotonic());
                 }
                 Ok(flushed)
@@ -304,6 +308,11 @@ impl Journal {
         flight.report();
         Ok(flushed)
     }
+}
+
+/// Whether flushes of a session wait for one another: the threads of a handle share one outside of transactions.
+fn shares(session: SessionKey) -> bool {
+    session.transaction.is_none()
 }
 
 fn wait<'a>(state: &State, writer: MutexGuard<'a, Writer>) -> MutexGuard<'a, Writer> {

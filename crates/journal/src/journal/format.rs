@@ -7,6 +7,7 @@ use fieldstone_format::setting::{self, Setting};
 use fieldstone_format::{FIRST_VERSION, FORMAT_VERSION};
 
 use super::Journal;
+use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::writer::check_format;
 
@@ -39,7 +40,7 @@ impl Journal {
 
     /// Pins the version of the format, durably: nobody but the owner, by [`upgrade`](Self::upgrade), raises it. Denied for
     /// others than the store's owner, Conflict where it is of another one.
-    pub fn pin_format(&self, version: u32) -> Result<()> {
+    pub fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
         if !(FIRST_VERSION..=FORMAT_VERSION).contains(&version) {
             return Err(Code::Option
                 .error(format!("format {version} is not known"))
@@ -56,19 +57,22 @@ impl Journal {
                 false => "what is there is not written again: a new store may be pinned to an older format",
             }));
         }
-        self.set(&Setting { name: setting::FORMAT.to_owned(), value: version.to_string() })
+        self.set(&Setting { name: setting::FORMAT.to_owned(), value: version.to_string() }, session)
     }
 
     /// Raises the store to the newest version of the format that this release writes, durably: older releases read on
     /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
-    pub fn upgrade(&self) -> Result<(u32, u32)> {
+    pub fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
         self.check_writable()?;
         let snapshot = self.snapshot()?;
         self.check_versions(&snapshot)?;
-        self.check_store_owner(&snapshot, "upgrade")?;
+        self.check_store_owner(&snapshot, "upgrade", session)?;
         let before = snapshot.format.version;
         if before < FORMAT_VERSION {
-            self.set(&Setting { name: setting::FORMAT.to_owned(), value: FORMAT_VERSION.to_string() })?;
+            self.set(
+                &Setting { name: setting::FORMAT.to_owned(), value: FORMAT_VERSION.to_string() },
+                session,
+            )?;
         }
         Ok((before, FORMAT_VERSION))
     }

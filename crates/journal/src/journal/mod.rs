@@ -40,6 +40,7 @@ use tracing::{debug_span, trace_span};
 pub use self::accept::FileState;
 use self::commit::idle;
 use self::gathering::Gathering;
+use self::ownership::check_user;
 use self::schema::SchemaState;
 use crate::feed::Feed;
 use crate::files::Files;
@@ -50,6 +51,7 @@ use crate::medium::posix::FileMedium;
 use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::medium::{Inspect, Look, Medium};
 use crate::segment::BlockCache;
+use crate::session::{Session, SessionKey};
 use crate::snapshot::{LogView, Refresher, Snapshot};
 use crate::writer::{Horizon, PendingArray, PendingCursor, PendingSide, Writer};
 
@@ -359,7 +361,7 @@ impl Journal {
 
     /// Waits until a commit is there that a version does not hold; `false` where none was in so many nanoseconds. Looks
     /// at boards, more and more seldom, and at logs as often as reads do.
-    pub fn wait(&self, version: &str, timeout: u64) -> Result<bool> {
+    pub fn wait(&self, version: &str, timeout: u64, session: &Session) -> Result<bool> {
         let (version, clock) = (Version::decode(version)?, &self.env.clock);
         let (begun, mut pause) = (clock.monotonic(), LOOK_FIRST);
         loop {
@@ -371,6 +373,7 @@ impl Journal {
             if waited >= timeout {
                 return Ok(false);
             }
+            session.check(&**clock)?;
             clock.sleep(pause.min(timeout - waited));
             pause = (pause + pause / 2).min(LOOK_LAST);
         }
@@ -423,27 +426,28 @@ impl Journal {
     }
 
     /// Encoded keys that the session's next commit holds values for.
-    pub fn pending_keys(&self, transaction: Option<Id>) -> Vec<Vec<u8>> {
-        self.state().writer.lock().keys(transaction)
+    pub fn pending_keys(&self, session: &Session) -> Vec<Vec<u8>> {
+        self.state().writer.lock().keys(session.key())
     }
 
     /// The same keys, each with element type and shape where its value is an array.
-    pub fn pending_arrays(&self, transaction: Option<Id>) -> Vec<PendingArray> {
-        self.state().writer.lock().arrays(transaction)
+    pub fn pending_arrays(&self, session: &Session) -> Vec<PendingArray> {
+        self.state().writer.lock().arrays(session.key())
     }
 
     /// Carries catalog and graph changes with the session's next commit.
-    pub fn take_side(&self, records: Vec<SideRecord>, transaction: Option<Id>) -> Result<()> {
+    pub fn take_side(&self, records: Vec<SideRecord>, session: &Session) -> Result<()> {
         self.check_writable()?;
-        self.state().writer.lock().take_side(transaction, records);
+        check_user(&*self.env.identity, session)?;
+        self.state().writer.lock().take_side(session.key(), records);
         Ok(())
     }
 
     /// Counts attributes of this thread that the caller keeps for a session, to hand them over by
     /// [`take_kept`](Self::take_kept) before the session is flushed: who keeps them learns of a failure as if
     /// they were here. Returns how often the session has lost something so far.
-    pub fn keep(&self, attributes: u64, transaction: Option<Id>) -> u64 {
-        self.state().writer.lock().keep(transaction, attributes)
+    pub fn keep(&self, attributes: u64, session: &Session) -> u64 {
+        self.state().writer.lock().keep(session.key(), attributes)
     }
 
     /// Takes side records of so many attributes that were kept when the session had lost something so often.
@@ -453,41 +457,41 @@ impl Journal {
         records: Vec<SideRecord>,
         attributes: u64,
         losses: u64,
-        transaction: Option<Id>,
+        session: &Session,
     ) -> bool {
-        self.state().writer.lock().take_kept(transaction, losses, attributes, records)
+        self.state().writer.lock().take_kept(session.key(), losses, attributes, records)
     }
 
     /// How often a session has lost to a failure what it had taken: a number that only grows. What was
     /// remembered of the session before is not so any more.
-    pub fn losses(&self, transaction: Option<Id>) -> u64 {
-        self.state().writer.lock().losses_of(transaction)
+    pub fn losses(&self, session: &Session) -> u64 {
+        self.state().writer.lock().losses().of(session.key())
     }
 
     /// The same of all sessions that have lost something.
-    pub fn all_losses(&self) -> HashMap<Option<Id>, u64> {
-        self.state().writer.lock().losses().clone()
+    pub fn all_losses(&self) -> HashMap<SessionKey, u64> {
+        self.state().writer.lock().losses().all()
     }
 
     /// Side records that this handle took for a session and did not flush yet, in their order.
-    pub fn pending_side(&self, transaction: Option<Id>) -> Result<Vec<SideRecord>> {
-        Ok(self.pending_behind(transaction, PendingCursor::default()).records)
+    pub fn pending_side(&self, session: &Session) -> Result<Vec<SideRecord>> {
+        Ok(self.pending_behind(session, PendingCursor::default()).records)
     }
 
     /// The same, but for those that a cursor has read, where these are still not flushed: what is read again and
     /// again costs what is new.
-    pub fn pending_behind(&self, transaction: Option<Id>, cursor: PendingCursor) -> PendingSide {
-        self.state().writer.lock().side_behind(transaction, cursor)
+    pub fn pending_behind(&self, session: &Session, cursor: PendingCursor) -> PendingSide {
+        self.state().writer.lock().side_behind(session.key(), cursor)
     }
 
     /// A cursor behind all of them.
-    pub fn pending_cursor(&self, transaction: Option<Id>) -> PendingCursor {
-        self.state().writer.lock().side_cursor(transaction)
+    pub fn pending_cursor(&self, session: &Session) -> PendingCursor {
+        self.state().writer.lock().side_cursor(session.key())
     }
 
     /// Whether anything that a session took waits for a flush, or for the end of one.
-    pub fn has_pending(&self, transaction: Option<Id>) -> bool {
-        self.state().writer.lock().waits_for(transaction).is_some()
+    pub fn has_pending(&self, session: &Session) -> bool {
+        self.state().writer.lock().waits_for(session.key()).is_some()
     }
 
     /// What the logs hold at this moment (or in the version this handle was opened at), commit by commit.
@@ -495,28 +499,30 @@ impl Journal {
         Ok(Feed::new(self.snapshot()?, self.medium().clone()))
     }
 
-    /// Makes what a session took durable and visible; under a transaction: durable and prepared.
-    pub fn flush(&self, transaction: Option<Id>) -> Result<()> {
+    /// Makes what a session took durable and visible; under a transaction: durable and prepared. What other sessions took
+    /// waits for flushes of theirs.
+    pub fn flush(&self, session: &Session) -> Result<()> {
         self.check_writable()?;
-        let _span = debug_span!("flush", transaction = transaction.map(display)).entered();
-        let Some(flushed) = self.commit_session(transaction)? else { return Ok(()) };
-        if let Some(id) = transaction {
+        check_user(&*self.env.identity, session)?;
+        let _span = debug_span!("flush", transaction = session.transaction().map(display)).entered();
+        let Some(flushed) = self.commit_session(session)? else { return Ok(()) };
+        if session.transaction().is_some() {
             // A decision may have been written meanwhile; then this flush is not part of it.
-            self.check_open(id, Some(flushed), &*self.snapshot()?)?;
+            self.check_open(session, Some(flushed), &*self.snapshot()?)?;
         }
         Ok(())
     }
 
     /// Forgets what a session took and did not flush.
-    pub fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.state().writer.lock().discard(transaction);
+    pub fn discard(&self, session: &Session) -> Result<()> {
+        self.state().writer.lock().discard(session.key());
         Ok(())
     }
 
     /// Raises what a flush would raise of earlier failures that took what this thread gave, and nothing
     /// else; it counts as reported then.
-    pub fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.state().writer.lock().check(transaction)
+    pub fn check_lost(&self, session: &Session) -> Result<()> {
+        self.state().writer.lock().check(session.key())
     }
 
     /// Values taken and not yet flushed.
@@ -543,7 +549,12 @@ impl Journal {
 
     /// Flushes what is outside transactions, and writes all that is visible then to a folder, as an ordinary
     /// store, durable when this returns. Only for a store in memory.
-    pub fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport> {
+    pub fn checkpoint(
+        &self,
+        folder: &Path,
+        options: &CheckpointOptions,
+        session: &Session,
+    ) -> Result<CheckpointReport> {
         // In memory are those stores whose folder is not on the disk where files outside are.
         let Some(outside) = &self.options.outside else {
             return Err(Code::WrongStore
@@ -555,7 +566,7 @@ impl Journal {
         let state = self.state();
         // One at a time: two into one folder would write the same files.
         let mut known = state.checkpoints.lock();
-        self.flush(None)?;
+        self.flush(&session.within(None))?;
         let snapshot = self.snapshot()?;
         let Some(source) = state.medium.files() else {
             return Err(Error::invalid(format!("the store at {} is not one of files", self.options.url))
@@ -571,28 +582,29 @@ impl Journal {
 
     /// Flushes and says that this handle writes no more. Raises what any thread lost outside of transactions and has not
     /// heard of: there may be no later call.
-    pub fn close(&self) -> Result<()> {
+    pub fn close(&self, session: &Session) -> Result<()> {
+        let session = &session.within(None);
         // What was lost before does not keep the rest from being flushed.
         let mut heard: Option<Error> = None;
         let mut hear = |outcome: Result<()>| match (outcome, heard.take()) {
             (Err(e), Some(before)) => heard = Some(e.context(before.message())),
             (outcome, before) => heard = outcome.err().or(before),
         };
-        let mut losses = self.losses(None);
-        hear(self.check_lost(None));
+        let mut losses = self.losses(session);
+        hear(self.check_lost(session));
         for _ in 0..CLOSING {
             if self.options.writable {
-                hear(self.flush(None));
+                hear(self.flush(session));
             }
             // A commit that failed has taken its batch along; what came behind it is still to be flushed.
-            let now = self.losses(None);
-            if now == losses || !self.has_pending(None) {
+            let now = self.losses(session);
+            if now == losses || !self.has_pending(session) {
                 break;
             }
             losses = now;
         }
         let mut writer = idle(self.state(), self.state().writer.lock());
-        hear(writer.report_untold());
+        hear(writer.report_untold(session.key()));
         writer.close();
         heard.map_or(Ok(()), Err)
     }

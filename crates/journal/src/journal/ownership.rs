@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use fieldstone_core::env::Identity;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_text;
 
 use super::Journal;
+use crate::session::Session;
 use crate::snapshot::Snapshot;
 
 impl Journal {
@@ -17,16 +19,17 @@ impl Journal {
 
     /// Makes what stands under an encoded first level ours, from the session's next commit on. Denied where
     /// another user owns it.
-    pub fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
+    pub fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
         self.check_writable()?;
-        self.check_prefix(level.clone())?;
-        self.state().writer.lock().take_claim(transaction, level);
+        self.check_prefix(level.clone(), session)?;
+        check_user(&*self.env.identity, session)?;
+        self.state().writer.lock().take_claim(session.key(), level);
         Ok(())
     }
 
     /// Refuses datasets that someone else made.
-    pub(super) fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot) -> Result<()> {
-        let uid = self.env.identity.uid();
+    pub(super) fn check_owner(&self, prefix: &[u8], snapshot: &Snapshot, session: &Session) -> Result<()> {
+        let uid = session.user(&*self.env.identity);
         match snapshot.owner(prefix) {
             Some(owner) if owner != uid => Err(self.not_owner(prefix, owner)),
             _ => Ok(()),
@@ -63,13 +66,14 @@ impl Journal {
     }
 
     /// Refuses the dataset with this encoded first level where someone else made it.
-    pub fn check_prefix(&self, prefix: Vec<u8>) -> Result<()> {
+    pub fn check_prefix(&self, prefix: Vec<u8>, session: &Session) -> Result<()> {
+        check_user(&*self.env.identity, session)?;
         if self.state().own_datasets.lock().contains(&prefix) {
             return Ok(());
         }
         let snapshot = self.snapshot()?;
         self.check_versions(&snapshot)?;
-        self.check_owner(&prefix, &snapshot)?;
+        self.check_owner(&prefix, &snapshot, session)?;
         self.state().own_datasets.lock().insert(prefix);
         Ok(())
     }
@@ -92,4 +96,16 @@ impl Journal {
             .error(format!("transaction {transaction} is {name}'s: each user decides for his own logs"))
             .with_hint(format!("ask {name} to commit or abort it")))
     }
+}
+
+/// Denied where a session's user is not the one who owns what this process writes: a log is its file's owner's.
+pub(super) fn check_user(identity: &dyn Identity, session: &Session) -> Result<()> {
+    let (user, own) = (session.user(identity), identity.uid());
+    if user == own {
+        return Ok(());
+    }
+    let (user, own) = (identity.user_name(user), identity.user_name(own));
+    Err(Code::StoreOwned
+        .error(format!("a session of {user} cannot write here: what this process writes is owned by {own}"))
+        .with_hint(format!("let {user} write from a process of their own")))
 }

@@ -21,6 +21,7 @@ use fieldstone_format::setting::{self, Setting};
 
 use super::{Journal, SCHEMA_MAX};
 use crate::fork::PerProcess;
+use crate::session::Session;
 use crate::snapshot::{SchemaExtension, Snapshot};
 
 /// The schema of a handle.
@@ -159,17 +160,18 @@ impl Journal {
     }
 
     /// Sets something for the whole store, durably. Denied for others than the store's owner.
-    pub fn set(&self, setting: &Setting) -> Result<()> {
+    pub fn set(&self, setting: &Setting, session: &Session) -> Result<()> {
         self.check_writable()?;
         let (horizon, snapshot) = self.horizon()?;
-        self.check_store_owner(&snapshot, "set")?;
-        self.commit_deciding(schema_extension::mark(), vec![setting::encode(setting)], horizon)?;
+        self.check_store_owner(&snapshot, "set", session)?;
+        let records = vec![setting::encode(setting)];
+        self.commit_deciding(schema_extension::mark(), records, horizon, session)?;
         self.snapshot().map(drop)
     }
 
     /// Denied for others than the owner of the folder of logs.
-    pub(super) fn check_store_owner(&self, snapshot: &Snapshot, what: &str) -> Result<()> {
-        let user = self.env.identity.uid();
+    pub(super) fn check_store_owner(&self, snapshot: &Snapshot, what: &str, session: &Session) -> Result<()> {
+        let user = session.user(&*self.env.identity);
         let Some(owner) = snapshot.folder_owner.filter(|owner| *owner != user) else { return Ok(()) };
         let name = self.env.identity.user_name(owner);
         Err(Code::StoreOwned
@@ -180,13 +182,13 @@ impl Journal {
     /// Adds rules, behind those that are there, and optional keywords to the schema, durably. Invalid where they
     /// would make no key or change a meaning, Denied for others than the store's owner, Conflict where another
     /// writer has meanwhile added something that they do not go with.
-    pub fn extend_schema(&self, text: &str) -> Result<Schema> {
+    pub fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema> {
         self.check_writable()?;
         let (horizon, snapshot) = self.horizon()?;
-        self.check_store_owner(&snapshot, "extend")?;
+        self.check_store_owner(&snapshot, "extend", session)?;
         grown(&self.schema.now(), text)?;
         let records = vec![schema_extension::encode(text)];
-        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon)?;
+        let flushed = self.commit_deciding(schema_extension::mark(), records, horizon, session)?;
         let snapshot = self.snapshot()?;
         let now = self.schema.now();
         // Others may have been faster, by their stamps; what they said is then the same, or it came first.

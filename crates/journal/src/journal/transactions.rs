@@ -7,6 +7,7 @@ use tracing::debug_span;
 
 use super::Journal;
 use crate::identity::random_id;
+use crate::session::Session;
 use crate::snapshot::{ALL_KINDS, Flushed, Snapshot};
 use crate::writer::Horizon;
 
@@ -20,30 +21,31 @@ impl Journal {
     }
 
     /// Decides a transaction: visible for all, or never.
-    pub fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.end(transaction, commit, true)
+    pub fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()> {
+        self.end(transaction, commit, true, session)
     }
 
     /// Aborts a transaction of which nobody but this handle has the id.
-    pub fn abandon(&self, transaction: Id) -> Result<()> {
-        self.end(transaction, false, false)
+    pub fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
+        self.end(transaction, false, false, session)
     }
 
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), as bits.
-    pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
+    pub fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
         self.check_writable()?;
+        let session = &session.within(transaction);
         let _span = debug_span!("decide", %transaction, on, off).entered();
         if on & off != 0 {
             return Err(Error::invalid("a kind is to be made visible and invisible at once"));
         }
         if on != 0 {
-            self.flush(Some(transaction))?;
+            self.flush(session)?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        let user = self.env.identity.uid();
+        let user = session.user(&*self.env.identity);
         let state = snapshot.transaction_state(transaction, user);
         if state.is_some_and(|state| state.aborted()) {
-            return self.check_open(transaction, None, &snapshot);
+            return self.check_open(session, None, &snapshot);
         }
         self.check_decider(transaction, &snapshot.prepared(transaction, user), &snapshot)?;
         let before = state.map_or(0, |state| state.kinds());
@@ -58,17 +60,18 @@ impl Journal {
         if kinds == before && covers.iter().all(covered) {
             return Ok(());
         }
-        self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon)
+        self.write_decision(Decision { transaction, committed: true, kinds, covers }, horizon, session)
     }
 
-    /// Conflict where a transaction has ended and does not hold what we flushed last.
+    /// Conflict where a session's transaction has ended and does not hold what we flushed last.
     pub(super) fn check_open(
         &self,
-        transaction: Id,
+        session: &Session,
         flushed: Option<Flushed>,
         snapshot: &Snapshot,
     ) -> Result<()> {
-        let state = snapshot.transaction_state(transaction, self.env.identity.uid());
+        let Some(transaction) = session.transaction() else { return Ok(()) };
+        let state = snapshot.transaction_state(transaction, session.user(&*self.env.identity));
         let Some(state) = state.filter(|state| state.closed()) else {
             return Ok(());
         };
@@ -82,20 +85,21 @@ impl Journal {
     }
 
     /// Ends a transaction. `given`: somebody else may have its id.
-    fn end(&self, transaction: Id, commit: bool, given: bool) -> Result<()> {
+    fn end(&self, transaction: Id, commit: bool, given: bool, session: &Session) -> Result<()> {
         self.check_writable()?;
+        let session = &session.within(transaction);
         let _span = debug_span!("decide", %transaction, commit).entered();
         if commit {
-            self.flush(Some(transaction))?;
+            self.flush(session)?;
         } else {
-            self.discard(Some(transaction))?;
+            self.discard(session)?;
         }
         let (horizon, snapshot) = self.horizon()?;
-        let user = self.env.identity.uid();
+        let user = session.user(&*self.env.identity);
         let state = snapshot.transaction_state(transaction, user);
         if let Some(state) = state.filter(|state| state.closed()) {
             if state.aborted() == commit {
-                self.check_open(transaction, None, &snapshot)?;
+                self.check_open(session, None, &snapshot)?;
             }
         } else {
             let covers = snapshot.prepared(transaction, user);
@@ -103,7 +107,8 @@ impl Journal {
             // J-21: the end is written even of nothing, for those who have joined and not flushed yet.
             if given || !covers.is_empty() || state.is_some() {
                 let kinds = ALL_KINDS;
-                self.write_decision(Decision { transaction, committed: commit, kinds, covers }, horizon)?;
+                let decision = Decision { transaction, committed: commit, kinds, covers };
+                self.write_decision(decision, horizon, session)?;
             }
         }
         let state = self.state();
@@ -113,10 +118,10 @@ impl Journal {
     }
 
     /// Writes a decision; Conflict where it ends a transaction that another process flushed into meanwhile.
-    fn write_decision(&self, decision: Decision, horizon: Horizon) -> Result<()> {
+    fn write_decision(&self, decision: Decision, horizon: Horizon, session: &Session) -> Result<()> {
         let transaction = decision.transaction;
         let ends = decision.committed && decision.kinds == ALL_KINDS;
-        let flushed = self.commit_decision(decision, horizon)?;
+        let flushed = self.commit_decision(decision, horizon, session)?;
         // Those of the log itself may be more than were asked for.
         let covers = flushed.record.decision.as_ref().map_or(&[][..], |decision| &decision.covers);
         if !ends {
@@ -126,7 +131,7 @@ impl Journal {
         // one here, because one of us always sees the other (J-19).
         let late: Vec<String> = self
             .snapshot()?
-            .prepared(transaction, self.env.identity.uid())
+            .prepared(transaction, session.user(&*self.env.identity))
             .into_iter()
             .filter(|(w, s)| !covers.iter().any(|(v, t)| v == w && t >= s))
             .map(|(w, _)| w.to_string())

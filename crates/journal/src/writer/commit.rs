@@ -18,8 +18,9 @@ use fieldstone_format::segment::CommitInfo;
 use super::Writer;
 use super::batch::Batch;
 use super::log::Log;
-use crate::author::{self, Author, AuthorPart, CommitFacts, Landed};
+use crate::author::{Author, AuthorPart, CommitFacts, Landed};
 use crate::medium::{DataWriter, Unsynced, clock_stamp, is_believed};
+use crate::session::{Session, SessionKey};
 use crate::snapshot::{Flushed, Snapshot};
 
 /// What a commit must know of the rest of the store.
@@ -34,7 +35,9 @@ pub struct Horizon {
 /// What a commit under way has taken out of the writer.
 #[derive(Debug)]
 pub struct Flight {
-    session: Option<Id>,
+    session: SessionKey,
+    /// The user who owns it.
+    user: u32,
     /// What is committed; nothing for a decision.
     batch: Option<Arc<Batch>>,
     log: Log,
@@ -84,7 +87,7 @@ impl Flight {
         let Commit { horizon, decision, records, data_logs } = commit;
         let none = Arc::default();
         let (batch, log) = (self.batch.as_ref().unwrap_or(&none), &mut self.log);
-        let (time, user) = (env.clock.now(), env.identity.uid());
+        let (time, user) = (env.clock.now(), self.user);
         // J-7: beyond all that was visible when the flush began, whatever the clock says; and beyond all that its
         // author has read (G-31).
         let part = self.part.take().unwrap_or_default();
@@ -100,7 +103,7 @@ impl Flight {
             sequence: log.next_sequence(),
             stamp,
             time,
-            transaction: self.session,
+            transaction: self.session.transaction.filter(|_| self.batch.is_some()),
             prepared: log
                 .prepared(|id| horizon.snapshot.as_ref().is_some_and(|seen| seen.has_ended(id, user))),
             fields: batch.len() as u64,
@@ -159,28 +162,29 @@ pub fn check_format(since: u32, format: u32, what: &str) -> Result<()> {
 }
 
 impl Writer {
-    /// Begins the commit of a session's batch in a store of a version of the format; with `decides` one without a batch,
-    /// outside of sessions. Denied where the version has no place for what the batch holds.
-    pub fn begin(&mut self, session: Option<Id>, decides: bool, format: u32) -> Result<Flight> {
+    /// Begins a commit for a session in a store of a version of the format: of the session's batch, or, without
+    /// `flushes`, one that holds no batch. Denied where the version has no place for what the batch holds.
+    pub fn begin(&mut self, session: &Session, flushes: bool, format: u32) -> Result<Flight> {
         self.log()?;
-        if let Some(own) = self.sessions.get(&session).filter(|_| !decides) {
+        let key = session.key();
+        if let Some(own) = self.sessions.get(&key).filter(|_| flushes) {
             check_format(own.batch.version(), format, "an array in a file of the store")?;
         }
-        self.raise(session, format)?;
+        self.raise(key, format)?;
         let log = self.log.take().ok_or_else(|| Error::internal("two commits are under way at once"))?;
         self.busy = true;
-        let session = session.filter(|_| !decides);
-        let batch = (!decides).then(|| {
+        let batch = flushes.then(|| {
             self.batches += 1;
             let number = self.batches;
-            self.session(session).take_off(number)
+            self.session(key).take_off(number)
         });
         // A commit without values is of who makes it.
         let author = match &batch {
-            Some(batch) => batch.author().cloned().unwrap_or_else(author::current),
+            Some(batch) => batch.author().unwrap_or(session.author()).clone(),
             None => None,
         };
-        Ok(Flight { session, batch, log, last_stamp: self.last_stamp, author, part: None, landed: None })
+        let (user, last_stamp) = (session.user(&*self.env.identity), self.last_stamp);
+        Ok(Flight { session: key, user, batch, log, last_stamp, author, part: None, landed: None })
     }
 
     /// What the commit's data logs have to sync before it is written; `None` where they hold nothing of it.

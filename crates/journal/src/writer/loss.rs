@@ -5,10 +5,15 @@
 //! what several threads put into it, and a failure in one session can take the batch of another: each of
 //! them hears of it by an error that names its own keys first.
 
-use fieldstone_core::{Code, Error};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::Record;
 use fieldstone_format::log::SideRecord;
+
+use crate::session::SessionKey;
 
 /// Most keys that a message names, and most other sessions.
 const NAMED: usize = 3;
@@ -132,9 +137,9 @@ impl Loss {
 
     /// What the call that failed raises. `others`: what its failure took of other sessions, who learn of it
     /// themselves.
-    pub fn raised_by(&self, error: Error, others: &[(Option<Id>, Loss)]) -> Error {
+    pub fn raised_by(&self, error: Error, others: &[(SessionKey, Loss)]) -> Error {
         let own = Some(self.text()).filter(|_| !self.is_empty());
-        let others_named = others.iter().take(NAMED).map(|(session, loss)| match session {
+        let others_named = others.iter().take(NAMED).map(|(session, loss)| match session.transaction {
             Some(id) => format!("{} in transaction {id}", loss.text()),
             None => format!("{} outside of transactions", loss.text()),
         });
@@ -153,6 +158,56 @@ impl Loss {
             format!("not archived: {}: another call on this handle failed: {}", self.text(), self.cause),
         );
         error.with_hint(self.hint.as_deref().unwrap_or("archive it again, then flush"))
+    }
+}
+
+/// How often each session lost something to a failure.
+#[derive(Debug, Default)]
+pub struct Losses(HashMap<SessionKey, u64>);
+
+impl Losses {
+    /// Counts a loss.
+    pub fn count(&mut self, session: SessionKey) {
+        *self.0.entry(session).or_default() += 1;
+    }
+
+    /// How often a session lost something.
+    pub fn of(&self, session: SessionKey) -> u64 {
+        self.0.get(&session).copied().unwrap_or(0)
+    }
+
+    /// The same of all sessions that did.
+    pub fn all(&self) -> HashMap<SessionKey, u64> {
+        self.0.clone()
+    }
+}
+
+/// What transactions lost behind the back of those who use them.
+#[derive(Debug, Default)]
+pub struct Robbed(HashMap<Id, Loss>);
+
+impl Robbed {
+    /// A transaction lost a part, of which not all who use it know.
+    pub fn add(&mut self, transaction: Id, loss: Loss) {
+        match self.0.entry(transaction) {
+            Entry::Occupied(mut known) => known.get_mut().join(loss),
+            Entry::Vacant(free) => drop(free.insert(loss)),
+        }
+    }
+
+    /// The transaction has ended.
+    pub fn end(&mut self, transaction: Id) {
+        self.0.remove(&transaction);
+    }
+
+    /// Refuses a transaction that lost a part, whoever asks.
+    pub fn check(&self, transaction: Id) -> Result<()> {
+        self.0.get(&transaction).map_or(Ok(()), |loss| {
+            Err(loss
+                .error()
+                .context(format!("transaction {transaction} lost a part and cannot be committed"))
+                .with_hint("abort it, and begin a new one"))
+        })
     }
 }
 
@@ -180,7 +235,7 @@ mod tests {
         assert_eq!(loss.text(), "k0, k1, k2 and 6 more, and 1 other record of the catalog");
         let flushed = Loss { prepared: true, ..none.of(keys(0..1), &[]) };
         assert_eq!(flushed.text(), "what was flushed into it before, and k0");
-        let other = (Some(Id([0x11; 16])), none.of(keys(0..1), &[]));
+        let other = (SessionKey::default().within(Id([0x11; 16])), none.of(keys(0..1), &[]));
         let id = "11".repeat(16);
         assert_eq!(
             message(&none, std::slice::from_ref(&other)),

@@ -23,7 +23,7 @@ mod encoded;
 mod live_segments;
 mod log;
 mod loss;
-mod session;
+mod session_state;
 mod shared;
 mod waiting;
 
@@ -41,14 +41,16 @@ use batch::Batch;
 pub use commit::{Commit, Flight, Horizon, check_format};
 pub use encoded::Encoded;
 use log::Log;
-use loss::Loss;
-use session::Session;
+pub use loss::Losses;
+use loss::{Loss, Robbed};
+use session_state::SessionState;
 use shared::Shared;
 pub use waiting::PendingArray;
 
 use crate::author::Author;
 use crate::identity::{StoreIdentity, random_id};
 use crate::medium::{DataWriter, Medium};
+use crate::session::SessionKey;
 use crate::snapshot::Flushed;
 
 /// Payload up to which a flush is one write to the log (J-2).
@@ -58,17 +60,17 @@ pub const INLINE_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 pub enum Failed<'a> {
     /// A session's value, with this encoded key, was being taken into the data log.
-    Value(Option<Id>, &'a [u8]),
+    Value(SessionKey, &'a [u8]),
     /// The store was being made for a session.
-    Store(Option<Id>),
+    Store(SessionKey),
     /// A session's flush.
-    Flush(Option<Id>),
+    Flush(SessionKey),
     /// A decision on a transaction, which belongs to no session.
     Decision,
 }
 
 impl Failed<'_> {
-    fn session(&self) -> Option<Option<Id>> {
+    fn session(&self) -> Option<SessionKey> {
         match self {
             Failed::Value(session, _) | Failed::Store(session) | Failed::Flush(session) => Some(*session),
             Failed::Decision => None,
@@ -130,13 +132,14 @@ pub struct Writer {
     data: Option<Box<dyn DataWriter>>,
     /// Logs of this writer that failed, with the lengths at which they end.
     sealed: Vec<(Id, u64)>,
-    sessions: HashMap<Option<Id>, Session>,
+    sessions: HashMap<SessionKey, SessionState>,
     /// The last commit of each session that has not ended here.
-    flushed: HashMap<Option<Id>, Flushed>,
+    flushed: HashMap<SessionKey, Flushed>,
     /// Batches that were begun so far.
     batches: u64,
     /// How often each session lost something to a failure.
-    losses: HashMap<Option<Id>, u64>,
+    losses: Losses,
+    robbed: Robbed,
     last_stamp: u64,
     /// Places of values that were archived with a digest.
     shared: Shared,
@@ -159,7 +162,8 @@ impl Writer {
             sessions: HashMap::new(),
             flushed: HashMap::new(),
             batches: 0,
-            losses: HashMap::new(),
+            losses: Losses::default(),
+            robbed: Robbed::default(),
             last_stamp: 0,
             shared: Shared::default(),
         }
@@ -167,37 +171,37 @@ impl Writer {
 
     /// Fields archived and not yet flushed, over all sessions.
     pub fn unflushed(&self) -> u64 {
-        self.sessions.values().flat_map(Session::batches).map(|batch| batch.len() as u64).sum()
+        self.sessions.values().flat_map(SessionState::batches).map(|batch| batch.len() as u64).sum()
     }
 
     /// The number of the last batch of a session that waits for a flush.
-    pub fn waits_for(&self, session: Option<Id>) -> Option<u64> {
+    pub fn waits_for(&self, session: SessionKey) -> Option<u64> {
         self.sessions.get(&session)?.waits_for()
     }
 
     /// Notes a flush that waits for what a session holds now: its ticket, and the number of the last batch. `None` where
     /// there is nothing to wait for.
-    pub fn enter(&mut self, session: Option<Id>) -> Option<(u64, u64)> {
+    pub fn enter(&mut self, session: SessionKey) -> Option<(u64, u64)> {
         let own = self.sessions.get_mut(&session)?;
         let target = own.waits_for()?;
         Some((own.enter(target), target))
     }
 
     /// The flush waits no more: what was lost of that which it waited for, whoever lost it.
-    pub fn leave(&mut self, session: Option<Id>, ticket: u64) -> Result<()> {
+    pub fn leave(&mut self, session: SessionKey, ticket: u64) -> Result<()> {
         let lost = self.sessions.get_mut(&session).and_then(|own| own.leave(ticket));
         self.tidy(session);
         lost.map_or(Ok(()), |lost| Err(lost.error()))
     }
 
-    /// What threads lost outside of transactions and have not heard of, for whoever closes; once.
-    pub fn report_untold(&mut self) -> Result<()> {
-        let lost = self.sessions.get_mut(&None).and_then(Session::report_untold);
+    /// What threads lost of a session and have not heard of, for whoever closes; once.
+    pub fn report_untold(&mut self, session: SessionKey) -> Result<()> {
+        let lost = self.sessions.get_mut(&session).and_then(SessionState::report_untold);
         lost.map_or(Ok(()), |lost| Err(lost.error()))
     }
 
     /// Whether a session's batches up to a number are durable, or lost.
-    pub fn is_through(&self, session: Option<Id>, number: u64) -> bool {
+    pub fn is_through(&self, session: SessionKey, number: u64) -> bool {
         self.sessions.get(&session).is_none_or(|session| session.is_through(number))
     }
 
@@ -207,61 +211,62 @@ impl Writer {
     }
 
     /// The last commit of a session that has not ended here.
-    pub fn flushed(&self, session: Option<Id>) -> Option<Flushed> {
+    pub fn flushed(&self, session: SessionKey) -> Option<Flushed> {
         self.flushed.get(&session).cloned()
     }
 
     /// Encoded keys in a session.
-    pub fn keys(&self, session: Option<Id>) -> Vec<Vec<u8>> {
-        let batches = self.sessions.get(&session).into_iter().flat_map(Session::batches);
+    pub fn keys(&self, session: SessionKey) -> Vec<Vec<u8>> {
+        let batches = self.sessions.get(&session).into_iter().flat_map(SessionState::batches);
         batches.flat_map(|batch| batch.keys().map(<[u8]>::to_vec)).collect()
     }
 
     /// Raises what a failure lost of a session and this thread has not heard of; once, but again and again
     /// for a transaction that was robbed.
-    pub fn check(&mut self, session: Option<Id>) -> Result<()> {
-        let outcome = self.sessions.get_mut(&session).map_or(Ok(()), |own| own.check(session));
+    pub fn check(&mut self, session: SessionKey) -> Result<()> {
+        session.transaction.map_or(Ok(()), |id| self.robbed.check(id))?;
+        let outcome = self.sessions.get_mut(&session).map_or(Ok(()), SessionState::check);
         self.tidy(session);
         outcome
     }
 
     /// Forgets what a session holds.
-    pub fn discard(&mut self, session: Option<Id>) {
+    pub fn discard(&mut self, session: SessionKey) {
         if let Some(own) = self.sessions.get_mut(&session) {
-            own.discard(session);
+            own.discard(session.transaction.is_some());
         }
         self.tidy(session);
     }
 
-    /// Forgets a session, which has ended. What another thread took for it behind the end stays, until its flush
-    /// refuses it.
-    pub fn end(&mut self, session: Id) {
-        if !self.sessions.get(&Some(session)).is_some_and(Session::holds_anything) {
-            self.sessions.remove(&Some(session));
-        }
-        self.flushed.remove(&Some(session));
+    /// Forgets a transaction, which has ended. What others took for it behind the end stays, until their flushes are
+    /// refused.
+    pub fn end(&mut self, transaction: Id) {
+        let is_of = |key: &SessionKey| key.transaction == Some(transaction);
+        self.sessions.retain(|key, own| !is_of(key) || own.holds_anything());
+        self.flushed.retain(|key, _| !is_of(key));
+        self.robbed.end(transaction);
         if let Some(log) = &mut self.log {
-            log.forget_transaction(session);
+            log.forget_transaction(transaction);
         }
     }
 
-    fn tidy(&mut self, session: Option<Id>) {
-        if self.sessions.get(&session).is_some_and(Session::is_idle) {
+    fn tidy(&mut self, session: SessionKey) {
+        if self.sessions.get(&session).is_some_and(SessionState::is_idle) {
             self.sessions.remove(&session);
         }
     }
 
-    fn session(&mut self, session: Option<Id>) -> &mut Session {
+    fn session(&mut self, session: SessionKey) -> &mut SessionState {
         let batches = &mut self.batches;
         self.sessions.entry(session).or_insert_with(|| {
             *batches += 1;
-            Session::new(*batches)
+            SessionState::new(*batches)
         })
     }
 
     /// Takes catalog and graph changes of this thread for the next commit of a session. Without any it is
     /// noted that this thread is about to have some.
-    pub fn take_side(&mut self, session: Option<Id>, records: Vec<SideRecord>) {
+    pub fn take_side(&mut self, session: SessionKey, records: Vec<SideRecord>) {
         let own = self.session(session);
         own.note();
         own.batch.side.extend(records);
@@ -269,50 +274,45 @@ impl Writer {
 
     /// Counts attributes of this thread that the caller keeps for a session, for now; how often the session
     /// has lost something so far.
-    pub fn keep(&mut self, session: Option<Id>, attributes: u64) -> u64 {
+    pub fn keep(&mut self, session: SessionKey, attributes: u64) -> u64 {
         self.session(session).keep(attributes);
-        self.losses_of(session)
+        self.losses.of(session)
     }
 
     /// Takes side records of so many attributes that were kept, and counted when the session had lost
     /// something so often. `false` where it has lost more since: they were counted as lost.
     pub fn take_kept(
         &mut self,
-        session: Option<Id>,
+        session: SessionKey,
         losses: u64,
         attributes: u64,
         records: Vec<SideRecord>,
     ) -> bool {
-        if self.losses_of(session) != losses {
+        if self.losses.of(session) != losses {
             return false;
         }
         self.session(session).take_kept(attributes, records);
         true
     }
 
-    /// How often a session has lost something.
-    pub fn losses_of(&self, session: Option<Id>) -> u64 {
-        self.losses.get(&session).copied().unwrap_or(0)
-    }
-
     /// How often each session has lost something, of those that did.
-    pub fn losses(&self) -> &HashMap<Option<Id>, u64> {
+    pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
     /// Takes an encoded first level that the next commit of a session claims beside those of its fields.
-    pub fn take_claim(&mut self, session: Option<Id>, level: Vec<u8>) {
+    pub fn take_claim(&mut self, session: SessionKey, level: Vec<u8>) {
         let own = self.session(session);
         own.note();
         own.batch.claims.insert(level);
     }
 
     /// Catalog and graph changes that wait for a commit of a session, behind what `cursor` has read of them.
-    pub fn side_behind(&self, session: Option<Id>, cursor: PendingCursor) -> PendingSide {
+    pub fn side_behind(&self, session: SessionKey, cursor: PendingCursor) -> PendingSide {
         let end = self.side_cursor(session);
         let continues = cursor.records == 0 || cursor.epoch == end.epoch;
         let passed = if continues { cursor.records } else { 0 };
-        let batches = self.sessions.get(&session).into_iter().flat_map(Session::batches);
+        let batches = self.sessions.get(&session).into_iter().flat_map(SessionState::batches);
         let mut records = Vec::with_capacity(end.records.saturating_sub(passed));
         let mut left = passed;
         for batch in batches {
@@ -324,7 +324,7 @@ impl Writer {
     }
 
     /// Where [`side_behind`](Self::side_behind) would end now.
-    pub fn side_cursor(&self, session: Option<Id>) -> PendingCursor {
+    pub fn side_cursor(&self, session: SessionKey) -> PendingCursor {
         let Some(own) = self.sessions.get(&session) else { return PendingCursor::default() };
         let records = own.batches().map(|batch| batch.side.len()).sum();
         PendingCursor { epoch: own.epoch, records }
@@ -341,12 +341,12 @@ impl Writer {
     }
 
     /// Whether values of this author may join those that wait in a session.
-    pub fn may_take(&self, session: Option<Id>, author: &Author) -> bool {
+    pub fn may_take(&self, session: SessionKey, author: &Author) -> bool {
         self.sessions.get(&session).is_none_or(|own| own.batch.may_take(author))
     }
 
     /// Whether a value needs the data log, which is one of a store that is there.
-    pub fn needs_data_log(&self, session: Option<Id>, value: &Encoded<'_>) -> bool {
+    pub fn needs_data_log(&self, session: SessionKey, value: &Encoded<'_>) -> bool {
         let shares = value.digest.is_some_and(|digest| self.shared.find(digest).is_some());
         let batch = self.sessions.get(&session).map(|own| &own.batch);
         let spilled = batch.is_some_and(Batch::spilled);
@@ -357,15 +357,15 @@ impl Writer {
     /// Takes an encoded value of an author, where it can be kept in memory; else it is given back.
     pub fn take<'a>(
         &mut self,
-        session: Option<Id>,
+        session: SessionKey,
         value: Encoded<'a>,
-        author: Author,
+        author: &Author,
     ) -> Option<Encoded<'a>> {
         let place = value.digest.and_then(|digest| self.shared.find(digest));
         let spills = self.needs_data_log(session, &value);
         let own = self.session(session);
         own.note();
-        own.batch.note_author(author);
+        own.batch.note_author(author.clone());
         match place {
             Some(place) => own.batch.add_shared(value, place),
             None if spills => return Some(value),
@@ -376,7 +376,7 @@ impl Writer {
 
     /// Takes a value into the data log, with all that waited in memory: what [`take`](Self::take) gave back, under the same
     /// lock. After an error the caller calls [`fail`](Self::fail), when no commit is under way.
-    pub fn spill(&mut self, session: Option<Id>, value: Encoded<'_>) -> Result<()> {
+    pub fn spill(&mut self, session: SessionKey, value: Encoded<'_>) -> Result<()> {
         let writer = self.log()?;
         if self.data.is_none() {
             self.data = Some(self.medium.data_log(writer, 1)?);
@@ -416,7 +416,7 @@ impl Writer {
     /// (J-30): where it is older, since the store was upgraded meanwhile, this writer goes on in a new one, and what
     /// waits in any session and names bytes of the old files is copied. After an error nothing has changed, but for
     /// what a failed data log lost, of which everybody learns.
-    fn raise(&mut self, session: Option<Id>, format: u32) -> Result<()> {
+    fn raise(&mut self, session: SessionKey, format: u32) -> Result<()> {
         self.format = format;
         let needed = format;
         let old = match &self.log {
@@ -430,7 +430,7 @@ impl Writer {
         };
         let new = random_id(&self.env);
         let bound = self.sessions.iter().filter(|(_, own)| own.batch.is_bound());
-        let bound: Vec<Option<Id>> = bound.map(|(id, _)| *id).collect();
+        let bound: Vec<SessionKey> = bound.map(|(id, _)| *id).collect();
         let (mut data, mut copied) = (None, Vec::new());
         if !bound.is_empty() {
             // What it keeps in memory is to be read back; where that fails, it is lost.
@@ -474,32 +474,42 @@ impl Writer {
             if log.is_gone() || data_gone {
                 // What was flushed before is gone as well: nothing is committed without it.
                 for part in log.prepared(|_| false) {
-                    self.session(Some(part.transaction)).lose_prepared(&error);
+                    self.robbed.add(part.transaction, Loss::by(&error).of_prepared());
                 }
             }
             self.sealed.extend(log.seal());
         }
         // A place is one in the files of one log; the next log has others.
         self.shared = Shared::default();
-        let mut robbed = Vec::new();
-        for (&id, other) in &mut self.sessions {
-            if what.session() != Some(id) && other.batch.is_bound() {
-                robbed.push((id, other.lose(id, false, false, None, &error)));
-                *self.losses.entry(id).or_default() += 1;
-            }
-        }
+        let bound = self.sessions.iter().filter(|(_, own)| own.batch.is_bound()).map(|(key, _)| *key);
+        let others: Vec<SessionKey> = bound.filter(|key| what.session() != Some(*key)).collect();
+        let mut robbed: Vec<(SessionKey, Loss)> =
+            others.into_iter().map(|key| (key, self.lose(key, None, &error))).collect();
         robbed.retain(|(_, loss)| !loss.is_empty());
         robbed.sort_unstable_by_key(|(id, _)| *id);
         let error = match what.session() {
-            Some(session) => {
-                let (all, taking) = (!matches!(what, Failed::Flush(_)), what.key().map(key_text));
-                *self.losses.entry(session).or_default() += 1;
-                self.session(session).lose(session, all, true, taking, &error).raised_by(error, &robbed)
-            }
+            Some(session) => self.lose(session, Some(&what), &error).raised_by(error, &robbed),
             None => Loss::by(&error).raised_by(error, &robbed),
         };
         self.sessions.retain(|_, session| !session.is_idle());
         error
+    }
+
+    /// A session loses what it cannot flush any more. `failed`: the call of the session that failed, where it was one of its
+    /// own, which informs its thread.
+    fn lose(&mut self, key: SessionKey, failed: Option<&Failed<'_>>, error: &Error) -> Loss {
+        self.losses.count(key);
+        let all = failed.is_some_and(|failed| !matches!(failed, Failed::Flush(_)));
+        let taking = failed.and_then(Failed::key).map(key_text);
+        let own = self.session(key);
+        let lost = own.lose(all, failed.is_some(), taking, error);
+        let loss = lost.loss.clone();
+        match key.transaction {
+            None => own.leave_word(lost),
+            Some(id) if lost.is_untold() => self.robbed.add(id, loss.clone()),
+            Some(_) => {}
+        }
+        loss
     }
 
     /// Says that this writer writes no more.

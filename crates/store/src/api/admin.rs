@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fieldstone_core::Result;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 
 use super::{CheckpointOptions, CheckpointReport, Stats, Status, VerifyReport};
 
@@ -38,11 +39,16 @@ pub trait Admin {
     /// Durable when this returns; meanwhile others go on writing. Prepared commits of undecided transactions
     /// go with it, undecided. Only for a store in memory: `Invalid` for others, which are durable at each
     /// flush.
-    fn checkpoint(&self, folder: &Path, options: &CheckpointOptions) -> Result<CheckpointReport>;
+    fn checkpoint(
+        &self,
+        folder: &Path,
+        options: &CheckpointOptions,
+        session: &Session,
+    ) -> Result<CheckpointReport>;
 
     /// Flushes what was archived outside transactions, and says that this handle writes no more.
     ///
     /// What earlier failures took of this thread is raised, after what is left has been flushed: there is no
     /// later call.
-    fn close(&self) -> Result<()>;
+    fn close(&self, session: &Session) -> Result<()>;
 }

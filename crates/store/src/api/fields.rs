@@ -10,7 +10,7 @@ use fieldstone_core::Result;
 use fieldstone_core::key::KeyValue;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::{Schema, Selection};
-use fieldstone_format::Id;
+use fieldstone_journal::Session;
 
 #[cfg(doc)]
 use super::{Admin, Transactions};
@@ -40,7 +40,7 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     ///
     /// `Invalid` where a rule would make no key or a word would change its meaning, `Denied` for others than the
     /// owner of the store, `Conflict` where another writer has added what does not go with it.
-    fn extend_schema(&self, text: &str) -> Result<Schema>;
+    fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema>;
 
     /// What a request means under this schema today, and in this store, where it shows only a part; nothing
     /// is looked up.
@@ -145,5 +145,5 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
 
     /// Makes what stands under an encoded first level ours, from the session's next flush on. `Denied` where
     /// another user owns it. Archiving a field claims its dataset by itself.
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()>;
+    fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()>;
 }

@@ -34,7 +34,7 @@
 //! let store: Arc<dyn FieldStore> = Arc::new(store);
 //! let key = [("run", "a"), ("variable", "t"), ("step", "6")];
 //! store.archive(&key, Value::Bytes(b"hello"), &ArchiveOptions::default())?;
-//! store.flush(None)?;
+//! store.flush(&Session::default())?;
 //! assert_eq!(store.get(&key, &ReadOptions::default())?.read()?, b"hello");
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
@@ -55,6 +55,7 @@ pub use fieldstone_core::compression::Compression;
 pub use fieldstone_format::Id;
 pub use fieldstone_format::entry::EntryId;
 pub use fieldstone_format::setting::Exist;
+pub use fieldstone_journal::session::{Cancel, Session, SessionId};
 
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
@@ -113,7 +114,7 @@ pub fn key_request(key: &Pairs<'_>) -> Request {
 fn only_one<S: FieldAccess + ?Sized>(store: &S, request: &Request, options: &ReadOptions) -> Result<Field> {
     // Lenient, because another field that the request names may be incomplete; the one is checked when
     // it is read.
-    let lenient = RetrieveOptions { strict: false, transaction: options.transaction };
+    let lenient = RetrieveOptions { strict: false, session: options.session.clone() };
     let fields = store.retrieve(request, &lenient)?;
     let mut fields = fields.iter();
     match (fields.next().transpose()?, fields.next().transpose()?) {

@@ -9,8 +9,8 @@
 //! ```
 
 use fieldstone_core::compression::Compression;
-use fieldstone_format::Id;
 use fieldstone_format::setting::Exist;
+use fieldstone_journal::Session;
 
 #[cfg(doc)]
 use super::FieldAccess;
@@ -18,8 +18,8 @@ use super::FieldAccess;
 /// Options of [`FieldAccess::archive`] and [`FieldAccess::create_field`].
 #[derive(Debug, Clone, Default)]
 pub struct ArchiveOptions {
-    /// The transaction this belongs to.
-    pub transaction: Option<Id>,
+    /// For whom it is taken, and the transaction it belongs to.
+    pub session: Session,
     /// zstd level for the blocks; `None` takes the store's setting.
     pub compression: Option<Compression>,
     /// Extents of the chunks of an array; chosen by size where absent.
@@ -38,47 +38,47 @@ pub struct ArchiveOptions {
 }
 
 /// Options of [`FieldAccess::remove`] and [`FieldAccess::remove_fields`].
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RemoveOptions {
-    /// The transaction this belongs to.
-    pub transaction: Option<Id>,
+    /// For whom it is taken, and the transaction it belongs to.
+    pub session: Session,
 }
 
 /// Options of reading calls.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// See also what is prepared under this transaction.
-    pub transaction: Option<Id>,
+    /// For whom it is read; what is prepared under its transaction is seen, too.
+    pub session: Session,
 }
 
 /// Options of [`FieldAccess::list`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ListOptions {
     /// 1: datasets, 2: indexes, 3: fields.
     pub depth: u8,
     /// List versions that newer ones hide, too.
     pub masked: bool,
-    /// See also what is prepared under this transaction.
-    pub transaction: Option<Id>,
+    /// For whom it is read; what is prepared under its transaction is seen, too.
+    pub session: Session,
 }
 
 impl Default for ListOptions {
     fn default() -> Self {
-        ListOptions { depth: 3, masked: false, transaction: None }
+        ListOptions { depth: 3, masked: false, session: Session::default() }
     }
 }
 
 /// Options of [`FieldAccess::retrieve`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RetrieveOptions {
     /// Whether a listed value or combination without a field is an error.
     pub strict: bool,
-    /// See also what is prepared under this transaction.
-    pub transaction: Option<Id>,
+    /// For whom it is read; what is prepared under its transaction is seen, too.
+    pub session: Session,
 }
 
 impl Default for RetrieveOptions {
     fn default() -> Self {
-        RetrieveOptions { strict: true, transaction: None }
+        RetrieveOptions { strict: true, session: Session::default() }
     }
 }

@@ -5,6 +5,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
+use fieldstone_journal::Session;
 
 #[cfg(doc)]
 use super::FieldAccess;
@@ -31,14 +32,14 @@ pub trait Transactions {
     /// kind of error, with its own keys, from its next flush or close, once; that call then flushes nothing. A
     /// transaction that lost a part so refuses every flush and commit from then on (decided by this handle, it
     /// can only be aborted).
-    fn flush(&self, transaction: Option<Id>) -> Result<()>;
+    fn flush(&self, session: &Session) -> Result<()>;
 
     /// Forgets what a session archived and did not flush.
-    fn discard(&self, transaction: Option<Id>) -> Result<()>;
+    fn discard(&self, session: &Session) -> Result<()>;
 
     /// Raises what a flush would raise of earlier failures that took what this thread archived, and nothing
     /// else; it counts as reported then.
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()>;
+    fn check_lost(&self, session: &Session) -> Result<()>;
 
     /// Fields archived by this handle, in all sessions, and not yet flushed.
     fn unflushed(&self) -> u64;
@@ -62,11 +63,11 @@ pub trait Transactions {
     /// joined process flushed while this decided: the transaction is committed without that flush, and the
     /// error names the writer. `Denied` where only other users flushed into it and this handle did not open
     /// it: each user decides for his own.
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()>;
+    fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()>;
 
     /// Aborts a transaction of which nobody but this handle has the id: where nothing was flushed into it,
     /// nothing is written. Else as [`decide`](Self::decide).
-    fn abandon(&self, transaction: Id) -> Result<()>;
+    fn abandon(&self, transaction: Id, session: &Session) -> Result<()>;
 
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), given as bits
     /// (see [`fieldstone_format::log::kinds`]).
@@ -74,5 +75,5 @@ pub trait Transactions {
     /// `on` flushes first. What is prepared by now counts; the transaction stays open for more until it is
     /// decided, and a committed one stays committed. All 32 bits are the same as a commit. `Conflict` for an
     /// aborted transaction, `Invalid` for a bit in both.
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()>;
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 }

@@ -2,19 +2,20 @@
 
 use fieldstone_core::Result;
 use fieldstone_format::log::kinds::{FIELDS, TAG};
+use fieldstone_journal::Session;
 
 use super::*;
 
 /// Flushes a field into a transaction.
 fn join(harness: &dyn Harness, store: &Store, key: &str, value: &[u8], id: Id) -> Result<()> {
     put_in(store, key, value, Some(id))?;
-    store.flush(Some(id))?;
+    store.flush(&Session::from(id))?;
     harness.settle();
     Ok(())
 }
 
 fn decide(harness: &dyn Harness, store: &Store, id: Id, on: u32, off: u32) -> Result<()> {
-    store.decide_kinds(id, on, off)?;
+    store.decide_kinds(id, on, off, &Session::default())?;
     harness.settle();
     Ok(())
 }
@@ -39,15 +40,15 @@ pub fn kinds_become_visible_one_by_one(harness: &dyn Harness) -> Result<()> {
         assert_eq!(listed(store, "")?, ["{run=a}{variable=t}{}", "{run=a}{variable=u}{}"]);
         assert_eq!(get_in(store, "run=a,variable=late", Some(id))?, b"b");
     }
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     for store in [&a, &b] {
         assert_eq!(listed(store, "")?.len(), 3);
         assert!(store.status()?.transactions.is_empty());
     }
     put_in(&b, "run=a,variable=t", b"too late", Some(id))?;
-    fails("a late flush", ErrorKind::Conflict, b.flush(Some(id)));
-    b.discard(Some(id))
+    fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
+    b.discard(&Session::from(id))
 }
 
 /// A kind that is switched off is gone for all but those who name the transaction, also after the
@@ -58,7 +59,7 @@ pub fn kinds_are_switched_off_and_on_again(harness: &dyn Harness) -> Result<()> 
     flush(harness, &b)?;
     let id = a.begin()?;
     join(harness, &a, "run=a,variable=t", b"prepared", id)?;
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     let committed = a.version()?;
     decide(harness, &a, id, 0, FIELDS)?;
@@ -80,8 +81,8 @@ pub fn kinds_are_switched_off_and_on_again(harness: &dyn Harness) -> Result<()> 
     let then = harness.open(2, &Opening { at: Some(committed), ..Opening::default() })?;
     assert_eq!(get(&then, "run=a,variable=t")?, b"prepared");
     put_in(&b, "run=a,variable=t", b"too late", Some(id))?;
-    fails("a late flush", ErrorKind::Conflict, b.flush(Some(id)));
-    fails("an abort of what is committed", ErrorKind::Conflict, a.decide(id, false));
+    fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
+    fails("an abort of what is committed", ErrorKind::Conflict, a.decide(id, false, &Session::default()));
     Ok(())
 }
 
@@ -96,7 +97,7 @@ pub fn what_is_covered_later_is_newer(harness: &dyn Harness) -> Result<()> {
     }
     flush(harness, &b)?;
     join(harness, &a, "run=a,variable=second", b"prepared", id)?;
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     for store in [&a, &b] {
         assert_eq!(get(store, "run=a,variable=first")?, b"between");
@@ -112,21 +113,25 @@ pub fn an_abort_after_activation_is_final(harness: &dyn Harness) -> Result<()> {
     join(harness, &b, "run=a,variable=t", b"x", id)?;
     decide(harness, &a, id, FIELDS | TAG, 0)?;
     assert_eq!(listed(&b, "")?.len(), 1);
-    a.decide(id, false)?;
+    a.decide(id, false, &Session::default())?;
     harness.settle();
     for store in [&a, &b] {
         assert_eq!(listed(store, "")?.len(), 0);
         fails("an aborted field", ErrorKind::NotFound, get_in(store, "run=a,variable=t", Some(id)));
-        let refused = fails("what is aborted", ErrorKind::Conflict, store.decide_kinds(id, FIELDS, 0));
+        let refused = fails(
+            "what is aborted",
+            ErrorKind::Conflict,
+            store.decide_kinds(id, FIELDS, 0, &Session::default()),
+        );
         names(&refused, &id.to_string());
     }
     // Also where nothing was prepared yet when it was activated.
     let id = a.begin()?;
     decide(harness, &a, id, FIELDS, 0)?;
-    a.decide(id, false)?;
+    a.decide(id, false, &Session::default())?;
     harness.settle();
     put_in(&b, "run=a,variable=t", b"x", Some(id))?;
-    fails("a late flush", ErrorKind::Conflict, b.flush(Some(id)));
-    fails("both at once", ErrorKind::Invalid, a.decide_kinds(a.begin()?, TAG, TAG));
+    fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
+    fails("both at once", ErrorKind::Invalid, a.decide_kinds(a.begin()?, TAG, TAG, &Session::default()));
     Ok(())
 }

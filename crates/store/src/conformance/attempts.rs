@@ -2,6 +2,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
+use fieldstone_journal::Session;
 
 use super::generations::{KEY, create, piece, read, read_filled, whole};
 use super::*;
@@ -90,17 +91,17 @@ pub fn attempts_in_transactions_and_versions(harness: &dyn Harness) -> Result<()
     flush(harness, &one)?;
     let before = one.version()?;
     let id = two.begin()?;
-    let inside = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+    let inside = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
     let data = doubles([2.0; 5]);
     let value = Value::Piece { data: &data, dtype: DType::F8, start: &[0], count: &[5], shape: &[10] };
     with_key(KEY, |pairs| two.archive(pairs, value, &inside))?;
-    two.flush(Some(id))?;
+    two.flush(&Session::from(id))?;
     harness.settle();
     assert_eq!(read(&one)?, [1.0; 10], "what is prepared hides nothing");
-    let own = ReadOptions { transaction: Some(id) };
+    let own = ReadOptions { session: Session::from(id) };
     let seen = with_key(KEY, |pairs| two.get(pairs, &own))?;
     assert!(!seen.is_complete()?);
-    two.decide(id, true)?;
+    two.decide(id, true, &Session::default())?;
     harness.settle();
     assert!(!entries(&one, false)?[0].complete);
     // Whoever is of the older attempt, and commits later, is older.

@@ -2,6 +2,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -51,7 +52,7 @@ pub fn what_is_there_is_refused(harness: &dyn Harness) -> Result<()> {
         let spec = FieldSpec { dtype: DType::F8, shape: &[10], fill: None, chunks: None };
         refused("a created field", with_key(KEY, |pairs| store.create_field(pairs, &spec, &options())));
         whole(store, OTHER, 3.0)?;
-        store.discard(None)?;
+        store.discard(&Session::default())?;
     }
     // Another field of the call is not taken either.
     let data = doubles([4.0; 10]);
@@ -85,12 +86,12 @@ pub fn what_others_flushed_meanwhile_is_refused(harness: &dyn Harness) -> Result
     whole(&a, OTHER, 1.0)?;
     put(&b, KEY, b"first")?;
     flush(harness, &b)?;
-    refused("the flush", a.flush(None));
-    refused("the next one", a.flush(None));
+    refused("the flush", a.flush(&Session::default()));
+    refused("the next one", a.flush(&Session::default()));
     assert_eq!(a.unflushed(), 2);
     assert_eq!(get(&b, KEY)?, b"first");
     assert_eq!(listed(&b, "")?.len(), 1);
-    a.discard(None)?;
+    a.discard(&Session::default())?;
     whole(&a, OTHER, 1.0)?;
     flush(harness, &a)?;
     assert_eq!(listed(&b, "")?.len(), 2);
@@ -130,24 +131,24 @@ pub fn a_restart_goes_on_where_the_dead_attempt_left_off(harness: &dyn Harness) 
 pub fn refusals_in_transactions(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let id = a.begin()?;
-    let inside = ArchiveOptions { transaction: Some(id), ..options() };
+    let inside = ArchiveOptions { session: Session::from(id), ..options() };
     piece_with(&a, 0, 5, &inside)?;
-    a.flush(Some(id))?;
+    a.flush(&Session::from(id))?;
     harness.settle();
     refused("what was flushed into it", piece_with(&b, 0, 5, &inside));
     piece_with(&b, 5, 5, &inside)?;
-    b.flush(Some(id))?;
+    b.flush(&Session::from(id))?;
     harness.settle();
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     let id = a.begin()?;
-    let inside = ArchiveOptions { transaction: Some(id), ..options() };
+    let inside = ArchiveOptions { session: Session::from(id), ..options() };
     let data = doubles([1.0; 10]);
     let value = Value::Array { data: &data, dtype: DType::F8, shape: &[10] };
     archive_with(&a, OTHER, value, &inside)?;
     put(&b, OTHER, b"first")?;
     flush(harness, &b)?;
-    fails("the decision", ErrorKind::Conflict, a.decide(id, true));
-    a.decide(id, false)?;
+    fails("the decision", ErrorKind::Conflict, a.decide(id, true, &Session::default()));
+    a.decide(id, false, &Session::default())?;
     assert_eq!(get(&b, OTHER)?, b"first");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, copy_box};
+use fieldstone_journal::Session;
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ fn take(store: &Store, key: &str, path: &Path, offset: u64, dtype: &str, shape: 
 }
 
 fn take_parts(store: &Store, key: &str, spec: &ExternalSpec<'_>, transaction: Option<Id>) -> Result<()> {
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     with_key(key, |pairs| store.archive_external(pairs, spec, &options))
 }
 
@@ -204,11 +205,11 @@ pub fn external_fields_in_transactions(harness: &dyn Harness) -> Result<()> {
     let content = ExternalContent::Array { dtype: DType::parse(">i2")?, shape: &[32] };
     let spec = ExternalSpec { path: &path, offset: 0, parts: 1, stride: 0, content, seen: None };
     take_parts(&b, KEY, &spec, Some(id))?;
-    b.flush(Some(id))?;
+    b.flush(&Session::from(id))?;
     harness.settle();
     fails("before the commit", ErrorKind::NotFound, get(&a, KEY));
     assert_eq!(get_in(&a, KEY, Some(id))?, pattern(64, 1));
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     assert_eq!(get(&b, KEY)?, pattern(64, 1));
     let reader = harness.open(1, &Opening { access: Access::Read, ..Opening::default() })?;

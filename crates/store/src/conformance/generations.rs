@@ -127,7 +127,7 @@ pub fn incomplete_is_named(harness: &dyn Harness) -> Result<()> {
     }
     let retrieved = reader.retrieve(&request(KEY)?, &RetrieveOptions::default());
     names(&fails("a strict retrieve", ErrorKind::NotFound, retrieved), "2:7");
-    let lenient = RetrieveOptions { strict: false, transaction: None };
+    let lenient = RetrieveOptions { strict: false, session: Session::default() };
     let bytes = reader.retrieve(&request(KEY)?, &lenient)?.get(0)?.read()?;
     assert!(numbers(&bytes)[2].is_nan() && numbers(&bytes)[8] == 8.0);
     let there = field(&reader)?.read_box(Some(&IndexBox::unbounded(vec![7], vec![2])?))?;

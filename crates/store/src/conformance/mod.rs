@@ -14,6 +14,7 @@
 //! | `requests` | order, ranges, strict and lenient, fields as one file |
 //! | `arrays` | element types, ranks, blocks, compression, sizes |
 //! | `generations` | pieces, what hides what, what is incomplete, what disagrees |
+//! | `sessions` | what a session flushes is its own; its user, its limits |
 //! | `transactions` | prepared, decided, aborted, late |
 //! | `activation` | kinds of content one by one |
 //! | `versions` | older versions, read as they were |
@@ -62,6 +63,7 @@ mod keys;
 mod refusals;
 mod removals;
 mod requests;
+mod sessions;
 mod stored;
 mod transactions;
 mod versions;
@@ -74,9 +76,10 @@ use fieldstone_core::env::sim::Random;
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::attempt::Origin;
 use fieldstone_format::version::Version;
+use fieldstone_journal::Session;
 
 use crate::api::*;
 use crate::local::LocalOptions;
@@ -221,6 +224,9 @@ macro_rules! behaviours {
             existing:
                 what_is_there_is_refused, what_others_flushed_meanwhile_is_refused,
                 a_restart_goes_on_where_the_dead_attempt_left_off, refusals_in_transactions;
+            sessions:
+                a_flush_is_of_one_session, a_transaction_has_several_sessions,
+                a_session_of_another_user_writes_nothing, limits_end_calls_early;
             transactions:
                 prepared_is_invisible, decision_shows_all_at_once, abort_shows_nothing,
                 late_flush_conflicts, decided_twice, decision_counts_as_the_time_of_its_fields,
@@ -283,7 +289,7 @@ fn open_as(harness: &dyn Harness, process: usize, schema: &str) -> Result<Store>
 
 /// Flushes, and lets every process see it.
 fn flush(harness: &dyn Harness, store: &Store) -> Result<()> {
-    store.flush(None)?;
+    store.flush(&Session::default())?;
     harness.settle();
     Ok(())
 }
@@ -298,7 +304,7 @@ fn put(store: &Store, key: &str, value: &[u8]) -> Result<()> {
 }
 
 fn put_in(store: &Store, key: &str, value: &[u8], transaction: Option<Id>) -> Result<()> {
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     with_key(key, |pairs| store.archive(pairs, Value::Bytes(value), &options))
 }
 
@@ -314,7 +320,7 @@ fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
 }
 
 fn get_in(store: &Store, key: &str, transaction: Option<Id>) -> Result<Vec<u8>> {
-    with_key(key, |pairs| store.get(pairs, &ReadOptions { transaction }))?.read()
+    with_key(key, |pairs| store.get(pairs, &ReadOptions { session: Session::from(transaction) }))?.read()
 }
 
 /// Keys listed for a request, as text.

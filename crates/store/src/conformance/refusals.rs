@@ -4,6 +4,7 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::schema::Schema;
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -54,9 +55,9 @@ pub fn b32_reading_only(harness: &dyn Harness) -> Result<()> {
     assert_eq!(get(&reader, "run=a,variable=t")?, b"x");
     let refused: [(&str, Result<()>); 5] = [
         ("archive", put(&reader, "run=a,variable=t", b"y")),
-        ("flush", reader.flush(None)),
+        ("flush", reader.flush(&Session::default())),
         ("begin", reader.begin().map(drop)),
-        ("decide", reader.decide(Id([1; 16]), true)),
+        ("decide", reader.decide(Id([1; 16]), true, &Session::default())),
         (
             "create_field",
             with_key("run=a,variable=t", |key| {
@@ -69,7 +70,7 @@ pub fn b32_reading_only(harness: &dyn Harness) -> Result<()> {
         let error = fails(call, ErrorKind::Denied, outcome);
         assert!(error.hint().is_some());
     }
-    reader.close()?;
+    reader.close(&Session::default())?;
     assert_eq!(count_all(&writer)?, 1);
     Ok(())
 }
@@ -86,8 +87,8 @@ pub fn no_store_is_not_found(harness: &dyn Harness) -> Result<()> {
     assert!(store.axes(&Request::new(), &ReadOptions::default())?.is_empty());
     assert!(store.verify(&Request::new())?.ok());
     fails("get from nothing", ErrorKind::NotFound, get(&store, "run=a,variable=t"));
-    store.flush(None)?;
-    store.close()?;
+    store.flush(&Session::default())?;
+    store.close(&Session::default())?;
     harness.settle();
     fails("reading no store", ErrorKind::NotFound, harness.open(1, &read));
     Ok(())
@@ -120,7 +121,7 @@ pub fn another_schema_conflicts(harness: &dyn Harness) -> Result<()> {
     fails(
         "flushing under another schema",
         ErrorKind::Conflict,
-        put(&mars, key, b"x").and_then(|()| mars.flush(None)),
+        put(&mars, key, b"x").and_then(|()| mars.flush(&Session::default())),
     );
     harness.settle();
     assert_eq!(count_all(&simulation)?, 1);

@@ -2,6 +2,7 @@
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -12,7 +13,7 @@ fn remove(store: &Store, text: &str) -> Result<u64> {
 }
 
 fn remove_in(store: &Store, text: &str, transaction: Option<Id>) -> Result<u64> {
-    store.remove(&request(text)?, &RemoveOptions { transaction })
+    store.remove(&request(text)?, &RemoveOptions { session: Session::from(transaction) })
 }
 
 /// The field under a key as the store now has it.
@@ -25,7 +26,7 @@ fn gone(store: &Store, key: &str) -> Result<()> {
     fails("a get", ErrorKind::NotFound, get(store, key));
     fails("a retrieve", ErrorKind::NotFound, store.retrieve(&request(key)?, &RetrieveOptions::default()));
     assert_eq!(listed(store, key)?, Vec::<String>::new());
-    let lenient = RetrieveOptions { strict: false, transaction: None };
+    let lenient = RetrieveOptions { strict: false, session: Session::default() };
     assert_eq!(store.retrieve(&request(key)?, &lenient)?.len(), 0);
     assert_eq!(store.stats(&request(key)?)?.fields, 0);
     for depth in 1..=3 {
@@ -132,22 +133,22 @@ pub fn removal_in_a_transaction(harness: &dyn Harness) -> Result<()> {
     let id = a.begin()?;
     assert_eq!(remove_in(&b, "step=0/1", Some(id))?, 2);
     put_in(&b, "run=a,variable=t,step=1", b"y", Some(id))?;
-    b.flush(Some(id))?;
+    b.flush(&Session::from(id))?;
     harness.settle();
     assert_eq!((listed(&a, "")?.len(), get(&a, "run=a,variable=t,step=1")?), (4, b"x".to_vec()));
-    let inside = ListOptions { transaction: Some(id), ..ListOptions::default() };
+    let inside = ListOptions { session: Session::from(id), ..ListOptions::default() };
     assert_eq!(list_with(&a, "", &inside)?.len(), 3);
     // What the transaction put in it may take out again.
     assert_eq!(remove_in(&a, "step=1/2", Some(id))?, 2);
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     for store in [&a, &b] {
         assert_eq!(listed(store, "")?, ["{run=a}{variable=t}{step=3}"]);
     }
     let id = a.begin()?;
     remove_in(&a, "step=3", Some(id))?;
-    a.flush(Some(id))?;
-    a.decide(id, false)?;
+    a.flush(&Session::from(id))?;
+    a.decide(id, false, &Session::default())?;
     harness.settle();
     assert_eq!(listed(&b, "")?.len(), 1);
     Ok(())
@@ -167,7 +168,7 @@ pub fn removal_within_a_batch(harness: &dyn Harness) -> Result<()> {
     flush(harness, &a)?;
     assert_eq!(get(&b, KEY)?, b"two");
     remove(&a, KEY)?;
-    a.discard(None)?;
+    a.discard(&Session::default())?;
     flush(harness, &a)?;
     assert_eq!(get(&b, KEY)?, b"two");
     Ok(())
@@ -215,10 +216,10 @@ pub fn removal_of_a_version(harness: &dyn Harness) -> Result<()> {
     // Flushed by another process after this one looked and before it flushed: nobody sees it removed.
     let newest = [field(&a, KEY)?];
     let id = a.begin()?;
-    a.remove_fields(&newest, &RemoveOptions { transaction: Some(id) })?;
+    a.remove_fields(&newest, &RemoveOptions { session: Session::from(id) })?;
     put(&b, KEY, b"three")?;
-    b.flush(None)?;
-    a.decide(id, true)?;
+    b.flush(&Session::default())?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     assert_eq!((get(&a, KEY)?, get(&b, KEY)?), (b"three".to_vec(), b"three".to_vec()));
     // One's own, not flushed, is newer too.

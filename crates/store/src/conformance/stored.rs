@@ -6,6 +6,7 @@ use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, copy_box};
 use fieldstone_format::crc;
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -45,7 +46,7 @@ impl Stored<'_> {
 }
 
 fn archive(store: &Store, key: &str, spec: &StoredArraySpec<'_>, transaction: Option<Id>) -> Result<()> {
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     with_key(key, |pairs| store.archive_stored(pairs, spec, &options))
 }
 
@@ -283,11 +284,11 @@ pub fn stored_arrays_in_transactions_and_versions(harness: &dyn Harness) -> Resu
     let at = |offset| Stored { content: &content, offset, dtype, shape: &[32], block: 10, holes: 0 };
     let id = a.begin()?;
     at(0).archive(&b, KEY, Some(id))?;
-    b.flush(Some(id))?;
+    b.flush(&Session::from(id))?;
     harness.settle();
     fails("before the commit", ErrorKind::NotFound, get(&a, KEY));
     assert_eq!(get_in(&a, KEY, Some(id))?, content[..64]);
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     assert_eq!(get(&b, KEY)?, content[..64]);
     let version = a.version()?;
@@ -301,8 +302,8 @@ pub fn stored_arrays_in_transactions_and_versions(harness: &dyn Harness) -> Resu
     assert_eq!(get(&old, KEY)?, content[..64]);
     let aborted = a.begin()?;
     at(0).archive(&a, KEY, Some(aborted))?;
-    a.flush(Some(aborted))?;
-    a.decide(aborted, false)?;
+    a.flush(&Session::from(aborted))?;
+    a.decide(aborted, false, &Session::default())?;
     harness.settle();
     fails("what was aborted", ErrorKind::NotFound, get(&b, KEY));
     let reader = harness.open(1, &Opening { access: Access::Read, ..Opening::default() })?;
@@ -343,7 +344,7 @@ pub fn logs_of_both_versions_are_read_together(harness: &dyn Harness) -> Result<
         flush(harness, &a)?;
     }
     fails("before the commit", ErrorKind::NotFound, get(&b, "run=a,variable=v,step=1"));
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     for store in [&a, &b, &open(harness, 2)?] {
         assert_eq!(get(store, "run=a,variable=u,step=0")?, b"before");

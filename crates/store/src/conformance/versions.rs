@@ -1,6 +1,7 @@
 //! Versions of the whole store: reading it as it was.
 
 use fieldstone_core::Result;
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -78,10 +79,10 @@ pub fn version_holds_decisions(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let id = a.begin()?;
     put_in(&b, "run=a,variable=t", b"new", Some(id))?;
-    b.flush(Some(id))?;
+    b.flush(&Session::from(id))?;
     harness.settle();
     let before = a.version()?;
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     harness.settle();
     let after = a.version()?;
     for i in 0..5 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fieldstone_core::{Error, Result};
+use fieldstone_journal::Session;
 
 use super::*;
 
@@ -44,7 +45,7 @@ pub fn b02_unflushed_is_lost(harness: &dyn Harness) -> Result<()> {
 pub fn b03_close_flushes(harness: &dyn Harness) -> Result<()> {
     let writer = open(harness, 0)?;
     put(&writer, KEY, b"hello")?;
-    writer.close()?;
+    writer.close(&Session::default())?;
     harness.settle();
     assert_eq!(get(&open(harness, 1)?, KEY)?, b"hello");
     Ok(())
@@ -92,7 +93,7 @@ pub fn b06_two_processes_same_keys(harness: &dyn Harness) -> Result<()> {
         for step in 0..10 {
             put(&writer, &format!("run=a,variable=t,step={step}"), format!("{process}:{step}").as_bytes())?;
         }
-        writer.flush(None)
+        writer.flush(&Session::default())
     };
     in_threads(2, &write)?;
     harness.settle();
@@ -116,7 +117,7 @@ pub fn b07_four_processes_many_flushes(harness: &dyn Harness) -> Result<()> {
         let writer = open(harness, process)?;
         (0..50).try_for_each(|i| {
             put(&writer, &format!("run=a,variable=v{process},step={i}"), &[process as u8, i])?;
-            writer.flush(None)
+            writer.flush(&Session::default())
         })
     };
     in_threads(4, &write)?;
@@ -138,7 +139,7 @@ pub fn b08_threads_share_a_handle(harness: &dyn Harness) -> Result<()> {
             let key = format!("run=a,variable=v{thread},step={i}");
             put(&shared, &key, format!("{thread}:{i}").as_bytes())?;
             if i % 25 == 24 {
-                shared.flush(None)?;
+                shared.flush(&Session::default())?;
                 assert_eq!(get(&shared, &key)?, format!("{thread}:{i}").as_bytes());
             }
         }
@@ -164,7 +165,7 @@ pub fn discard_forgets(harness: &dyn Harness) -> Result<()> {
     flush(harness, &writer)?;
     put(&writer, KEY, b"forgotten")?;
     put(&writer, "run=b,variable=t", &pattern(2 << 20, 3))?;
-    writer.discard(None)?;
+    writer.discard(&Session::default())?;
     assert_eq!(writer.unflushed(), 0);
     put(&writer, "run=c,variable=t", b"next")?;
     flush(harness, &writer)?;
@@ -232,7 +233,7 @@ pub fn early_looks_do_no_harm(harness: &dyn Harness) -> Result<()> {
         for field in 0..batch {
             put(writer, &format!("run=a,variable=t{field},step={round}"), &pattern(1000, round as u64))?;
         }
-        writer.flush(None)?;
+        writer.flush(&Session::default())?;
         for _ in 0..round % 7 {
             harness.pass();
             let seen = listed(&reader, "")?.len();

@@ -27,7 +27,7 @@
 //! };
 //! put(&*all, "t")?;
 //! put(&winds, "u")?;
-//! winds.flush(None)?;
+//! winds.flush(&Session::default())?;
 //! let keys: Vec<String> = winds
 //!     .list(&Request::parse("run=a")?, &ListOptions::default())?
 //!     .map(|entry| Ok(entry?.key.to_string()))
@@ -49,6 +49,7 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::{encode_key, key_text};
+use fieldstone_journal::Session;
 
 use crate::api::*;
 use crate::field::{Field, Fields};
@@ -123,7 +124,7 @@ impl FilterStore {
             // It may have been there: a list says so at its end, where commits were lost.
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 let request = key_request(key);
-                let all = ListOptions { transaction: options.transaction, ..ListOptions::default() };
+                let all = ListOptions { session: options.session.clone(), ..ListOptions::default() };
                 self.list(&request, &all)?.try_for_each(|entry| entry.map(drop))?;
                 Err(e)
             }
@@ -148,7 +149,7 @@ impl FieldAccess for FilterStore {
         self.beneath.schema()
     }
 
-    fn extend_schema(&self, _text: &str) -> Result<Schema> {
+    fn extend_schema(&self, _text: &str, _session: &Session) -> Result<Schema> {
         Err(self.outside("the schema"))
     }
 
@@ -246,22 +247,22 @@ impl FieldAccess for FilterStore {
         self.beneath.owner(level)
     }
 
-    fn claim(&self, level: Vec<u8>, transaction: Option<Id>) -> Result<()> {
-        self.beneath.claim(level, transaction)
+    fn claim(&self, level: Vec<u8>, session: &Session) -> Result<()> {
+        self.beneath.claim(level, session)
     }
 }
 
 impl Transactions for FilterStore {
-    fn flush(&self, transaction: Option<Id>) -> Result<()> {
-        self.beneath.flush(transaction)
+    fn flush(&self, session: &Session) -> Result<()> {
+        self.beneath.flush(session)
     }
 
-    fn discard(&self, transaction: Option<Id>) -> Result<()> {
-        self.beneath.discard(transaction)
+    fn discard(&self, session: &Session) -> Result<()> {
+        self.beneath.discard(session)
     }
 
-    fn check_lost(&self, transaction: Option<Id>) -> Result<()> {
-        self.beneath.check_lost(transaction)
+    fn check_lost(&self, session: &Session) -> Result<()> {
+        self.beneath.check_lost(session)
     }
 
     fn unflushed(&self) -> u64 {
@@ -276,16 +277,16 @@ impl Transactions for FilterStore {
         self.beneath.begin()
     }
 
-    fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.beneath.decide(transaction, commit)
+    fn decide(&self, transaction: Id, commit: bool, session: &Session) -> Result<()> {
+        self.beneath.decide(transaction, commit, session)
     }
 
-    fn abandon(&self, transaction: Id) -> Result<()> {
-        self.beneath.abandon(transaction)
+    fn abandon(&self, transaction: Id, session: &Session) -> Result<()> {
+        self.beneath.abandon(transaction, session)
     }
 
-    fn decide_kinds(&self, transaction: Id, on: u32, off: u32) -> Result<()> {
-        self.beneath.decide_kinds(transaction, on, off)
+    fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()> {
+        self.beneath.decide_kinds(transaction, on, off, session)
     }
 }
 
@@ -310,11 +311,11 @@ impl Admin for FilterStore {
         self.beneath.dump(&self.shown(request))
     }
 
-    fn checkpoint(&self, _folder: &Path, _options: &CheckpointOptions) -> Result<CheckpointReport> {
+    fn checkpoint(&self, _: &Path, _: &CheckpointOptions, _: &Session) -> Result<CheckpointReport> {
         Err(self.refused("a checkpoint"))
     }
 
-    fn close(&self) -> Result<()> {
-        self.beneath.close()
+    fn close(&self, session: &Session) -> Result<()> {
+        self.beneath.close(session)
     }
 }

@@ -8,6 +8,7 @@ use fieldstone_core::key::{KeyValue, LEVELS, Level};
 use fieldstone_core::schema::Selection;
 use fieldstone_format::Id;
 use fieldstone_format::keys::KeyDecoder;
+use fieldstone_journal::session::Limits;
 
 use super::scan::Scan;
 use crate::snapshot::{Owners, Snapshot};
@@ -18,11 +19,12 @@ pub fn axes(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     own: Option<Id>,
+    limits: Option<Limits>,
 ) -> Result<Vec<(Arc<str>, Vec<KeyValue>)>> {
     let mut axes = Axes::default();
     if !(selection.is_unconstrained() && from_segments(snapshot, &mut axes)?) {
         axes = Axes::default();
-        let mut scan = Scan::new(snapshot.clone(), selection, own)?;
+        let mut scan = Scan::new(snapshot.clone(), selection, own)?.within(limits);
         let mut decoder = KeyDecoder::new();
         let mut last: [Option<Arc<Level>>; LEVELS] = [const { None }; LEVELS];
         while let Some(versions) = scan.next_key()? {

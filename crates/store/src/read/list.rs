@@ -10,6 +10,7 @@ use fieldstone_format::Id;
 use fieldstone_format::entry::{ArrayInfo, Blocks, Location};
 use fieldstone_format::keys::{KeyDecoder, level_ends};
 use fieldstone_format::segment::CommitInfo;
+use fieldstone_journal::session::Limits;
 
 use super::field::summary_of;
 use super::lookup::lookup;
@@ -24,21 +25,23 @@ pub fn list(
     selection: Selection,
     options: &ListOptions,
     older: Option<Arc<Snapshot>>,
+    limits: Option<Limits>,
 ) -> Result<ListStream> {
     let scan = match &older {
-        None => Scan::new(snapshot.clone(), selection, options.transaction)?,
+        None => Scan::new(snapshot.clone(), selection, options.session.transaction())?,
         Some(older) => {
             let news = |segment| holds_news(snapshot, segment, older);
-            Scan::over(snapshot.clone(), selection, options.transaction, news)?.with_removed(true)
+            Scan::over(snapshot.clone(), selection, options.session.transaction(), news)?.with_removed(true)
         }
     };
+    let scan = scan.within(limits);
     Ok(ListStream {
         scan: match &older {
             None => scan.with_removed(options.masked && options.depth == 3),
             Some(_) => scan,
         },
         older,
-        options: *options,
+        options: options.clone(),
         decoder: KeyDecoder::new(),
         users: HashMap::new(),
         names: UserNames(None),
@@ -139,7 +142,7 @@ impl ListStream {
                     continue;
                 }
                 // What was walked is not all that stands under the key.
-                match lookup(self.scan.snapshot(), &versions.key, self.options.transaction)? {
+                match lookup(self.scan.snapshot(), &versions.key, self.options.session.transaction())? {
                     Some(all) if all.live().iter().any(is_new) => versions = all,
                     _ => continue,
                 }

@@ -6,11 +6,14 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::env::Clock;
 use fieldstone_core::schema::{Keys, Selection};
 use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::segment::BlockCursor;
+use fieldstone_journal::Session;
+use fieldstone_journal::session::Limits;
 
 use super::field::LocalField;
 use super::lookup::lookup;
@@ -69,8 +72,10 @@ pub fn retrieve(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
     strict: bool,
-    own: Option<Id>,
+    session: &Session,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Fields> {
+    let own = session.transaction();
     let combinations = selection.count_listed();
     let Some(combinations) = combinations else {
         return Err(Code::RequestTooBroad.error("the request names more combinations than can be counted"));
@@ -80,7 +85,7 @@ pub fn retrieve(
         Some(keys) if keys.exact() && combinations <= LOOKUPS_MAX => {
             located.look_up(snapshot, &selection, keys, own)?;
         }
-        _ => located.search(snapshot, &selection, own)?,
+        _ => located.search(snapshot, &selection, own, session.limits(clock))?,
     }
     let LocatedFields { mut ranked, complex, .. } = located;
     if !ranked.is_sorted_by_key(|(rank, _)| *rank) {
@@ -141,9 +146,16 @@ impl LocatedFields {
     }
 
     /// Walks the index.
-    fn search(&mut self, snapshot: &Arc<Snapshot>, selection: &Selection, own: Option<Id>) -> Result<()> {
+    fn search(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        selection: &Selection,
+        own: Option<Id>,
+        limits: Option<Limits>,
+    ) -> Result<()> {
         let mut positions = Vec::new();
-        let mut scan = Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!self.strict);
+        let mut scan =
+            Scan::new(snapshot.clone(), selection.clone(), own)?.lenient(!self.strict).within(limits);
         while let Some(versions) = scan.next_key()? {
             let rank = scan.matcher().rank(&versions.key, &mut positions)?.unwrap_or(0);
             self.add(rank, &versions)?;

@@ -7,6 +7,7 @@ use fieldstone_core::schema::Selection;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::keys::level_ends;
+use fieldstone_journal::session::Limits;
 
 use super::matcher::{Match, Matcher};
 use super::versions::{Part, Versions};
@@ -19,6 +20,7 @@ pub struct Scan {
     snapshot: Arc<Snapshot>,
     matcher: Matcher,
     own: Option<Id>,
+    limits: Option<Limits>,
     /// A binary heap, least key first; every cursor stands on an entry.
     heap: Vec<SegmentCursor>,
     key: Vec<u8>,
@@ -62,6 +64,7 @@ impl Scan {
             snapshot,
             matcher,
             own,
+            limits: None,
             heap,
             key: Vec::new(),
             prefix: Vec::new(),
@@ -74,6 +77,12 @@ impl Scan {
             scan.sift_down(i);
         }
         Ok(scan)
+    }
+
+    /// The same walk, within the limits of a session.
+    pub fn within(mut self, limits: Option<Limits>) -> Scan {
+        self.limits = limits;
+        self
     }
 
     /// The same walk, past keys whose field was removed, too.
@@ -111,6 +120,7 @@ impl Scan {
     /// The next key under which something is visible. Damage of the index, and commits that logs lost, are
     /// an error after the last key, so that everything readable comes first.
     pub fn next_key(&mut self) -> Result<Option<Versions>> {
+        self.limits.as_mut().map_or(Ok(()), Limits::step)?;
         while let Some(first) = self.heap.first() {
             match self.matcher.test(first.key())? {
                 Match::Yes => {}

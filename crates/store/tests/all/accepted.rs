@@ -7,6 +7,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 
 const ALICE: u32 = 501;
@@ -62,7 +63,7 @@ fn a_log_that_is_gone_is_given_up_by_its_owner_or_the_stores_and_stays_so() {
         let alice = open(&world, "alice");
         flush_one(&alice, "run=a,variable=t", b"1");
         flush_one(&alice, "run=a,variable=u", b"1");
-        alice.close().unwrap();
+        alice.close(&Session::default()).unwrap();
         flush_one(&open(&world, "bob"), "run=b,variable=t", b"2");
         let reader = open(&world, "bob");
         assert_eq!(listed(&reader).len(), 3);
@@ -77,11 +78,11 @@ fn a_log_that_is_gone_is_given_up_by_its_owner_or_the_stores_and_stays_so() {
             1
         );
         assert_eq!(bob.status().unwrap().code(), 5);
-        let refused = error(bob.accept(&name(&log), ""), ErrorKind::Denied);
+        let refused = error(bob.accept(&name(&log), "", &Session::default()), ErrorKind::Denied);
         assert!(refused.message().contains(&name(&log)), "{refused}");
-        error(bob.accept("logs/nothing.log", ""), ErrorKind::Invalid);
+        error(bob.accept("logs/nothing.log", "", &Session::default()), ErrorKind::Invalid);
 
-        let report = open(&world, who).accept(&name(&log), "the disk died").unwrap();
+        let report = open(&world, who).accept(&name(&log), "the disk died", &Session::default()).unwrap();
         assert_eq!((report.file.as_str(), report.why.as_str()), (&*name(&log), "the disk died"));
         assert!(report.what.contains("all 2 commits"), "{report}");
         for reader in [&reader, &later(&world, "bob"), &open(&world, "alice")] {
@@ -95,7 +96,7 @@ fn a_log_that_is_gone_is_given_up_by_its_owner_or_the_stores_and_stays_so() {
             assert_eq!((verified.accepted.len(), reader.status().unwrap().code()), (1, 0));
         }
         // Nothing of it is lost twice.
-        error(open(&world, who).accept(&name(&log), ""), ErrorKind::Invalid);
+        error(open(&world, who).accept(&name(&log), "", &Session::default()), ErrorKind::Invalid);
         // It comes back from a tape: it never counts, and what its owner writes from then on does.
         write_all_at(&*env.disk.create_new(&log).unwrap(), &bytes, 0).unwrap();
         let alice = later(&world, "alice");
@@ -111,7 +112,7 @@ fn a_log_that_is_cut_keeps_what_can_be_read() {
     let world = shared();
     let alice = open(&world, "alice");
     flush_one(&alice, "run=a,variable=t", b"1");
-    alice.close().unwrap();
+    alice.close(&Session::default()).unwrap();
     let log = log_of(&world, ALICE);
     let first = commits(&world, &log).len();
     // The same writer cannot be gone on with: its second commit is one of a longer log, kept aside.
@@ -125,9 +126,9 @@ fn a_log_that_is_cut_keeps_what_can_be_read() {
     assert_eq!(listed(&reader).len(), 2);
     let whole = cut(&env, &world, &log, first);
     // While its writer lives, it may go on there.
-    error(open(&world, "alice").accept(&name(&log), ""), ErrorKind::Conflict);
+    error(open(&world, "alice").accept(&name(&log), "", &Session::default()), ErrorKind::Conflict);
     drop(alice);
-    let report = later(&world, "owner").accept(&name(&log), "").unwrap();
+    let report = later(&world, "owner").accept(&name(&log), "", &Session::default()).unwrap();
     assert!(report.what.contains("commits 2 to 2"), "{report}");
     for reader in [&reader, &later(&world, "bob")] {
         reader.refresh().unwrap();
@@ -149,7 +150,7 @@ fn a_data_log_that_is_gone_takes_its_fields_along() {
     flush_one(&alice, "run=a,variable=small", b"1");
     flush_one(&alice, "run=a,variable=large", &pattern(3 << 20, 1));
     flush_one(&alice, "run=a,variable=more", &pattern(2 << 20, 1));
-    alice.close().unwrap();
+    alice.close(&Session::default()).unwrap();
     let data = files(&world, "data").remove(0);
     let env = world.process("alice");
     let bytes = world.read(&data).unwrap();
@@ -157,8 +158,8 @@ fn a_data_log_that_is_gone_takes_its_fields_along() {
     let status = later(&world, "bob").status().unwrap();
     assert_eq!((status.code(), status.problems.len()), (5, 1));
     assert_eq!((status.problems[0].code, &*status.problems[0].file), (Some(Code::DataGone), &*name(&data)));
-    error(open(&world, "bob").accept(&name(&data), ""), ErrorKind::Denied);
-    let report = open(&world, "alice").accept(&name(&data), "").unwrap();
+    error(open(&world, "bob").accept(&name(&data), "", &Session::default()), ErrorKind::Denied);
+    let report = open(&world, "alice").accept(&name(&data), "", &Session::default()).unwrap();
     assert_eq!((report.fields, report.keys.len()), (2, 2));
     for _ in 0..2 {
         let reader = later(&world, "bob");
@@ -181,7 +182,7 @@ fn damaged_fields_are_given_up_one_by_one() {
         let (sound, lost) = (pattern(size, 1), pattern(size, 2));
         flush_one(&alice, "run=a,variable=sound", &sound);
         flush_one(&alice, "run=a,variable=lost", &lost);
-        alice.close().unwrap();
+        alice.close(&Session::default()).unwrap();
         let path = if size == 1000 { log_of(&world, ALICE) } else { files(&world, "data").remove(0) };
         let env = world.process("alice");
         let mut bytes = world.read(&path).unwrap();
@@ -190,13 +191,13 @@ fn damaged_fields_are_given_up_one_by_one() {
         replace(&env, &path, &bytes);
         let reader = later(&world, "bob");
         assert!(!reader.verify(&Request::new()).unwrap().ok());
-        let report = open(&world, "owner").accept(&name(&path), "bit rot").unwrap();
+        let report = open(&world, "owner").accept(&name(&path), "bit rot", &Session::default()).unwrap();
         assert_eq!(report.keys, ["{run=a}{variable=lost}{}"], "{report}");
         let reader = later(&world, "bob");
         assert_eq!(listed(&reader), ["{run=a}{variable=sound}{}"]);
         assert_eq!(get(&reader, "run=a,variable=sound").unwrap(), sound);
         let verified = reader.verify(&Request::new()).unwrap();
         assert!(verified.ok(), "{verified:?}");
-        error(open(&world, "owner").accept(&name(&path), ""), ErrorKind::Invalid);
+        error(open(&world, "owner").accept(&name(&path), "", &Session::default()), ErrorKind::Invalid);
     }
 }

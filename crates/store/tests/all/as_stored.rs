@@ -8,6 +8,7 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::block::unpack_checked;
 use fieldstone_format::chunk;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::{Field, StoredBlock};
 
@@ -76,7 +77,7 @@ fn exactly_the_chunks_that_nothing_lies_upon_are_blocks() {
                 _ => Value::Piece { data: &raw, dtype, start: &start, count: &count, shape: &shape },
             };
             archive(&store, KEY, value, &options(&chunks, [None, Some(3)][below(2) as usize])).unwrap();
-            store.flush(None).unwrap();
+            store.flush(&Session::default()).unwrap();
             parts.push((region(&start, &count), cut));
         }
         let field = field(&store, KEY, None).unwrap();
@@ -105,7 +106,7 @@ fn a_block_costs_its_stored_bytes_and_the_table() {
     let raw: Vec<u8> = (0..64 * 4096u32).flat_map(|i| (i / 64).to_le_bytes()).collect();
     let value = Value::Array { data: &raw, dtype: DType::parse("<u4").unwrap(), shape: &[64, 4096] };
     archive(&store, KEY, value, &options(&[1, 4096], Some(3))).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let field = field(&open(&world, "b"), KEY, None).unwrap();
     let block = found(&field, &region(&[63, 0], &[1, 4096])).unwrap();
     assert!(block.is_packed() && block.place().stored < 1000 && block.place().raw == 4 * 4096);
@@ -139,7 +140,7 @@ fn no_damaged_block_is_given_out() {
         let raw: Vec<u8> = (0..400u32).flat_map(|i| (i / 9).to_le_bytes()).collect();
         let value = Value::Array { data: &raw, dtype: DType::parse("<u4").unwrap(), shape: &[2, 200] };
         archive(&store, KEY, value, &options(&[1, 200], level)).unwrap();
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         let field = field(&store, KEY, None).unwrap();
         let second = found(&field, &region(&[1, 0], &[1, 200])).unwrap();
         assert_eq!(second.is_packed(), level.is_some());

@@ -9,6 +9,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_format::attempt::Origin;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -80,7 +81,7 @@ fn put_change(store: &Store, change: Change) {
             store.remove(&Request::parse(KEY).unwrap(), &RemoveOptions::default()).unwrap();
         }
     }
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
 }
 
 /// The field as a store has it: its elements, where the missing ones are 0.
@@ -206,7 +207,7 @@ fn status_names_attempt_job_and_rank() {
     let key = pairs(KEY);
     let key: Vec<(&str, &str)> = key.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let status = open(&world, "b").status().unwrap();
     assert_eq!((status.format, &status.writers[0].origin), (2, &origin));
     let plain = SimWorld::new(2);
@@ -247,5 +248,5 @@ fn make_the_kept_store() {
     put_change(&one, Change::Piece(6, 6, 3));
     put_change(&open("1177.1", Some(1)), Change::Piece(0, 6, 4));
     put_change(&plain, Change::Piece(0, 6, 5));
-    plain.close().unwrap();
+    plain.close(&Session::default()).unwrap();
 }

@@ -10,6 +10,7 @@ use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
 use fieldstone_format::log::{CommitRecord, FOOT, FrameInfo, SideRecord, decode_side};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
@@ -34,7 +35,7 @@ fn b02_killed_before_the_flush() {
     put(&writer, "run=a,variable=t,step=1", b"lost").unwrap();
     put(&writer, "run=a,variable=t,step=2", &pattern(3 << 20, 1)).unwrap();
     world.kill(&env);
-    assert!(writer.flush(None).is_err());
+    assert!(writer.flush(&Session::default()).is_err());
     let next = open(&world, "a");
     assert_eq!(listed(&next), ["{run=a}{variable=t}{step=0}"]);
     assert_eq!(next.status().unwrap().writers[0].state, "gone");
@@ -129,9 +130,9 @@ fn b32_a_closed_log_that_is_gone_is_missed_by_who_had_read_it() {
     let (writer, other) = (open(&world, "a"), open(&world, "a"));
     flush_one(&writer, "run=a,variable=t", b"x");
     let log = files(&world, "logs").remove(0);
-    writer.close().unwrap();
+    writer.close(&Session::default()).unwrap();
     flush_one(&other, "run=b,variable=t", b"y");
-    other.close().unwrap();
+    other.close(&Session::default()).unwrap();
     let reader = open(&world, "b");
     assert_eq!(listed(&reader).len(), 2);
     // So long that the folder of logs is not listed again for the fun of it.
@@ -163,7 +164,7 @@ fn b32_a_flipped_byte_is_found_and_named() {
         for step in 0..3 {
             put(&writer, &format!("run=a,variable=t,step={step}"), &pattern(size, step)).unwrap();
         }
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         let list = writer.list(&Request::new(), &ListOptions::default()).unwrap();
         let place = list.map(|e| e.unwrap().place.unwrap()).nth(1).unwrap();
         let path = PathBuf::from(ROOT).join(place.file.to_string());
@@ -194,12 +195,12 @@ fn a_failed_sync_loses_its_batch_by_name_and_no_more() {
             let size = if large { 3 << 20 } else { 2000 };
             put(&writer, "run=a,variable=lost", &pattern(size, 1)).unwrap();
             world.fail_nth(OpKind::SyncData, if large { 2 } else { 1 }, fault);
-            let failed = error(writer.flush(None), ErrorKind::Unavailable);
+            let failed = error(writer.flush(&Session::default()), ErrorKind::Unavailable);
             assert!(failed.message().contains("{run=a}{variable=lost}{}"), "{failed}");
             assert_eq!(writer.unflushed(), 0);
             assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=before}{}"]);
             // A later flush of nothing more neither fails nor brings it back.
-            writer.flush(None).unwrap();
+            writer.flush(&Session::default()).unwrap();
             flush_one(&writer, "run=a,variable=after", b"2");
             assert_eq!(files(&world, "logs").len(), 2, "the handle goes on in a new log");
             let expected = ["{run=a}{variable=after}{}", "{run=a}{variable=before}{}"];
@@ -224,7 +225,7 @@ fn a_failed_first_flush_leaves_no_store_that_harms() {
         put(&writer, "run=a,variable=t", b"first").unwrap();
         let before = world.counters().total();
         world.schedule(Plan::new(Fault::Io).nth(n));
-        let outcome = writer.flush(None);
+        let outcome = writer.flush(&Session::default());
         world.clear_faults();
         let calls = world.counters().total() - before;
         let reader = open(&world, "b");
@@ -236,7 +237,7 @@ fn a_failed_first_flush_leaves_no_store_that_harms() {
                     "call {n}: {e}"
                 );
                 assert_eq!(listed(&reader).len(), 0, "call {n}");
-                writer.discard(None).unwrap();
+                writer.discard(&Session::default()).unwrap();
             }
         }
         flush_one(&writer, "run=a,variable=u", b"second");
@@ -260,8 +261,8 @@ fn a_full_disk_loses_the_batch_by_name_and_no_more() {
         flush_one(&writer, "run=a,variable=before", b"1");
         let used: u64 = world.files().iter().map(|f| world.read(f).unwrap().len() as u64).sum();
         world.set_capacity(Some(used + 50_000));
-        let outcome =
-            put(&writer, "run=a,variable=lost", &pattern(size, 1)).and_then(|()| writer.flush(None));
+        let outcome = put(&writer, "run=a,variable=lost", &pattern(size, 1))
+            .and_then(|()| writer.flush(&Session::default()));
         let full = error(outcome, ErrorKind::Unavailable);
         assert!(full.message().contains("variable=lost"), "{full}");
         assert!(full.hint().unwrap_or_default().contains("space"), "{full}");
@@ -285,8 +286,8 @@ fn what_failed_for_want_of_room_gives_it_back() {
         let room = (size as u64) * 3 / 4;
         world.set_capacity(Some(bytes + room));
         for _ in 0..3 {
-            let outcome =
-                put(&writer, "run=a,variable=lost", &pattern(size, 2)).and_then(|()| writer.flush(None));
+            let outcome = put(&writer, "run=a,variable=lost", &pattern(size, 2))
+                .and_then(|()| writer.flush(&Session::default()));
             error(outcome, ErrorKind::Unavailable);
         }
         // A log or two of a header each may stay, and no part of what was lost.
@@ -325,9 +326,12 @@ fn a_small_flush_is_one_write_and_one_sync() {
         for i in 0..10 {
             put(&writer, &format!("run=a,variable=t,step={}", 10 * round + i), &pattern(1000, i)).unwrap();
         }
-        writer.journal().take_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], None).unwrap();
+        writer
+            .journal()
+            .take_side(vec![SideRecord { kind: 1, bytes: vec![9; 50].into() }], &Session::default())
+            .unwrap();
         world.clear_trace();
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         let counters = world.counters();
         assert_eq!(counters.count(OpKind::SyncData), 1, "round {round}");
         assert_eq!(calls(&world, OpKind::SyncData, "/logs/").len(), 1);
@@ -356,7 +360,7 @@ fn a_large_flush_syncs_its_data_log_and_then_the_log() {
     for round in 0..3 {
         put(&writer, &format!("run=a,variable=t,step={round}"), &pattern(3 << 20, round)).unwrap();
         world.clear_trace();
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         let syncs: Vec<_> = world.trace().into_iter().filter(|op| op.kind == OpKind::SyncData).collect();
         assert_eq!(syncs.len(), 2);
         assert!(syncs[0].path.to_string_lossy().contains("/data/"));
@@ -366,13 +370,13 @@ fn a_large_flush_syncs_its_data_log_and_then_the_log() {
     // A small flush of the same handle does not touch the data log.
     put(&writer, "run=a,variable=small", b"x").unwrap();
     world.clear_trace();
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     assert_eq!(world.counters().count(OpKind::SyncData), 1);
     // The first flush into new files syncs their folders, once.
     let other = open(&world, "a");
     put(&other, "run=a,variable=other", &pattern(3 << 20, 9)).unwrap();
     world.clear_trace();
-    other.flush(None).unwrap();
+    other.flush(&Session::default()).unwrap();
     for folder in ["/logs", "/data"] {
         assert!(!calls(&world, OpKind::SyncDir, folder).is_empty(), "{folder}");
     }
@@ -389,7 +393,7 @@ fn no_file_is_written_by_two_processes_but_a_hosts_board() {
             listed(store);
         }
     }
-    stores.iter().for_each(|store| store.close().unwrap());
+    stores.iter().for_each(|store| store.close(&Session::default()).unwrap());
     let mut writers: BTreeMap<PathBuf, BTreeSet<(String, u32)>> = BTreeMap::new();
     let changes =
         [OpKind::Create, OpKind::Write, OpKind::Append, OpKind::SyncData, OpKind::Rename, OpKind::Unlink];
@@ -465,7 +469,7 @@ fn fifty_writers_flush_five_times_each() {
         for (i, store) in stores.iter().enumerate() {
             put(store, &format!("run=a,variable=v{i},step={round}"), &[i as u8, round]).unwrap();
             put(store, "run=a,variable=all", &[i as u8, round]).unwrap();
-            store.flush(None).unwrap();
+            store.flush(&Session::default()).unwrap();
         }
     }
     let reader = open(&world, "d");
@@ -485,20 +489,20 @@ fn side_records_stand_in_the_log() {
     let world = SimWorld::new(1);
     let writer = open(&world, "a");
     let records = |n: u16| vec![SideRecord { kind: n, bytes: pattern(10 * usize::from(n), 1).into() }];
-    writer.journal().take_side(records(1), None).unwrap();
+    writer.journal().take_side(records(1), &Session::default()).unwrap();
     put(&writer, "run=a,variable=t", b"x").unwrap();
-    writer.journal().take_side(records(2), None).unwrap();
-    writer.flush(None).unwrap();
+    writer.journal().take_side(records(2), &Session::default()).unwrap();
+    writer.flush(&Session::default()).unwrap();
     let log = files(&world, "logs").remove(0);
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.sequence, record.fields, side), (1, 1, [records(1), records(2)].concat()));
     let id = writer.begin().unwrap();
-    writer.journal().take_side(records(3), Some(id)).unwrap();
-    writer.flush(Some(id)).unwrap();
+    writer.journal().take_side(records(3), &Session::from(id)).unwrap();
+    writer.flush(&Session::from(id)).unwrap();
     let (record, side) = last_commit(&commits(&world, &log));
     assert_eq!((record.transaction, record.fields, side), (Some(id), 0, records(3)));
-    writer.journal().take_side(records(4), None).unwrap();
-    writer.discard(None).unwrap();
+    writer.journal().take_side(records(4), &Session::default()).unwrap();
+    writer.discard(&Session::default()).unwrap();
     flush_one(&writer, "run=a,variable=t", b"y");
     assert_eq!(last_commit(&commits(&world, &log)).1, []);
 }
@@ -515,12 +519,12 @@ fn a_reader_needs_no_right_to_write() {
         open_in(&world.process("guest"), &Opening { access: Access::Read, ..Opening::default() }).unwrap();
     assert_eq!(get(&reader, "run=a,variable=t").unwrap(), b"x");
     assert!(reader.verify(&Request::new()).unwrap().ok());
-    reader.close().unwrap();
+    reader.close(&Session::default()).unwrap();
     let asks = [OpKind::OpenWrite, OpKind::OpenAppend, OpKind::Create, OpKind::Write, OpKind::CreateDirAll];
     assert!(world.trace().iter().all(|op| !asks.contains(&op.kind)));
     // Whoever opens it for archiving is refused at the flush, and names the folder.
     let denied = open(&world, "guest");
-    let refused = put(&denied, "run=b,variable=t", b"x").and_then(|()| denied.flush(None));
+    let refused = put(&denied, "run=b,variable=t", b"x").and_then(|()| denied.flush(&Session::default()));
     let refused = error(refused, ErrorKind::Denied);
     assert!(refused.message().contains(ROOT), "{refused}");
 }
@@ -536,7 +540,7 @@ fn a_short_file_is_opened_again() {
         flush_one(&writer, "run=a,variable=t", &pattern(size, 2));
         put(&writer, "run=a,variable=t", &pattern(size, 2)).unwrap();
         put(&writer, "run=a,variable=u", &pattern(size, 3)).unwrap();
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         let reader = open(&world, "b");
         assert!(get(&reader, "run=a,variable=u").unwrap() == pattern(size, 3));
         let data = files(&world, "data").remove(0);

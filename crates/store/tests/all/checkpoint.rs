@@ -8,6 +8,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
@@ -35,7 +36,7 @@ fn found(env: &Env, writable: bool) -> Result<LocalStore> {
 }
 
 fn checkpoint(store: &LocalStore, incremental: bool) -> Result<CheckpointReport> {
-    store.checkpoint(Path::new(FOLDER), &CheckpointOptions { incremental })
+    store.checkpoint(Path::new(FOLDER), &CheckpointOptions { incremental }, &Session::default())
 }
 
 /// Rounds of work between checkpoints: many commits, large and small, transactions, removed versions.
@@ -78,7 +79,7 @@ fn what_is_archived_and_not_flushed_goes_with_it_but_not_a_transaction() {
     let env = world.process("a");
     let store = memory(&env);
     let archive = |run: &str, transaction| {
-        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
         let key = [("run", run), ("variable", "v"), ("step", "1")];
         store.archive(&key, Value::Bytes(b"x"), &options).unwrap();
     };
@@ -87,7 +88,7 @@ fn what_is_archived_and_not_flushed_goes_with_it_but_not_a_transaction() {
     archive("joined", Some(open));
     checkpoint(&store, true).unwrap();
     assert_eq!(visible(&found(&env, false).unwrap()).unwrap().len(), 1);
-    store.decide(open, true).unwrap();
+    store.decide(open, true, &Session::default()).unwrap();
     checkpoint(&store, true).unwrap();
     assert_eq!(visible(&found(&env, false).unwrap()).unwrap().len(), 2);
 }
@@ -224,7 +225,7 @@ fn folders_of_others_are_refused() {
     // Somebody goes on from the checkpoint: it is a store of its own from there.
     let restarted = found(&world.process("b"), true).unwrap();
     restarted.archive(&key, Value::Bytes(b"y"), &ArchiveOptions::default()).unwrap();
-    restarted.flush(None).unwrap();
+    restarted.flush(&Session::default()).unwrap();
     let refused = checkpoint(&mine, true).unwrap_err();
     assert!(refused.kind() == ErrorKind::Conflict && refused.message().contains("logs/"), "{refused}");
     // A store in a folder has no need of it.

@@ -4,6 +4,7 @@ use crate::common::*;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 
 const CLOCKS: [(&str, i64); 4] = [("right", 0), ("behind", -HOUR), ("ahead", HOUR), ("far", TO_2099)];
@@ -65,20 +66,20 @@ fn newer_pieces_and_decisions_win_whatever_the_clocks_say() {
         |store: &Store| i32::from_ne_bytes(get(store, "run=a,variable=t").unwrap()[..4].try_into().unwrap());
     for (i, store) in stores.iter().enumerate() {
         piece(store, i as i32, &ArchiveOptions::default());
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         assert!(stores.iter().all(|s| seen(s) == i as i32));
     }
     // Prepared by the clock of 2099, decided by the one behind, between two flushes of the right one.
     let id = stores[0].begin().unwrap();
-    piece(&stores[0], 50, &ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() });
-    stores[0].flush(Some(id)).unwrap();
+    piece(&stores[0], 50, &ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() });
+    stores[0].flush(&Session::from(id)).unwrap();
     piece(&stores[3], 60, &ArchiveOptions::default());
-    stores[3].flush(None).unwrap();
+    stores[3].flush(&Session::default()).unwrap();
     assert_eq!(seen(&stores[1]), 60);
-    stores[2].decide(id, true).unwrap();
+    stores[2].decide(id, true, &Session::default()).unwrap();
     assert_eq!(seen(&stores[1]), 50);
     piece(&stores[3], 70, &ArchiveOptions::default());
-    stores[3].flush(None).unwrap();
+    stores[3].flush(&Session::default()).unwrap();
     assert!(stores.iter().all(|s| seen(s) == 70));
 }
 

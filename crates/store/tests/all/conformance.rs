@@ -11,6 +11,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
+use fieldstone_journal::Session;
 use fieldstone_journal::medium::objects::{ObjectMedium, Objects};
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{self, Access, Harness, Opening, put_file};
@@ -260,17 +261,17 @@ impl Filtered {
                         let (data, dtype) = (&[0; 8], DType::F8);
                         let piece = Value::Piece { data, dtype, start: &[0], count: &[1], shape: &shape };
                         store.archive(key, piece, &plain)?;
-                        store.flush(None)?;
+                        store.flush(&Session::default())?;
                     }
                 }
                 _ => store.archive(key, Value::Bytes(b"never to be seen"), &plain)?,
             }
         }
-        store.flush(None)?;
+        store.flush(&Session::default())?;
         if let ([last, _, ..], 1) = (&keys[..], round) {
             store.remove_fields(&[store.get(last, &ReadOptions::default())?], &RemoveOptions::default())?;
         }
-        store.close()
+        store.close(&Session::default())
     }
 }
 

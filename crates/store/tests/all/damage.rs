@@ -17,6 +17,7 @@ use fieldstone_core::request::Request;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::log::{FrameInfo, LogHeader, SideRecord};
 use fieldstone_format::segment::SegmentMeta;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
 use fieldstone_testkit::random::Seeded;
@@ -58,7 +59,7 @@ impl Maker {
     ) {
         let bytes = self.bytes(length);
         let key = self.key(run, variable, step, &bytes);
-        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
         store.archive(&pairs(&key), Value::Bytes(&bytes), &options).unwrap();
     }
 
@@ -101,34 +102,36 @@ fn small_store() -> (SimWorld, Fields) {
     make.put(&a, "a", "t", 1, 40);
     make.put(&a, "a", "t", 2, 0);
     make.array(&a, "a", Compression::None);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     make.put(&b, "b", "t", 1, 30);
     make.array(&b, "b", Compression::Zstd(3));
     make.put(&b, "both", "t", 1, 20);
-    b.flush(None).unwrap();
+    b.flush(&Session::default()).unwrap();
     make.put(&a, "both", "t", 1, 25);
     make.put(&a, "a", "t", 1, 45);
     make.piece(&a, 0, 7);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     make.piece(&b, 5, 7);
-    b.flush(None).unwrap();
+    b.flush(&Session::default()).unwrap();
     let aborted = a.begin().unwrap();
     let kept = make.fields.clone();
     make.put_in(&a, "a", "t", 1, 10, Some(aborted));
     make.fields = kept;
-    a.decide(aborted, false).unwrap();
+    a.decide(aborted, false, &Session::default()).unwrap();
     let tx = a.begin().unwrap();
     make.put_in(&a, "a", "tx", 1, 33, Some(tx));
     make.put_in(&b, "b", "tx", 1, 34, Some(tx));
-    b.flush(Some(tx)).unwrap();
-    a.decide(tx, true).unwrap();
+    b.flush(&Session::from(tx)).unwrap();
+    a.decide(tx, true, &Session::default()).unwrap();
     for step in 3..6 {
         make.put(&a, "a", "t", step, 15);
-        a.flush(None).unwrap();
+        a.flush(&Session::default()).unwrap();
     }
-    a.journal().take_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], None).unwrap();
+    a.journal()
+        .take_side(vec![SideRecord { kind: 7, bytes: b"side".to_vec().into() }], &Session::default())
+        .unwrap();
     make.put(&a, "z", "t", 1, 12);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     (world, make.fields)
 }
 
@@ -139,13 +142,13 @@ fn large_store() -> (SimWorld, Fields) {
     let mut make = Maker { random: seeded(4), fields: Fields::new() };
     let a = open(&world.process("a")).unwrap();
     make.put(&a, "a", "small", 1, 100);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     make.put(&a, "a", "small", 2, 100);
     make.put(&a, "a", "large", 1, (1 << 20) + 10);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     make.array(&a, "a", Compression::None);
     make.put(&a, "a", "small", 3, 100);
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     (world, make.fields)
 }
 
@@ -158,7 +161,7 @@ fn wide_store() -> (SimWorld, Fields) {
     for step in 0..1000 {
         make.put(&a, "a", "t", step, 3);
     }
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     (world, make.fields)
 }
 

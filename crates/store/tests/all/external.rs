@@ -9,6 +9,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::put_file;
 
@@ -26,7 +27,7 @@ fn taken() -> (SimWorld, Store, Vec<u8>) {
     let path = Path::new(SOURCE);
     let spec = ExternalSpec { path, offset: 0, parts: 1, stride: 0, content: content_of, seen: None };
     store.archive_external(&[("run", "a"), ("variable", "t")], &spec, &ArchiveOptions::default()).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     (world, store, content)
 }
 

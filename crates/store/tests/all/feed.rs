@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use crate::common::*;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_format::log::{FrameInfo, SideRecord};
+use fieldstone_journal::Session;
 use fieldstone_journal::snapshot::Problem;
 
 /// Flushes a field with a side record that holds `n`.
 fn flush_with_side(store: &Store, n: u8) {
     put(store, &format!("run=a,variable=t,step={n}"), &[n; 20]).unwrap();
-    store.journal().take_side(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], None).unwrap();
-    store.flush(None).unwrap();
+    store
+        .journal()
+        .take_side(vec![SideRecord { kind: 1, bytes: vec![n; 30].into() }], &Session::default())
+        .unwrap();
+    store.flush(&Session::default()).unwrap();
 }
 
 /// A log of six commits, the first, third and last without side records, and where its frames begin.

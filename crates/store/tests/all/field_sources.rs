@@ -14,6 +14,7 @@ use fieldstone_core::geometry::{IndexBox, Summary, Uncovered, copy_box, uncovere
 use fieldstone_core::request::Request;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::keys::encode_key;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
 
@@ -179,7 +180,7 @@ fn fields_of_any_source_mix() {
     for step in 40..46 {
         put(&store, &format!("run=a,variable=t,step={step}"), &pattern(900_000, step)).unwrap();
     }
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let own = store.retrieve(&Request::parse("run=a").unwrap(), &RetrieveOptions::default()).unwrap();
     let mut mixed = Vec::new();
     for (step, field) in own.iter().enumerate() {
@@ -223,7 +224,7 @@ fn neighbours_are_read_together_and_each_is_checked() {
     for step in 0..64 {
         put(&store, &format!("run=a,variable=t,step={step}"), &pattern(3_000, step)).unwrap();
     }
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let all = Request::parse("run=a").unwrap();
     let fields = store.retrieve(&all, &RetrieveOptions::default()).unwrap();
     let mut out = vec![0; 64 * 3_000];

@@ -12,6 +12,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Opening, put_file};
 use fieldstone_store::frontends::FilterStore;
@@ -61,7 +62,7 @@ fn winds() -> (Store, Store) {
         }
     }
     put(&store, "run=c,variable=t,step=0", b"alone").unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let shown = filtered(&store, "variable=u");
     (store, shown)
 }
@@ -139,7 +140,7 @@ fn a_hidden_field_is_in_nobodys_way() {
         let piece = Value::Piece { data: &[0; 8], dtype: DType::F8, start: &[0], count: &[1], shape: &shape };
         archive(&store, "run=a,variable=at_odds", piece, &plain).unwrap();
         // Those of one flush are refused.
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
     error(store.retrieve(&request("run=a"), &RetrieveOptions::default()), Conflict);
     error(store.retrieve(&request("run=a,variable=holes"), &RetrieveOptions::default()), NotFound);
@@ -162,7 +163,7 @@ fn damage_outside_is_not_verified() {
         store.archive_external(&key, &spec, &ArchiveOptions::default()).unwrap();
     }
     put(&store, "run=a,variable=v", b"sound").unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     put_file(&env, path.clone(), Some(b"0123456780")).unwrap();
     let damaged = |store: &Store| store.verify(&Request::new()).unwrap().damaged.len();
     assert_eq!(damaged(&store), 2);
@@ -179,7 +180,7 @@ fn a_partial_key_means_what_is_shown() {
     put(&store, "run=d,variable=t,step=7", b"t7").unwrap();
     put(&store, "run=d,variable=u,step=7,member=1", b"u71").unwrap();
     put(&store, "run=d,variable=u", b"no step").unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     error(get(&store, "run=d,step=7"), Invalid);
     assert_eq!(get(&shown, "run=d,step=7").unwrap(), b"u71");
     assert_eq!(get(&shown, "run=d,variable=u,step=7").unwrap(), b"u71");
@@ -232,7 +233,7 @@ fn a_key_with_a_default_finds_nothing_hidden() {
     let how = Opening { schema: Some(schema), ..Opening::default() };
     let store = open_in(&world().process("a"), &how).unwrap();
     put(&store, "run=a,domain=m,variable=t,step=0", b"hidden").unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let shown = filtered(&store, "domain=g");
     assert_eq!(get(&store, "run=a,variable=t,step=0").unwrap(), b"hidden");
     error(get(&shown, "run=a,variable=t,step=0"), NotFound);
@@ -266,7 +267,7 @@ fn what_is_outside_is_not_taken() {
     assert!(error(shown.archive_many(&many, &plain), Denied).message().contains("field 1"));
     assert_eq!(shown.unflushed(), 0, "nothing of what was refused is taken");
     shown.archive_many(&many[..1], &plain).unwrap();
-    shown.flush(None).unwrap();
+    shown.flush(&Session::default()).unwrap();
     assert_eq!(get(&store, "run=a,variable=u,step=9").unwrap(), b"x");
     error(shown.archive(&[("run", "a")], Value::Bytes(b"x"), &plain), Invalid);
 }
@@ -281,7 +282,7 @@ fn what_is_outside_is_not_removed() {
     put(&store, "run=a,variable=t,step=50", b"x").unwrap();
     put(&store, "run=a,variable=u,step=50", b"x").unwrap();
     assert_eq!(shown.remove(&request("run=a"), &plain).unwrap(), 5);
-    shown.flush(None).unwrap();
+    shown.flush(&Session::default()).unwrap();
     assert_eq!((keys(&store, "run=a").unwrap().len(), keys(&shown, "").unwrap().len()), (5, 4));
     assert_eq!(shown.remove(&request("variable=t"), &plain).unwrap(), 0);
     let hidden = field(&store, "run=b,variable=t,step=0", None).unwrap();
@@ -293,7 +294,7 @@ fn what_is_outside_is_not_removed() {
     let beneath = field(&store, "run=b,variable=u,step=1", None).unwrap();
     store.remove_fields(&[own], &plain).unwrap();
     shown.remove_fields(&[beneath], &plain).unwrap();
-    shown.flush(None).unwrap();
+    shown.flush(&Session::default()).unwrap();
     assert_eq!(keys(&shown, "").unwrap().len(), 2);
 }
 
@@ -306,14 +307,14 @@ fn the_rest_passes_through() {
     put_in(&shown, "run=x,variable=u", b"x", id).unwrap();
     put_in(&store, "run=x,variable=t", b"x", id).unwrap();
     assert_eq!(store.unflushed(), 2);
-    shown.flush(Some(id)).unwrap();
+    shown.flush(&Session::from(id)).unwrap();
     assert_eq!(shown.status().unwrap().transactions[0].fields, 2);
-    let own = ListOptions { transaction: Some(id), ..ListOptions::default() };
+    let own = ListOptions { session: Session::from(id), ..ListOptions::default() };
     assert_eq!(shown.list(&request("run=x"), &own).unwrap().count(), 1);
-    shown.decide(id, true).unwrap();
+    shown.decide(id, true, &Session::default()).unwrap();
     assert_eq!((keys(&store, "run=x").unwrap().len(), keys(&shown, "run=x").unwrap().len()), (2, 1));
     // A checkpoint is of the whole store.
-    error(shown.checkpoint(Path::new("/other"), &CheckpointOptions::default()), Denied);
+    error(shown.checkpoint(Path::new("/other"), &CheckpointOptions::default(), &Session::default()), Denied);
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn a_filter_shows_what_both_select() {
         }
         put(&store, &key, key.as_bytes()).unwrap();
     }
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let everything: Vec<ListEntry> =
         store.list(&Request::new(), &ListOptions::default()).unwrap().map(Result::unwrap).collect();
     let mut random = || {

@@ -5,6 +5,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::FORMAT_VERSION;
+use fieldstone_journal::Session;
 use fieldstone_store::conformance::Opening;
 
 fn versions(world: &SimWorld) -> Vec<u32> {
@@ -44,7 +45,7 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
     world.set_uid("guest", 502);
     let owner = open_in(&world.process("a"), &old("")).unwrap();
     owner.create().unwrap();
-    owner.journal().pin_format(1).unwrap();
+    owner.journal().pin_format(1, &Session::default()).unwrap();
     flush_one(&owner, "run=a,variable=t", b"1");
     let status = open(&world, "b").status().unwrap();
     assert_eq!((status.format, status.format_pin.is_some()), (1, true));
@@ -56,17 +57,23 @@ fn what_needs_a_newer_format_is_refused_until_the_owner_upgrades() {
         refused.message().contains("attempt") && refused.hint().unwrap().contains("upgrade"),
         "{refused}"
     );
-    error(owner.accept("logs/00112233445566778899aabbccddeeff.log", ""), ErrorKind::Denied);
+    error(
+        owner.accept("logs/00112233445566778899aabbccddeeff.log", "", &Session::default()),
+        ErrorKind::Denied,
+    );
     // Reading alone writes nothing.
     let reading = Opening { access: fieldstone_store::conformance::Access::Read, ..attempt.clone() };
     assert_eq!(get(&open_in(&world.process("b"), &reading).unwrap(), "run=a,variable=t").unwrap(), b"1");
 
-    assert_eq!(error(open(&world, "guest").journal().upgrade(), ErrorKind::Denied).code(), Code::StoreOwned);
-    error(owner.journal().pin_format(FORMAT_VERSION), ErrorKind::Conflict);
-    assert_eq!(owner.journal().upgrade().unwrap(), (1, FORMAT_VERSION));
-    assert_eq!(owner.journal().upgrade().unwrap(), (FORMAT_VERSION, FORMAT_VERSION));
-    error(owner.journal().pin_format(1), ErrorKind::Conflict);
-    error(owner.journal().pin_format(FORMAT_VERSION + 1), ErrorKind::Invalid);
+    assert_eq!(
+        error(open(&world, "guest").journal().upgrade(&Session::default()), ErrorKind::Denied).code(),
+        Code::StoreOwned
+    );
+    error(owner.journal().pin_format(FORMAT_VERSION, &Session::default()), ErrorKind::Conflict);
+    assert_eq!(owner.journal().upgrade(&Session::default()).unwrap(), (1, FORMAT_VERSION));
+    assert_eq!(owner.journal().upgrade(&Session::default()).unwrap(), (FORMAT_VERSION, FORMAT_VERSION));
+    error(owner.journal().pin_format(1, &Session::default()), ErrorKind::Conflict);
+    error(owner.journal().pin_format(FORMAT_VERSION + 1, &Session::default()), ErrorKind::Invalid);
     // The handle goes on in a log of the new version, with what waits in a data log of the old one.
     flush_one(&owner, "run=a,variable=large", &pattern(3 << 20, 1));
     flush_one(&open_in(&world.process("b"), &attempt).unwrap(), "run=b,variable=t", b"2");
@@ -84,8 +91,8 @@ fn a_writer_that_began_before_the_pin_obeys_it() {
     put(&early, "run=a,variable=large", &pattern(3 << 20, 1)).unwrap();
     let owner = open_in(&world.process("b"), &old("")).unwrap();
     owner.create().unwrap();
-    owner.journal().pin_format(1).unwrap();
-    early.flush(None).unwrap();
+    owner.journal().pin_format(1, &Session::default()).unwrap();
+    early.flush(&Session::default()).unwrap();
     assert_eq!(versions(&world), [1, 1]);
     assert_eq!(get(&open(&world, "c"), "run=a,variable=large").unwrap(), pattern(3 << 20, 1));
 }

@@ -9,6 +9,7 @@ use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::env::{Env, write_all_at};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
@@ -26,7 +27,8 @@ fn begun() -> (SimWorld, Store, Env) {
 
 /// The next flush of `size` bytes fails and names the file at fault and the key.
 fn fails(writer: &Store, size: usize, part: &str) {
-    let outcome = put(writer, "run=a,variable=lost", &pattern(size, 1)).and_then(|()| writer.flush(None));
+    let outcome = put(writer, "run=a,variable=lost", &pattern(size, 1))
+        .and_then(|()| writer.flush(&Session::default()));
     let failure = error(outcome, ErrorKind::Unavailable);
     let message = failure.message();
     assert!(message.contains("is gone") && message.contains(part), "{failure}");
@@ -105,11 +107,11 @@ fn a_removed_data_log_lends_nothing() {
     let options = ArchiveOptions { share: true, ..ArchiveOptions::default() };
     let value = pattern(3 << 20, 1);
     archive(&writer, "run=a,variable=first", Value::Bytes(&value), &options).unwrap();
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     let data = files(&world, "data").remove(0);
     other.disk.unlink(&data).unwrap();
     archive(&writer, "run=a,variable=lost", Value::Bytes(&value), &options).unwrap();
-    let failure = error(writer.flush(None), ErrorKind::Unavailable);
+    let failure = error(writer.flush(&Session::default()), ErrorKind::Unavailable);
     assert!(failure.message().contains(data.to_str().unwrap()), "{failure}");
     goes_on(&world, &writer);
 }
@@ -137,8 +139,8 @@ fn a_store_without_its_logs_or_its_folder_is_gone_each_time_and_not_made_again()
         }
         assert!(other.disk.stat(&folder).is_err(), "{folder:?} was made again");
         // Who has nothing to flush is promised nothing.
-        done.flush(None).unwrap();
-        done.close().unwrap();
+        done.flush(&Session::default()).unwrap();
+        done.close(&Session::default()).unwrap();
         other.disk.rename(Path::new(MOVED), &folder).unwrap();
         for synced in [Path::new(ROOT), Path::new("/shared")] {
             other.disk.sync_dir(synced).unwrap();
@@ -158,7 +160,7 @@ fn another_store_in_its_place_is_not_written_to() {
     fails(&writer, 100, "/logs/");
     for _ in 0..2 {
         put(&writer, "run=a,variable=lost", b"x").unwrap();
-        let failure = error(writer.flush(None), ErrorKind::Conflict);
+        let failure = error(writer.flush(&Session::default()), ErrorKind::Conflict);
         assert!(failure.message().contains("variable=lost") && failure.message().contains(ROOT), "{failure}");
     }
     assert_eq!(listed(&open(&world, "c")), ["{run=b}{variable=t}{}"]);
@@ -171,22 +173,25 @@ fn a_transaction_is_not_committed_without_what_it_had_flushed() {
         let (world, writer, other) = begun();
         let ids: Vec<Id> = (0..3).map(|_| writer.begin().unwrap()).collect();
         for (id, size) in ids.iter().zip([100, if large { 3 << 20 } else { 100 }]) {
-            let options = ArchiveOptions { transaction: Some(*id), ..ArchiveOptions::default() };
+            let options = ArchiveOptions { session: Session::from(*id), ..ArchiveOptions::default() };
             archive(&writer, "run=a,variable=part", Value::Bytes(&pattern(size, 1)), &options).unwrap();
-            writer.flush(Some(*id)).unwrap();
+            writer.flush(&Session::from(*id)).unwrap();
         }
         // One that was decided before keeps its word.
-        writer.decide(ids[0], true).unwrap();
+        writer.decide(ids[0], true, &Session::default()).unwrap();
         other.disk.unlink(&files(&world, if large { "data" } else { "logs" })[0]).unwrap();
         fails(&writer, if large { 3 << 20 } else { 100 }, if large { "/data/" } else { "/logs/" });
-        for outcome in [writer.decide(ids[1], true), writer.decide(ids[1], true)] {
+        for outcome in [
+            writer.decide(ids[1], true, &Session::default()),
+            writer.decide(ids[1], true, &Session::default()),
+        ] {
             let failure = error(outcome, ErrorKind::Unavailable);
             assert!(failure.message().contains("what was flushed into it before"), "{failure}");
         }
-        writer.decide(ids[1], false).unwrap();
-        writer.decide(ids[2], true).unwrap();
+        writer.decide(ids[1], false, &Session::default()).unwrap();
+        writer.decide(ids[2], true, &Session::default()).unwrap();
         if large {
-            writer.decide(ids[0], true).unwrap();
+            writer.decide(ids[0], true, &Session::default()).unwrap();
         }
         goes_on(&world, &writer);
     }
@@ -210,7 +215,7 @@ fn a_flush_looks_once() {
     put(&writer, "run=a,variable=t", b"2").unwrap();
     writer.refresh().unwrap();
     world.clear_trace();
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     let looks = |kind| calls(&world, kind, ".log").len();
     assert_eq!((looks(OpKind::Stat), looks(OpKind::StatFile)), (1, 0));
     let trace = world.trace();
@@ -231,7 +236,7 @@ fn a_look_that_fails_is_no_loss() {
         // Else the flush looks at what it reads before it writes.
         writer.refresh().unwrap();
         world.schedule(Plan::new(fault).kind(OpKind::Stat).path(".log"));
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         assert!(calls(&world, OpKind::Stat, ".log").iter().any(|op| !op.ok), "nobody looked");
         world.clear_trace();
         assert_eq!(get(&open(&world, "b"), "run=a,variable=t").unwrap(), b"2");
@@ -254,10 +259,10 @@ fn stale_views_raise_no_false_alarm() {
         for step in 0..6 {
             let size = if step % 3 == 2 { 2 << 20 } else { 100 };
             put(&late, &format!("run=b,variable=t,step={step}"), &pattern(size, step)).unwrap();
-            late.flush(None).unwrap();
+            late.flush(&Session::default()).unwrap();
             // A new log looks for the store first.
             if step == 3 {
-                late.close().unwrap();
+                late.close(&Session::default()).unwrap();
             }
         }
         let failed = |op: &&fieldstone_core::env::sim::Op| !op.ok && &*op.host == "b";
@@ -324,7 +329,8 @@ fn a_file_system_without_inodes_is_no_full_disk() {
     for size in [100, 3 << 20] {
         let writer = open(&world, "c");
         world.set_max_files(Some(1));
-        let outcome = put(&writer, "run=c,variable=t", &pattern(size, 1)).and_then(|()| writer.flush(None));
+        let outcome = put(&writer, "run=c,variable=t", &pattern(size, 1))
+            .and_then(|()| writer.flush(&Session::default()));
         let failure = error(outcome, ErrorKind::Unavailable);
         assert!(failure.code() == Code::InodesFull && failure.message().contains("inodes"), "{failure}");
         let status = open_in(&other, &Opening::default()).unwrap().status().unwrap();

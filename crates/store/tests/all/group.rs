@@ -7,6 +7,7 @@ use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 
 /// More than a frame takes: it goes through the data log.
@@ -29,7 +30,7 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
         put(&store, &key("first"), &pattern(size, 1)).unwrap();
         let hold = world.hold(OpKind::SyncData, "");
         thread::scope(|scope| {
-            let flush = scope.spawn(|| store.flush(None));
+            let flush = scope.spawn(|| store.flush(&Session::default()));
             hold.wait_for(1);
             // The sync lasts. Everything here returns all the same.
             put(&store, &key("small"), b"small").unwrap();
@@ -39,7 +40,7 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
             assert_eq!(field(&store, &key("old"), None).unwrap().read().unwrap(), b"old");
             assert!(store.list(&Request::new(), &ListOptions::default()).unwrap().count() > 0);
             assert_eq!(store.unflushed(), 4, "what is under way is not flushed yet");
-            store.discard(Some(id)).unwrap();
+            store.discard(&Session::from(id)).unwrap();
             drop(hold);
             flush.join().unwrap().unwrap();
         });
@@ -50,7 +51,7 @@ fn others_archive_and_read_while_a_flush_waits_for_the_disk() {
             error(field(&reader, &key("small"), None), ErrorKind::NotFound).kind(),
             ErrorKind::NotFound
         );
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         let reader = open(&world, "b");
         assert_eq!(field(&reader, &key("small"), None).unwrap().read().unwrap(), b"small");
         assert_eq!(field(&reader, &key("large"), None).unwrap().read().unwrap(), pattern(LARGE, 2));
@@ -67,14 +68,14 @@ fn flushes_that_wait_at_once_are_one_commit() {
     let hold = world.hold(OpKind::SyncData, "logs");
     let syncs = world.counters().count(OpKind::SyncData);
     thread::scope(|scope| {
-        let first = scope.spawn(|| store.flush(None));
+        let first = scope.spawn(|| store.flush(&Session::default()));
         hold.wait_for(1);
         let others: Vec<_> = (0..7)
             .map(|n| {
                 let store = &store;
                 scope.spawn(move || {
                     put(store, &key(&format!("v{n}")), &[n; 100]).unwrap();
-                    store.flush(None).unwrap();
+                    store.flush(&Session::default()).unwrap();
                     // It is there when the own flush has returned.
                     let got = field(store, &key(&format!("v{n}")), None).unwrap().read().unwrap();
                     assert_eq!(got, [n; 100]);
@@ -105,12 +106,12 @@ fn a_transactions_flush_is_a_commit_of_its_own() {
     put(&store, &key("first"), b"first").unwrap();
     let hold = world.hold(OpKind::SyncData, "logs");
     thread::scope(|scope| {
-        let first = scope.spawn(|| store.flush(None));
+        let first = scope.spawn(|| store.flush(&Session::default()));
         hold.wait_for(1);
         put_in(&store, &key("in"), b"in", id).unwrap();
         put(&store, &key("out"), b"out").unwrap();
-        let prepared = scope.spawn(|| store.flush(Some(id)));
-        let plain = scope.spawn(|| store.flush(None));
+        let prepared = scope.spawn(|| store.flush(&Session::from(id)));
+        let plain = scope.spawn(|| store.flush(&Session::default()));
         thread::sleep(std::time::Duration::from_millis(50));
         drop(hold);
         for flush in [first, prepared, plain] {
@@ -120,7 +121,7 @@ fn a_transactions_flush_is_a_commit_of_its_own() {
     assert_eq!(commits_of(&store) - before, 3);
     let reader = open(&world, "b");
     assert!(field(&reader, &key("out"), None).is_ok() && field(&reader, &key("in"), None).is_err());
-    store.decide(id, true).unwrap();
+    store.decide(id, true, &Session::default()).unwrap();
     reader.refresh().unwrap();
     assert!(field(&reader, &key("in"), None).is_ok());
 }
@@ -141,13 +142,13 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
                 put(store, &key("yours"), b"yours").unwrap();
                 archived.send(()).unwrap();
                 wait.recv().unwrap();
-                store.flush(None)
+                store.flush(&Session::default())
             })
         };
         has_archived.recv().unwrap();
         let flush = {
             let store = &store;
-            scope.spawn(move || store.flush(None))
+            scope.spawn(move || store.flush(&Session::default()))
         };
         hold.wait_for(1);
         go.send(()).unwrap();
@@ -156,7 +157,7 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
             let store = &store;
             scope.spawn(move || {
                 put(store, &key("later"), b"later").unwrap();
-                store.flush(None)
+                store.flush(&Session::default())
             })
         };
         while store.unflushed() < 3 {
@@ -179,9 +180,9 @@ fn who_waits_for_a_flush_that_fails_is_told_of_his_own() {
     assert!(kept.message().contains("variable=mine") && !kept.message().contains("variable=later"), "{kept}");
     assert!(field(&open(&world, "b"), &key("later"), None).is_ok());
     // This thread archived `mine`, and another one flushed it.
-    let mine = error(store.flush(None), ErrorKind::Unavailable);
+    let mine = error(store.flush(&Session::default()), ErrorKind::Unavailable);
     assert!(mine.message().contains("variable=mine"), "{mine}");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let reader = open(&world, "b");
     assert!(field(&reader, &key("later"), None).is_ok());
     assert!(field(&reader, &key("mine"), None).is_err() && field(&reader, &key("yours"), None).is_err());
@@ -197,18 +198,18 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
         for _ in 0..failures {
             put(&store, &key("old"), b"old").unwrap();
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            error(store.flush(None), ErrorKind::Unavailable);
+            error(store.flush(&Session::default()), ErrorKind::Unavailable);
         }
         // Whose the dataset is, and the schema, are looked at before.
         put(&store, &key("mine"), b"mine").unwrap();
-        store.discard(None).unwrap();
+        store.discard(&Session::default()).unwrap();
         let journal = store.journal();
         let (looks, held) = (journal.looks(), journal.refresher().lock());
         thread::scope(|scope| {
             let store = &store;
             let flush = scope.spawn(move || {
                 put(store, &key("yours"), b"yours").unwrap();
-                store.flush(None)
+                store.flush(&Session::default())
             });
             // It has seen that its value waits, and waits itself for the lock of snapshots.
             while store.journal().looks() == looks {
@@ -221,7 +222,7 @@ fn a_flush_that_finds_its_batch_lost_does_not_return_well() {
             let failure = error(flush.join().unwrap(), ErrorKind::Unavailable);
             assert!(failure.message().contains("variable=yours"), "after {failures} failures: {failure}");
         });
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
 }
 
@@ -233,19 +234,19 @@ fn who_flushes_for_others_hears_of_the_commit_that_failed() {
         let store = open(&world, "a");
         flush_one(&store, &key("old"), b"old");
         let session = transaction.then(|| store.begin().unwrap());
-        let options = ArchiveOptions { transaction: session, ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(session), ..ArchiveOptions::default() };
         let hold = world.hold(OpKind::SyncData, "logs");
         thread::scope(|scope| {
             let store = &store;
             let timer = scope.spawn(move || {
                 archive(store, &key("yours"), Value::Bytes(b"yours"), &options).unwrap();
-                store.flush(session)
+                store.flush(&Session::from(session))
             });
             hold.wait_for(1);
             let (begun, begins) = std::sync::mpsc::channel();
             let other = scope.spawn(move || {
                 begun.send(()).unwrap();
-                store.flush(session)
+                store.flush(&Session::from(session))
             });
             begins.recv().unwrap();
             thread::sleep(std::time::Duration::from_millis(200));
@@ -255,7 +256,7 @@ fn who_flushes_for_others_hears_of_the_commit_that_failed() {
             let failure = error(other.join().unwrap(), ErrorKind::Unavailable);
             assert!(failure.message().contains("variable=yours"), "{failure}");
         });
-        store.close().unwrap();
+        store.close(&Session::default()).unwrap();
     }
 }
 
@@ -267,7 +268,7 @@ fn a_value_that_cannot_be_spilled_does_not_end_the_flush_under_way() {
     put(&store, &key("first"), b"first").unwrap();
     let hold = world.hold(OpKind::SyncData, "logs");
     thread::scope(|scope| {
-        let flush = scope.spawn(|| store.flush(None));
+        let flush = scope.spawn(|| store.flush(&Session::default()));
         hold.wait_for(1);
         let large = scope.spawn(|| {
             world.fail_nth(OpKind::Create, 1, Fault::NoSpace);
@@ -282,7 +283,7 @@ fn a_value_that_cannot_be_spilled_does_not_end_the_flush_under_way() {
     let reader = open(&world, "b");
     assert!(field(&reader, &key("first"), None).is_ok(), "its flush has returned");
     put(&store, &key("large"), &pattern(LARGE, 2)).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     reader.refresh().unwrap();
     assert_eq!(field(&reader, &key("large"), None).unwrap().read().unwrap(), pattern(LARGE, 2));
 }

@@ -7,6 +7,7 @@ use crate::common::*;
 use fieldstone_core::env::sim::{Fault, Plan, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_core::{Code, ErrorKind};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
@@ -18,7 +19,7 @@ fn without_logs(kept: &str) -> SimWorld {
     let writer = open(&world, "a");
     flush_one(&writer, "run=a,variable=small", b"1");
     flush_one(&writer, "run=a,variable=large", &pattern(3 << 20, 1));
-    writer.close().unwrap();
+    writer.close(&Session::default()).unwrap();
     let other = world.process("b");
     other.disk.rename(&Path::new(ROOT).join("logs"), Path::new(MOVED)).unwrap();
     let beside = world.files().into_iter().filter(|path| path.starts_with(ROOT));
@@ -71,13 +72,13 @@ fn a_store_without_its_folder_of_logs_is_never_empty_and_not_made_again() {
             assert!(report.damaged.iter().any(|damage| damage.file == "logs"), "{report:?}");
             if access == Access::Append {
                 for size in [100, 3 << 20] {
-                    let outcome =
-                        put(&store, "run=b,variable=t", &pattern(size, 1)).and_then(|()| store.flush(None));
+                    let outcome = put(&store, "run=b,variable=t", &pattern(size, 1))
+                        .and_then(|()| store.flush(&Session::default()));
                     is_gone(outcome);
-                    store.discard(None).unwrap();
+                    store.discard(&Session::default()).unwrap();
                 }
                 is_gone(store.create());
-                is_gone(store.set_exist(Exist::Error));
+                is_gone(store.set_exist(Exist::Error, &Session::default()));
             }
             assert!(!there(), "the folder was made again, with {kept} there");
             // Logs that come back are read by the same handle.
@@ -130,7 +131,7 @@ fn a_store_that_is_being_made_is_not_one_without_logs() {
             let store = open_in(&env, &Opening::default());
             let flushed = store.and_then(|store| {
                 put(&store, "run=a,variable=large", &large)?;
-                store.flush(None)
+                store.flush(&Session::default())
             });
             let seen = if fault == Fault::PowerOff { world.power_cut(n) } else { world.fork_image() };
             let reader = seen.process("b");

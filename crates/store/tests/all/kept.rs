@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::common::*;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_format::log::{FOOT, FrameInfo, SideRecord, decode_side};
+use fieldstone_journal::Session;
 use fieldstone_store::conformance::Opening;
 use fieldstone_store::local::LocalStore;
 
@@ -30,21 +31,25 @@ fn what_was_kept_goes_with_the_next_commit_of_its_session() {
         LocalStore::open(world.process("a"), Path::new(ROOT), Opening::default().local(ROOT)).unwrap();
     let journal = store.journal();
     let transaction = store.begin().unwrap();
-    store.journal().take_side(vec![record(0)], None).unwrap();
-    let losses = [journal.keep(2, None), journal.keep(1, Some(transaction))];
+    store.journal().take_side(vec![record(0)], &Session::default()).unwrap();
+    let losses = [journal.keep(2, &Session::default()), journal.keep(1, &Session::from(transaction))];
     assert_eq!(losses, [0, 0], "nothing was lost");
-    assert_eq!(store.journal().pending_side(None).unwrap(), [record(0)], "the journal has a number alone");
-    assert!(journal.take_kept(vec![record(1), record(3)], 2, 0, None));
-    assert!(journal.take_kept(vec![record(2)], 1, 0, Some(transaction)));
-    assert_eq!(store.journal().pending_side(None).unwrap(), [record(0), record(1), record(3)]);
-    store.flush(None).unwrap();
+    assert_eq!(
+        store.journal().pending_side(&Session::default()).unwrap(),
+        [record(0)],
+        "the journal has a number alone"
+    );
+    assert!(journal.take_kept(vec![record(1), record(3)], 2, 0, &Session::default()));
+    assert!(journal.take_kept(vec![record(2)], 1, 0, &Session::from(transaction)));
+    assert_eq!(store.journal().pending_side(&Session::default()).unwrap(), [record(0), record(1), record(3)]);
+    store.flush(&Session::default()).unwrap();
     assert_eq!(last_side(&world), [record(0), record(1), record(3)]);
-    store.decide(transaction, true).unwrap();
+    store.decide(transaction, true, &Session::default()).unwrap();
     // Discarded, they are not counted any more.
     let dropped = store.begin().unwrap();
-    journal.keep(4, Some(dropped));
-    store.discard(Some(dropped)).unwrap();
-    store.decide(dropped, true).unwrap();
+    journal.keep(4, &Session::from(dropped));
+    store.discard(&Session::from(dropped)).unwrap();
+    store.decide(dropped, true, &Session::default()).unwrap();
     assert!(journal.all_losses().is_empty());
 }
 

@@ -10,6 +10,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
+use fieldstone_journal::Session;
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
 use fieldstone_store::local::LocalOptions;
@@ -39,10 +40,10 @@ fn fill(store: &LocalStore, count: usize) -> Vec<u8> {
         store.archive(key, Value::Bytes(&data), &ArchiveOptions::default()).unwrap();
         all.extend(data);
         if step == count - 5 {
-            store.flush(None).unwrap();
+            store.flush(&Session::default()).unwrap();
         }
     }
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     all
 }
 

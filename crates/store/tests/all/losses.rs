@@ -8,6 +8,7 @@ use crate::common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::Session;
 use fieldstone_journal::writer::PendingCursor;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -43,19 +44,19 @@ impl Worker {
 
     fn flush(&self, store: &Store, session: Option<Id>) -> Result<()> {
         let store = store.clone();
-        self.run(move || store.flush(session))
+        self.run(move || store.flush(&Session::from(session)))
     }
 }
 
 fn put_into(store: &Store, key: &str, size: usize, session: Option<Id>) -> Result<()> {
-    let options = ArchiveOptions { transaction: session, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(session), ..ArchiveOptions::default() };
     archive(store, key, Value::Bytes(&pattern(size, 1)), &options)
 }
 
 /// A flush that fails in the sync of the log, and what it says.
 fn failed(world: &SimWorld, store: &Store, session: Option<Id>) -> Error {
     world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncData).path("/logs/"));
-    let failure = error(store.flush(session), ErrorKind::Unavailable);
+    let failure = error(store.flush(&Session::from(session)), ErrorKind::Unavailable);
     world.clear_faults();
     failure
 }
@@ -80,7 +81,7 @@ fn each_thread_that_was_robbed_hears_once_of_its_own() {
         "its own first: {failure}"
     );
     assert!(none.flush(&store, None).is_ok(), "it lost nothing");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     // What was archived since waits until the loss is told.
     two.put(&store, "run=a,variable=kept", 100, None);
     let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
@@ -128,17 +129,17 @@ fn threads_whose_fields_another_one_discards_get_an_error() {
     let (two, three) = (Worker::new(), Worker::new());
     two.put(&store, "run=a,variable=yours", 100, None);
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    store.discard(None).unwrap();
+    store.discard(&Session::default()).unwrap();
     three.put(&store, "run=a,variable=theirs", 100, None);
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let failure = error(two.flush(&store, None), ErrorKind::Conflict);
     assert!(names(&failure, &["yours"]), "{failure}");
     two.flush(&store, None).unwrap();
     three.flush(&store, None).unwrap();
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=theirs}{}"]);
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    store.discard(None).unwrap();
-    store.close().unwrap();
+    store.discard(&Session::default()).unwrap();
+    store.close(&Session::default()).unwrap();
 }
 
 /// An archive that fails, too, takes what others had put into the batch.
@@ -167,10 +168,10 @@ fn a_close_tells_and_flushes_the_rest() {
     let failure = elsewhere(|| failed(&world, &other, None));
     assert!(names(&failure, &["mine"]), "{failure}");
     put(&store, "run=a,variable=kept", b"y").unwrap();
-    let failure = error(store.close(), ErrorKind::Unavailable);
+    let failure = error(store.close(&Session::default()), ErrorKind::Unavailable);
     assert!(names(&failure, &["mine"]), "{failure}");
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
-    store.close().unwrap();
+    store.close(&Session::default()).unwrap();
 }
 
 /// Threads that have ended, or that never come again, have nobody else to hear of it for them.
@@ -184,10 +185,10 @@ fn a_close_tells_what_other_threads_lost() {
     put(&store, "run=a,variable=mine", b"x").unwrap();
     failed(&world, &store, None);
     put(&store, "run=a,variable=kept", b"y").unwrap();
-    let failure = error(store.close(), ErrorKind::Unavailable);
+    let failure = error(store.close(&Session::default()), ErrorKind::Unavailable);
     assert!(names(&failure, &["yours", "theirs"]), "{failure}");
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=kept}{}"]);
-    store.close().unwrap();
+    store.close(&Session::default()).unwrap();
     // Who goes on hears of it as well.
     let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
     assert!(names(&failure, &["yours"]), "{failure}");
@@ -203,7 +204,7 @@ fn a_close_flushes_what_came_behind_a_failure() {
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let hold = world.hold(OpKind::SyncData, "/logs/");
     let failure = std::thread::scope(|scope| {
-        let flush = scope.spawn(|| store.flush(None));
+        let flush = scope.spawn(|| store.flush(&Session::default()));
         hold.wait_for(1);
         two.put(&store, "run=a,variable=kept", 100, None);
         world.fail_nth(OpKind::SyncData, 1, Fault::Io);
@@ -212,7 +213,7 @@ fn a_close_flushes_what_came_behind_a_failure() {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(hold);
         });
-        let closed = error(store.close(), ErrorKind::Unavailable);
+        let closed = error(store.close(&Session::default()), ErrorKind::Unavailable);
         error(flush.join().unwrap(), ErrorKind::Unavailable);
         closed
     });
@@ -228,16 +229,16 @@ fn what_comes_behind_a_decision_is_refused() {
     let store = open(&world, "a");
     let id = store.begin().unwrap();
     put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
-    store.flush(Some(id)).unwrap();
+    store.flush(&Session::from(id)).unwrap();
     let hold = world.hold(OpKind::SyncData, "/logs/");
     std::thread::scope(|scope| {
-        let decided = scope.spawn(|| store.decide(id, true));
+        let decided = scope.spawn(|| store.decide(id, true, &Session::default()));
         hold.wait_for(1);
         put_into(&store, "run=a,variable=yours", 100, Some(id)).unwrap();
         drop(hold);
         decided.join().unwrap().unwrap();
     });
-    error(store.flush(Some(id)), ErrorKind::Conflict);
+    error(store.flush(&Session::from(id)), ErrorKind::Conflict);
     assert_eq!(listed(&open(&world, "b")), ["{run=a}{variable=mine}{}"]);
 }
 
@@ -250,11 +251,11 @@ fn what_was_lost_can_be_asked_for_and_given_up() {
         let other = store.clone();
         elsewhere(|| failed(&world, &other, None));
         match give_up {
-            true => store.discard(None).unwrap(),
-            false => drop(error(store.check_lost(None), ErrorKind::Unavailable)),
+            true => store.discard(&Session::default()).unwrap(),
+            false => drop(error(store.check_lost(&Session::default()), ErrorKind::Unavailable)),
         }
-        store.check_lost(None).unwrap();
-        store.flush(None).unwrap();
+        store.check_lost(&Session::default()).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
 }
 
@@ -265,13 +266,17 @@ fn a_robbed_transaction_can_only_be_aborted() {
     let (store, joined) = (open(&world, "a"), open(&world, "b"));
     let id = store.begin().unwrap();
     put_into(&store, "run=a,variable=theirs", 100, Some(id)).unwrap();
-    store.flush(Some(id)).unwrap();
+    store.flush(&Session::from(id)).unwrap();
     put_into(&store, "run=a,variable=yours", LARGE, Some(id)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let failure = failed(&world, &store, None);
     assert!(names(&failure, &["mine", "yours"]) && failure.message().contains(&id.to_string()), "{failure}");
     for round in 0..2 {
-        for outcome in [store.decide(id, true), store.flush(Some(id)), store.decide_kinds(id, 1, 0)] {
+        for outcome in [
+            store.decide(id, true, &Session::default()),
+            store.flush(&Session::from(id)),
+            store.decide_kinds(id, 1, 0, &Session::default()),
+        ] {
             let failure = error(outcome, ErrorKind::Unavailable);
             assert!(
                 names(&failure, &["yours"]) && failure.message().contains(&id.to_string()),
@@ -279,14 +284,14 @@ fn a_robbed_transaction_can_only_be_aborted() {
             );
             assert!(failure.hint().unwrap().contains("abort"), "{failure}");
         }
-        store.discard(Some(id)).unwrap();
+        store.discard(&Session::from(id)).unwrap();
     }
     // The plain session has been told by its flush.
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!(listed(&open(&world, "c")).len(), 0);
-    store.decide(id, false).unwrap();
+    store.decide(id, false, &Session::default()).unwrap();
     put_into(&joined, "run=a,variable=kept", 10, Some(id)).unwrap();
-    error(joined.flush(Some(id)), ErrorKind::Conflict);
+    error(joined.flush(&Session::from(id)), ErrorKind::Conflict);
     assert_eq!(listed(&open(&world, "c")).len(), 0);
 }
 
@@ -297,13 +302,16 @@ fn what_is_in_memory_goes_into_the_next_log() {
     let store = open(&world, "a");
     let id = store.begin().unwrap();
     put_into(&store, "run=a,variable=kept", 100, Some(id)).unwrap();
-    store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], Some(id)).unwrap();
+    store
+        .journal()
+        .take_side(vec![SideRecord { kind: 9, bytes: vec![1].into() }], &Session::from(id))
+        .unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
     let failure = failed(&world, &store, None);
     assert!(names(&failure, &["mine"]), "{failure}");
     assert_eq!(store.unflushed(), 1);
-    assert_eq!(store.journal().pending_side(Some(id)).unwrap().len(), 1);
-    store.decide(id, true).unwrap();
+    assert_eq!(store.journal().pending_side(&Session::from(id)).unwrap().len(), 1);
+    store.decide(id, true, &Session::default()).unwrap();
     for world in [&world, &world.power_cut(1)] {
         let reader = open(world, "b");
         assert_eq!(get(&reader, "run=a,variable=kept").unwrap(), pattern(100, 1));
@@ -324,23 +332,23 @@ fn a_flush_of_a_transaction_robs_the_rest() {
         put_into(&store, "run=a,variable=kept", 10, Some(id)).unwrap();
         if decision {
             // The prepared part is flushed; the record that decides is not.
-            store.flush(Some(id)).unwrap();
+            store.flush(&Session::from(id)).unwrap();
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            let failure = error(store.decide(id, true), ErrorKind::Unavailable);
+            let failure = error(store.decide(id, true, &Session::default()), ErrorKind::Unavailable);
             assert!(names(&failure, &["mine", "yours"]), "{failure}");
         } else {
             world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-            let failure = error(store.flush(Some(id)), ErrorKind::Unavailable);
+            let failure = error(store.flush(&Session::from(id)), ErrorKind::Unavailable);
             assert!(names(&failure, &["mine", "yours", "kept"]), "{failure}");
         }
-        let failure = error(store.flush(None), ErrorKind::Unavailable);
+        let failure = error(store.flush(&Session::default()), ErrorKind::Unavailable);
         assert!(names(&failure, &["mine"]), "{failure}");
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         let failure = error(two.flush(&store, None), ErrorKind::Unavailable);
         assert!(names(&failure, &["yours"]), "{failure}");
         // Told by its own call, or not concerned: both may go on.
-        store.decide(other, true).unwrap();
-        store.decide(id, true).unwrap();
+        store.decide(other, true, &Session::default()).unwrap();
+        store.decide(id, true, &Session::default()).unwrap();
         assert_eq!(listed(&open(&world, "b")).len(), usize::from(decision));
     }
 }
@@ -356,11 +364,11 @@ fn a_thread_robs_its_own_transaction() {
     two.put(&store, "run=a,variable=yours", 100, Some(id));
     put_into(&store, "run=a,variable=mine", 100, Some(id)).unwrap();
     failed(&world, &store, Some(id));
-    for flush in [store.decide(id, true), two.flush(&store, Some(id))] {
+    for flush in [store.decide(id, true, &Session::default()), two.flush(&store, Some(id))] {
         let failure = error(flush, ErrorKind::Unavailable);
         assert!(names(&failure, &["mine", "yours"]), "{failure}");
     }
-    store.decide(id, false).unwrap();
+    store.decide(id, false, &Session::default()).unwrap();
 }
 
 /// Attributes that are kept elsewhere are lost with the sessions whose they are, and count; the number of
@@ -376,23 +384,26 @@ fn what_was_kept_is_lost_with_the_fields() {
     put_into(&store, "run=a,variable=yours", LARGE, Some(robbed)).unwrap();
     put_into(&store, "run=a,variable=kept", 100, Some(spared)).unwrap();
     put(&store, "run=a,variable=mine", b"x").unwrap();
-    store.journal().take_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], None).unwrap();
+    store
+        .journal()
+        .take_side(vec![SideRecord { kind: 9, bytes: vec![2].into() }], &Session::default())
+        .unwrap();
     let sessions = [None, Some(robbed), Some(spared)];
-    assert_eq!(sessions.map(|session| journal.keep(2, session)), [0, 0, 0]);
+    assert_eq!(sessions.map(|session| journal.keep(2, &Session::from(session))), [0, 0, 0]);
     let failure = failed(&world, &store, None);
     let own = "not archived: {run=a}{variable=mine}{}, and 2 attributes, and 1 other record of the catalog; {run=a}";
     assert!(failure.message().starts_with(own), "{failure}");
-    assert_eq!(sessions.map(|session| journal.losses(session)), [1, 1, 0]);
+    assert_eq!(sessions.map(|session| journal.losses(&Session::from(session))), [1, 1, 0]);
     assert_eq!(journal.all_losses().len(), 2);
-    let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, session));
+    let taken = sessions.map(|session| journal.take_kept(Vec::new(), 2, 0, &Session::from(session)));
     assert_eq!(taken, [false, false, true], "what was counted as lost is not taken");
-    assert_eq!(store.journal().pending_side(None).unwrap().len(), 0);
-    let failure = error(store.decide(robbed, true), ErrorKind::Unavailable);
+    assert_eq!(store.journal().pending_side(&Session::default()).unwrap().len(), 0);
+    let failure = error(store.decide(robbed, true, &Session::default()), ErrorKind::Unavailable);
     assert!(failure.message().contains("variable=yours}{}, and 2 attributes"), "{failure}");
     // Who had nothing but these is told of them.
     let two = Worker::new();
     let other = journal.clone();
-    let losses = two.run(move || other.keep(1, None));
+    let losses = two.run(move || other.keep(1, &Session::default()));
     assert_eq!(losses, 1);
     put(&store, "run=a,variable=mine", b"x").unwrap();
     failed(&world, &store, None);
@@ -413,10 +424,10 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
         put(&store, "run=a,variable=mine", b"x").unwrap();
         let hold = world.hold(OpKind::SyncData, "/logs/");
         std::thread::scope(|scope| {
-            let flush = scope.spawn(|| store.flush(None));
+            let flush = scope.spawn(|| store.flush(&Session::default()));
             hold.wait_for(1);
             let other = journal.clone();
-            assert_eq!(two.run(move || other.keep(1, None)), 0);
+            assert_eq!(two.run(move || other.keep(1, &Session::default())), 0);
             if fails_at_once {
                 world.fail_nth(OpKind::SyncData, 1, Fault::Io);
             }
@@ -424,7 +435,7 @@ fn who_keeps_something_during_a_commit_hears_of_its_loss() {
             assert_eq!(flush.join().unwrap().is_err(), fails_at_once);
         });
         let record = SideRecord { kind: 9, bytes: vec![2].into() };
-        assert_eq!(journal.take_kept(vec![record], 1, 0, None), !fails_at_once);
+        assert_eq!(journal.take_kept(vec![record], 1, 0, &Session::default()), !fails_at_once);
         if !fails_at_once {
             failed(&world, &store, None);
         }
@@ -441,20 +452,20 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     let journal = store.journal();
     let transaction = store.begin().unwrap();
     let mut given = 0;
-    let mut give = |session| {
+    let mut give = |session: &Session| {
         given += 1;
         journal.take_side(vec![SideRecord { kind: 9, bytes: vec![given].into() }], session).unwrap();
         SideRecord { kind: 9, bytes: vec![given].into() }
     };
-    let first = [give(None), give(None)];
-    let read = journal.pending_behind(None, PendingCursor::default());
+    let first = [give(&Session::default()), give(&Session::default())];
+    let read = journal.pending_behind(&Session::default(), PendingCursor::default());
     assert!(read.continues && read.records == first && read.end.records == 2);
     // Nothing is new, in another session neither.
-    give(Some(transaction));
-    assert_eq!(journal.pending_behind(None, read.end).records, []);
-    assert_eq!(journal.pending_cursor(None), read.end);
-    let third = give(None);
-    let more = journal.pending_behind(None, read.end);
+    give(&Session::from(transaction));
+    assert_eq!(journal.pending_behind(&Session::default(), read.end).records, []);
+    assert_eq!(journal.pending_cursor(&Session::default()), read.end);
+    let third = give(&Session::default());
+    let more = journal.pending_behind(&Session::default(), read.end);
     assert!(more.continues && more.records == [third]);
     assert!(more.end.continues(read.end) && !read.end.continues(more.end));
     // What is discarded, flushed or lost is not waited for; also where the session is remembered, because another
@@ -465,24 +476,25 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
             two.put(&store, "run=a,variable=yours", 100, None);
             failed(&world, &store, None);
         }
-        let ends: [&dyn Fn(); 3] =
-            [&|| store.discard(None).unwrap(), &|| store.flush(None).unwrap(), &|| {
-                drop(failed(&world, &store, None))
-            }];
+        let ends: [&dyn Fn(); 3] = [
+            &|| store.discard(&Session::default()).unwrap(),
+            &|| store.flush(&Session::default()).unwrap(),
+            &|| drop(failed(&world, &store, None)),
+        ];
         for (n, end) in ends.iter().enumerate() {
-            let all = [give(None), give(None), give(None)];
-            let read = journal.pending_behind(None, PendingCursor::default());
+            let all = [give(&Session::default()), give(&Session::default()), give(&Session::default())];
+            let read = journal.pending_behind(&Session::default(), PendingCursor::default());
             assert!(read.records.ends_with(&all), "way {n}");
             end();
-            assert!(!journal.pending_cursor(None).continues(read.end), "way {n}");
-            let next: Vec<SideRecord> = (0..12).map(|_| give(None)).collect();
-            assert!(!journal.pending_cursor(None).continues(read.end), "way {n}");
-            let again = journal.pending_behind(None, read.end);
+            assert!(!journal.pending_cursor(&Session::default()).continues(read.end), "way {n}");
+            let next: Vec<SideRecord> = (0..12).map(|_| give(&Session::default())).collect();
+            assert!(!journal.pending_cursor(&Session::default()).continues(read.end), "way {n}");
+            let again = journal.pending_behind(&Session::default(), read.end);
             assert!(!again.continues && again.records == next, "way {n}: {again:?}");
-            store.discard(None).unwrap();
+            store.discard(&Session::default()).unwrap();
         }
     }
     error(two.flush(&store, None), ErrorKind::Unavailable);
     // The other session waits all the while.
-    assert_eq!(journal.pending_cursor(Some(transaction)).records, 1);
+    assert_eq!(journal.pending_cursor(&Session::from(transaction)).records, 1);
 }

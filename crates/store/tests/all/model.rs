@@ -16,6 +16,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::Field;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -171,7 +172,7 @@ impl Run {
             0..=10 => self.archive(who, session),
             11..=15 => self.flush(who, session),
             16 => {
-                self.processes[who].store.discard(session).unwrap();
+                self.processes[who].store.discard(&Session::from(session)).unwrap();
                 self.processes[who].sessions.remove(&session);
             }
             17 if open.len() < 2 => {
@@ -193,7 +194,7 @@ impl Run {
     }
 
     fn remove(&mut self, who: usize, session: Option<Id>) {
-        let options = RemoveOptions { transaction: session };
+        let options = RemoveOptions { session: Session::from(session) };
         let keys: Vec<&'static str> = ARRAYS.iter().chain(&OPAQUE).copied().collect();
         let key = *self.rng.pick(&keys);
         let store = &self.processes[who].store;
@@ -237,8 +238,13 @@ impl Run {
         };
         let chunks = (self.rng.below(3) == 0).then(|| vec![1 + self.rng.below(5), 1 + self.rng.below(5)]);
         let share = self.rng.below(2) == 0;
-        let mut options =
-            ArchiveOptions { transaction: session, compression, chunks, share, ..ArchiveOptions::default() };
+        let mut options = ArchiveOptions {
+            session: Session::from(session),
+            compression,
+            chunks,
+            share,
+            ..ArchiveOptions::default()
+        };
         let store = &self.processes[who].store;
         match &change {
             Change::Bytes(seed, length) => {
@@ -269,7 +275,7 @@ impl Run {
 
     fn flush(&mut self, who: usize, session: Option<Id>) {
         let process = &mut self.processes[who];
-        let outcome = process.store.flush(session);
+        let outcome = process.store.flush(&Session::from(session));
         let batch = process.sessions.remove(&session).unwrap_or_default();
         match session {
             None => {
@@ -280,7 +286,7 @@ impl Run {
                 let transaction = self.transactions.get_mut(&id).unwrap();
                 if transaction.decided.is_some() && !batch.is_empty() {
                     error(outcome, ErrorKind::Conflict);
-                    process.store.discard(session).unwrap();
+                    process.store.discard(&Session::from(session)).unwrap();
                 } else {
                     outcome.unwrap();
                     if !batch.is_empty() {
@@ -297,11 +303,11 @@ impl Run {
         let process = &mut self.processes[who];
         let own = process.sessions.remove(&Some(id)).filter(|batch| !batch.is_empty());
         let transaction = self.transactions.get_mut(&id).unwrap();
-        let outcome = process.store.decide(id, commit);
+        let outcome = process.store.decide(id, commit, &Session::default());
         match transaction.decided {
             Some(_) if own.is_some() && commit => {
                 error(outcome, ErrorKind::Conflict);
-                process.store.discard(Some(id)).unwrap();
+                process.store.discard(&Session::from(id)).unwrap();
             }
             Some(decided) if decided != commit => drop(error(outcome, ErrorKind::Conflict)),
             Some(_) => outcome.unwrap(),
@@ -360,10 +366,10 @@ impl Run {
 }
 
 fn compare(store: &Store, state: &State, transaction: Option<Id>, rng: &mut Random) {
-    let options = ListOptions { transaction, ..ListOptions::default() };
+    let options = ListOptions { session: Session::from(transaction), ..ListOptions::default() };
     let list: Vec<ListEntry> = store.list(&Request::new(), &options).unwrap().map(Result::unwrap).collect();
     assert_eq!(list.len(), state.len(), "fields listed");
-    let lenient = RetrieveOptions { strict: false, transaction };
+    let lenient = RetrieveOptions { strict: false, session: Session::from(transaction) };
     let fields = store.retrieve(&Request::new(), &lenient).unwrap();
     assert_eq!(fields.len(), state.len(), "fields retrieved");
     let mut all = BTreeMap::new();

@@ -6,6 +6,7 @@ use crate::common::{self, Store, get, listed};
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_journal::medium::objects::{Fault, ObjectMedium, Objects};
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
@@ -34,16 +35,16 @@ fn a_commit_is_one_object_and_a_large_flush_two() {
     let (world, objects) = (SimWorld::new(1), Arc::<Objects>::default());
     let store = open(&world, &objects);
     put(&store, 0, b"a");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     // The marker, the claim on the run, the commit.
     assert_eq!(objects.list("", None).len(), 3, "{:?}", objects.list("", None));
     for step in 1..10 {
         put(&store, step, b"a");
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
     assert_eq!(objects.list("logs/", None).len(), 10);
     put(&store, 10, &vec![7; 3 << 20]);
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!((objects.list("logs/", None).len(), objects.list("data/", None).len()), (11, 1));
     let other = open(&world, &objects);
     assert_eq!(steps(&other), 11);
@@ -57,12 +58,12 @@ fn a_put_that_is_refused_is_told_and_the_next_flush_begins_another_log() {
     let (world, objects) = (SimWorld::new(1), Arc::<Objects>::default());
     let store = open(&world, &objects);
     put(&store, 0, b"a");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     objects.fail_next("logs/", Fault::Refused);
     put(&store, 1, b"b");
-    assert_eq!(store.flush(None).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(store.flush(&Session::default()).unwrap_err().kind(), ErrorKind::Unavailable);
     put(&store, 2, b"c");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!(objects.folders("logs/").len(), 2);
     assert_eq!(steps(&open(&world, &objects)), 2);
 }
@@ -73,13 +74,13 @@ fn a_put_whose_answer_was_lost_never_counts() {
     let (world, objects) = (SimWorld::new(1), Arc::<Objects>::default());
     let store = open(&world, &objects);
     put(&store, 0, b"a");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let reader = open(&world, &objects);
     objects.fail_next("logs/", Fault::Unanswered);
     put(&store, 1, b"b");
-    assert_eq!(store.flush(None).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(store.flush(&Session::default()).unwrap_err().kind(), ErrorKind::Unavailable);
     put(&store, 2, b"c");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!(objects.list("logs/", None).len(), 3, "it is there");
     for reader in [reader, open(&world, &objects)] {
         assert_eq!(steps(&reader), 2);
@@ -94,9 +95,9 @@ fn a_first_put_whose_answer_was_lost_never_counts() {
     let store = open(&world, &objects);
     put(&store, 0, b"a");
     objects.fail_next("logs/", Fault::Unanswered);
-    assert_eq!(store.flush(None).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(store.flush(&Session::default()).unwrap_err().kind(), ErrorKind::Unavailable);
     put(&store, 1, b"b");
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!((steps(&open(&world, &objects)), objects.folders("logs/").len()), (1, 2));
 }
 
@@ -106,9 +107,9 @@ fn a_lost_put_of_payloads_takes_the_flush_with_it() {
     let store = open(&world, &objects);
     objects.fail_next("data/", Fault::Unanswered);
     put(&store, 0, &vec![1; 2 << 20]);
-    assert_eq!(store.flush(None).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(store.flush(&Session::default()).unwrap_err().kind(), ErrorKind::Unavailable);
     put(&store, 1, &vec![2; 2 << 20]);
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let reader = open(&world, &objects);
     assert_eq!(get(&reader, &key(1)).unwrap(), vec![2; 2 << 20]);
     assert_eq!(steps(&reader), 1);

@@ -4,6 +4,7 @@ use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 
 fn world() -> SimWorld {
@@ -54,10 +55,10 @@ fn the_first_flush_makes_the_owner() {
     let (alice, bob) = (open(&world, "alice"), open(&world, "bob"));
     put(&alice, "run=a,variable=t", b"alice").unwrap();
     put(&bob, "run=a,variable=t", b"bob").unwrap();
-    bob.flush(None).unwrap();
-    let denied = error(alice.flush(None), ErrorKind::Denied);
+    bob.flush(&Session::default()).unwrap();
+    let denied = error(alice.flush(&Session::default()), ErrorKind::Denied);
     assert!(denied.message().contains("user502"), "{denied}");
-    alice.discard(None).unwrap();
+    alice.discard(&Session::default()).unwrap();
     for store in [&alice, &bob, &open(&world, "alice")] {
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"bob");
         assert_eq!(count_all(store), 1);
@@ -75,7 +76,7 @@ fn a_foreign_log_does_not_count_in_anothers_dataset() {
     put(&forger, "run=a,variable=u", b"forged").unwrap();
     put(&forger, "run=forger,variable=t", b"own").unwrap();
     let before = files(&world, "logs");
-    forger.flush(None).unwrap();
+    forger.flush(&Session::default()).unwrap();
     let forged = files(&world, "logs").into_iter().find(|f| !before.contains(f)).unwrap();
     world.chown(&forged, 666).unwrap();
     let reader = open(&world, "bob");
@@ -103,15 +104,15 @@ fn a_joined_transaction_keeps_owners() {
     flush_one(&alice, "run=a,variable=t", b"alice");
     let id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=u", b"alice", id).unwrap();
-    alice.flush(Some(id)).unwrap();
+    alice.flush(&Session::from(id)).unwrap();
     put_in(&bob, "run=b,variable=u", b"bob", id).unwrap();
-    bob.flush(Some(id)).unwrap();
-    alice.decide(id, true).unwrap();
+    bob.flush(&Session::from(id)).unwrap();
+    alice.decide(id, true, &Session::default()).unwrap();
     let alices = ["{run=a}{variable=t}{}", "{run=a}{variable=u}{}"];
     assert_eq!(listed(&bob), alices);
     let waiting = bob.status().unwrap().transactions;
     assert!(waiting.len() == 1 && waiting[0].owners[0].starts_with("user502"), "{waiting:?}");
-    bob.decide(id, true).unwrap();
+    bob.decide(id, true, &Session::default()).unwrap();
     assert_eq!(listed(&alice).len(), 3);
 }
 
@@ -135,7 +136,7 @@ fn removing_from_anothers_dataset_is_denied_by_name() {
     error(bob.archive_external(&key, &spec, &ArchiveOptions::default()), ErrorKind::Denied);
     assert_eq!(bob.unflushed(), 0, "nothing of what was refused is kept");
     assert_eq!(alice.remove(&Request::parse("run=a").unwrap(), &RemoveOptions::default()).unwrap(), 1);
-    alice.flush(None).unwrap();
+    alice.flush(&Session::default()).unwrap();
     assert_eq!(listed(&bob), ["{run=b}{variable=t}{}"]);
     // What was owned stays owned.
     error(put(&bob, "run=a,variable=t", b"bob"), ErrorKind::Denied);

@@ -4,6 +4,7 @@ use crate::common::*;
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::sim::{OpKind, SimWorld};
 use fieldstone_core::geometry::IndexBox;
+use fieldstone_journal::Session;
 use fieldstone_store::Field;
 use fieldstone_store::api::*;
 
@@ -37,7 +38,7 @@ fn a_box_fetches_only_the_chunks_it_touches() {
         let options = ArchiveOptions { chunks: chunk, ..ArchiveOptions::default() };
         let value = Value::Array { data: &data, dtype: DType::F8, shape: &[side, side] };
         archive(&writer, KEY, value, &options).unwrap();
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         let field = opened(&world);
         let chunks = field.chunks().unwrap();
         let chunk_bytes = 8 * chunks.iter().product::<u64>();
@@ -91,7 +92,7 @@ fn only_the_pieces_that_show_are_fetched() {
             shape: &[40_000],
         };
         archive(&writer, KEY, value, &ArchiveOptions::default()).unwrap();
-        writer.flush(None).unwrap();
+        writer.flush(&Session::default()).unwrap();
         data
     };
     // Four pieces side by side, the second written three times.
@@ -118,7 +119,7 @@ fn reading_fields_reads_no_index() {
     for step in 0..500 {
         put(&writer, &format!("{KEY},step={step}"), &pattern(1000, step)).unwrap();
     }
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     let reader = open(&world, "b");
     let request = fieldstone_core::request::Request::parse(KEY).unwrap();
     let fields = reader.retrieve(&request, &RetrieveOptions::default()).unwrap();
@@ -138,30 +139,36 @@ fn a_field_of_many_pieces_that_is_asked_for_again_is_never_an_older_one() {
     let put = |at: u64, value: u8, transaction: Option<Id>| {
         let piece =
             Value::Piece { data: &[value; 4], dtype: DType::U1, start: &[at * 4], count: &[4], shape: &[80] };
-        writer.archive(&key, piece, &ArchiveOptions { transaction, ..ArchiveOptions::default() }).unwrap();
+        writer
+            .archive(
+                &key,
+                piece,
+                &ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() },
+            )
+            .unwrap();
     };
     let get = |at: u64, transaction: Option<Id>| {
-        let field = reader.get(&key, &ReadOptions { transaction })?;
+        let field = reader.get(&key, &ReadOptions { session: Session::from(transaction) })?;
         field.read_box(Some(&region(&[at * 4 + 1], &[2])))
     };
     for at in (0..20).filter(|at| *at != 7) {
         put(at, at as u8, None);
     }
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     for at in [0, 6, 8, 19] {
         assert_eq!(get(at, None).unwrap(), [at as u8; 2]);
     }
     // What nobody wrote is missed only by those who ask for it.
     assert!(get(7, None).is_err());
     put(3, 99, None);
-    writer.flush(None).unwrap();
+    writer.flush(&Session::default()).unwrap();
     assert_eq!(get(3, None).unwrap(), [99; 2]);
     let id = writer.begin().unwrap();
     put(7, 77, Some(id));
-    writer.flush(Some(id)).unwrap();
+    writer.flush(&Session::from(id)).unwrap();
     assert!(get(7, None).is_err());
     assert_eq!(get(7, Some(id)).unwrap(), [77; 2]);
     assert!(get(7, None).is_err());
-    writer.decide(id, true).unwrap();
+    writer.decide(id, true, &Session::default()).unwrap();
     assert_eq!(get(7, None).unwrap(), [77; 2]);
 }

@@ -12,6 +12,7 @@ use fieldstone_core::sync::{Mutex, schedule, thread};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::log::kinds::TAG;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_testkit::random::{Random, seeds};
 use fieldstone_testkit::require::full;
@@ -65,7 +66,7 @@ impl Thing {
     }
 
     fn give(self, scene: &Scene, session: Option<Id>) -> Result<()> {
-        let options = ArchiveOptions { transaction: session, ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(session), ..ArchiveOptions::default() };
         let (bytes, (variable, step)) = (self.bytes(), self.key());
         let key = [("run", "a"), ("variable", variable), ("step", step.as_str())];
         match self.kind {
@@ -113,7 +114,7 @@ struct Scene {
 
 impl Scene {
     fn keep(&self, record: SideRecord, session: Option<Id>) {
-        let losses = self.store.journal().keep(1, session);
+        let losses = self.store.journal().keep(1, &Session::from(session));
         let mut buffers = self.buffers.lock();
         let buffer = buffers.entry(session).or_default();
         if buffer.losses != losses {
@@ -126,7 +127,7 @@ impl Scene {
         let Buffer { losses, records } = buffer;
         let rows = records.len() as u64;
         if rows > 0 {
-            self.store.journal().take_kept(records, rows, losses, session);
+            self.store.journal().take_kept(records, rows, losses, &Session::from(session));
         }
     }
 
@@ -139,7 +140,7 @@ impl Scene {
 
     fn flush(&self, session: Option<Id>) -> Result<()> {
         self.hand_over(session);
-        self.store.flush(session)
+        self.store.flush(&Session::from(session))
     }
 
     fn decide(&self, id: Id, commit: bool) -> Result<()> {
@@ -147,12 +148,12 @@ impl Scene {
             true => self.flush(Some(id))?,
             false => drop(self.buffers.lock().remove(&Some(id))),
         }
-        self.store.decide(id, commit)
+        self.store.decide(id, commit, &Session::default())
     }
 
     fn close(&self) -> Result<()> {
         self.hand_over(None);
-        self.store.close()
+        self.store.close(&Session::default())
     }
 }
 
@@ -221,7 +222,7 @@ impl Worker<'_> {
                 7 => self.transaction(),
                 8 => self.join(),
                 _ => {
-                    let heard = self.scene.store.check_lost(None).err();
+                    let heard = self.scene.store.check_lost(&Session::default()).err();
                     self.diary.extend(heard.map(Event::Failed));
                 }
             }
@@ -446,14 +447,14 @@ fn a_flush_that_returns_beside_the_commit_of_its_transaction_is_in_it() {
         let run = schedule::run(seed, || {
             let store = open(&world, "a");
             let put = |step: u64, id: Id| {
-                let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+                let options = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
                 let step = step.to_string();
                 store.archive(
                     &[("run", "a"), ("variable", "v"), ("step", &step)],
                     Value::Bytes(b"x"),
                     &options,
                 )?;
-                store.flush(Some(id))
+                store.flush(&Session::from(id))
             };
             let (id, other) = (store.begin()?, store.begin()?);
             put(0, id)?;
@@ -461,8 +462,9 @@ fn a_flush_that_returns_beside_the_commit_of_its_transaction_is_in_it() {
                 let beside =
                     scope.spawn(|| (1..4).filter(|step| put(*step, id).is_ok()).collect::<Vec<u64>>());
                 // Once it is committed, a commit of another transaction names this one as prepared no more.
-                let third = scope.spawn(|| put(10, other).and_then(|()| store.decide(other, true)));
-                let committed = store.decide(id, true);
+                let third = scope
+                    .spawn(|| put(10, other).and_then(|()| store.decide(other, true, &Session::default())));
+                let committed = store.decide(id, true, &Session::default());
                 third.join().unwrap()?;
                 committed.map(|()| beside.join().unwrap())
             })

@@ -12,6 +12,7 @@ use fieldstone_core::{Code, ErrorKind};
 use fieldstone_format::keys::encode_key;
 use fieldstone_format::log::{self, CommitRecord, LogHeader, encode_frame};
 use fieldstone_format::{Id, crc, schema_extension};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
@@ -56,7 +57,7 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
     let key =
         encode_key(&reader.schema().resolve(&[("run", "a"), ("variable", "t"), ("step", "0")]).unwrap());
 
-    let after = store.extend_schema(NUMBER).unwrap();
+    let after = store.extend_schema(NUMBER, &Session::default()).unwrap();
     assert_eq!(after.text(), format!("{BASE}extension;\n{NUMBER}"));
     assert_eq!(store.schema(), after);
     assert!(commits(&world, &log).starts_with(&before), "what was committed does not change");
@@ -86,7 +87,7 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
         assert!(store.verify(&Request::new()).unwrap().damaged.is_empty());
     }
     assert_eq!(filtered.schema(), after);
-    let refused = filtered.extend_schema("tile?;").unwrap_err();
+    let refused = filtered.extend_schema("tile?;", &Session::default()).unwrap_err();
     assert_eq!(refused.code(), Code::OutsideFilter);
 }
 
@@ -94,22 +95,25 @@ fn every_handle_follows_and_old_keys_keep_their_bytes() {
 fn a_version_has_the_schema_of_its_time() {
     let (world, store) = made();
     let first = store.version().unwrap();
-    store.extend_schema(NUMBER).unwrap();
+    store.extend_schema(NUMBER, &Session::default()).unwrap();
     let second = store.version().unwrap();
-    store.extend_schema("tile?;").unwrap();
+    store.extend_schema("tile?;", &Session::default()).unwrap();
     flush_one(&store, "run=a,variable=t,step=0,number=1,tile=2", b"both");
     assert_eq!(at(&world, &first).schema().text(), BASE);
     assert!(at(&world, &first).select(&Request::parse("number=1").unwrap()).is_err());
     assert_eq!(at(&world, &second).schema().extensions(), 1);
     let now = at(&world, &store.version().unwrap());
     assert_eq!((now.schema().extensions(), selected(&now, "tile=2").len()), (2, 1));
-    assert_eq!(at(&world, &first).extend_schema("x?;").unwrap_err().code(), Code::ReadOnly);
+    assert_eq!(
+        at(&world, &first).extend_schema("x?;", &Session::default()).unwrap_err().code(),
+        Code::ReadOnly
+    );
 }
 
 #[test]
 fn a_store_is_opened_by_what_its_schema_is_or_was() {
     let (world, store) = made();
-    let whole = store.extend_schema(NUMBER).unwrap();
+    let whole = store.extend_schema(NUMBER, &Session::default()).unwrap();
     for schema in [BASE, whole.text()] {
         assert_eq!(with_schema(&world, "b", schema).unwrap().schema(), whole, "{schema}");
     }
@@ -120,17 +124,20 @@ fn a_store_is_opened_by_what_its_schema_is_or_was() {
     assert_eq!(open(&world, "b").schema(), whole);
     let reader =
         open_in(&world.process("b"), &Opening { access: Access::Read, ..Opening::default() }).unwrap();
-    assert_eq!(reader.extend_schema("x?;").unwrap_err().code(), Code::ReadOnly);
+    assert_eq!(reader.extend_schema("x?;", &Session::default()).unwrap_err().code(), Code::ReadOnly);
 }
 
 #[test]
 fn a_new_store_is_extended_before_its_first_field() {
     let world = SimWorld::new(1);
     let store = with_schema(&world, "a", BASE).unwrap();
-    store.extend_schema(NUMBER).unwrap();
+    store.extend_schema(NUMBER, &Session::default()).unwrap();
     flush_one(&store, NEW, b"x");
     assert_eq!(get(&open(&world, "b"), NEW).unwrap(), b"x");
-    assert_eq!(error(store.extend_schema(NUMBER), ErrorKind::Invalid).code(), Code::RuleTaken);
+    assert_eq!(
+        error(store.extend_schema(NUMBER, &Session::default()), ErrorKind::Invalid).code(),
+        Code::RuleTaken
+    );
     assert_eq!(store.schema().extensions(), 1);
 }
 
@@ -147,16 +154,19 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     }
     let other = open(&world, "bob");
     flush_one(&other, "run=bob,variable=t,step=0", b"x");
-    let refused = error(other.extend_schema(NUMBER), ErrorKind::Denied);
+    let refused = error(other.extend_schema(NUMBER, &Session::default()), ErrorKind::Denied);
     assert_eq!(refused.code(), Code::StoreOwned);
     assert!(refused.message().contains("user501"), "{refused}");
-    assert_eq!(error(other.set_exist(Exist::Error), ErrorKind::Denied).code(), Code::StoreOwned);
+    assert_eq!(
+        error(other.set_exist(Exist::Error, &Session::default()), ErrorKind::Denied).code(),
+        Code::StoreOwned
+    );
     // A record that bob writes all the same counts for nobody.
     forge(&world, "bob", bob, NUMBER);
     for host in ["alice", "bob"] {
         assert_eq!(open(&world, host).schema().text(), BASE);
     }
-    store.extend_schema(NUMBER).unwrap();
+    store.extend_schema(NUMBER, &Session::default()).unwrap();
     flush_one(&other, "run=bob,variable=t,step=0,number=1", b"x");
 }
 
@@ -198,9 +208,9 @@ fn at_once(first: &str, second: &str) -> (SimWorld, Result<Schema>, Store, Store
     let own = files(&world, "logs").into_iter().find(|path| !known.contains(path)).unwrap();
     let hold = world.hold(OpKind::Write, &own.to_string_lossy());
     let outcome = thread::scope(|scope| {
-        let held = scope.spawn(|| a.extend_schema(first));
+        let held = scope.spawn(|| a.extend_schema(first, &Session::default()));
         hold.wait_for(1);
-        b.extend_schema(second).unwrap();
+        b.extend_schema(second, &Session::default()).unwrap();
         drop(hold);
         held.join().unwrap()
     });
@@ -241,9 +251,9 @@ fn a_killed_writer_extends_the_schema_or_does_not() {
         let env = world.process("b");
         world.kill_nth(&env, None, n);
         let outcome = open_in(&env, &Opening::default()).and_then(|store| {
-            let outcome = store.extend_schema(NUMBER).map(drop).and_then(|()| {
+            let outcome = store.extend_schema(NUMBER, &Session::default()).map(drop).and_then(|()| {
                 put(&store, NEW, b"new")?;
-                store.flush(None)
+                store.flush(&Session::default())
             });
             std::mem::forget(store);
             outcome
@@ -265,7 +275,7 @@ fn a_killed_writer_extends_the_schema_or_does_not() {
                 lost += 1
             }
             if !grown {
-                store.extend_schema(NUMBER).unwrap();
+                store.extend_schema(NUMBER, &Session::default()).unwrap();
             }
             flush_one(&store, "run=a,variable=t,step=0,number=9", b"x");
             assert_eq!(selected(&open(&world, "a"), "number=9").len(), 1);
@@ -278,7 +288,7 @@ fn a_killed_writer_extends_the_schema_or_does_not() {
 #[test]
 fn readers_look_at_no_other_commit_with_side_records() {
     let (world, store) = made();
-    store.extend_schema(NUMBER).unwrap();
+    store.extend_schema(NUMBER, &Session::default()).unwrap();
     let reads = |world: &SimWorld| {
         let before = world.counters().count(OpKind::Read);
         assert_eq!(open(world, "r").schema().extensions(), 1);
@@ -287,8 +297,8 @@ fn readers_look_at_no_other_commit_with_side_records() {
     let first = reads(&world);
     for n in 0..50u8 {
         let record = fieldstone_format::log::SideRecord { kind: 9, bytes: vec![n].into() };
-        store.journal().take_side(vec![record], None).unwrap();
-        store.flush(None).unwrap();
+        store.journal().take_side(vec![record], &Session::default()).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
     assert!(reads(&world) <= first + 2, "{} reads, {first} before", reads(&world));
 }
@@ -296,7 +306,7 @@ fn readers_look_at_no_other_commit_with_side_records() {
 #[test]
 fn a_damaged_extension_hides_a_keyword_and_no_field() {
     let (world, store) = made();
-    store.extend_schema(NUMBER).unwrap();
+    store.extend_schema(NUMBER, &Session::default()).unwrap();
     flush_one(&store, NEW, b"new");
     drop(store);
     let log = files(&world, "logs").remove(0);

@@ -7,6 +7,7 @@ use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, ErrorKind};
+use fieldstone_journal::Session;
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -27,7 +28,7 @@ fn stored(schema: &str, handle: Option<Compression>, call: Option<Compression>) 
         [&[("a", "1"), ("b", "2"), ("c", "3")], &[("a", "2"), ("b", "2"), ("c", "3")]];
     store.archive(keys[0], Value::Bytes(&data), &options).unwrap();
     store.archive_many(&[(keys[1], Value::Bytes(&data))], &options).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let stats = |a: &str| store.stats(&Request::parse(&format!("a={a}")).unwrap()).unwrap().stored_bytes;
     vec![stats("1"), stats("2")]
 }
@@ -55,9 +56,9 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
     let (a, b) = (open(&world, "a"), open(&world, "b"));
     flush_one(&a, "run=a,variable=t", b"one");
     put(&b, "run=a,variable=t", b"two").unwrap();
-    b.discard(None).unwrap();
+    b.discard(&Session::default()).unwrap();
     let before = a.version().unwrap();
-    a.set_exist(Exist::Error).unwrap();
+    a.set_exist(Exist::Error, &Session::default()).unwrap();
     world.advance(2 * SECOND);
     for store in [&a, &b, &open(&world, "c")] {
         store.refresh().unwrap();
@@ -68,15 +69,18 @@ fn what_is_set_for_a_store_holds_for_all_who_have_it_open_and_comes_and_goes() {
         // A call says otherwise, and a setting passes over what reads alone.
         let options = ArchiveOptions { exist: Some(Exist::New), ..ArchiveOptions::default() };
         archive(store, "run=a,variable=t", Value::Bytes(b"x"), &options).unwrap();
-        store.discard(None).unwrap();
+        store.discard(&Session::default()).unwrap();
         assert_eq!(get(store, "run=a,variable=t").unwrap(), b"one");
     }
-    b.set_exist(Exist::New).unwrap();
+    b.set_exist(Exist::New, &Session::default()).unwrap();
     a.refresh().unwrap();
     put(&a, "run=a,variable=t", b"three").unwrap();
-    a.flush(None).unwrap();
+    a.flush(&Session::default()).unwrap();
     assert_eq!(get(&b, "run=a,variable=t").unwrap(), b"three");
     let then = open_in(&world.process("c"), &Opening { at: Some(before), ..Opening::default() }).unwrap();
-    assert_eq!(error(then.set_exist(Exist::New), ErrorKind::Denied).code(), Code::ReadOnly);
+    assert_eq!(
+        error(then.set_exist(Exist::New, &Session::default()), ErrorKind::Denied).code(),
+        Code::ReadOnly
+    );
     assert!(a.verify(&Request::new()).unwrap().ok());
 }

@@ -6,6 +6,7 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::request::Request;
 use fieldstone_format::log::SideRecord;
 use fieldstone_format::log::kinds::{FIELDS, TAG, VARIABLE_ATTRIBUTE};
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::{Commit, EntryChange};
 use fieldstone_store::LocalStore;
 use fieldstone_store::api::*;
@@ -22,23 +23,23 @@ fn record(n: u8) -> SideRecord {
 }
 
 fn note(store: &LocalStore, n: u8, transaction: Option<Id>) -> Result<()> {
-    store.journal().take_side(vec![record(n)], transaction)
+    store.journal().take_side(vec![record(n)], &Session::from(transaction))
 }
 
 fn put(store: &LocalStore, step: u8, variable: &str, transaction: Option<Id>) -> Result<()> {
     let step = step.to_string();
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     store.archive(&[("run", "a"), ("variable", variable), ("step", &step)], Value::Bytes(b"x"), &options)
 }
 
 fn flush(system: &dyn Folder, store: &LocalStore, transaction: Option<Id>) -> Result<()> {
-    store.flush(transaction)?;
+    store.flush(&Session::from(transaction))?;
     system.settle();
     Ok(())
 }
 
 fn decide(system: &dyn Folder, store: &LocalStore, id: Id, on: u32, off: u32) -> Result<()> {
-    store.decide_kinds(id, on, off)?;
+    store.decide_kinds(id, on, off, &Session::default())?;
     system.settle();
     Ok(())
 }
@@ -79,7 +80,7 @@ fn kinds_are_shown_one_by_one(system: &dyn Folder) -> Result<()> {
     }
     join(2)?;
     sees(&a, TAG, &[1])?;
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     system.settle();
     for store in [&a, &b] {
         sees(store, TAG, &[1, 2])?;
@@ -95,7 +96,7 @@ fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
     let id = a.begin()?;
     note(&a, 1, Some(id))?;
     flush(system, &a, Some(id))?;
-    a.decide(id, true)?;
+    a.decide(id, true, &Session::default())?;
     system.settle();
     let committed = a.version()?;
     decide(system, &a, id, 0, FIELDS)?;
@@ -117,7 +118,7 @@ fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
     flush(system, &b, Some(id))?;
     decide(system, &a, id, TAG, 0)?;
     sees(&b, TAG, &[5, 6])?;
-    a.decide(id, false)?;
+    a.decide(id, false, &Session::default())?;
     system.settle();
     sees(&b, TAG, &[5])
 }
@@ -127,19 +128,22 @@ fn kinds_are_switched_off_and_on_again(system: &dyn Folder) -> Result<()> {
 fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let (a, b) = (open(system, 0)?, open(system, 1)?);
     let (of_a, of_b) = (a.journal(), b.journal());
-    assert_eq!((of_a.feed()?.heads(), of_a.pending_side(None)?), (vec![], vec![]));
+    assert_eq!((of_a.feed()?.heads(), of_a.pending_side(&Session::default())?), (vec![], vec![]));
     for n in 1..=6u8 {
         put(&a, n, "t", None)?;
         if n % 2 == 0 {
-            of_a.take_side(vec![record(n), record(n + 10)], None)?;
-            assert_eq!(of_a.pending_side(None)?, [record(n), record(n + 10)]);
+            of_a.take_side(vec![record(n), record(n + 10)], &Session::default())?;
+            assert_eq!(of_a.pending_side(&Session::default())?, [record(n), record(n + 10)]);
         }
         flush(system, &a, None)?;
-        assert_eq!(of_a.pending_side(None)?, []);
+        assert_eq!(of_a.pending_side(&Session::default())?, []);
     }
     let id = b.begin()?;
-    of_b.take_side(vec![record(7)], Some(id))?;
-    assert_eq!((of_b.pending_side(None)?, of_b.pending_side(Some(id))?), (vec![], vec![record(7)]));
+    of_b.take_side(vec![record(7)], &Session::from(id))?;
+    assert_eq!(
+        (of_b.pending_side(&Session::default())?, of_b.pending_side(&Session::from(id))?),
+        (vec![], vec![record(7)])
+    );
     flush(system, &b, Some(id))?;
     let feed = of_a.feed()?;
     let heads = feed.heads();
@@ -158,7 +162,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     let commits: Vec<Commit> = feed.commits(second, 0)?.collect::<Result<_>>()?;
     assert_eq!((commits.len(), commits[0].transaction, commits[0].writer), (1, Some(id), second));
     // It shows one moment, as does the feed of an older version.
-    of_a.take_side(vec![record(99)], None)?;
+    of_a.take_side(vec![record(99)], &Session::default())?;
     flush(system, &a, None)?;
     assert_eq!(sides(first, 4)?.len(), 1);
     let then = system.local(2, &Opening { at: Some(feed.version()), ..Opening::default() })?;
@@ -224,9 +228,11 @@ fn side_records_need_no_field(system: &dyn Folder) -> Result<()> {
     let count = || reader.list(&Request::new(), &ListOptions::default()).map(Iterator::count);
     assert_eq!(count()?, 0);
     put(&store, 1, "t", None)?;
-    store.journal().take_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], None)?;
+    store
+        .journal()
+        .take_side(vec![SideRecord { kind: 8, bytes: vec![1; 1000].into() }], &Session::default())?;
     flush(system, &store, None)?;
-    store.journal().take_side(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], None)?;
+    store.journal().take_side(vec![SideRecord { kind: 9, bytes: Vec::new().into() }], &Session::default())?;
     flush(system, &store, None)?;
     assert_eq!(count()?, 1);
     assert!(reader.verify(&Request::new())?.ok());

@@ -15,6 +15,7 @@ use fieldstone_format::entry::{ArrayInfo, Blocks, Entry, Grown, Location};
 use fieldstone_format::log::{self, CommitRecord, Envelope, FrameInfo, HEAD, HEADER_PREFIX, LogHeader};
 use fieldstone_format::segment::{CommitInfo, SegmentBuilder, SegmentMeta};
 use fieldstone_format::{crc, keys};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Opening, put_file};
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -37,7 +38,7 @@ fn add(store: &LocalStore, step: &str, raw: &[u8], transaction: Option<Id>) -> R
         sums: &sums,
         holes: 0,
     };
-    let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     store.archive_stored(&[("run", "a"), ("variable", "t"), ("step", step)], &spec, &options)
 }
 
@@ -103,12 +104,12 @@ fn a_store_stays_of_version_1_until_it_is_upgraded_and_takes_no_array_in_a_file_
     let raw = write(&world, "a", 10);
     assert_eq!(error(add(&store, "0", &raw, None), ErrorKind::Denied).code(), Code::FormatPinned);
     assert_eq!((logs(&world).len(), store.status().unwrap().format), (1, 1));
-    assert_eq!(store.journal().upgrade().unwrap(), (1, 2));
+    assert_eq!(store.journal().upgrade(&Session::default()).unwrap(), (1, 2));
     add(&store, "0", &raw, None).unwrap();
     assert_eq!(logs(&world).len(), 1, "nothing was flushed");
     let before = commits(&world, first);
     for step in 3..6 {
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         flush_one(&store, &format!("run=a,variable=u,step={step}"), b"ordinary");
     }
     assert!(world.read(first).unwrap() == before, "the log that was left is closed as it was");
@@ -137,7 +138,7 @@ fn a_first_commit_with_an_array_makes_one_log() {
     put(&store, "run=a,variable=u,step=0", &pattern(2 << 20, 1)).unwrap();
     let data = files(&world, "data");
     add(&store, "0", &raw, None).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!((logs(&world).len(), files(&world, "data")), (1, data));
     assert_eq!(versions(&world, &logs(&world)[0]), (2, vec![2], vec![2]));
     let other = open(&world, "b");
@@ -154,7 +155,7 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     add(&store, "0", &raw, None).unwrap();
     flush_one(&store, KEY, b"in its place");
     add(&store, "0", &raw, None).unwrap();
-    store.discard(None).unwrap();
+    store.discard(&Session::default()).unwrap();
     flush_one(&store, "run=a,variable=u,step=1", b"ordinary");
     assert_eq!(versions(&world, &logs(&world)[0]).0, 2);
     assert_eq!(logs(&world).len(), 1);
@@ -164,9 +165,9 @@ fn what_is_removed_from_a_batch_or_discarded_needs_no_new_log() {
     let mut header = LogHeader::decode(&world.read(&logs(&world)[0]).unwrap()).unwrap();
     header.version = 3;
     put_file(&world.process("b"), newer.clone(), Some(&header.encode())).unwrap();
-    error(store.flush(None), ErrorKind::Denied);
+    error(store.flush(&Session::default()), ErrorKind::Denied);
     put_file(&world.process("b"), newer, None).unwrap();
-    store.discard(None).unwrap();
+    store.discard(&Session::default()).unwrap();
     flush_one(&store, "run=a,variable=u,step=2", b"ordinary");
     assert_eq!(logs(&world).len(), 1);
     assert_eq!(store.status().unwrap().format, 2);
@@ -239,7 +240,7 @@ fn a_box_reads_and_checks_the_blocks_that_it_touches_alone() {
     let raw = write(&world, "a", 100);
     let store = open(&world, "a");
     add(&store, "0", &raw, None).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let held = field(&open(&world, "b"), KEY, None).unwrap();
     // A byte of block 12, rows 48 to 51.
     world.flip(&Path::new(ROOT).join(FILE), 100 + 50_500, 1).unwrap();
@@ -270,7 +271,7 @@ fn a_damaged_table_of_blocks_is_named_by_its_own_file() {
     let raw = write(&world, "a", 100);
     let store = open(&world, "a");
     add(&store, "0", &raw, None).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!(field(&store, KEY, None).unwrap().stored_array().unwrap().unwrap().sums.len(), 25);
     let log = logs(&world)[0].clone();
     let length = u64::from(LogHeader::length(&world.read(&log).unwrap()).unwrap());
@@ -294,7 +295,7 @@ fn a_file_that_is_no_plain_file_is_corrupt() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(folder.path().join("other"), [&[7; 100][..], &raw].concat()).unwrap();
     add(&store, "0", &raw, None).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let read =
         || store.get(&[("run", "a"), ("variable", "t"), ("step", "0")], &ReadOptions::default())?.read();
     error(read(), ErrorKind::Corrupt);
@@ -328,7 +329,7 @@ fn a_file_without_its_commit_shows_nothing_and_a_commit_without_its_file_is_dama
             error(get(&after, KEY), ErrorKind::NotFound);
             assert!(after.verify(&Request::new()).unwrap().ok());
         }
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         for image in 0..8 {
             let after = open(&world.power_cut(image), "a");
             match get(&after, KEY) {
@@ -351,12 +352,12 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
         let store = open_in(&env, &Opening { format: Some(1), ..Opening::default() }).unwrap();
         flush_one(&store, "run=a,variable=u,step=0", b"before");
         let id = store.begin().unwrap();
-        let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
         archive(&store, "run=a,variable=v,step=0", Value::Bytes(&large), &options).unwrap();
         archive(&store, "run=a,variable=v,step=1", Value::Bytes(&large), &options).unwrap();
         put(&store, "run=a,variable=u,step=1", &large).unwrap();
         put(&store, "run=a,variable=u,step=2", &large).unwrap();
-        open(world, "c").journal().upgrade().unwrap();
+        open(world, "c").journal().upgrade(&Session::default()).unwrap();
         add(&store, "0", &raw, None).unwrap();
         (env, store, id, raw)
     };
@@ -366,7 +367,8 @@ fn a_kill_while_a_log_is_left_loses_nothing_flushed_and_shows_no_half() {
         world.set_tracing(false);
         let (env, store, id, raw) = begin(&world);
         world.kill_nth(&env, None, n);
-        let done = store.flush(None).and_then(|()| store.decide(id, true));
+        let done =
+            store.flush(&Session::default()).and_then(|()| store.decide(id, true, &Session::default()));
         std::mem::forget(store);
         let after = if n.is_multiple_of(2) { world.power_cut(n) } else { world.fork_image() };
         let reader = open(&after, "b");
@@ -403,26 +405,26 @@ fn a_full_disk_while_a_log_is_left_loses_nothing() {
         let raw = write(&world, "a", 10);
         flush_one(&store, "run=a,variable=u,step=0", b"before");
         let id = store.begin().unwrap();
-        let options = ArchiveOptions { transaction: Some(id), ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(id), ..ArchiveOptions::default() };
         archive(&store, "run=a,variable=v,step=0", Value::Bytes(&pattern(2 << 20, 2)), &options).unwrap();
-        open(&world, "b").journal().upgrade().unwrap();
+        open(&world, "b").journal().upgrade(&Session::default()).unwrap();
         add(&store, "0", &raw, None).unwrap();
         let fault = if kind == OpKind::Read { Fault::Io } else { Fault::NoSpace };
         world.schedule(Plan::new(fault).kind(kind).path("/data/").nth(nth));
-        error(store.flush(None), ErrorKind::Unavailable);
+        error(store.flush(&Session::default()), ErrorKind::Unavailable);
         world.clear_faults();
         // What the old data log had not written is lost where that write fails: the transaction learns of it.
         let lost = (kind, nth) == (OpKind::Write, 1);
         assert_eq!(store.unflushed(), if lost { 1 } else { 2 }, "{kind:?} {nth}");
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         let reader = open(&world, "b");
         assert_eq!(get(&reader, KEY).unwrap(), raw);
         if lost {
-            let refused = error(store.decide(id, true), ErrorKind::Unavailable);
+            let refused = error(store.decide(id, true, &Session::default()), ErrorKind::Unavailable);
             assert!(refused.message().contains("variable=v"), "{refused}");
             continue;
         }
-        store.decide(id, true).unwrap();
+        store.decide(id, true, &Session::default()).unwrap();
         assert!(get(&reader, "run=a,variable=v,step=0").unwrap() == pattern(2 << 20, 2));
         assert!(reader.verify(&Request::new()).unwrap().ok());
     }
@@ -444,7 +446,7 @@ fn other_hosts_on_a_weak_file_system_are_never_shown_something_else() {
         assert_eq!(get(&reader, "run=a,variable=u,step=0").unwrap(), b"before");
         let raw = write(&world, "b", 10);
         add(&store, "0", &raw, None).unwrap();
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
         for _ in 0..11 {
             reader.refresh().unwrap();
             match get(&reader, KEY) {
@@ -515,8 +517,8 @@ fn make_the_kept_store() {
             &Default::default(),
         )
         .unwrap();
-    store.flush(None).unwrap();
-    store.journal().upgrade().unwrap();
+    store.flush(&Session::default()).unwrap();
+    store.journal().upgrade(&Session::default()).unwrap();
     let path = root.join(FILE);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut content = b"head".to_vec();
@@ -539,9 +541,9 @@ fn make_the_kept_store() {
         std::fs::write(&path, &content).unwrap();
         let key = [("run", "a"), ("variable", "t"), ("step", step)];
         store.archive_stored(&key, &spec, &ArchiveOptions::default()).unwrap();
-        store.flush(None).unwrap();
+        store.flush(&Session::default()).unwrap();
     }
     content.extend_from_slice(b"and more behind it");
     std::fs::write(&path, &content).unwrap();
-    store.close().unwrap();
+    store.close(&Session::default()).unwrap();
 }

@@ -4,6 +4,7 @@ use crate::common::*;
 use fieldstone_core::ErrorKind;
 use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone_core::request::Request;
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
 
@@ -19,7 +20,7 @@ fn prepare(stores: &[Store], id: Id) -> usize {
         for step in 0..3 {
             put_in(store, &format!("run=r{i},variable=t,step={step}"), &pattern(500, step), id).unwrap();
         }
-        store.flush(Some(id)).unwrap();
+        store.flush(&Session::from(id)).unwrap();
     }
     3 * stores.len()
 }
@@ -32,10 +33,10 @@ fn a_prepared_flush_and_a_decision_cost_one_sync_each() {
     let id = stores[0].begin().unwrap();
     put_in(&stores[1], "run=a,variable=t", b"x", id).unwrap();
     world.clear_trace();
-    stores[1].flush(Some(id)).unwrap();
+    stores[1].flush(&Session::from(id)).unwrap();
     assert_eq!(world.counters().count(OpKind::SyncData), 1);
     world.clear_trace();
-    stores[0].decide(id, true).unwrap();
+    stores[0].decide(id, true, &Session::default()).unwrap();
     assert_eq!(world.counters().count(OpKind::SyncData), 1);
     assert_eq!(calls(&world, OpKind::Write, "/logs/").len(), 1);
 }
@@ -56,7 +57,7 @@ fn an_opener_that_dies_leaves_an_open_transaction_with_its_owner() {
     assert!(open[0].owners.iter().any(|o| o.contains("@a") && o.contains("gone")), "{open:?}");
     assert!(open[0].owners.iter().any(|o| o.contains("@b") && o.contains("open")), "{open:?}");
     // Anyone who knows the id may still decide.
-    joined.decide(id, true).unwrap();
+    joined.decide(id, true, &Session::default()).unwrap();
     assert!(all_or_none(&reader, 6));
 }
 
@@ -75,7 +76,7 @@ fn a_decision_takes_effect_whole_or_not_at_all() {
             let prepared = prepare(&stores, id);
             let before = world.counters().total();
             world.schedule(fieldstone_core::env::sim::Plan::new(fault).host("a").nth(n));
-            let outcome = opener.decide(id, true);
+            let outcome = opener.decide(id, true, &Session::default());
             let done = world.counters().total() - before < n;
             world.clear_faults();
             let seen = all_or_none(&open(&world, "c"), prepared);
@@ -88,7 +89,7 @@ fn a_decision_takes_effect_whole_or_not_at_all() {
             }
             // Where it is not decided, another decision stands.
             if !seen {
-                stores[1].decide(id, true).unwrap();
+                stores[1].decide(id, true, &Session::default()).unwrap();
                 assert!(all_or_none(&open(&world, "c"), prepared), "{fault:?} at call {n}");
             }
             if done {
@@ -106,10 +107,10 @@ fn of_two_decisions_the_first_holds() {
     let stores = [open(&world, "a"), open(&world, "b")];
     let id = stores[0].begin().unwrap();
     let prepared = prepare(&stores, id);
-    stores[0].decide(id, true).unwrap();
-    error(stores[1].decide(id, false), ErrorKind::Conflict);
+    stores[0].decide(id, true, &Session::default()).unwrap();
+    error(stores[1].decide(id, false, &Session::default()), ErrorKind::Conflict);
     assert!(all_or_none(&stores[1], prepared));
-    stores[1].decide(id, true).unwrap();
+    stores[1].decide(id, true, &Session::default()).unwrap();
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn many_transactions_at_once() {
         for store in &stores {
             put_in(store, &format!("run=t{i},variable=all"), format!("{i}").as_bytes(), *id).unwrap();
             put_in(store, "run=shared,variable=t", format!("{i}").as_bytes(), *id).unwrap();
-            store.flush(Some(*id)).unwrap();
+            store.flush(&Session::from(*id)).unwrap();
         }
     }
     let reader = open(&world, "c");
@@ -130,7 +131,7 @@ fn many_transactions_at_once() {
     assert_eq!(reader.status().unwrap().transactions.len(), 20);
     // Decided in another order than flushed: of equal keys the last decision wins.
     for (n, i) in (0..20).map(|n| (n, n * 7 % 20)).collect::<Vec<_>>() {
-        stores[n % 5].decide(ids[i], i % 2 == 0).unwrap();
+        stores[n % 5].decide(ids[i], i % 2 == 0, &Session::default()).unwrap();
         let last = (0..=n).map(|m| m * 7 % 20).rfind(|i| i % 2 == 0);
         if let Some(last) = last {
             assert_eq!(get(&reader, "run=shared,variable=t").unwrap(), format!("{last}").as_bytes());
@@ -150,13 +151,13 @@ fn a_failed_prepared_flush_is_no_part_of_its_transaction() {
     let store = open(&world, "a");
     let id = store.begin().unwrap();
     put_in(&store, "run=a,variable=kept", b"x", id).unwrap();
-    store.flush(Some(id)).unwrap();
+    store.flush(&Session::from(id)).unwrap();
     put_in(&store, "run=a,variable=lost", b"x", id).unwrap();
     world.fail_nth(OpKind::SyncData, 1, Fault::Io);
-    let failed = error(store.flush(Some(id)), ErrorKind::Unavailable);
+    let failed = error(store.flush(&Session::from(id)), ErrorKind::Unavailable);
     assert!(failed.message().contains("variable=lost"), "{failed}");
     put_in(&store, "run=a,variable=next", b"x", id).unwrap();
-    store.decide(id, true).unwrap();
+    store.decide(id, true, &Session::default()).unwrap();
     for world in [&world, &world.power_cut(1)] {
         let reader = open(world, "b");
         assert_eq!(listed(&reader), ["{run=a}{variable=kept}{}", "{run=a}{variable=next}{}"]);
@@ -170,16 +171,16 @@ fn an_abort_of_nothing_is_told_to_those_who_flush_later() {
     let (opener, joined) = (open(&world, "a"), open(&world, "b"));
     let id = opener.begin().unwrap();
     put_in(&joined, "run=a,variable=t", b"x", id).unwrap();
-    opener.decide(id, false).unwrap();
+    opener.decide(id, false, &Session::default()).unwrap();
     for _ in 0..2 {
-        let failure = error(joined.flush(Some(id)), ErrorKind::Conflict);
+        let failure = error(joined.flush(&Session::from(id)), ErrorKind::Conflict);
         assert!(failure.message().contains("aborted"), "{failure}");
     }
-    error(joined.decide(id, true), ErrorKind::Conflict);
-    opener.decide(id, false).unwrap();
+    error(joined.decide(id, true, &Session::default()), ErrorKind::Conflict);
+    opener.decide(id, false, &Session::default()).unwrap();
     let late = open(&world, "c");
     put_in(&late, "run=a,variable=t", b"x", id).unwrap();
-    error(late.flush(Some(id)), ErrorKind::Conflict);
+    error(late.flush(&Session::from(id)), ErrorKind::Conflict);
     assert_eq!(listed(&open(&world, "c")).len(), 0);
     assert_eq!(opener.status().unwrap().transactions.len(), 0);
 }
@@ -191,12 +192,12 @@ fn a_transaction_that_nobody_else_knows_is_abandoned_without_a_trace() {
     let store = open(&world, "a");
     let id = store.begin().unwrap();
     put_in(&store, "run=a,variable=t", b"x", id).unwrap();
-    store.abandon(id).unwrap();
+    store.abandon(id, &Session::default()).unwrap();
     assert_eq!((world.files().len(), store.unflushed()), (0, 0));
     let id = store.begin().unwrap();
     put_in(&store, "run=a,variable=t", b"x", id).unwrap();
-    store.flush(Some(id)).unwrap();
-    store.abandon(id).unwrap();
-    error(store.decide(id, true), ErrorKind::Conflict);
+    store.flush(&Session::from(id)).unwrap();
+    store.abandon(id, &Session::default()).unwrap();
+    error(store.decide(id, true, &Session::default()), ErrorKind::Conflict);
     assert_eq!(open(&world, "b").status().unwrap().transactions.len(), 0);
 }

@@ -12,6 +12,7 @@ use fieldstone_format::attempt::Origin;
 use fieldstone_format::board::Slot;
 use fieldstone_format::log::{self, CommitRecord, Decision, LogHeader, encode_frame};
 use fieldstone_format::{Id, claim};
+use fieldstone_journal::Session;
 use fieldstone_store::api::ListOptions;
 
 const KEY: &str = "run=a,variable=t";
@@ -112,10 +113,10 @@ fn the_first_claim_holds() {
     let bob = open(&world, "bob");
     put(&bob, "run=b,variable=t", b"bob").unwrap();
     put(&alice, "run=b,variable=t", b"alice").unwrap();
-    bob.flush(None).unwrap();
-    let denied = error(alice.flush(None), ErrorKind::Denied);
+    bob.flush(&Session::default()).unwrap();
+    let denied = error(alice.flush(&Session::default()), ErrorKind::Denied);
     assert!(denied.message().contains("user502") && denied.message().contains("run=b"), "{denied}");
-    alice.discard(None).unwrap();
+    alice.discard(&Session::default()).unwrap();
     assert_eq!(get(&alice, "run=b,variable=t").unwrap(), b"bob");
     // The file alone says it: without a field, too.
     let level = {
@@ -124,7 +125,7 @@ fn the_first_claim_holds() {
         fieldstone_format::keys::encode_level(&key.levels[0], &mut level);
         level
     };
-    bob.claim(level.clone(), None).unwrap();
+    bob.claim(level.clone(), &Session::default()).unwrap();
     flush_one(&bob, "run=b,variable=u", b"bob");
     let denied = error(put(&alice, "run=c,variable=t", b"alice"), ErrorKind::Denied);
     assert!(denied.message().contains("user502") && denied.message().contains("run=c"), "{denied}");
@@ -168,10 +169,10 @@ fn a_forged_decision_counts_for_nobody_else() {
     let (world, alice) = shared();
     let id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=t,step=5", b"committed", id).unwrap();
-    alice.decide(id, true).unwrap();
+    alice.decide(id, true, &Session::default()).unwrap();
     let open_id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=t,step=6", b"open", open_id).unwrap();
-    alice.flush(Some(open_id)).unwrap();
+    alice.flush(&Session::from(open_id)).unwrap();
     let alices = alice.journal().feed().unwrap().heads();
     for (n, committed) in [(1, false), (2, true)] {
         let of = if committed { open_id } else { id };
@@ -187,7 +188,7 @@ fn a_forged_decision_counts_for_nobody_else() {
         assert_eq!(get(store, "run=a,variable=t,step=5").unwrap(), b"committed");
         error(get(store, "run=a,variable=t,step=6"), ErrorKind::NotFound);
     }
-    alice.decide(open_id, true).unwrap();
+    alice.decide(open_id, true, &Session::default()).unwrap();
     assert_eq!(get(&open(&world, "bob"), "run=a,variable=t,step=6").unwrap(), b"open");
 }
 
@@ -196,14 +197,14 @@ fn nobody_decides_on_anothers_transaction() {
     let (world, alice) = shared();
     let id = alice.begin().unwrap();
     put_in(&alice, "run=a,variable=t,step=5", b"tx", id).unwrap();
-    alice.flush(Some(id)).unwrap();
+    alice.flush(&Session::from(id)).unwrap();
     let bob = open(&world, "bob");
     for commit in [true, false] {
-        let denied = error(bob.decide(id, commit), ErrorKind::Denied);
+        let denied = error(bob.decide(id, commit, &Session::default()), ErrorKind::Denied);
         assert!(denied.message().contains("user501"), "{denied}");
     }
-    error(bob.decide_kinds(id, 1, 0), ErrorKind::Denied);
-    alice.decide(id, true).unwrap();
+    error(bob.decide_kinds(id, 1, 0, &Session::default()), ErrorKind::Denied);
+    alice.decide(id, true, &Session::default()).unwrap();
     assert_eq!(get(&bob, "run=a,variable=t,step=5").unwrap(), b"tx");
 }
 

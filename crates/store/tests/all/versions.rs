@@ -10,6 +10,7 @@ use fieldstone_core::env::write_all_at;
 use fieldstone_core::request::Request;
 use fieldstone_format::log::{LogHeader, SideRecord};
 use fieldstone_format::{crc, marker};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::{Access, Opening};
 
@@ -66,16 +67,16 @@ fn reads_and_does_not_write(world: &SimWorld, store: &Store, named: &[&str]) {
     let side = || vec![SideRecord { kind: 1, bytes: vec![1].into() }];
     let fresh = open(world, "b");
     for store in [store, &fresh] {
-        store.journal().take_side(side(), None).unwrap();
-        store.journal().take_side(side(), Some(id)).unwrap();
+        store.journal().take_side(side(), &Session::default()).unwrap();
+        store.journal().take_side(side(), &Session::from(id)).unwrap();
         let outcomes = [
             put(store, "run=new,variable=t", b"x"),
-            store.flush(None),
-            store.flush(Some(id)),
-            store.decide(id, true),
-            store.decide_kinds(id, 1, 0),
-            store.decide(id, false),
-            store.close(),
+            store.flush(&Session::default()),
+            store.flush(&Session::from(id)),
+            store.decide(id, true, &Session::default()),
+            store.decide_kinds(id, 1, 0, &Session::default()),
+            store.decide(id, false, &Session::default()),
+            store.close(&Session::default()),
         ];
         for (i, outcome) in outcomes.into_iter().enumerate() {
             let refused = error(outcome, ErrorKind::Denied);
@@ -99,7 +100,7 @@ fn a_log_of_a_later_version_is_named_and_nothing_is_written_beside_it() {
     reads_and_does_not_write(&world, &store, &[&name, "version 3", "versions 1 to 2"]);
     // Once it is gone, writing goes on.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     flush_one(&store, "run=b,variable=t", b"x");
     assert!(store.verify(&Request::new()).unwrap().ok());
 }
@@ -109,11 +110,11 @@ fn a_handle_that_writes_already_stops_at_its_next_flush() {
     let (world, store, log) = world();
     put(&store, "run=b,variable=t", b"waits").unwrap();
     let name = newer_log(&world, &log);
-    let refused = error(store.flush(None), ErrorKind::Denied);
+    let refused = error(store.flush(&Session::default()), ErrorKind::Denied);
     assert!(refused.message().contains(&name), "{refused}");
     // What was archived is not lost by it.
     world.process("a").disk.unlink(&Path::new(ROOT).join(&name)).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert_eq!(get(&open(&world, "b"), "run=b,variable=t").unwrap(), b"waits");
 }
 
@@ -133,7 +134,7 @@ fn a_slot_of_a_later_version_keeps_from_writing_too() {
     // One that does not match its checksum is torn, and says nothing.
     slots[128 + 9] ^= 1;
     world.overwrite(&board, &slots).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     assert!(store.verify(&Request::new()).unwrap().ok());
 }
 

@@ -7,6 +7,7 @@ use crate::common::*;
 use fieldstone_core::env::sim::{Fault, OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_format::log::FrameInfo;
+use fieldstone_journal::Session;
 
 fn key(step: u64) -> String {
     format!("run=a,variable=t,step={step}")
@@ -75,7 +76,7 @@ fn a_flush_into_zeros_is_one_write_and_one_sync() {
     let before = lengths(&world).0;
     put(&store, &key(5), b"x").unwrap();
     world.clear_trace();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
     let trace = world.trace();
     let to_log = |kind: OpKind| {
         trace.iter().filter(|op| op.kind == kind && op.path.extension().is_some_and(|e| e == "log")).count()
@@ -92,7 +93,7 @@ fn a_log_that_is_closed_ends_with_its_last_commit() {
     assert_reads(&reader, 1..=9);
     let (file, end) = lengths(&world);
     assert!(file > end);
-    store.close().unwrap();
+    store.close(&Session::default()).unwrap();
     assert_eq!(lengths(&world).0, end);
     reader.refresh().unwrap();
     assert_reads(&reader, 1..=9);
@@ -180,7 +181,7 @@ fn a_failed_frame_within_zeros_is_made_none() {
         } else {
             world.fail_nth(OpKind::Write, 1, Fault::Io);
         }
-        store.flush(None).unwrap_err();
+        store.flush(&Session::default()).unwrap_err();
         // Whoever looks before the next log says where this one ends.
         let reader = open(&world, "b");
         assert_reads(&reader, 1..=6);

@@ -178,7 +178,9 @@ fn tails(scan: &mut Scan<'_>, query: &mut Query) -> Result<()> {
             query.order = keys(scan)?;
             twice
         } else if scan.keyword("transaction") {
-            query.transaction.replace(transaction(scan)?).is_some()
+            let before = query.session.transaction();
+            query.session = query.session.within(transaction(scan)?);
+            before.is_some()
         } else {
             return Err(unjoined(scan));
         };

@@ -41,7 +41,7 @@ impl Display for Query {
         if let Some(limit) = self.limit {
             tail(f, format!("limit {limit}"))?;
         }
-        if let Some(transaction) = self.transaction {
+        if let Some(transaction) = self.session.transaction() {
             tail(f, format!("transaction={transaction}"))?;
         }
         Ok(())

@@ -4,6 +4,7 @@ use fieldstone_catalog::query::{
     Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
 };
 use fieldstone_core::value::{Test, Value};
+use fieldstone_journal::Session;
 use fieldstone_testkit::Random;
 
 use super::meshes::{COORDINATE, RING};
@@ -211,7 +212,7 @@ pub fn query(rng: &mut Random, world: &World) -> Query {
     }
     Query {
         expr,
-        transaction: None,
+        session: Session::default(),
         pick: rng.percent(15).then(|| *rng.pick(&[Pick::First, Pick::Last])),
         order,
         limit: rng.percent(20).then(|| rng.within(0, 30) as u64),

@@ -1,6 +1,7 @@
 //! `fieldstone graph edges`: the relations at a vertex.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::graph::Versions;
 
 use crate::graph::{Graphed, print_relations, stamp, vertex};
@@ -49,6 +50,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let store = arguments.store.open()?;
     let graph = store.graph();
-    let edges = graph.edges(&name, arguments.kind.as_deref(), versions, arguments.limit, None)?;
+    let edges =
+        graph.edges(&name, arguments.kind.as_deref(), versions, arguments.limit, &Session::default())?;
     print_relations(graph, &edges, false, out)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::graph::TraceOptions;
 use fieldstone::json;
 use fieldstone::lineage::{LineageFormat, export, write_text};
@@ -63,8 +64,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     };
     let store = arguments.store.open()?;
     let (dossier, stores) = match arguments.one_store {
-        true => (store.dossier(&what, &options, None)?, Vec::new()),
-        false => store.dossier_across(&what, &options, None)?,
+        true => (store.dossier(&what, &options, &Session::default())?, Vec::new()),
+        false => store.dossier_across(&what, &options, &Session::default())?,
     };
     note_left(&stores, out);
     note_archived(&dossier.lineage, out);

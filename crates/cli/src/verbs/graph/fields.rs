@@ -1,6 +1,7 @@
 //! `fieldstone graph fields`: the fields that an execution wrote.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::json;
 
 use crate::graph::{Graphed, vertex};
@@ -31,7 +32,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let name = vertex(&arguments.vertex)?;
     let store = arguments.store.open()?;
-    let entries = store.fields_of(&name, None)?;
+    let entries = store.fields_of(&name, &Session::default())?;
     if out.json() {
         return out.items("fields", entries.map(|entry| Ok(json::fields::entry(&entry?))));
     }

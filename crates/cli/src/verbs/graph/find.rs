@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fieldstone::Result;
+use fieldstone::Session;
 use fieldstone::catalog::query::text::parse_test;
 use fieldstone::graph::TypeMatches;
 
@@ -49,7 +50,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let at = arguments.at.as_deref().map(stamp).transpose()?;
     let store = arguments.store.open()?;
     let graph = store.graph();
-    match graph.find_by_type(&arguments.kind, &tests, at, arguments.limit, None)? {
+    match graph.find_by_type(&arguments.kind, &tests, at, arguments.limit, &Session::default())? {
         TypeMatches::Vertices(found) => print_vertices(graph, &found, out),
         TypeMatches::Relations(found) => print_relations(graph, &found, true, out),
     }

@@ -1,6 +1,7 @@
 //! `fieldstone graph get`: a vertex.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::json;
 
 use crate::catalog::moment_cell;
@@ -39,8 +40,8 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let graph = store.graph();
     let versions = match arguments.versions {
-        true => graph.versions(&name, None)?,
-        false => vec![graph.vertex(&name, at, None)?],
+        true => graph.versions(&name, &Session::default())?,
+        false => vec![graph.vertex(&name, at, &Session::default())?],
     };
     if out.json() {
         let rows =

@@ -1,6 +1,7 @@
 //! `fieldstone graph put`: a vertex, or a relation of two.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::catalog::query::text::parse_value;
 use fieldstone::catalog::value::Value;
 use fieldstone::graph::{Props, RelationPut, VertexPut};
@@ -51,7 +52,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let stamp = match named {
         [one] if until.is_none() => {
             let put = VertexPut { props, time, ..VertexPut::new(vertex(one)?) };
-            graph.put_vertices(vec![put], None)?
+            graph.put_vertices(vec![put], &Session::default())?
         }
         [source, kind, target] => {
             let put = RelationPut {
@@ -60,7 +61,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
                 until,
                 ..RelationPut::new(kind, vertex(source)?, vertex(target)?)
             };
-            graph.put_relations(vec![put], None)?
+            graph.put_relations(vec![put], &Session::default())?
         }
         _ => {
             return Err(Error::invalid("neither a vertex nor a relation")

@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::graph::{Graphed, print_vertices};
 use crate::output::{Done, Out};
+use fieldstone::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +38,6 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let graph = store.graph();
     let words = arguments.words.join(" ");
-    let found = graph.search(&words, arguments.kind.as_deref(), arguments.limit, None)?;
+    let found = graph.search(&words, arguments.kind.as_deref(), arguments.limit, &Session::default())?;
     print_vertices(graph, &found, out)
 }

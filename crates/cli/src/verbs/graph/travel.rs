@@ -1,6 +1,7 @@
 //! `fieldstone graph travel`: from vertices along relations, step by step.
 
 use clap::Args;
+use fieldstone::Session;
 use fieldstone::graph::{Engine, SlotFigures, SlotStep, Travel, Travelled, parse_travel};
 use fieldstone::json;
 
@@ -69,7 +70,7 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let store = arguments.store.open()?;
     let graph = store.graph();
     let engine = Engine::ALL.into_iter().find(|engine| engine.name() == arguments.engine);
-    let travelled = graph.travel(&travel, engine.unwrap_or_default(), None)?;
+    let travelled = graph.travel(&travel, engine.unwrap_or_default(), &Session::default())?;
     if arguments.explain {
         return explain(&travelled, out);
     }

@@ -13,6 +13,7 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_graph::described::SOURCE;
 
+use crate::Session;
 use crate::Store;
 use crate::graph::{Props, RelationPut, Versions, VertexName, VertexPut};
 
@@ -37,7 +38,7 @@ pub fn new_vertices(
             new.push(put);
             continue;
         };
-        let versions = store.graph().versions(&put.vertex, Some(transaction))?;
+        let versions = store.graph().versions(&put.vertex, &Session::from(transaction))?;
         let mut pairs = put.props.pairs()?;
         let own = source(&pairs).map(str::to_owned);
         let there = |time: u64| {
@@ -93,8 +94,13 @@ pub fn new_relations(
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let graph = store.graph();
-                let there =
-                    graph.edges(&put.source, Some(&put.kind), Versions::ALL, None, Some(transaction))?;
+                let there = graph.edges(
+                    &put.source,
+                    Some(&put.kind),
+                    Versions::ALL,
+                    None,
+                    &Session::from(transaction),
+                )?;
                 let versions = there.into_iter().filter(|edge| !edge.deleted && edge.archived.is_none());
                 let version =
                     |edge: crate::graph::Relation| ((edge.far, edge.stamp), (edge.until, edge.props, None));
@@ -138,11 +144,11 @@ pub fn recorded_jobs(store: &Store, vertices: &[VertexPut]) -> Result<Vec<Relati
             continue;
         };
         let job = VertexName::new("job", &number.to_string());
-        let versions = store.graph().versions(&job, None)?;
+        let versions = store.graph().versions(&job, &Session::default())?;
         if versions.is_empty() || relations.iter().any(|known| known.target == put.vertex) {
             continue;
         }
-        let Ok(known) = store.graph().vertex(&job, None, None) else { continue };
+        let Ok(known) = store.graph().vertex(&job, None, &Session::default()) else { continue };
         let time = |name: &str| match known.props.iter().find(|(known, _)| known == name) {
             Some((_, Value::DateTime(time))) => Some(*time),
             _ => None,

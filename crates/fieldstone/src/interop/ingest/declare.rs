@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use fieldstone_core::key::FieldKey;
 use fieldstone_core::schema::{Schema, step_number};
 use fieldstone_core::{ErrorKind, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, Coordinate, Record, RunDecl, RunName, StepDecl, VariableDecl, VariableName,
 };
 use fieldstone_format::helper::DeclaredFile;
 
 use super::netcdf::HEADER;
+use crate::Session;
 use crate::catalog::Catalog;
 use crate::catalog::query::{Expr, NameTest, Query, Term};
 use crate::catalog::value::{Value, parse_moment};
@@ -31,13 +31,13 @@ const MANY: usize = 4096;
 const ASKED: usize = 32;
 const ASKED_BYTES: usize = 32 << 20;
 
-/// Where a file goes: the store's schema, the keywords of its fields, the transaction.
-pub(super) type Place<'a> = (&'a Schema, &'a Texts, Option<Id>);
+/// Where a file goes: the store's schema, the keywords of its fields, the session.
+pub(super) type Place<'a> = (&'a Schema, &'a Texts, &'a Session);
 
 /// Declares what a netCDF file says, where the schema gives its fields a run, but the variables that are `known`.
 pub(super) fn netcdf(
     catalog: &Catalog,
-    (schema, base, transaction): Place<'_>,
+    (schema, base, session): Place<'_>,
     file: DeclaredFile,
     payload: &[u8],
     known: &dyn Fn(&RunName, &str) -> bool,
@@ -47,7 +47,7 @@ pub(super) fn netcdf(
     let Some((project, name)) = schema.run_of(&schema.resolve(&pairs)?) else { return Ok(()) };
     let run = RunName { project, name };
     let arrays = file.values(payload);
-    let there = declare_run(catalog, &run, file.attrs, transaction)?;
+    let there = declare_run(catalog, &run, file.attrs, session)?;
     let coordinate = |at: usize| arrays.get(at).map(|values| coordinate(values));
     let variables = file.variables.into_iter().map(|variable| VariableDecl {
         variable: VariableName { name: variable.name, version: 0 },
@@ -63,10 +63,10 @@ pub(super) fn netcdf(
     let variables = variables.filter(|decl| !known(&run, &decl.variable.name));
     let variables: Vec<VariableDecl> = variables.filter(good).collect();
     for some in variables.chunks(MANY) {
-        catalog.create_versions(&run, some.to_vec(), transaction)?;
+        catalog.create_versions(&run, some.to_vec(), session)?;
     }
     match file.times.and_then(|at| arrays.get(at)) {
-        Some(times) => declare_times(catalog, &run, (0..).zip(times.iter().copied()), there, transaction),
+        Some(times) => declare_times(catalog, &run, (0..).zip(times.iter().copied()), there, session),
         None => Ok(()),
     }
 }
@@ -180,24 +180,24 @@ pub(super) fn grib(
     catalog: &Catalog,
     reader: &mut SharedHelper<'_>,
     mut declared: GribDeclared,
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<()> {
     declared.ask(reader, true);
     let GribDeclared { variables: by_run, times, .. } = declared;
     let mut there = BTreeMap::new();
     for run in by_run.keys().chain(times.keys()).collect::<BTreeSet<_>>() {
-        there.insert(run.clone(), declare_run(catalog, run, Vec::new(), transaction)?);
+        there.insert(run.clone(), declare_run(catalog, run, Vec::new(), session)?);
     }
     for (run, mut variables) in by_run {
         variables.retain(|decl| Record::Variables(run.clone(), vec![decl.clone()]).check().is_ok());
         for some in variables.chunks(MANY) {
-            catalog.create_versions(&run, some.to_vec(), transaction)?;
+            catalog.create_versions(&run, some.to_vec(), session)?;
         }
     }
     for (run, times) in times {
         let there = there.get(&run).copied().unwrap_or(true);
         let times = times.into_iter().map(|(step, own)| (step, own.time));
-        declare_times(catalog, &run, times, there, transaction)?;
+        declare_times(catalog, &run, times, there, session)?;
     }
     Ok(())
 }
@@ -218,9 +218,9 @@ pub(super) fn declare_run(
     catalog: &Catalog,
     run: &RunName,
     params: Vec<(String, Value)>,
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<bool> {
-    let there = match catalog.run(Some(&run.project), &run.name, transaction) {
+    let there = match catalog.run(Some(&run.project), &run.name, session) {
         Ok(info) if info.declared => return Ok(true),
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
@@ -241,7 +241,7 @@ pub(super) fn declare_run(
     // Names that nothing can ask for, and what is too large to be kept, are left to the file's header.
     let good = |pair: &(String, Value)| Record::Runs(vec![decl(vec![pair.clone()])]).check().is_ok();
     let params: Vec<(String, Value)> = params.into_iter().filter(good).collect();
-    catalog.create_run(decl(params), true, transaction)?;
+    catalog.create_run(decl(params), true, session)?;
     Ok(there)
 }
 
@@ -251,20 +251,20 @@ fn declare_times(
     run: &RunName,
     times: impl Iterator<Item = (i64, f64)>,
     there: bool,
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<()> {
     let mut known = HashSet::new();
     if there {
         let is = |name: &str| NameTest::Is(name.to_owned());
         let terms = [Term::Project(is(&run.project)), Term::Run(is(&run.name))];
         let expr = Expr::All(terms.into_iter().map(Expr::Term).collect());
-        let steps = catalog.steps(&Query { expr, transaction, ..Query::all() })?;
+        let steps = catalog.steps(&Query { expr, session: session.clone(), ..Query::all() })?;
         known.extend(steps.into_iter().filter(|step| step.time.is_some()).map(|step| step.step));
     }
     let steps = times.filter(|(number, time)| !known.contains(number) && time.is_finite());
     let steps: Vec<StepDecl> = steps.map(|(number, time)| StepDecl { number, time: Some(time) }).collect();
     for some in steps.chunks(MANY) {
-        catalog.create_steps(run, some.to_vec(), transaction)?;
+        catalog.create_steps(run, some.to_vec(), session)?;
     }
     Ok(())
 }

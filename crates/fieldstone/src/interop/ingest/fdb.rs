@@ -35,6 +35,7 @@ use serde_json::Map;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{IngestOptions, IngestReport, Progress, Skipped, Taken};
+use crate::Session;
 use crate::interop::grib::{borrowed, merge};
 use crate::interop::helper::{
     Content, FieldFrame, Helper, HelperEvent, HelperOptions, Name, Reply, Texts, failure,
@@ -112,7 +113,7 @@ pub fn ingest_fdb(
     let outcome = outcome.and_then(|()| take.settle(&mut current));
     if let Err(error) = outcome {
         if let Some(open) = current {
-            let _ = store.abandon(open.transaction);
+            let _ = store.abandon(open.transaction, &Session::default());
         }
         let name = name.display();
         return Err(match take.taken.fields {
@@ -206,12 +207,12 @@ impl Take<'_> {
                 none.insert(Open { name: dataset, transaction: self.store.begin()?, fields: 0, bytes: 0 })
             }
         };
-        let options = ArchiveOptions { transaction: Some(open.transaction), ..Default::default() };
+        let options = ArchiveOptions { session: Session::from(open.transaction), ..Default::default() };
         self.store.archive(&borrowed(&key), Value::Bytes(payload), &options)?;
         open.fields += 1;
         open.bytes += payload.len() as u64;
         if open.fields % BATCH == 0 {
-            self.store.flush(Some(open.transaction))?;
+            self.store.flush(&Session::from(open.transaction))?;
         }
         Ok(())
     }
@@ -219,7 +220,7 @@ impl Take<'_> {
     /// Commits the dataset that is open.
     fn settle(&mut self, current: &mut Option<Open>) -> Result<()> {
         if let Some(open) = current.take() {
-            self.store.decide(open.transaction, true)?;
+            self.store.decide(open.transaction, true, &Session::default())?;
             self.taken.fields += open.fields;
             self.taken.bytes += open.bytes;
         }

@@ -16,6 +16,7 @@ use super::file_reply::{FileReply, NetcdfOffer};
 use super::grib::{Arrival, Messages};
 use super::netcdf::{Offer, place};
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE, looks_like_grib, read_head};
+use crate::Session;
 use crate::Store;
 use crate::catalog::Catalog;
 use crate::interop::grib::batch::FileSource;
@@ -133,12 +134,12 @@ impl<'a> State<'a> {
             // Where the commit fails nothing of the file is kept, and the store says why. Where there is
             // nothing new, nothing is written.
             Ok(End::Whole) if harvest.taken.fields > 0 || self.whole.has_pending(transaction) => {
-                self.store.decide(transaction, true).map(|()| None)
+                self.store.decide(transaction, true, &Session::default()).map(|()| None)
             }
-            Ok(End::Whole) => self.store.abandon(transaction).map(|()| None),
-            Ok(End::Refused(why)) => self.store.abandon(transaction).map(|()| Some(why)),
+            Ok(End::Whole) => self.store.abandon(transaction, &Session::default()).map(|()| None),
+            Ok(End::Refused(why)) => self.store.abandon(transaction, &Session::default()).map(|()| Some(why)),
             Err(error) => {
-                let _ = self.store.abandon(transaction);
+                let _ = self.store.abandon(transaction, &Session::default());
                 Err(error)
             }
         };
@@ -202,7 +203,8 @@ impl<'a> State<'a> {
                 FileReply::Field(field) => self.field(field, &payload, harvest)?,
                 FileReply::Declared(file) => {
                     let schema = self.store.schema();
-                    let place = (&schema, &harvest.base, Some(harvest.transaction));
+                    let session = Session::from(harvest.transaction);
+                    let place = (&schema, &harvest.base, &session);
                     let known = |run: &RunName, variable: &str| harvest.exported.declares(run, variable);
                     declare::netcdf(self.catalog, place, file, &payload, &known)?;
                     None
@@ -367,7 +369,7 @@ impl<'a> State<'a> {
         };
         let content = ExternalContent::Bytes(length);
         let spec = ExternalSpec { path, offset, parts: 1, stride: length, content, seen: Some(*seen) };
-        let options = ArchiveOptions { transaction: Some(harvest.transaction), ..Default::default() };
+        let options = ArchiveOptions { session: Session::from(harvest.transaction), ..Default::default() };
         self.store.archive_external(&borrowed(key), &spec, &options)?;
         harvest.taken.fields += 1;
         harvest.taken.bytes += length;
@@ -383,9 +385,13 @@ impl<'a> State<'a> {
     ) -> Result<()> {
         // What the files of one run have in common (grids, bounds, masks) is stored once.
         let share = !key.iter().any(|(keyword, _)| keyword == "step") && *content != Content::Opaque;
-        let transaction = Some(harvest.transaction);
-        let options =
-            ArchiveOptions { transaction, share, missing: harvest.missing.clone(), ..Default::default() };
+        let transaction = harvest.transaction;
+        let options = ArchiveOptions {
+            session: Session::from(transaction),
+            share,
+            missing: harvest.missing.clone(),
+            ..Default::default()
+        };
         let bytes = match (content, &harvest.outside) {
             (Content::Outside { dtype, shape, offset, parts, stride }, Some((path, seen))) => {
                 let (offset, parts, stride) = (*offset, *parts, *stride);

@@ -41,7 +41,8 @@ impl State<'_> {
                 Ok(Some(parts)) => parts,
                 Ok(None) => {
                     let declared = std::mem::take(&mut harvest.declared);
-                    declare::grib(self.catalog, &mut self.helper, declared, Some(harvest.transaction))?;
+                    let session = harvest.transaction.into();
+                    declare::grib(self.catalog, &mut self.helper, declared, &session)?;
                     return Ok(End::Whole);
                 }
                 Err(error) => return self.cannot_start(error).map(End::Refused),

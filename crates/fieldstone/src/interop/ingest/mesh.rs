@@ -11,6 +11,7 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::helper::Request;
 
 use super::{IngestOptions, IngestReport, Progress, Skipped, Taken, WHOLE_FILE};
+use crate::Session;
 use crate::Store;
 use crate::arrays::{MeshContent, MeshCoordinate, MeshRows, netcdf_attrs};
 use crate::interop::helper::{Helper, HelperEvent, MeshFrame, MeshFrameArray, Reply, failure};
@@ -161,7 +162,7 @@ fn keep(store: &Store, path: &Path, name: &str, frame: &MeshFrame, payload: &[u8
         attrs: netcdf_attrs(&attrs)?,
     };
     let transaction = store.transaction()?;
-    let (_, is_new) = match store.create_mesh(&content, &attrs, Some(transaction.writing()?)) {
+    let (_, is_new) = match store.create_mesh(&content, &attrs, &Session::from(transaction.writing()?)) {
         Ok(made) => made,
         Err(error) => {
             let _ = transaction.abort();

@@ -13,6 +13,7 @@ use fieldstone_format::Id;
 use super::added::{new_relations, new_vertices, recorded_jobs};
 use super::tree::KnownTree;
 use super::{IngestOptions, Skipped, Taken, WHOLE_FILE};
+use crate::Session;
 use crate::Store;
 use crate::graph::Versions;
 use crate::interop::lineage::{
@@ -103,8 +104,8 @@ impl<'a> Provenance<'a> {
         let Provenance { store, mut reader, events, .. } = self;
         let Some(last) = events.and_then(|at| taken.get_mut(at)) else { return Ok(()) };
         for job in reader.events().jobs() {
-            let versions = store.graph().versions(&job, None)?;
-            let relations = store.graph().edges(&job, None, Versions::ALL, None, None)?;
+            let versions = store.graph().versions(&job, &Session::default())?;
+            let relations = store.graph().edges(&job, None, Versions::ALL, None, &Session::default())?;
             reader.events().remember(&job, &versions, &relations);
         }
         let rows = reader.finish()?;
@@ -158,8 +159,8 @@ fn put_within(store: &Store, rows: GraphRows, transaction: Id, taken: &mut Taken
     let vertices = new_vertices(store, vertices, whole, transaction)?;
     let relations = new_relations(store, relations, whole, transaction)?;
     let new = (vertices.len() + relations.len()) as u64;
-    store.graph().put_vertices(vertices, Some(transaction))?;
-    store.graph().put_relations(relations, Some(transaction))?;
+    store.graph().put_vertices(vertices, &Session::from(transaction))?;
+    store.graph().put_relations(relations, &Session::from(transaction))?;
     taken.relations += new;
     taken.unchanged += all.saturating_sub(new);
     Ok(())

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use fieldstone_core::Result;
 use fieldstone_format::Id;
 
+use crate::Session;
 use crate::Store;
 use crate::graph::{Deletion, Versions, VertexName};
 use crate::interop::lineage::{GraphRows, Listing, OWNED_BY};
@@ -34,7 +35,7 @@ impl<'a> KnownTree<'a> {
             if &*vertex.kind == "directory" {
                 left.extend(self.entries_of(&vertex)?);
             }
-            let versions = self.store.graph().versions(&vertex, Some(self.transaction))?;
+            let versions = self.store.graph().versions(&vertex, &Session::from(self.transaction))?;
             let Some(newest) = versions.first().filter(|newest| !newest.deleted) else { continue };
             if self.is_anothers(newest.user, &vertex) {
                 continue;
@@ -88,7 +89,7 @@ impl<'a> KnownTree<'a> {
         if let Some(end) = known.get(vertex) {
             return Ok(*end);
         }
-        let versions = self.store.graph().versions(vertex, Some(self.transaction))?;
+        let versions = self.store.graph().versions(vertex, &Session::from(self.transaction))?;
         let last = versions.iter().filter(|version| version.deleted).map(|version| version.stamp).max();
         let end = last.map_or(0, |stamp| stamp.saturating_add(1));
         known.insert(vertex.clone(), end);
@@ -104,18 +105,18 @@ impl<'a> KnownTree<'a> {
     /// Far ends of the relations of a type that hold, with stamp and user.
     fn related(&self, vertex: &VertexName, kind: &str) -> Result<Vec<(VertexName, u64, u32)>> {
         let graph = self.store.graph();
-        let found = graph.edges(vertex, Some(kind), Versions::NOW, None, Some(self.transaction))?;
+        let found = graph.edges(vertex, Some(kind), Versions::NOW, None, &Session::from(self.transaction))?;
         let own = found.into_iter().filter(|edge| !edge.deleted && !edge.reverse);
         Ok(own.map(|edge| (edge.far, edge.stamp, edge.user)).collect())
     }
 
     fn delete(&self, what: Deletion, time: u64) -> Result<()> {
-        self.store.graph().delete(vec![what], Some(time), Some(self.transaction)).map(|_| ())
+        self.store.graph().delete(vec![what], Some(time), &Session::from(self.transaction)).map(|_| ())
     }
 
     /// Whether another user put what is to end; then it is noted.
     fn is_anothers(&mut self, user: u32, vertex: &VertexName) -> bool {
-        let another = user != self.store.catalog().user();
+        let another = user != self.store.catalog().user(&Session::default());
         if another {
             let name = self.store.graph().user_name(user);
             self.notes

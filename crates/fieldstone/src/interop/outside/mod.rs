@@ -31,9 +31,9 @@ use fieldstone_core::geometry::IndexBox;
 use fieldstone_core::template::{Names, ObjectGrid, Template, Words};
 use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result, nearest};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunDecl, RunName, VariableDecl};
 
+use crate::Session;
 use crate::catalog::Catalog;
 
 pub use raw::read_raw;
@@ -286,11 +286,11 @@ pub fn plan_of(
     (variable, version): (&str, Option<i64>),
     step: Option<i64>,
     (start, count): (Option<Vec<u64>>, Option<Vec<u64>>),
-    transaction: Option<Id>,
+    session: &Session,
 ) -> Result<Option<Plan>> {
-    let info = catalog.run(Some(&run.project), &run.name, transaction)?;
+    let info = catalog.run(Some(&run.project), &run.name, session)?;
     let Some(declared) = &info.decl.outside else { return Ok(None) };
-    let variable = catalog.variable(run, variable, version, transaction)?;
+    let variable = catalog.variable(run, variable, version, session)?;
     let outside = Outside::parse(declared)?;
     let shape = outside.names(&variable.decl)?.grid().shape().to_vec();
     let start = start.unwrap_or_else(|| vec![0; shape.len()]);

@@ -24,6 +24,7 @@ use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::RunName;
 
+use crate::Session;
 use crate::Store;
 use crate::catalog::Query;
 
@@ -36,7 +37,7 @@ impl Store {
     /// all at flush. Names of the query are taken as they stand; a pattern is asked for by `like`. NotFound where there is no such run, Denied where one is another's: then nothing changes.
     pub fn repoint(&self, old: &str, new: &str, runs: &Query) -> Result<Vec<RunName>> {
         let (old, new) = (trimmed(old)?, trimmed(new)?);
-        if runs.transaction.is_some() {
+        if runs.session.transaction().is_some() {
             return Err(Error::invalid("runs of a transaction are repointed once it is committed"));
         }
         let mut moved = Vec::new();
@@ -57,7 +58,7 @@ impl Store {
             });
         }
         let names = moved.iter().map(|(run, _)| run.clone()).collect();
-        self.catalog().move_outside(moved, None)?;
+        self.catalog().move_outside(moved, &Session::default())?;
         Ok(names)
     }
 }

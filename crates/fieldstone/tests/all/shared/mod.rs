@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fieldstone::Session;
 use fieldstone::catalog::query::{Expr, NameTest, Term};
 use fieldstone::catalog::value::{Test, Value, ValueType};
 use fieldstone::catalog::{Catalog, CatalogSettings, HitTable, Query};
@@ -38,13 +39,13 @@ impl Both {
     }
 
     pub fn create_run(&self, name: &str) {
-        self.catalog.create_run(RunDecl::named(run(name)), false, None).unwrap();
+        self.catalog.create_run(RunDecl::named(run(name)), false, &Session::default()).unwrap();
     }
 
     /// A run with a variable `t` of shape (8, 8).
     pub fn prepare(&self, name: &str) {
         self.create_run(name);
-        self.catalog.create_variables(&run(name), vec![variable("t", &[8, 8])], None).unwrap();
+        self.catalog.create_variables(&run(name), vec![variable("t", &[8, 8])], &Session::default()).unwrap();
     }
 
     /// One attribute of type float on a step of `t`, with a box.
@@ -67,7 +68,7 @@ impl Both {
             boxes: Some(Boxes { rank: 2, start: start.into(), count: vec![2, 2], cells: None }),
             ..on_run(name, tag, value)
         };
-        self.catalog.annotate(batch, transaction)
+        self.catalog.annotate(batch, &Session::from(transaction))
     }
 
     pub fn hits(&self, terms: Vec<Term>) -> Vec<String> {
@@ -75,7 +76,7 @@ impl Both {
     }
 
     pub fn hits_in(&self, transaction: Id) -> Vec<String> {
-        let query = Query { transaction: Some(transaction), ..Query::all() };
+        let query = Query { session: Session::from(transaction), ..Query::all() };
         lines(&self.catalog.attributes(&query).unwrap())
     }
 
@@ -194,7 +195,8 @@ impl Both {
     pub fn archive(&self, key: &[(&str, &str)], shape: &[u64], transaction: Option<Id>) {
         let data = vec![1_u8; 8 * shape.iter().product::<u64>() as usize];
         let value = fieldstone::Value::Array { data: &data, dtype: fieldstone::DType::F8, shape };
-        let options = fieldstone::ArchiveOptions { transaction, ..Default::default() };
+        let options =
+            fieldstone::ArchiveOptions { session: Session::from(transaction), ..Default::default() };
         self.store.archive(key, value, &options).unwrap();
     }
 

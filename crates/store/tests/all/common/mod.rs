@@ -10,6 +10,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::{Op, OpKind, SimWorld};
 use fieldstone_core::request::Request;
 use fieldstone_format::log::{FOOT, FrameInfo};
+use fieldstone_journal::Session;
 use fieldstone_store::api::*;
 pub use fieldstone_store::api::{Admin as _, FieldAccess as _, Transactions as _};
 use fieldstone_store::conformance::Opening;
@@ -70,14 +71,14 @@ pub fn put_in<S: FieldStore + ?Sized>(
     value: &[u8],
     transaction: Id,
 ) -> Result<()> {
-    let options = ArchiveOptions { transaction: Some(transaction), ..ArchiveOptions::default() };
+    let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
     archive(store, key, Value::Bytes(value), &options)
 }
 
 /// Archives and flushes one field.
 pub fn flush_one<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str, value: &[u8]) {
     put(store, key, value).unwrap();
-    store.flush(None).unwrap();
+    store.flush(&Session::default()).unwrap();
 }
 
 pub fn field<S: FieldStore + ?Sized>(
@@ -87,7 +88,7 @@ pub fn field<S: FieldStore + ?Sized>(
 ) -> Result<fieldstone_store::Field> {
     let pairs = pairs(key);
     let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    store.get(&pairs, &ReadOptions { transaction })
+    store.get(&pairs, &ReadOptions { session: Session::from(transaction) })
 }
 
 pub fn get<S: FieldStore + ?Sized>(store: &Arc<S>, key: &str) -> Result<Vec<u8>> {

@@ -12,6 +12,7 @@ use fieldstone_core::env::Env;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::request::Request;
 use fieldstone_format::log::SideRecord;
+use fieldstone_journal::Session;
 use fieldstone_journal::feed::TransactionState;
 use fieldstone_store::api::*;
 use fieldstone_store::local::{LocalOptions, LocalStore};
@@ -37,8 +38,9 @@ pub const SIDE: u32 = 1 << 5;
 /// Everything a store shows, read back whole; what `list` and `retrieve` say must agree.
 pub fn visible(store: &LocalStore) -> Result<State> {
     let mut state = State::new();
-    for field in
-        store.retrieve(&Request::new(), &RetrieveOptions { strict: false, transaction: None })?.iter()
+    for field in store
+        .retrieve(&Request::new(), &RetrieveOptions { strict: false, session: Session::default() })?
+        .iter()
     {
         let field = field?;
         state.insert(field.key()?.to_string(), field.read()?);
@@ -173,7 +175,7 @@ impl<'a> Work<'a> {
         let bytes = self.bytes(length);
         let key = self.key(variable, step);
         let pairs: Vec<(&str, &str)> = key.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        let options = ArchiveOptions { transaction, ..ArchiveOptions::default() };
+        let options = ArchiveOptions { session: Session::from(transaction), ..ArchiveOptions::default() };
         self.model.after.insert(self.text(variable, step), bytes.clone());
         self.store.archive(&pairs, Value::Bytes(&bytes), &options)
     }
@@ -183,14 +185,14 @@ impl<'a> Work<'a> {
         let text = format!("{{run={}}} says {:x}", self.run, self.random.next_u64());
         let record = SideRecord { kind: 9, bytes: text.as_bytes().into() };
         self.model.after.insert(text.clone(), vec![1]);
-        self.store.journal().take_side(vec![record], transaction)?;
+        self.store.journal().take_side(vec![record], &Session::from(transaction))?;
         Ok(text)
     }
 
     /// Flushes fields and a side record.
     fn flush(&mut self) -> Result<()> {
         self.side(None)?;
-        self.store.flush(None)?;
+        self.store.flush(&Session::default())?;
         self.model.acknowledge();
         Ok(())
     }
@@ -275,19 +277,19 @@ impl<'a> Work<'a> {
         self.side(Some(id))?;
         let new = std::mem::replace(&mut self.model.after, old.clone());
         // Prepared, and not to be seen.
-        self.store.flush(Some(id))?;
+        self.store.flush(&Session::from(id))?;
         self.put("tx", n + 2, 50, Some(id))?;
         let last = self.text("tx", n + 2);
         let bytes = self.model.after[&last].clone();
         let side = self.side(Some(id))?;
         self.model.after = old;
-        self.store.flush(Some(id))?;
+        self.store.flush(&Session::from(id))?;
         if commit {
             self.model.after = new;
             self.model.after.insert(last, bytes);
             self.model.after.insert(side, vec![1]);
         }
-        self.store.decide(id, commit)?;
+        self.store.decide(id, commit, &Session::default())?;
         self.model.acknowledge();
         Ok(())
     }
@@ -301,7 +303,7 @@ impl<'a> Work<'a> {
         let bytes = self.model.after[&field].clone();
         let side = self.side(Some(id))?;
         self.model.after = old;
-        self.store.flush(Some(id))?;
+        self.store.flush(&Session::from(id))?;
         let mut decide = |on: u32, off: u32, commit: bool, fields: bool, sides: bool| {
             let after = &mut self.model.after;
             after.remove(&field);
@@ -313,8 +315,8 @@ impl<'a> Work<'a> {
                 after.insert(side.clone(), vec![1]);
             }
             match commit {
-                true => self.store.decide(id, true)?,
-                false => self.store.decide_kinds(id, on, off)?,
+                true => self.store.decide(id, true, &Session::default())?,
+                false => self.store.decide_kinds(id, on, off, &Session::default())?,
             }
             self.model.acknowledge();
             Result::Ok(())
@@ -359,7 +361,7 @@ pub fn check(world: &SimWorld, host: &str, model: &Model) -> std::result::Result
     let key = [("run", "later"), ("variable", "v"), ("step", "1")];
     store
         .archive(&key, Value::Bytes(b"written later"), &ArchiveOptions::default())
-        .and_then(|()| store.flush(None))
+        .and_then(|()| store.flush(&Session::default()))
         .map_err(|e| failed("write", e))?;
     let fresh = open(&world.process(host)).map_err(|e| failed("open again", e))?;
     let mut expected = seen;

@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_core::sync::thread::{self, ThreadId};
 use fieldstone_core::{Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use super::batch::Batch;
@@ -40,6 +39,23 @@ struct Untold {
     closed: bool,
 }
 
+/// What a failure took of a session.
+#[derive(Debug)]
+pub struct Lost {
+    /// All of it.
+    pub loss: Loss,
+    /// The threads that put something in and have not heard of it.
+    threads: HashSet<ThreadId>,
+    by_thread: HashMap<ThreadId, Keys>,
+}
+
+impl Lost {
+    /// Whether threads are still to hear of it.
+    pub fn is_untold(&self) -> bool {
+        !self.threads.is_empty()
+    }
+}
+
 /// A flush that waits until all batches up to one are durable.
 #[derive(Debug)]
 struct Waiter {
@@ -57,7 +73,7 @@ fn next_epoch() -> u64 {
 
 /// A session.
 #[derive(Debug)]
-pub struct Session {
+pub struct SessionState {
     /// Within an epoch side records are only added, behind those that are there: what waits is flushed, lost or
     /// discarded at the end of one.
     pub epoch: u64,
@@ -74,17 +90,15 @@ pub struct Session {
     flight: Option<Waiting>,
     /// Outside of transactions: what each of these threads lost and has not heard of.
     untold: HashMap<ThreadId, Untold>,
-    /// What a transaction lost behind the back of those who use it.
-    robbed: Option<Loss>,
     /// Flushes that wait, by their tickets.
     waiters: HashMap<u64, Waiter>,
     tickets: u64,
 }
 
-impl Session {
+impl SessionState {
     /// A session whose first batch has this number.
-    pub fn new(number: u64) -> Session {
-        Session {
+    pub fn new(number: u64) -> SessionState {
+        SessionState {
             epoch: next_epoch(),
             batch: Batch::new(number),
             kept: 0,
@@ -94,7 +108,6 @@ impl Session {
             last: None,
             flight: None,
             untold: HashMap::new(),
-            robbed: None,
             waiters: HashMap::new(),
             tickets: 0,
         }
@@ -206,7 +219,7 @@ impl Session {
     /// Whether there is nothing to remember of it.
     pub fn is_idle(&self) -> bool {
         let waiting = self.holds_anything() || !self.threads.is_empty() || !self.waiters.is_empty();
-        !waiting && self.flight.is_none() && self.untold.is_empty() && self.robbed.is_none()
+        !waiting && self.flight.is_none() && self.untold.is_empty()
     }
 
     /// Forgets the batch.
@@ -220,31 +233,21 @@ impl Session {
 
     /// The caller forgets its fields, and its losses. A commit under way goes on. Outside of transactions
     /// the batch is dropped for all threads: the others get an error for theirs.
-    pub fn discard(&mut self, id: Option<Id>) {
+    pub fn discard(&mut self, transacted: bool) {
         let me = thread::current().id();
         self.untold.remove(&me);
-        if id.is_none() && self.threads.iter().chain(&self.keepers).any(|thread| *thread != me) {
+        if !transacted && self.threads.iter().chain(&self.keepers).any(|thread| *thread != me) {
             let flight = self.flight.take();
-            self.lose(
-                id,
-                true,
-                true,
-                None,
-                &Error::conflict("another thread discarded the fields of this store"),
-            );
+            let why = Error::conflict("another thread discarded the fields of this store");
+            let lost = self.lose(true, true, None, &why);
+            self.leave_word(lost);
             self.flight = flight;
         }
         self.empty();
     }
 
-    /// Raises what this thread has not heard of, and what a transaction lost.
-    pub fn check(&mut self, id: Option<Id>) -> Result<()> {
-        if let (Some(id), Some(loss)) = (id, &self.robbed) {
-            return Err(loss
-                .error()
-                .context(format!("transaction {id} lost a part and cannot be committed"))
-                .with_hint("abort it, and begin a new one"));
-        }
+    /// Raises what this thread has not heard of.
+    pub fn check(&mut self) -> Result<()> {
         match self.untold.remove(&thread::current().id()) {
             Some(untold) => Err(untold.loss.error()),
             None => Ok(()),
@@ -262,23 +265,12 @@ impl Session {
         all
     }
 
-    /// A transaction loses what was flushed into it: the file that held it is gone.
-    pub fn lose_prepared(&mut self, why: &Error) {
-        join(&mut self.robbed, Loss::by(why).of_prepared());
-    }
-
     /// Drops what is in flight for a failure, and the batch where that cannot be flushed any more or `all` is
-    /// to go, and leaves word for those who put something in. `reported`: the call that failed is one of this
+    /// to go. `reported`: the call that failed is one of this
     /// session, and informs its thread; `taking`: the key of a value that was just being taken. Attributes that
-    /// others keep for the session are lost as well. Returns what was lost, the keys of this thread first.
-    pub fn lose(
-        &mut self,
-        id: Option<Id>,
-        all: bool,
-        reported: bool,
-        taking: Option<String>,
-        why: &Error,
-    ) -> Loss {
+    /// others keep for the session are lost as well. Returns what was lost, the keys of this thread first, for the caller to
+    /// [leave word](Self::leave_word) of.
+    pub fn lose(&mut self, all: bool, reported: bool, taking: Option<String>, why: &Error) -> Lost {
         let me = thread::current().id();
         self.epoch = next_epoch();
         let mut lost: Vec<Waiting> = self.flight.take().into_iter().collect();
@@ -310,22 +302,18 @@ impl Session {
         let loss = Loss::by(why).of(keys, &records).and_attributes(self.kept);
         self.forget_kept();
         if loss.is_empty() {
-            return loss;
+            return Lost { loss, threads: HashSet::new(), by_thread };
         }
         if let Some(first) = lost.iter().map(|waiting| waiting.batch.number).min() {
             let waiters = self.waiters.values_mut().filter(|waiter| waiter.target >= first);
             waiters.for_each(|waiter| join(&mut waiter.lost, loss.clone()));
         }
-        match id {
-            _ if threads.is_empty() => {}
-            Some(_) => join(&mut self.robbed, loss.clone()),
-            None => self.leave_word(threads, by_thread, &loss),
-        }
-        loss
+        Lost { loss, threads, by_thread }
     }
 
-    /// Leaves word of a loss for threads, for each of its own keys.
-    fn leave_word(&mut self, threads: HashSet<ThreadId>, mut keys: HashMap<ThreadId, Keys>, loss: &Loss) {
+    /// Leaves word of a loss for its threads, for each of its own keys.
+    pub fn leave_word(&mut self, lost: Lost) {
+        let Lost { loss, threads, by_thread: mut keys } = lost;
         for id in threads {
             // Of one whose fields others replaced, or who has only records here, all is reported.
             let own = keys.remove(&id).map_or_else(|| loss.clone(), |keys| loss.with_keys(keys));
@@ -336,7 +324,8 @@ impl Session {
     }
 }
 
-fn join(known: &mut Option<Loss>, more: Loss) {
+/// Adds a loss to those that are known.
+pub fn join(known: &mut Option<Loss>, more: Loss) {
     match known {
         Some(known) => known.join(more),
         None => *known = Some(more),
