@@ -7,7 +7,9 @@
 //! | [`writer`] | sessions, commits, the log and its segments |
 //! | [`snapshot`] | which commits of which logs a read sees: decisions, owners, order |
 //! | [`feed`], [`view`], [`follow`] | what the logs hold, commit by commit, and what is kept up to date with it |
-//! | [`participant`], [`author`] | who has records for a flush; on whose behalf it is made |
+//! | [`session`], [`author`] | for whom a call is made; on whose behalf a flush is |
+//! | [`instant`] | what a session sees: what the logs hold, and what it has not flushed |
+//! | [`participant`], [`beside`] | who has records for a flush, and works behind it |
 //! | [`medium`] | where the bytes lie: files of a folder, or objects |
 //! | [`conformance`] | what every view must show, and the random histories it is shown on |
 //!
@@ -37,6 +39,7 @@
 //! ```
 
 pub mod author;
+pub mod beside;
 pub mod conformance;
 pub mod feed;
 pub mod files;
@@ -44,6 +47,7 @@ pub mod follow;
 pub mod fork;
 pub mod home;
 pub mod identity;
+pub mod instant;
 pub mod journal;
 pub mod medium;
 pub mod participant;

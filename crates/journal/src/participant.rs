@@ -1,8 +1,15 @@
 //! Those who have records for the commits of a store, and take part in its flushes: the catalog, the graph.
 //!
-//! The facade, which composes a store, calls them around each flush.
+//! The facade, which composes a store, calls them around each flush. [`Buffered`] is what they keep for sessions until
+//! then: batches that still grow, which the journal counts meanwhile, so that whoever put something in hears of a failure.
 
-use crate::session::Session;
+use std::collections::HashMap;
+
+use fieldstone_core::sync::Mutex;
+use fieldstone_format::log::SideRecord;
+
+use crate::Journal;
+use crate::session::{Session, SessionKey};
 
 /// Who has records for a store's flushes. No lock of the store's is held at a call.
 pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
@@ -17,4 +24,94 @@ pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
 
     /// The store is closed: it flushes no more.
     fn closed(&self);
+}
+
+/// What grows for a session until it is handed over.
+pub trait Growing: Default {
+    /// Rows in it, as the journal counts them.
+    fn rows(&self) -> u64;
+
+    /// It as records.
+    fn into_records(self) -> Vec<SideRecord>;
+}
+
+/// What one session has.
+#[derive(Debug, Default)]
+struct BufferedRows<T> {
+    /// How often the session had lost something when it began to grow.
+    losses: u64,
+    growing: T,
+}
+
+/// What a participant keeps for sessions.
+///
+/// Invariants:
+/// * what is handed over stands in the session's batch behind all that was handed over before;
+/// * what a failure took of the session since it was put in was counted as lost, and is forgotten.
+#[derive(Debug)]
+pub struct Buffered<T> {
+    sessions: Mutex<HashMap<SessionKey, BufferedRows<T>>>,
+}
+
+impl<T> Default for Buffered<T> {
+    fn default() -> Buffered<T> {
+        Buffered { sessions: Mutex::default() }
+    }
+}
+
+impl<T: Growing> Buffered<T> {
+    /// Puts rows in for a session. `put` gives back what grows no further, which is handed over at once.
+    pub fn put(
+        &self,
+        journal: &Journal,
+        session: &Session,
+        rows: u64,
+        put: impl FnOnce(&mut T) -> Option<T>,
+    ) {
+        let losses = journal.keep(rows, session);
+        let mut sessions = self.sessions.lock();
+        let own = sessions.entry(session.key()).or_default();
+        if own.losses > losses {
+            // Another thread's call has seen a later loss, which took these rows.
+            return;
+        }
+        if own.losses < losses {
+            *own = BufferedRows { losses, growing: T::default() };
+        }
+        if let Some(ended) = put(&mut own.growing) {
+            give(journal, session, losses, ended);
+        }
+    }
+
+    /// Gives the journal records of so many rows for a session, behind what was put in.
+    pub fn pass(&self, journal: &Journal, session: &Session, rows: u64, records: Vec<SideRecord>) {
+        let losses = journal.keep(rows, session);
+        let mut sessions = self.sessions.lock();
+        if let Some(BufferedRows { losses, growing }) = sessions.remove(&session.key()) {
+            give(journal, session, losses, growing);
+        }
+        journal.take_kept(records, rows, losses, session);
+    }
+
+    /// Gives the journal what was put in for a session.
+    pub fn hand_over(&self, journal: &Journal, session: &Session) {
+        // The lock is held until the journal has it: what comes later stands behind, and whoever flushes meanwhile waits.
+        let mut sessions = self.sessions.lock();
+        if let Some(BufferedRows { losses, growing }) = sessions.remove(&session.key()) {
+            give(journal, session, losses, growing);
+        }
+    }
+
+    /// Forgets what was put in for a session.
+    pub fn discard(&self, session: &Session) {
+        drop(self.sessions.lock().remove(&session.key()));
+    }
+}
+
+/// Gives rows to the journal, unless it counted them as lost.
+fn give<T: Growing>(journal: &Journal, session: &Session, losses: u64, growing: T) {
+    let rows = growing.rows();
+    if rows > 0 {
+        journal.take_kept(growing.into_records(), rows, losses, session);
+    }
 }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::Id;
-use fieldstone_journal::feed::{Commit, Feed};
+use fieldstone_journal::feed::Commit;
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
-use fieldstone_journal::writer::{PendingCursor, PendingSide};
+use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
 
 use super::connection::{Connection, Patience};
 use super::inner::Inner;
@@ -45,43 +45,19 @@ pub const OWN: u64 = 1;
 /// The same for a transaction.
 pub const OWN_TRANSACTION: u64 = 2;
 
-/// What this handle has not flushed, as commits of the log that nobody has.
-#[derive(Debug, Clone)]
-pub struct Unflushed {
-    /// Outside of transactions first; none where there is nothing.
-    pub commits: Vec<Commit>,
-    /// Where the records outside of transactions end.
-    pub all: PendingCursor,
-    /// Where those of the transaction end.
-    pub transaction: PendingCursor,
-}
-
-/// What a read sees: what the logs hold and what this handle has not flushed, of one moment.
+/// What a read sees: what the logs hold and what its session has not flushed, of one instant.
 #[derive(Debug, Clone)]
 pub struct ConsistentView {
-    /// What the logs hold.
-    pub feed: Feed,
-    /// The logs, each with its last commit.
-    pub heads: Vec<(Id, u64)>,
-    /// How much waits for a flush outside of transactions.
-    pub all: PendingCursor,
-    /// The same of the transaction.
-    pub transaction: PendingCursor,
-    /// The very records that waited, where a read that asks for them later came too late before: others flush faster
-    /// than it follows the logs.
-    pub records: Option<Unflushed>,
+    /// The instant.
+    pub seen: Instant,
     /// Whether nobody can give a newer feed.
     pub newest: bool,
 }
 
 impl ConsistentView {
-    fn of(feed: Feed, all: PendingCursor, transaction: PendingCursor) -> ConsistentView {
-        ConsistentView { heads: feed.heads(), feed, all, transaction, records: None, newest: false }
-    }
-
-    /// Whether this handle has something that is not flushed.
+    /// Whether the session has something that is not flushed.
     pub fn has_own(&self) -> bool {
-        self.all.records + self.transaction.records > 0
+        self.seen.pending.records() > 0
     }
 }
 
@@ -110,12 +86,12 @@ impl Inner {
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.transaction().is_some() || view.has_own())
-                && view.records.is_none()
+                && view.seen.held.is_none()
                 && let Some(outcome) = self.look_at_copy(view, session, read)?
             {
                 return Ok(outcome);
             }
-            let place = self.location_for(&view.heads)?;
+            let place = self.location_for(&view.seen.heads)?;
             self.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
         })
     }
@@ -129,7 +105,7 @@ impl Inner {
     ) -> Result<T> {
         let read = &mut self.with_sources(read);
         self.with_consistent_view(view, Visibility::Synced, &mut |view| {
-            let place = self.location_for(&view.heads)?;
+            let place = self.location_for(&view.seen.heads)?;
             let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
             self.with(&place, Patience::Full, work)
         })
@@ -162,8 +138,8 @@ impl Inner {
             if let Some(value) = work(&view)? {
                 return Ok(value);
             }
-            let (_, newest) = self.newer(&view.feed)?;
-            view = ConsistentView { newest, ..self.view_with(visibility, true)? };
+            let (_, newest) = self.newer(&view.seen.feed)?;
+            view = ConsistentView { newest, ..self.view_with(visibility, ReadOwn::AtOnce)? };
         }
         Err(remade())
     }
@@ -176,7 +152,7 @@ impl Inner {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let patience = engine.patience;
-        let ConsistentView { feed, heads, newest, .. } = view;
+        let ConsistentView { seen: Instant { feed, heads, .. }, newest } = view;
         let index = engine.index()?;
         if matches!(visibility, Visibility::AsIs) {
             return reading(index, read).map(Some);
@@ -188,9 +164,10 @@ impl Inner {
             let overlaid = match visibility {
                 Visibility::All(session) => {
                     let Some(own) = self.unflushed(view, session) else { return Ok(None) };
-                    let laid = self.overlay(index, feed, session, &own.commits, patience)?;
-                    let rows =
-                        index.attributes_applied() + (own.all.records + own.transaction.records) as u64;
+                    let records = own.end.records() as u64;
+                    let commits = self.own_commits(own, session);
+                    let laid = self.overlay(index, feed, session, &commits, patience)?;
+                    let rows = index.attributes_applied() + records;
                     self.overlays().note_relaid(session.key(), if laid { rows } else { 0 });
                     laid
                 }
@@ -217,81 +194,49 @@ impl Inner {
         Err(remade())
     }
 
-    /// What the logs hold and what this handle has not flushed, of one moment. The logs are looked at once.
+    /// What the logs hold and what the session has not flushed, of one instant. The logs are looked at once.
     pub fn consistent_view(&self, visibility: Visibility<'_>) -> Result<ConsistentView> {
-        self.view_with(visibility, false)
+        self.view_with(visibility, ReadOwn::Later)
     }
 
-    /// The same; `records`: it holds what is not flushed itself.
-    fn view_with(&self, visibility: Visibility<'_>, records: bool) -> Result<ConsistentView> {
-        let none = PendingCursor::default();
-        let Visibility::All(session) = visibility else {
-            return Ok(ConsistentView::of(self.journal.feed()?, none, none));
-        };
-        let outside = &session.within(None);
-        self.hand_over(outside);
-        if session.transaction().is_some() {
-            self.hand_over(session);
-        }
-        let of_session = || session.transaction().map_or(none, |_| self.journal.pending_cursor(session));
-        for _ in 0..ROUNDS {
-            let (all, transaction) = (self.journal.pending_cursor(outside), of_session());
-            let between = || self.unflushed_between((none, none), (all, transaction), session);
-            let held = if records { between() } else { None };
-            let feed = self.journal.feed()?;
-            // What another thread has flushed meanwhile must not be seen twice.
-            if held.is_some() == records
-                && self.journal.pending_cursor(outside).continues(all)
-                && of_session().continues(transaction)
-            {
-                return Ok(ConsistentView { records: held, ..ConsistentView::of(feed, all, transaction) });
+    fn view_with(&self, visibility: Visibility<'_>, held: ReadOwn) -> Result<ConsistentView> {
+        if let Visibility::All(session) = visibility {
+            self.hand_over(&session.within(None));
+            if session.transaction().is_some() {
+                self.hand_over(session);
+            }
+            for _ in 0..ROUNDS {
+                if let Some(seen) = Instant::now(&self.journal, session, held)? {
+                    return Ok(ConsistentView { seen, newest: false });
+                }
             }
         }
-        Ok(ConsistentView::of(self.journal.feed()?, none, none))
+        Ok(ConsistentView { seen: Instant::of(self.journal.feed()?), newest: false })
     }
 
-    /// What a view saw that this handle has not flushed; `None` where some of it is flushed or gone by now.
-    pub fn unflushed(&self, view: &ConsistentView, session: &Session) -> Option<Unflushed> {
-        if view.records.is_some() {
-            return view.records.clone();
+    /// What a view saw that its session has not flushed; `None` where some of it is flushed or gone by now.
+    pub fn unflushed(&self, view: &ConsistentView, session: &Session) -> Option<OwnRecords> {
+        match &view.seen.held {
+            None => OwnRecords::between(&self.journal, Cursors::default(), view.seen.pending, session),
+            held => held.clone(),
         }
-        let none = PendingCursor::default();
-        self.unflushed_between((none, none), (view.all, view.transaction), session)
     }
 
-    /// What this handle has not flushed behind some cursors, up to others: what came later stands behind what may
-    /// have been flushed meanwhile. `None` where some of it is flushed or gone by now.
-    pub fn unflushed_between(
-        &self,
-        from: (PendingCursor, PendingCursor),
-        to: (PendingCursor, PendingCursor),
-        session: &Session,
-    ) -> Option<Unflushed> {
-        let mut own = Unflushed { commits: Vec::new(), all: from.0, transaction: from.1 };
-        let all = (OWN, &session.within(None), to.0, &mut own.all);
-        let transaction = (OWN_TRANSACTION, session, to.1, &mut own.transaction);
-        for (sequence, session, to, cursor) in [all, transaction] {
-            if to.records <= cursor.records {
-                continue;
-            }
-            let PendingSide { end, continues, mut records } = self.journal.pending_behind(session, *cursor);
-            if !continues || !end.continues(to) {
-                return None;
-            }
-            records.truncate(to.records - cursor.records);
-            *cursor = to;
-            self.overlays().note(records.len());
-            own.commits.push(Commit {
+    /// Records that are not flushed, as commits of the log that nobody has.
+    pub fn own_commits(&self, own: OwnRecords, session: &Session) -> Vec<Commit> {
+        let commit = |part: OwnPart| {
+            self.overlays().note(part.records.len());
+            Commit {
                 writer: Id::NONE,
                 owner: self.user(session),
-                sequence,
+                sequence: if part.within { OWN_TRANSACTION } else { OWN },
                 stamp: u64::MAX,
                 time: 0,
                 transaction: None,
-                side: records,
-            });
-        }
-        Some(own)
+                side: part.records,
+            }
+        };
+        own.parts.into_iter().map(commit).collect()
     }
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.

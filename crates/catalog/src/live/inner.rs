@@ -11,8 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use fieldstone_core::sync::thread::JoinHandle;
-use fieldstone_core::sync::{Mutex, MutexGuard, thread};
+use fieldstone_core::sync::{Mutex, MutexGuard};
 
 use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::{Error, Result};
@@ -25,10 +24,11 @@ use super::connection::Connections;
 use super::overlay::Overlays;
 use super::port::FieldPort;
 use super::run_answers::RunAnswers;
-use crate::write::attribute_buffer::{AttributeBuffer, BufferedAttributes};
+use crate::write::attribute_buffer::AttributeBatches;
 use crate::write::declaration_cache::DeclarationCache;
 use fieldstone_journal::Session;
-use fieldstone_journal::participant::FlushParticipant;
+use fieldstone_journal::beside::Beside;
+use fieldstone_journal::participant::{Buffered, FlushParticipant};
 use fieldstone_journal::session::SessionKey;
 
 /// Attributes that are applied with the flush that brings them, rather than by the next read.
@@ -51,7 +51,7 @@ pub struct Inner {
 /// What one process has.
 #[derive(Debug)]
 pub struct ProcessState {
-    attribute_buffer: Mutex<AttributeBuffer>,
+    attribute_buffer: Buffered<AttributeBatches>,
     declarations: Mutex<DeclarationCache>,
     /// Held while something is declared, so that two threads do not declare the same.
     declaring: Mutex<()>,
@@ -63,7 +63,7 @@ pub struct ProcessState {
     /// How often each session had lost something when that was looked at last.
     losses_seen: Mutex<HashMap<SessionKey, u64>>,
     /// The thread that applies what was flushed.
-    applying: Mutex<Option<JoinHandle<()>>>,
+    applying: Beside,
     /// What went wrong there, and no read has returned.
     apply_error: Mutex<Option<Error>>,
 }
@@ -79,7 +79,7 @@ impl ProcessState {
     fn new(fields: &Arc<dyn FieldPort>, clock: &Arc<dyn Clock>, me: &Weak<Inner>) -> ProcessState {
         fields.join(me.clone());
         ProcessState {
-            attribute_buffer: Mutex::default(),
+            attribute_buffer: Buffered::default(),
             declarations: Mutex::new(DeclarationCache::new(clock.clone())),
             declaring: Mutex::default(),
             connections: Connections::default(),
@@ -87,7 +87,7 @@ impl ProcessState {
             run_answers: RunAnswers::default(),
             rows: Mutex::default(),
             losses_seen: Mutex::default(),
-            applying: Mutex::default(),
+            applying: Beside::default(),
             apply_error: Mutex::default(),
         }
     }
@@ -149,13 +149,8 @@ impl Inner {
     /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
     /// knows who is to hear of a failure.
     pub fn buffer_attribute(&self, session: &Session, single: AttributeBatch) -> Result<()> {
-        let journal = &self.journal;
-        let losses = journal.keep(1, session);
         self.count_rows(session, 1);
-        let mut buffer = self.state().attribute_buffer.lock();
-        if let Some(ended) = buffer.add(session.key(), losses, single) {
-            give(journal, session, ended);
-        }
+        self.state().attribute_buffer.put(&self.journal, session, 1, |batches| batches.add(single));
         Ok(())
     }
 
@@ -177,26 +172,14 @@ impl Inner {
     }
 }
 
-/// Gives buffered attributes to the journal, unless it counted them as lost.
-fn give(journal: &Journal, session: &Session, buffered: BufferedAttributes) {
-    let BufferedAttributes { losses, rows, batches } = buffered;
-    let parts = batches.into_iter().flat_map(AttributeBatch::split);
-    let records = parts.map(|part| Record::Attributes(part).encode()).collect();
-    journal.take_kept(records, rows, losses, session);
-}
-
 impl FlushParticipant for Inner {
     fn hand_over(&self, session: &Session) {
-        // Held until the journal has them: what comes later stands behind.
-        let mut buffer = self.state().attribute_buffer.lock();
-        if let Some(buffered) = buffer.take(session.key()) {
-            give(&self.journal, session, buffered);
-        }
+        self.state().attribute_buffer.hand_over(&self.journal, session);
     }
 
     fn discarded(&self, session: &Session) {
+        self.state().attribute_buffer.discard(session);
         let session = session.key();
-        drop(self.state().attribute_buffer.lock().take(session));
         self.declarations().discarded(session);
         self.state().rows.lock().sessions.remove(&session);
         self.overlays().end(session);
@@ -232,13 +215,8 @@ impl Inner {
     fn apply_beside(&self) {
         // a flush does not wait for the engine; what fails here the next read does.
         let Ok(inner) = self.shared() else { return };
-        let mut applying = self.state().applying.lock();
-        if applying.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let work = move || inner.apply_flushed();
         // Where no thread can be started, whoever reads next applies it.
-        *applying = thread::Builder::new().name("catalog-apply".into()).spawn(work).ok();
+        let _ = self.state().applying.start("catalog-apply", move || inner.apply_flushed());
     }
 
     /// Applies what was flushed if the engine is free; else whoever reads next does. What goes wrong is kept for
@@ -257,10 +235,7 @@ impl Inner {
 
     /// Waits until nothing is applied beside the caller.
     pub fn join_applying(&self) {
-        if let Some(applying) = self.state().applying.lock().take() {
-            // A thread that panicked has applied nothing, which the next read does.
-            drop(applying.join());
-        }
+        self.state().applying.join();
     }
 
     /// Returns what went wrong beside the caller since the last read, once: the next read follows the logs again.

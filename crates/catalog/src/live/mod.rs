@@ -592,7 +592,7 @@ impl Catalog {
         self.inner.raise_apply_error()?;
         let visibility = Visibility::All(&query.session);
         let view = self.inner.consistent_view(visibility)?;
-        let heads = view.heads.clone();
+        let heads = view.seen.heads.clone();
         let text = self.inner.look_from(view, visibility, &mut |index| queries::explain(index, query))?;
         let place = self.inner.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))

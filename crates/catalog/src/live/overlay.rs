@@ -33,12 +33,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fieldstone_core::Result;
 use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
-use fieldstone_journal::feed::Commit;
 use fieldstone_journal::follow::{Followed, is_ahead};
+use fieldstone_journal::instant::{Cursors, OwnRecords};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::connection::{Connection, Patience, keeps};
-use super::consistent_view::{ConsistentView, OWN};
+use super::consistent_view::ConsistentView;
 use super::inner::Inner;
 use crate::engine::{Index, PAGE};
 use fieldstone_journal::Session;
@@ -89,8 +89,7 @@ struct EngineCopy {
 struct LaidOver {
     /// What the copy has followed.
     heads: Vec<(Id, u64)>,
-    all: PendingCursor,
-    transaction: PendingCursor,
+    pending: Cursors,
 }
 
 impl Overlays {
@@ -168,9 +167,10 @@ impl LaidOver {
             // Another thread may have overlaid more since that view was taken.
             then.records == 0 || (now.epoch == then.epoch && now.records > 0)
         };
-        self.heads == view.heads
-            && continues(view.all, self.all)
-            && continues(view.transaction, self.transaction)
+        let (now, then) = (view.seen.pending, self.pending);
+        self.heads == view.seen.heads
+            && continues(now.outside, then.outside)
+            && continues(now.within, then.within)
     }
 }
 
@@ -207,7 +207,7 @@ impl Inner {
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<EngineCopy>> {
-        let location = self.location_for(&view.heads)?;
+        let location = self.location_for(&view.seen.heads)?;
         let relaid = own.relaid.load(Ordering::Relaxed);
         let mut pays_at = u64::MAX;
         let copied = self.with_engine(&location, &mut |connection| {
@@ -249,18 +249,20 @@ impl Inner {
         session: &Session,
     ) -> Result<Option<LaidOver>> {
         index.end_read()?;
-        if self.follow(index, &view.feed, view.newest, Patience::Full)? == Followed::Behind {
+        if self.follow(index, &view.seen.feed, view.newest, Patience::Full)? == Followed::Behind {
             return Ok(None);
         }
         let Some(own) = self.unflushed(view, session) else { return Ok(None) };
-        if !self.overlay(index, &view.feed, session, &own.commits, Patience::Full)? {
+        let pending = own.end;
+        let commits = self.own_commits(own, session);
+        if !self.overlay(index, &view.seen.feed, session, &commits, Patience::Full)? {
             return Ok(None);
         }
         // It may have followed a newer feed than the view's, which knows of other decisions.
-        if !view.newest && is_ahead(&index.watermarks()?, &view.heads) {
+        if !view.newest && is_ahead(&index.watermarks()?, &view.seen.heads) {
             return Ok(None);
         }
-        Ok(Some(LaidOver { heads: view.heads.clone(), all: own.all, transaction: own.transaction }))
+        Ok(Some(LaidOver { heads: view.seen.heads.clone(), pending }))
     }
 
     /// Lays over what came since; `None` where something of what was laid is flushed or gone by now.
@@ -271,15 +273,14 @@ impl Inner {
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
-        let (from, to) = ((laid.all, laid.transaction), (view.all, view.transaction));
-        let Some(own) = self.unflushed_between(from, to, session) else { return Ok(None) };
-        let firsts = [laid.all.records, laid.transaction.records];
-        let numbered = |commit: Commit| (firsts[usize::from(commit.sequence != OWN)], commit);
-        let more: Vec<_> = own.commits.into_iter().map(numbered).collect();
+        let own = OwnRecords::between(&self.journal, laid.pending, view.seen.pending, session);
+        let Some(own) = own else { return Ok(None) };
+        let (pending, firsts) = (own.end, own.parts.iter().map(|part| part.before).collect::<Vec<_>>());
+        let more: Vec<_> = firsts.into_iter().zip(self.own_commits(own, session)).collect();
         if !more.is_empty() {
             index.extend_overlay(&more)?;
         }
-        Ok(Some(LaidOver { all: own.all, transaction: own.transaction, ..laid }))
+        Ok(Some(LaidOver { pending, ..laid }))
     }
 }
 

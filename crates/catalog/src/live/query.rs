@@ -115,7 +115,7 @@ impl Inner {
         let view = Visibility::All(&query.session);
         let moment = self.consistent_view(view)?;
         let pending = query.session.transaction().is_some() || moment.has_own();
-        if pending || self.location_now(&moment.heads)? == EngineLocation::Memory {
+        if pending || self.location_now(&moment.seen.heads)? == EngineLocation::Memory {
             // Nobody else may use that engine, or write to it, for as long as it is read.
             let table = self.look_from(moment, view, &mut |index| query::collect(index, query))?;
             return Ok(Box::new(TableHits { table, next: 0 }));

@@ -11,6 +11,7 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::keeps_runs;
 use fieldstone_journal::Journal;
+use fieldstone_journal::instant::{Cursors, Instant};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::consistent_view::ConsistentView;
@@ -29,8 +30,7 @@ type Name = (Option<String>, String);
 #[derive(Debug, Default)]
 struct Answers {
     heads: Vec<(Id, u64)>,
-    all: PendingCursor,
-    transaction: PendingCursor,
+    pending: Cursors,
     runs: HashMap<Name, RunInfo>,
 }
 
@@ -62,10 +62,11 @@ impl RunAnswers {
     ) -> Option<RunInfo> {
         let mut sessions = self.sessions.lock();
         let own = sessions.get_mut(&session.key())?;
-        let holds = own.heads == view.heads
-            && moves_on(journal, &session.within(None), &mut own.all, view.all)
+        let (pending, to) = (&mut own.pending, view.seen.pending);
+        let holds = own.heads == view.seen.heads
+            && moves_on(journal, &session.within(None), &mut pending.outside, to.outside)
             && (session.transaction().is_none()
-                || moves_on(journal, session, &mut own.transaction, view.transaction));
+                || moves_on(journal, session, &mut pending.within, to.within));
         if !holds {
             sessions.remove(&session.key());
             return None;
@@ -80,11 +81,11 @@ impl RunAnswers {
             sessions.clear();
         }
         let own = sessions.entry(session.key()).or_default();
-        let ConsistentView { heads, all, transaction, .. } = view;
+        let Instant { heads, pending, .. } = view.seen;
         // Other answers were found to hold up to this very view; else they begin anew with this one.
-        let same = own.heads == heads && own.all == all && own.transaction == transaction;
+        let same = own.heads == heads && own.pending == pending;
         if !same || own.runs.len() >= RUNS {
-            *own = Answers { heads, all, transaction, ..Answers::default() };
+            *own = Answers { heads, pending, ..Answers::default() };
         }
         own.runs.insert(name, run.clone());
     }

@@ -4,10 +4,9 @@
 //! ([`AttributeBatch::singles`]). Their order counts only at the same place, and a place is of one tag, so
 //! that batches of several tags may grow side by side.
 
-use std::collections::HashMap;
-
-use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Values};
-use fieldstone_journal::session::SessionKey;
+use fieldstone_format::catalog::{AttributeBatch, Boxes, Column, Record, Values};
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::participant::Growing;
 
 /// Batches that grow side by side in one session.
 const BATCHES: usize = 64;
@@ -18,47 +17,32 @@ const VARIABLES: usize = 64;
 
 /// Batches that grow in one session.
 #[derive(Debug, Default)]
-pub struct BufferedAttributes {
-    /// How often the session had lost something when they began to grow.
-    pub losses: u64,
+pub struct AttributeBatches {
     /// Attributes in them.
-    pub rows: u64,
+    rows: u64,
     /// The batches, in their order.
-    pub batches: Vec<AttributeBatch>,
+    batches: Vec<AttributeBatch>,
 }
 
-/// Batches that still grow, by session.
-#[derive(Debug, Default)]
-pub struct AttributeBuffer {
-    sessions: HashMap<SessionKey, BufferedAttributes>,
-}
-
-impl AttributeBuffer {
-    /// Adds one attribute, which was counted when the session had lost something so often; gives batches back
-    /// that grow no further. What was there and lost meanwhile is forgotten, and so is an attribute that was.
-    pub fn add(
-        &mut self,
-        session: SessionKey,
-        losses: u64,
-        single: AttributeBatch,
-    ) -> Option<BufferedAttributes> {
-        let own = self.sessions.entry(session).or_default();
-        if own.losses > losses {
-            return None;
-        }
-        if own.losses < losses {
-            *own = BufferedAttributes { losses, ..BufferedAttributes::default() };
-        }
-        own.rows += 1;
-        let ended = grow(&mut own.batches, single);
+impl AttributeBatches {
+    /// Adds one attribute; gives batches back that grow no further.
+    pub fn add(&mut self, single: AttributeBatch) -> Option<AttributeBatches> {
+        self.rows += 1;
+        let ended = grow(&mut self.batches, single);
         let rows = ended.iter().map(|batch| batch.rows as u64).sum();
-        own.rows -= rows;
-        (!ended.is_empty()).then_some(BufferedAttributes { losses, rows, batches: ended })
+        self.rows -= rows;
+        (!ended.is_empty()).then_some(AttributeBatches { rows, batches: ended })
+    }
+}
+
+impl Growing for AttributeBatches {
+    fn rows(&self) -> u64 {
+        self.rows
     }
 
-    /// Takes all batches of a session, in their order.
-    pub fn take(&mut self, session: SessionKey) -> Option<BufferedAttributes> {
-        self.sessions.remove(&session)
+    fn into_records(self) -> Vec<SideRecord> {
+        let parts = self.batches.into_iter().flat_map(AttributeBatch::split);
+        parts.map(|part| Record::Attributes(part).encode()).collect()
     }
 }
 
@@ -160,8 +144,6 @@ fn push(batch: &mut AttributeBatch, single: AttributeBatch) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use fieldstone_format::Id;
-
     use super::*;
     use fieldstone_core::value::ValueType;
     use fieldstone_format::catalog::{KeywordColumn, RunName, TagDecl, VariableName};
@@ -187,17 +169,13 @@ mod tests {
 
     #[test]
     fn singles_of_a_tag_become_one_batch() {
-        let mut gather = AttributeBuffer::default();
+        let mut gather = AttributeBatches::default();
         for step in 0..3 {
-            assert!(
-                gather
-                    .add(SessionKey::default(), 0, single("x", Some(step), Some("t"), step as f64))
-                    .is_none()
-            );
-            assert!(gather.add(SessionKey::default(), 0, single("y", Some(step), Some("u"), 0.5)).is_none());
+            assert!(gather.add(single("x", Some(step), Some("t"), step as f64)).is_none());
+            assert!(gather.add(single("y", Some(step), Some("u"), 0.5)).is_none());
         }
-        assert!(gather.add(SessionKey::default(), 0, single("x", Some(9), Some("u"), 9.0)).is_none());
-        let BufferedAttributes { batches, rows, .. } = gather.take(SessionKey::default()).unwrap();
+        assert!(gather.add(single("x", Some(9), Some("u"), 9.0)).is_none());
+        let AttributeBatches { batches, rows } = std::mem::take(&mut gather);
         assert_eq!(rows, 7);
         assert_eq!(batches.len(), 2);
         let x = &batches[0];
@@ -206,28 +184,24 @@ mod tests {
         assert_eq!(x.variable, Column::Each(vec![0, 0, 0, 1]));
         assert_eq!(x.boxes.as_ref().unwrap().start, [2; 4]);
         assert!(matches!(&x.values, Values::Float(v) if *v == [0.0, 1.0, 2.0, 9.0]));
-        assert!(gather.take(SessionKey::default()).is_none());
     }
 
     #[test]
     fn members_of_an_ensemble_become_one_batch() {
-        let mut gather = AttributeBuffer::default();
+        let mut gather = AttributeBatches::default();
         let member = |number: &str| AttributeBatch {
             keywords: vec![KeywordColumn { keyword: "number".into(), values: vec![number.into()] }],
             ..single("x", Some(1), Some("t"), 1.0)
         };
         for number in ["1", "2", "10"] {
-            assert!(gather.add(SessionKey::default(), 0, member(number)).is_none());
+            assert!(gather.add(member(number)).is_none());
         }
-        assert!(
-            gather.add(SessionKey::default(), 0, single("x", Some(1), Some("t"), 1.0)).is_some(),
-            "without the keyword"
-        );
-        let batch = &gather.take(SessionKey::default()).unwrap().batches[0];
+        assert!(gather.add(single("x", Some(1), Some("t"), 1.0)).is_some(), "without the keyword");
+        let batch = &std::mem::take(&mut gather).batches[0];
         assert_eq!(batch.rows, 1);
-        gather.add(SessionKey::default(), 0, member("1"));
-        gather.add(SessionKey::default(), 0, member("2"));
-        let batch = &gather.take(SessionKey::default()).unwrap().batches[0];
+        gather.add(member("1"));
+        gather.add(member("2"));
+        let batch = &std::mem::take(&mut gather).batches[0];
         batch.check().unwrap();
         let of_row = |row: usize| batch.keywords_of(row).map(|(_, v)| v.to_string()).collect::<Vec<_>>();
         assert_eq!((of_row(0), of_row(1)), (vec!["1".to_owned()], vec!["2".to_owned()]));
@@ -235,24 +209,10 @@ mod tests {
 
     #[test]
     fn another_form_of_the_same_tag_ends_the_batch_before() {
-        let mut gather = AttributeBuffer::default();
-        gather.add(SessionKey::default(), 0, single("x", Some(1), None, 1.0));
-        let ended = gather.add(SessionKey::default(), 0, single("x", None, None, 2.0)).unwrap();
+        let mut gather = AttributeBatches::default();
+        gather.add(single("x", Some(1), None, 1.0));
+        let ended = gather.add(single("x", None, None, 2.0)).unwrap();
         assert_eq!((ended.batches.len(), ended.rows), (1, 1), "records of one tag keep their order");
-        assert_eq!(gather.take(SessionKey::default()).unwrap().batches.len(), 1);
-        gather.add(SessionKey::default().within(Id([1; 16])), 0, single("x", Some(1), None, 1.0));
-        assert!(gather.take(SessionKey::default()).is_none(), "sessions are apart");
-    }
-
-    #[test]
-    fn what_was_lost_meanwhile_is_forgotten() {
-        let mut gather = AttributeBuffer::default();
-        gather.add(SessionKey::default(), 0, single("x", Some(1), None, 1.0));
-        gather.add(SessionKey::default(), 1, single("x", Some(2), None, 2.0));
-        // Counted before the loss, and late.
-        gather.add(SessionKey::default(), 0, single("x", Some(3), None, 3.0));
-        let BufferedAttributes { losses, rows, batches } = gather.take(SessionKey::default()).unwrap();
-        assert_eq!((losses, rows), (1, 1));
-        assert!(matches!(&batches[0].values, Values::Float(v) if *v == [2.0]));
+        assert_eq!(gather.batches.len(), 1);
     }
 }

@@ -100,8 +100,8 @@ impl Inner {
         if view.has_own() {
             return Ok(true);
         }
-        for (writer, _) in view.feed.heads() {
-            for commit in view.feed.commits(writer, 0)? {
+        for (writer, _) in view.seen.feed.heads() {
+            for commit in view.seen.feed.commits(writer, 0)? {
                 if commit?.side.iter().any(is_catalog) {
                     return Ok(true);
                 }

@@ -96,7 +96,7 @@ impl Inner {
             // One that was deleted stays its owner's.
             _ => self.search_from(view.clone(), visibility, &mut |index| index.first_user(run))?,
         };
-        Ok(self.owner_at(&view.feed, run, first))
+        Ok(self.owner_at(&view.seen.feed, run, first))
     }
 
     /// The run, where there is one.
@@ -132,7 +132,7 @@ impl Inner {
             first = info.first;
             self.declarations().cache_run(session.key(), info.clone(), false);
         }
-        Ok((found, self.owner_at(&view.feed, run, first)))
+        Ok((found, self.owner_at(&view.seen.feed, run, first)))
     }
 
     /// Refuses a run that is not there, naming those that are like it; else who may annotate it.

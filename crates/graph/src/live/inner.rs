@@ -12,8 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use fieldstone_core::sync::thread::JoinHandle;
-use fieldstone_core::sync::{Mutex, thread};
+use fieldstone_core::sync::Mutex;
 
 use fieldstone_core::env::Env;
 use fieldstone_core::env::real::trusted_folder;
@@ -24,13 +23,14 @@ use fieldstone_format::graph::{Archive, Record, RelationRow, VertexRow};
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
+use fieldstone_journal::beside::Beside;
 use fieldstone_journal::feed::{Commit, Feed};
 use fieldstone_journal::follow::{self, Followed, Following, Pace};
 use fieldstone_journal::fork::PerProcess;
+use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
 use fieldstone_journal::medium::{clock_stamp, is_believed};
-use fieldstone_journal::participant::FlushParticipant;
+use fieldstone_journal::participant::{Buffered, FlushParticipant, Growing};
 use fieldstone_journal::view::{HeldField, Holds, Wait};
-use fieldstone_journal::writer::PendingCursor;
 
 use super::GraphPort;
 use crate::folder::{MergeOlder, SegmentFolder};
@@ -90,11 +90,11 @@ pub struct GraphInner {
 /// What one process has.
 #[derive(Debug)]
 pub(super) struct ProcessState {
-    buffers: Mutex<HashMap<SessionKey, Buffer>>,
+    buffers: Buffered<RowBuffer>,
     /// `None` before the first read.
     pub(super) view: Mutex<Option<GraphView>>,
     /// The thread that writes segments to disk.
-    saving: Mutex<Option<JoinHandle<()>>>,
+    saving: Beside,
     /// What of each session lies over the view.
     pub(super) own: Mutex<HashMap<SessionKey, Own>>,
     /// The greatest stamp that was given away or read.
@@ -111,19 +111,26 @@ pub(super) struct ProcessState {
 
 /// Rows of a session that the journal does not have yet.
 #[derive(Debug, Default)]
-struct Buffer {
-    /// How often the session had lost something when they came.
-    losses: u64,
+struct RowBuffer {
     vertices: Vec<VertexRow>,
     relations: Vec<RelationRow>,
+}
+
+impl Growing for RowBuffer {
+    fn rows(&self) -> u64 {
+        (self.vertices.len() + self.relations.len()) as u64
+    }
+
+    fn into_records(self) -> Vec<SideRecord> {
+        Record::encode_rows(&self.vertices, &self.relations)
+    }
 }
 
 /// What lies over the view for a session.
 #[derive(Debug)]
 pub(super) struct Own {
     base: Arc<GraphState>,
-    all: PendingCursor,
-    transaction: PendingCursor,
+    pending: Cursors,
     segments: Vec<Arc<Segment>>,
     shown: Arc<GraphState>,
 }
@@ -180,9 +187,9 @@ impl Holds for NoFields {
 impl ProcessState {
     fn new() -> ProcessState {
         ProcessState {
-            buffers: Mutex::default(),
+            buffers: Buffered::default(),
             view: Mutex::default(),
-            saving: Mutex::default(),
+            saving: Beside::default(),
             own: Mutex::default(),
             last: AtomicU64::new(0),
             types: Mutex::default(),
@@ -288,25 +295,16 @@ impl GraphInner {
     /// Takes rows for the next commit of a session.
     pub fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
-        let losses = self.journal.keep(rows, session);
-        let mut buffers = self.process().buffers.lock();
-        let buffer = buffers.entry(session.key()).or_default();
-        if buffer.losses != losses {
-            let before = std::mem::replace(buffer, Buffer { losses, ..Buffer::default() });
-            give(&self.journal, session, before);
-        }
-        buffer.vertices.extend(vertices);
-        buffer.relations.extend(relations);
+        self.process().buffers.put(&self.journal, session, rows, |own| {
+            own.vertices.extend(vertices);
+            own.relations.extend(relations);
+            None
+        });
     }
 
     /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
     pub fn give_records(&self, session: &Session, rows: u64, records: Vec<SideRecord>) {
-        let losses = self.journal.keep(rows, session);
-        let mut buffers = self.process().buffers.lock();
-        if let Some(before) = buffers.remove(&session.key()) {
-            give(&self.journal, session, before);
-        }
-        self.journal.take_kept(records, rows, losses, session);
+        self.process().buffers.pass(&self.journal, session, rows, records);
     }
 
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
@@ -353,9 +351,7 @@ impl GraphInner {
 
     /// The same for who also keeps what the logs held then.
     pub(super) fn with_moment<T>(&self, session: &Session, take: Taking<'_, T>) -> Result<T> {
-        let none = PendingCursor::default();
         let outside = &session.within(None);
-        let of_session = || session.transaction().map_or(none, |_| self.journal.pending_cursor(session));
         if self.process().view.lock().as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
             self.join_saving();
         }
@@ -366,12 +362,9 @@ impl GraphInner {
             if session.transaction().is_some() {
                 self.hand_over(session);
             }
-            let (all, transaction) = (self.journal.pending_cursor(outside), of_session());
-            let feed = self.journal.feed()?;
             // What another thread flushes meanwhile must not be missed: then once more.
-            if !self.journal.pending_cursor(outside).continues(all) || !of_session().continues(transaction) {
-                continue;
-            }
+            let Some(seen) = Instant::now(&self.journal, session, ReadOwn::Later)? else { continue };
+            let (feed, pending) = (seen.feed, seen.pending);
             let mut slot = self.process().view.lock();
             let view = self.opened(&mut slot, &feed)?;
             let followed = match self.follow(view, &feed, newest) {
@@ -390,7 +383,7 @@ impl GraphInner {
             }
             self.note_stamp(view.state().most());
             feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
-            let shown = self.with_own(view, session, all, transaction)?;
+            let shown = self.with_own(view, session, pending)?;
             let save = self.is_due(view.applied().in_memory());
             let taken = shown.map(|shown| take(view, &shown, &feed)).transpose();
             drop(slot);
@@ -509,22 +502,13 @@ impl GraphInner {
     /// Writes segments to disk on a thread of its own, unless one is at it.
     fn save_beside(&self) {
         let Some(inner) = self.folder().and_then(|_| self.me.upgrade()) else { return };
-        let mut saving = self.process().saving.lock();
-        if saving.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
         // Where no thread can be started, they stay in memory.
-        *saving = thread::Builder::new()
-            .name("graph-save".into())
-            .spawn(move || inner.save(MergeOlder::Tiers(LARGEST)))
-            .ok();
+        let work = move || inner.save(MergeOlder::Tiers(LARGEST));
+        let _ = self.process().saving.start("graph-save", work);
     }
 
     pub(super) fn join_saving(&self) {
-        if let Some(saving) = self.process().saving.lock().take() {
-            // A thread that panicked has written nothing that counts.
-            drop(saving.join());
-        }
+        self.process().saving.join();
     }
 
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
@@ -548,48 +532,35 @@ impl GraphInner {
         &self,
         view: &GraphView,
         session: &Session,
-        all: PendingCursor,
-        transaction: PendingCursor,
+        pending: Cursors,
     ) -> Result<Option<Arc<GraphState>>> {
         let base = view.state();
-        if all.records + transaction.records == 0 && session.transaction().is_none() {
+        if pending.records() == 0 && session.transaction().is_none() {
             return Ok(Some(base));
         }
         let mut sessions = self.process().own.lock();
-        let known = sessions.remove(&session.key()).filter(|own| {
-            Arc::ptr_eq(&own.base, &base) && all.continues(own.all) && transaction.continues(own.transaction)
-        });
+        let holds = |own: &Own| Arc::ptr_eq(&own.base, &base) && pending.continues(own.pending);
+        let known = sessions.remove(&session.key()).filter(holds);
         let mut own = match known {
             Some(own) => own,
             None => {
                 let prepared = view.prepared(session.transaction())?;
-                let none = PendingCursor::default();
                 let segments = Vec::from_iter(prepared);
                 let shown = Arc::new(base.with(segments.iter().cloned()));
-                Own { base, all: none, transaction: none, segments, shown }
+                Own { base, pending: Cursors::default(), segments, shown }
             }
         };
-        let outside = session.within(None);
-        let from = [(&outside, own.all, all), (session, own.transaction, transaction)];
-        let mut commits = Vec::new();
-        for (session, from, to) in from {
-            if to.records <= from.records {
-                continue;
-            }
-            let pending = self.journal.pending_behind(session, from);
-            if !pending.continues || !pending.end.continues(to) {
-                return Ok(None);
-            }
-            let mut records = pending.records;
-            records.truncate(to.records - from.records);
-            commits.push(self.own_commit(session, records, from.records as u64));
-        }
+        let Some(more) = OwnRecords::between(&self.journal, own.pending, pending, session) else {
+            return Ok(None);
+        };
+        let commits: Vec<Commit> =
+            more.parts.into_iter().map(|part| self.own_commit(session, part)).collect();
         if let Some(segment) = GraphView::segment_of(&commits)? {
             own.segments.push(Arc::new(segment));
             merge_young(&mut own.segments)?;
             own.shown = Arc::new(own.base.with(own.segments.iter().cloned()));
         }
-        (own.all, own.transaction) = (all, transaction);
+        own.pending = pending;
         let shown = own.shown.clone();
         if sessions.len() >= SESSIONS {
             sessions.clear();
@@ -598,10 +569,10 @@ impl GraphInner {
         Ok(Some(shown))
     }
 
-    /// What is not flushed yet as a commit, newer than all; `before`: how many records of the session stood before.
-    fn own_commit(&self, session: &Session, side: Vec<SideRecord>, before: u64) -> Commit {
-        let (owner, stamp) = (self.user(session), u64::MAX / 2 + before);
-        Commit { writer: Id::NONE, owner, sequence: 1, stamp, time: 0, transaction: None, side }
+    /// Records that are not flushed as a commit, newer than all.
+    fn own_commit(&self, session: &Session, part: OwnPart) -> Commit {
+        let (owner, stamp) = (self.user(session), u64::MAX / 2 + part.before as u64);
+        Commit { writer: Id::NONE, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
     }
 
     pub fn stats(&self) -> Result<Stats> {
@@ -632,26 +603,13 @@ fn own_folder(journal: &Journal) -> Option<PathBuf> {
     there.then(|| trusted_folder::for_view(store, FOLDER, &[&id, FOLDER], home.env.identity.uid()))?
 }
 
-/// Gives rows to the journal, unless it counted them as lost.
-fn give(journal: &Journal, session: &Session, buffer: Buffer) {
-    let Buffer { losses, vertices, relations } = buffer;
-    let rows = (vertices.len() + relations.len()) as u64;
-    if rows > 0 {
-        journal.take_kept(Record::encode_rows(&vertices, &relations), rows, losses, session);
-    }
-}
-
 impl FlushParticipant for GraphInner {
     fn hand_over(&self, session: &Session) {
-        // Applied until the journal has them: who flushes meanwhile waits for them.
-        let mut buffers = self.process().buffers.lock();
-        if let Some(buffer) = buffers.remove(&session.key()) {
-            give(&self.journal, session, buffer);
-        }
+        self.process().buffers.hand_over(&self.journal, session);
     }
 
     fn discarded(&self, session: &Session) {
-        drop(self.process().buffers.lock().remove(&session.key()));
+        self.process().buffers.discard(session);
         drop(self.process().own.lock().remove(&session.key()));
     }
 

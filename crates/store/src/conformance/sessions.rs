@@ -18,17 +18,17 @@ fn put_by(store: &Store, key: &str, session: &Session) -> Result<()> {
 pub fn a_flush_is_of_one_session(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
     let (alice, bob) = (client(1), client(2));
-    put_by(&store, "run=a,variable=alice", &alice)?;
-    put_by(&store, "run=a,variable=bob", &bob)?;
-    put(&store, "run=a,variable=own", b"x")?;
+    put_by(&store, "run=a,variable=t", &alice)?;
+    put_by(&store, "run=a,variable=u", &bob)?;
+    put(&store, "run=a,variable=v", b"x")?;
     assert_eq!(store.unflushed(), 3);
     store.flush(&bob)?;
     harness.settle();
-    assert_eq!(listed(&store, "")?, ["{run=a}{variable=bob}{}"]);
+    assert_eq!(listed(&store, "")?, ["{run=a}{variable=u}{}"]);
     store.discard(&alice)?;
     store.flush(&alice)?;
     flush(harness, &store)?;
-    assert_eq!(listed(&store, "")?, ["{run=a}{variable=bob}{}", "{run=a}{variable=own}{}"]);
+    assert_eq!(listed(&store, "")?, ["{run=a}{variable=u}{}", "{run=a}{variable=v}{}"]);
     assert_eq!(store.unflushed(), 0);
     Ok(())
 }
@@ -39,8 +39,8 @@ pub fn a_transaction_has_several_sessions(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
     let id = store.begin()?;
     let (alice, bob) = (client(1).within(id), client(2).within(id));
-    put_by(&store, "run=a,variable=alice", &alice)?;
-    put_by(&store, "run=a,variable=bob", &bob)?;
+    put_by(&store, "run=a,variable=t", &alice)?;
+    put_by(&store, "run=a,variable=u", &bob)?;
     store.flush(&bob)?;
     store.decide(id, true, &client(1))?;
     harness.settle();

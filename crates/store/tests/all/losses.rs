@@ -9,6 +9,7 @@ use fieldstone_core::env::sim::{Fault, OpKind, Plan, SimWorld};
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Session;
+use fieldstone_journal::participant::{Buffered, Growing};
 use fieldstone_journal::writer::PendingCursor;
 use fieldstone_store::api::*;
 use fieldstone_store::conformance::Opening;
@@ -497,4 +498,81 @@ fn a_cursor_reads_on_while_what_it_has_read_still_waits() {
     error(two.flush(&store, None), ErrorKind::Unavailable);
     // The other session waits all the while.
     assert_eq!(journal.pending_cursor(&Session::from(transaction)).records, 1);
+}
+
+/// Two sessions in one transaction: what a failure takes of one of them keeps the other from committing without it.
+#[test]
+fn a_transaction_that_was_robbed_in_one_session_is_committed_by_none() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let id = store.begin().unwrap();
+    let [alice, bob] = [1, 2].map(|number| Session::new(SessionId::of(number)).within(id));
+    let options =
+        |session: &Session| ArchiveOptions { session: session.clone(), ..ArchiveOptions::default() };
+    let large = pattern(LARGE, 1);
+    archive(&store, "run=a,variable=yours", Value::Bytes(&large), &options(&bob)).unwrap();
+    archive(&store, "run=a,variable=mine", Value::Bytes(b"x"), &options(&alice)).unwrap();
+    // Another thread archived for bob as well: the failure of this one's flush does not tell it.
+    let (other, session) = (store.clone(), bob.clone());
+    elsewhere(move || {
+        let options = ArchiveOptions { session, ..ArchiveOptions::default() };
+        archive(&other, "run=a,variable=theirs", Value::Bytes(b"x"), &options).unwrap();
+    });
+    world.schedule(Plan::new(Fault::Io).kind(OpKind::SyncData));
+    error(store.flush(&bob), ErrorKind::Unavailable);
+    world.clear_faults();
+    for session in [&alice, &bob] {
+        let failure = error(store.decide(id, true, session), ErrorKind::Unavailable);
+        assert!(failure.message().contains("lost a part"), "{failure}");
+    }
+    store.decide(id, false, &alice).unwrap();
+    assert_eq!(listed(&open(&world, "b")).len(), 0);
+}
+
+/// Numbers that a participant gathers.
+#[derive(Debug, Default)]
+struct Numbers(Vec<u8>);
+
+impl Growing for Numbers {
+    fn rows(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn into_records(self) -> Vec<SideRecord> {
+        vec![SideRecord { kind: 9, bytes: self.0.into() }]
+    }
+}
+
+/// What a participant buffers for a session is lost with the session's batch, and what came later is not.
+#[test]
+fn what_a_participant_buffers_is_lost_with_its_session() {
+    let world = SimWorld::new(1);
+    let store = open(&world, "a");
+    let (journal, session) = (store.journal(), Session::default());
+    let buffered = Buffered::<Numbers>::default();
+    let put = |number: u8| {
+        buffered.put(journal, &session, 1, |own| {
+            own.0.push(number);
+            None
+        });
+    };
+    put(1);
+    put(2);
+    // A value whose place in the data log cannot be had takes all of the session's along.
+    world.schedule(Plan::new(Fault::Io).kind(OpKind::Write));
+    let options = ArchiveOptions::default();
+    let large = pattern(LARGE, 1);
+    error(archive(&store, "run=a,variable=mine", Value::Bytes(&large), &options), ErrorKind::Unavailable);
+    world.clear_faults();
+    put(3);
+    put(4);
+    buffered.pass(journal, &session, 1, vec![SideRecord { kind: 9, bytes: vec![5].into() }]);
+    put(6);
+    buffered.hand_over(journal, &session);
+    put(7);
+    buffered.discard(&session);
+    buffered.hand_over(journal, &session);
+    let pending = journal.pending_side(&session).unwrap();
+    let bytes: Vec<&[u8]> = pending.iter().map(|record| &*record.bytes).collect();
+    assert_eq!(bytes, [&[3, 4][..], &[5], &[6]]);
 }
