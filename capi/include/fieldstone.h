@@ -129,6 +129,8 @@
 #define FS_CODE_ENGINE_LOST "engine-lost"
 #define FS_CODE_ENGINE_UNREACHABLE "engine-unreachable"
 #define FS_CODE_FORKED "forked"
+#define FS_CODE_CANCELLED "cancelled"
+#define FS_CODE_DEADLINE_PASSED "deadline-passed"
 #define FS_CODE_RANK_FAILED "rank-failed"
 #define FS_CODE_HELPER_FAILED "helper-failed"
 #define FS_CODE_LIBRARY_MISSING "library-missing"
