@@ -113,8 +113,8 @@ pub fn crc_append(sum: u32, data: &[u8]) -> u32 {
 pub struct Id(pub [u8; 16]);
 
 impl Id {
-    /// All zeros: no one.
-    pub const NONE: Id = Id([0; 16]);
+    /// All zeros, the least of all: where a range of ids begins.
+    pub const LEAST: Id = Id([0; 16]);
 
     /// Parses 32 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Id> {

@@ -60,7 +60,7 @@ pub struct LogHeader {
     pub version: u32,
     /// The writer's id.
     pub writer: Id,
-    /// The store's id.
+    /// The store's id; zeros where the header is damaged, see [`LogHeader::known_store`].
     pub store: Id,
     /// When the log was begun, by the writer's clock, nanoseconds since 1970.
     pub created: i64,
@@ -89,7 +89,7 @@ impl LogHeader {
         LogHeader {
             version: FIRST_VERSION,
             writer,
-            store: Id::NONE,
+            store: Id::LEAST,
             created: 0,
             uid: 0,
             process: 0,
@@ -100,6 +100,11 @@ impl LogHeader {
             sealed: Vec::new(),
             origin: Origin::default(),
         }
+    }
+
+    /// The store's id, unless the header is damaged.
+    pub fn known_store(&self) -> Option<Id> {
+        Some(self.store).filter(|store| *store != Id::LEAST)
     }
 
     /// The header's bytes.

@@ -120,7 +120,7 @@ impl Version {
         let mut cursor = Cursor::new(body);
         let mut writers = Vec::new();
         for _ in 0..cursor.count(9).map_err(|_| bad())? {
-            let mut id = Id::NONE;
+            let mut id = Id([0; 16]);
             match whole {
                 true => id = cursor.id().map_err(|_| bad())?,
                 false => id.0[..PREFIX].copy_from_slice(&cursor.array::<PREFIX>().map_err(|_| bad())?),

@@ -30,10 +30,13 @@ use crate::medium::Medium;
 use crate::segment::SegmentCursor;
 use crate::snapshot::{ALL_KINDS, Decided, LogView, Order, Owners, Problem, Snapshot, UserState};
 
+/// The log of commits that are not flushed yet: one that no writer has, the least of all.
+pub const OWN_LOG: Id = Id::LEAST;
+
 /// A commit that carries side records.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// The log.
+    /// The log; [`OWN_LOG`] of what is not flushed.
     pub writer: Id,
     /// The user who owns the log.
     pub owner: u32,
@@ -144,7 +147,7 @@ impl TransactionState {
             committed: live().next().is_some(),
             closed,
             kinds: live().map(|state| state.kinds()).reduce(|all, kinds| all & kinds).unwrap_or(0),
-            order: by_user.iter().map(|(_, state)| state.order()).max().unwrap_or((0, Id::NONE)),
+            order: by_user.iter().map(|(_, state)| state.order()).max().unwrap_or((0, Id::LEAST)),
             covers: by_user.iter().flat_map(own).collect(),
             by_user,
             users: users.clone(),

@@ -63,13 +63,13 @@ impl PyHitTable {
     /// The writers of the logs that it came by: each row's place among them, and what they are.
     fn writers(&self) -> PyResult<(Vec<u32>, Vec<WriterState>)> {
         let (codes, logs) = logs_of(&self.table);
-        let state = |log: &Id| -> PyResult<WriterState> {
+        let state = |log: &Option<Id>| -> PyResult<WriterState> {
             let writer = self.users.writer(*log).or_raise()?;
             let of = |writer: Arc<Writer>| {
                 let Writer { host, process, rank, job, attempt } = (*writer).clone();
                 (host, process, rank, job, attempt)
             };
-            Ok((log.to_string(), writer.map(of)))
+            Ok((log.unwrap_or(Id::LEAST).to_string(), writer.map(of)))
         };
         Ok((codes, logs.iter().map(state).collect::<PyResult<_>>()?))
     }
@@ -218,7 +218,7 @@ impl PyHitTable {
         let (Several(codes), Several(states)) = users.2;
         let (mut logs, mut writers) = (Vec::new(), BTreeMap::new());
         for (log, writer) in states {
-            let log = Id::parse(&log).ok_or_else(foreign)?;
+            let log = Some(Id::parse(&log).ok_or_else(foreign)?).filter(|log| *log != Id::LEAST);
             let of = |(host, process, rank, job, attempt)| Writer { host, process, rank, job, attempt };
             writers.insert(log, writer.map(|writer| Arc::new(of(writer))));
             logs.push(log);
@@ -291,13 +291,13 @@ fn is_whole(table: &HitTable) -> bool {
 type WriterState = (String, Option<(String, u32, Option<u32>, String, String)>);
 
 /// Stands for the identity of hits that came from another process: only the log is known.
-fn of_log(writer: Id) -> AttributeId {
-    AttributeId { writer, sequence: 0, record: 0, row: 0 }
+fn of_log(log: Option<Id>) -> AttributeId {
+    AttributeId { writer: log, sequence: 0, record: 0, row: 0 }
 }
 
-/// The logs that hits came by, and each row's place among them.
-fn logs_of(table: &HitTable) -> (Vec<u32>, Vec<Id>) {
-    let mut logs: Vec<Id> = table.id.iter().map(|id| id.writer).collect();
+/// The logs that hits came by, `None` for what is not flushed, and each row's place among them.
+fn logs_of(table: &HitTable) -> (Vec<u32>, Vec<Option<Id>>) {
+    let mut logs: Vec<Option<Id>> = table.id.iter().map(|id| id.writer).collect();
     logs.sort_unstable();
     logs.dedup();
     let place = |id: &AttributeId| logs.binary_search(&id.writer).unwrap_or_default() as u32;
@@ -395,7 +395,8 @@ fn columns(table: &HitTable, users: &Users, kind_of_none: Option<ValueType>) -> 
     };
     let (codes, logs) = logs_of(table);
     // A log that cannot be read has no name here: what it wrote is shown all the same.
-    let named = |log: &Id| users.writer(*log).ok().flatten().map(|writer| Arc::from(writer.to_string()));
+    let named =
+        |log: &Option<Id>| users.writer(*log).ok().flatten().map(|writer| Arc::from(writer.to_string()));
     let writer = Column::Text { codes, distinct: logs.iter().map(named).collect() };
     let has_variable = |row: &usize| table.variable.text(*row).is_some();
     let versions = (0..rows).map(|row| has_variable(&row).then(|| table.variable_version[row]));

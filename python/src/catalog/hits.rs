@@ -33,7 +33,7 @@ pub struct Users {
     /// `None`: hits of another process bring all names.
     catalog: Option<Catalog>,
     names: Mutex<BTreeMap<u32, Arc<str>>>,
-    writers: Mutex<BTreeMap<Id, Option<Arc<Writer>>>>,
+    writers: Mutex<BTreeMap<Option<Id>, Option<Arc<Writer>>>>,
 }
 
 impl Users {
@@ -41,12 +41,15 @@ impl Users {
         Arc::new(Users { catalog: Some(catalog.clone()), names: Mutex::default(), writers: Mutex::default() })
     }
 
-    pub fn known(names: BTreeMap<u32, Arc<str>>, writers: BTreeMap<Id, Option<Arc<Writer>>>) -> Arc<Users> {
+    pub fn known(
+        names: BTreeMap<u32, Arc<str>>,
+        writers: BTreeMap<Option<Id>, Option<Arc<Writer>>>,
+    ) -> Arc<Users> {
         Arc::new(Users { catalog: None, names: Mutex::new(names), writers: Mutex::new(writers) })
     }
 
     /// The writer of a log; `None` where its header is damaged.
-    pub fn writer(&self, log: Id) -> fieldstone::Result<Option<Arc<Writer>>> {
+    pub fn writer(&self, log: Option<Id>) -> fieldstone::Result<Option<Arc<Writer>>> {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = writers.get(&log) {
             return Ok(known.clone());
@@ -274,7 +277,9 @@ impl PyHit {
         let handle = self.source.store.get().handle()?;
         let store = py.detach(|| handle.status()).or_raise()?.id;
         let id = self.hit.id;
-        Ok(store.map_or_else(String::new, |store| format!("{store}/{}/{}", id.writer, id.sequence)))
+        Ok(store.map_or_else(String::new, |store| {
+            format!("{store}/{}/{}", id.writer.unwrap_or(Id::LEAST), id.sequence)
+        }))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -19,7 +19,7 @@ use crate::sequence::{Room, each, pairs};
 #[derive(Debug, Clone)]
 pub struct PyWriter {
     pub writer: Arc<Writer>,
-    pub log: Id,
+    pub log: Option<Id>,
 }
 
 impl PartialEq for PyWriter {
@@ -69,7 +69,7 @@ impl PyWriter {
     /// The id of its log, which no other process has; None of what this process has not flushed.
     #[getter]
     fn log(&self) -> Option<String> {
-        (self.log != Id::NONE).then(|| self.log.to_string())
+        self.log.map(|log| log.to_string())
     }
 
     fn __str__(&self) -> String {

@@ -19,8 +19,8 @@ use super::writers::describe;
 use super::{Cell, Flow, Wait};
 
 /// The place of what is not visible to all: behind everything else, the own process's last.
-const PREPARED: Order = (u64::MAX - 1, Id::NONE);
-const UNFLUSHED: Order = (u64::MAX, Id::NONE);
+const PREPARED: Order = (u64::MAX - 1, Id::LEAST);
+const UNFLUSHED: Order = (u64::MAX, Id::LEAST);
 
 /// A record of a transaction, as it is kept.
 struct Pending {

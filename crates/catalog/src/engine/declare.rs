@@ -232,7 +232,10 @@ impl Index {
         Ok(match record(&newest.content)? {
             Record::States(states) => {
                 let said = states.into_iter().next();
-                said.map(|(_, state)| RunState { writer: newest.place.writer, ..state })
+                said.map(|(_, state)| RunState {
+                    writer: super::names::flushed(newest.place.writer),
+                    ..state
+                })
             }
             _ => None,
         })
@@ -361,7 +364,7 @@ impl Index {
                        WHERE d.kind = $1 AND d.run = $2";
             self.db.query(sql, &[kind, run].map(Cell::Int), &mut |row| {
                 let id = AttributeId {
-                    writer: super::names::id(row[0].bytes()?)?,
+                    writer: super::names::flushed(super::names::id(row[0].bytes()?)?),
                     sequence: row[1].int()? as u64,
                     record: row[2].int()? as u32,
                     row: row[3].int()? as u32,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::AttributeId;
+use fieldstone_journal::feed::OWN_LOG;
 
 use super::index::Index;
 use super::stored::{decode_region, region_cells, region_keywords};
@@ -98,6 +99,7 @@ impl Index {
         for (batch, row, text) in found {
             let (id, user) = self.source(batch)?;
             let AttributeId { writer, sequence, record, .. } = id;
+            let writer = writer.unwrap_or(OWN_LOG);
             line(format!("attribute {text} by {user} from {writer} {sequence} {record} {row}"));
         }
         Ok(())

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use fieldstone_core::{Code, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, TagDecl, VariableName};
+use fieldstone_journal::feed::OWN_LOG;
 
 use super::order::OrderKey;
 use super::owners::{UNKNOWN, User};
@@ -96,6 +97,11 @@ pub(super) struct NameTable {
     pub tombstones: HashMap<(i64, i64, i64), Vec<Tombstone>>,
     batches: HashMap<i64, Batch>,
     next: HashMap<&'static str, i64>,
+}
+
+/// A log, where it is one: what is laid over the tables is in none.
+pub(super) fn flushed(log: Id) -> Option<Id> {
+    Some(log).filter(|log| *log != OWN_LOG)
 }
 
 /// 16 bytes as an id.

@@ -222,7 +222,7 @@ impl Tables for Index {
         let sql = "SELECT l.writer, b.sequence, b.record, l.uid FROM batch b JOIN log l ON l.log = b.log \
                    WHERE b.batch = $1";
         self.db.query(sql, &[Cell::Int(batch)], &mut |row| {
-            let writer = super::names::id(row[0].bytes()?)?;
+            let writer = super::names::flushed(super::names::id(row[0].bytes()?)?);
             let (sequence, record) = (row[1].int()? as u64, row[2].int()? as u32);
             let user = u32::try_from(row[3].int()?).unwrap_or(u32::MAX);
             found = Some((AttributeId { writer, sequence, record, row: 0 }, user));

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Removal};
 
 use super::index::Index;
@@ -274,8 +273,8 @@ impl Index {
         for id in ids {
             // Without a log: an attribute of the commit that deletes it.
             let (log, sequence) = match id.writer {
-                Id::NONE => (source.log, source.sequence),
-                writer => (self.names.log(&mut *self.db, writer)?, id.sequence),
+                None => (source.log, source.sequence),
+                Some(writer) => (self.names.log(&mut *self.db, writer)?, id.sequence),
             };
             of_record.entry((log, sequence, id.record)).or_default().insert(id.row.into());
         }

@@ -34,7 +34,7 @@ impl Writer {
     /// The facts of a log's header, and the attempt that its commits name. `None` where the header is damaged.
     pub fn of(header: &LogHeader, attempt: Option<&str>) -> Option<Writer> {
         let Origin { attempt: named, job, rank } = &header.origin;
-        (header.store != Id::NONE).then(|| Writer {
+        header.known_store().map(|_| Writer {
             host: header.host.clone(),
             process: header.process,
             rank: *rank,
@@ -85,7 +85,7 @@ pub(super) fn rows(db: &mut dyn Database, names: Option<&UserNames>) -> Result<V
     let mut rows = Vec::new();
     let sql = "SELECT log, writer, uid, host, process, rank, job, attempt FROM log ORDER BY log";
     db.query(sql, &[], &mut |row| {
-        let id = <[u8; 16]>::try_from(row[1].bytes()?).map(Id).unwrap_or(Id::NONE);
+        let id = <[u8; 16]>::try_from(row[1].bytes()?).map(Id).unwrap_or(Id::LEAST);
         let user =
             number(&row[2])?.map(|user| (user, names.map_or_else(|| user.to_string(), |name| name(user))));
         rows.push(WriterRow { log: row[0].int()?, id, user, writer: writer(&row[3..])? });

@@ -15,8 +15,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
-use fieldstone_journal::feed::Commit;
+use fieldstone_journal::feed::{Commit, OWN_LOG};
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
 use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
 
@@ -227,7 +226,7 @@ impl Inner {
         let commit = |part: OwnPart| {
             self.overlays().note(part.records.len());
             Commit {
-                writer: Id::NONE,
+                writer: OWN_LOG,
                 owner: self.user(session),
                 sequence: if part.within { OWN_TRANSACTION } else { OWN },
                 stamp: u64::MAX,

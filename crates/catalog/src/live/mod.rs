@@ -543,7 +543,7 @@ impl Catalog {
     }
 
     /// The process that wrote a hit, by the writer that its id names; `None` where the header of that log is damaged.
-    pub fn writer(&self, log: Id) -> Result<Option<Writer>> {
+    pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
         self.inner.writer(log)
     }
 

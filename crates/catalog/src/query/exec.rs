@@ -329,7 +329,7 @@ impl<'t> Exec<'t> {
 
     /// The id of a row whose batch [`Exec::ids`] has seen, and the user who wrote it.
     pub(super) fn id(&self, batch: i64, row: i64) -> (AttributeId, u32) {
-        let none = AttributeId { writer: fieldstone_format::Id::NONE, sequence: 0, record: 0, row: 0 };
+        let none = AttributeId { writer: None, sequence: 0, record: 0, row: 0 };
         let (first, user) = self.sources.get(&batch).copied().unwrap_or((none, u32::MAX));
         (AttributeId { row: first.row.wrapping_add(u32::try_from(row).unwrap_or(0)), ..first }, user)
     }

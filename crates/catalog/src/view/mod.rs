@@ -27,7 +27,7 @@ use fieldstone_core::Result;
 use fieldstone_core::schema::Schema;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::RunName;
-use fieldstone_journal::feed::{Commit, EntryChange, Feed, TransactionState};
+use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use fieldstone_journal::snapshot::Snapshot;
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
@@ -106,7 +106,7 @@ impl<'a, I: BorrowMut<Index>> IndexView<'a, I> {
     fn set_writers(&mut self, feed: &Feed) {
         let (feed, own) = (feed.clone(), self.own.clone());
         let of = move |log: Id| match log {
-            Id::NONE => own.clone(),
+            OWN_LOG => own.clone(),
             log => writer_of(feed.snapshot(), log),
         };
         self.index().set_writers(Some(Arc::new(of)));

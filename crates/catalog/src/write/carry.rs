@@ -5,7 +5,6 @@
 //! written meanwhile.
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
 use fieldstone_journal::Session;
 
@@ -81,7 +80,7 @@ impl Inner {
     }
 
     fn remove_written(&self, run: &RunName, ids: &[AttributeId], session: &Session) -> Result<()> {
-        if ids.iter().any(|id| id.writer == Id::NONE) {
+        if ids.iter().any(|id| id.writer.is_none()) {
             return Err(Error::conflict(format!(
                 "something to remove from run '{}' is not flushed",
                 run.name

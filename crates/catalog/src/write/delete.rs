@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 use fieldstone_journal::Session;
 
@@ -288,7 +287,7 @@ pub(crate) fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.
 fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
-    if id.writer != Id::NONE {
+    if id.writer.is_some() {
         return Ok(id);
     }
     if id.sequence != if session.transaction().is_some() { OWN_TRANSACTION } else { OWN } {

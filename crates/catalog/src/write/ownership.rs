@@ -41,10 +41,8 @@ impl Inner {
     }
 
     /// The writer of a log, as a hit names it; `None` where its header is damaged, or the log is not there.
-    pub fn writer(&self, log: Id) -> Result<Option<Writer>> {
-        if log == Id::NONE {
-            return Ok(Some(self.own_writer()));
-        }
+    pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
+        let Some(log) = log else { return Ok(Some(self.own_writer())) };
         self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
     }
 

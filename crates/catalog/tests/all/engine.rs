@@ -511,7 +511,7 @@ fn apply_of(index: &mut Index, writer: u8, stamp: u64, transaction: Option<Id>, 
 
 #[test]
 fn what_a_deleted_attribute_had_replaced_stays_hidden_when_it_is_read_late() {
-    let deleted = AttributeId { writer: Id([11; 16]), sequence: 10, record: 0, row: 0 };
+    let deleted = AttributeId { writer: Some(Id([11; 16])), sequence: 10, record: 0, row: 0 };
     let removal = Record::Remove(vec![Removal::Attributes(vec![deleted])]);
     let (old, new) = (attributes(0, &[1.0, 2.0]), attributes(0, &[10.0]));
     for late in [false, true] {

@@ -34,9 +34,9 @@ fn side(dice: &mut Random, heads: &[(Id, u64)]) -> Vec<SideRecord> {
         if let Record::Remove(removals) = &mut next
             && let [Removal::Attributes(ids)] = &mut removals[..]
         {
-            for id in ids.iter_mut().filter(|id| id.writer != Id::NONE && !heads.is_empty()) {
+            for id in ids.iter_mut().filter(|id| id.writer.is_some() && !heads.is_empty()) {
                 let (writer, head) = heads[dice.below(heads.len() as u64) as usize];
-                (id.writer, id.sequence) = (writer, 1 + dice.below(head));
+                (id.writer, id.sequence) = (Some(writer), 1 + dice.below(head));
             }
         }
         records.push(next);

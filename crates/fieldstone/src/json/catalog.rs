@@ -18,7 +18,7 @@ use crate::catalog::{
 pub struct Users<'a> {
     catalog: &'a Catalog,
     names: RefCell<HashMap<u32, Rc<str>>>,
-    writers: RefCell<HashMap<Id, Option<Rc<Writer>>>>,
+    writers: RefCell<HashMap<Option<Id>, Option<Rc<Writer>>>>,
 }
 
 impl<'a> Users<'a> {

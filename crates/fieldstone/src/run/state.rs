@@ -1,7 +1,6 @@
 //! How a run goes: as its writers said last, and as their logs show.
 
 use fieldstone_core::Result;
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunPhase, RunState};
 
 use super::Run;
@@ -39,11 +38,11 @@ impl Run {
             RunPhase::Finished => RunStatus::Finished,
             RunPhase::Failed => RunStatus::Failed(said.note),
             // What this handle has not flushed yet is its own.
-            RunPhase::Running if said.writer == Id::NONE => RunStatus::Running,
+            RunPhase::Running if said.writer.is_none() => RunStatus::Running,
             RunPhase::Running => {
                 let writers = self.store.status()?.writers;
                 let open =
-                    writers.iter().any(|writer| writer.writer == said.writer && writer.state == "open");
+                    writers.iter().any(|writer| Some(writer.writer) == said.writer && writer.state == "open");
                 if open { RunStatus::Running } else { RunStatus::Unknown }
             }
         })
@@ -74,7 +73,7 @@ impl Run {
     }
 
     fn say(&self, phase: RunPhase, note: &str) -> Result<()> {
-        let state = RunState { phase, note: note.to_owned(), writer: Id::NONE };
+        let state = RunState { phase, note: note.to_owned(), writer: None };
         self.store.catalog().set_state(&self.name, state, &self.session)
     }
 

@@ -158,7 +158,7 @@ pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RunDecl]) {
             if let Some(state) = &decl.state {
                 out.push(state.phase as u8);
                 put_text(out, &state.note);
-                out.put_id(state.writer);
+                put_log(out, state.writer);
             }
         }
     }
@@ -184,9 +184,9 @@ pub(super) fn read_runs(cursor: &mut Cursor<'_>, flags: bool) -> Result<Vec<RunD
             decl.annotate = Annotate::Owner;
         }
         if flags & STATE != 0 {
-            decl.state = Some(RunState { writer: Id::NONE, ..read_state(cursor)? });
+            decl.state = Some(RunState { writer: None, ..read_state(cursor)? });
             if let Some(state) = &mut decl.state {
-                state.writer = cursor.id()?;
+                state.writer = read_log(cursor)?;
             }
         }
         decl.exist = match flags & !OWNER_ANNOTATES & !STATE {
@@ -213,7 +213,7 @@ pub(super) fn read_moved(cursor: &mut Cursor<'_>) -> Result<Vec<(RunName, Value)
 
 fn read_state(cursor: &mut Cursor<'_>) -> Result<RunState> {
     let phase = RunPhase::from_u8(cursor.u8()?).ok_or_else(|| cursor.fail("a run in an unknown state"))?;
-    Ok(RunState { phase, note: read_text(cursor)?, writer: Id::NONE })
+    Ok(RunState { phase, note: read_text(cursor)?, writer: None })
 }
 
 pub(super) fn put_states(out: &mut Vec<u8>, states: &[(RunName, RunState)]) {
@@ -402,11 +402,11 @@ pub(super) fn put_removals(out: &mut Vec<u8>, removals: &[Removal]) {
 }
 
 fn put_ids(out: &mut Vec<u8>, ids: &[AttributeId]) {
-    let mut writers: Vec<Id> = ids.iter().map(|id| id.writer).collect();
+    let mut writers: Vec<Option<Id>> = ids.iter().map(|id| id.writer).collect();
     writers.sort_unstable();
     writers.dedup();
     out.put_varint(writers.len() as u64);
-    writers.iter().for_each(|writer| out.put_id(*writer));
+    writers.iter().for_each(|writer| put_log(out, *writer));
     out.put_varint(ids.len() as u64);
     let code = |id: &AttributeId| writers.binary_search(&id.writer).unwrap_or(0) as i64;
     put_ints(out, &ids.iter().map(code).collect::<Vec<i64>>());
@@ -437,7 +437,7 @@ pub(super) fn read_removals(cursor: &mut Cursor<'_>) -> Result<Vec<Removal>> {
 
 /// Reads attributes, at most `left` of them.
 fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId>> {
-    let writers = read_all(cursor, 16, |cursor| cursor.id())?;
+    let writers = read_all(cursor, 16, read_log)?;
     let n = cursor.size()?;
     if n == 0 || n > *left {
         return Err(cursor.fail("a deletion of an impossible number of attributes"));
@@ -455,6 +455,15 @@ fn read_ids(cursor: &mut Cursor<'_>, left: &mut usize) -> Result<Vec<AttributeId
     };
     let ids: Option<Vec<AttributeId>> = (0..n).map(id).collect();
     ids.ok_or_else(|| cursor.fail("a deletion names an impossible attribute"))
+}
+
+/// Writes the log that something stands in; zeros, the id of no log, where it is not flushed.
+fn put_log(out: &mut Vec<u8>, log: Option<Id>) {
+    out.put_id(log.unwrap_or(Id::LEAST));
+}
+
+fn read_log(cursor: &mut Cursor<'_>) -> Result<Option<Id>> {
+    Ok(Some(cursor.id()?).filter(|log| *log != Id::LEAST))
 }
 
 /// Refuses an empty name.

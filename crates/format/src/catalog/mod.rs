@@ -81,8 +81,8 @@ pub struct RunState {
     pub phase: RunPhase,
     /// Why, of a run that failed.
     pub note: String,
-    /// The log that says so; [`Id::NONE`] in a record, and before its flush.
-    pub writer: Id,
+    /// The log that says so; `None` in a record, and before its flush.
+    pub writer: Option<Id>,
 }
 
 /// What is said of a run.
@@ -310,8 +310,8 @@ pub struct AttributeBatch {
 /// One attribute, or one declaration, named by where it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttributeId {
-    /// The log.
-    pub writer: crate::Id,
+    /// The log; `None` of what is not flushed, and in a deletion of what its own commit holds.
+    pub writer: Option<crate::Id>,
     /// The commit's sequence.
     pub sequence: u64,
     /// Index among the commit's side records.

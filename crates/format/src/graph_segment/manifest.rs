@@ -71,7 +71,7 @@ impl Manifest {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.put_varint(VERSION);
-        out.put_id(self.store.unwrap_or(Id::NONE));
+        out.put_id(self.store.unwrap_or(Id([0; 16])));
         out.put_varint(self.generation);
         for list in [&self.marks, &self.prepared] {
             out.put_varint(list.len() as u64);

@@ -306,13 +306,13 @@ pub fn record() -> impl Strategy<Value = Record> {
             state: (created % 2 == 0).then(|| RunState {
                 phase: RunPhase::Failed,
                 note: "why".into(),
-                writer: Id([7; 16]),
+                writer: Some(Id([7; 16])),
             }),
         });
     let step = (i64::MIN + 1..=i64::MAX, proptest::option::of(any::<f64>()))
         .prop_map(|(number, time)| StepDecl { number, time });
     let id = (any::<[u8; 16]>(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
-        |(writer, sequence, record, row)| AttributeId { writer: Id(writer), sequence, record, row },
+        |(writer, sequence, record, row)| AttributeId { writer: Some(Id(writer)), sequence, record, row },
     );
     let variable_name = (name(), any::<i64>()).prop_map(|(name, version)| VariableName { name, version });
     let removal = prop_oneof![
@@ -337,7 +337,7 @@ pub fn record() -> impl Strategy<Value = Record> {
 
 fn run_state() -> impl Strategy<Value = RunState> {
     let phase = prop_oneof![Just(RunPhase::Running), Just(RunPhase::Finished), Just(RunPhase::Failed)];
-    (phase, ".{0,9}").prop_map(|(phase, note)| RunState { phase, note, writer: Id::NONE })
+    (phase, ".{0,9}").prop_map(|(phase, note)| RunState { phase, note, writer: None })
 }
 
 /// What a record says, row by row, whatever form its columns have.
@@ -459,7 +459,7 @@ fn a_call_is_split_into_records_that_are_read() {
     assert_eq!(split.len(), 2);
     assert!(split.iter().all(|part| said(&Record::decode(&part.encode()).unwrap()) == said(part)));
     let ids = |n: u32| {
-        let id = |row| AttributeId { writer: Id([7; 16]), sequence: 1, record: 0, row };
+        let id = |row| AttributeId { writer: Some(Id([7; 16])), sequence: 1, record: 0, row };
         Removal::Attributes((0..n).map(id).collect())
     };
     let split = Record::Remove(vec![ids(100_000), ids(3)]).split();

@@ -24,7 +24,7 @@ use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Journal;
 use fieldstone_journal::beside::Beside;
-use fieldstone_journal::feed::{Commit, Feed};
+use fieldstone_journal::feed::{Commit, Feed, OWN_LOG};
 use fieldstone_journal::follow::{self, Followed, Following, Pace};
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
@@ -572,7 +572,7 @@ impl GraphInner {
     /// Records that are not flushed as a commit, newer than all.
     fn own_commit(&self, session: &Session, part: OwnPart) -> Commit {
         let (owner, stamp) = (self.user(session), u64::MAX / 2 + part.before as u64);
-        Commit { writer: Id::NONE, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
+        Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
     }
 
     pub fn stats(&self) -> Result<Stats> {

@@ -25,7 +25,7 @@ use fieldstone_format::Id;
 use fieldstone_format::log::SideRecord;
 
 use super::history::{History, Standing};
-use crate::feed::{Commit, EntryChange, Feed, TransactionState};
+use crate::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionState};
 use crate::follow::{Followed, Following, Pace, covers, follow, is_ahead, overlay, rebuild};
 use crate::view::{Again, Holds, Marks, View, Wait};
 
@@ -330,7 +330,7 @@ fn overlays_go(harness: &mut dyn Harness, dice: &mut Random) -> Result<()> {
     let mut other = harness.open(1, &world.history)?;
     rebuild(&mut *other, &world.feed, &world.fields, &world.how())?;
     let own = Commit {
-        writer: Id::NONE,
+        writer: OWN_LOG,
         owner: 1,
         sequence: 1,
         stamp: u64::MAX,

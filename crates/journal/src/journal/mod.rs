@@ -672,9 +672,9 @@ fn identity_now(state: &State, marker: Option<Vec<u8>>) -> Result<Result<Option<
         return Ok(Ok(Some(StoreIdentity { id: marker.id, schema: marker.schema })));
     }
     let snapshot = state.refresher.lock().refresh(Look::All)?;
-    let named = snapshot.logs.iter().find(|log| log.header.store != Id::NONE);
+    let named = snapshot.logs.iter().find_map(|log| Some((log.header.known_store()?, log)));
     Ok(match (named, marker) {
-        (Some(log), _) => Ok(Some(StoreIdentity { id: log.header.store, schema: log.header.schema.clone() })),
+        (Some((id, log)), _) => Ok(Some(StoreIdentity { id, schema: log.header.schema.clone() })),
         (None, Some(Err(damage))) => Err(damage),
         (None, _) => Ok(None),
     })

@@ -162,7 +162,7 @@ impl Snapshot {
     pub fn order(&self, writer: Id, commit: &CommitInfo, own: Option<Id>) -> Option<Order> {
         let Some(id) = commit.transaction else { return Some((commit.stamp, writer)) };
         // All alike, so that the commits' own stamps count, as they will after the decision.
-        let undecided = (own == Some(id)).then_some((u64::MAX, Id::NONE));
+        let undecided = (own == Some(id)).then_some((u64::MAX, Id::LEAST));
         let Some(state) = self.log(writer).and_then(|log| self.transaction_state(id, log.uid)) else {
             return undecided;
         };
@@ -256,13 +256,13 @@ impl Snapshot {
     /// This snapshot cut back to an older version.
     pub fn at(&self, version: &Version, refresher: &Refresher) -> Result<Snapshot> {
         if !version.is_reached(&self.heads()) {
-            return Err(gone(Id::NONE));
+            return Err(gone(None));
         }
         let mut logs = Vec::new();
         for log in &self.logs {
             let sequence = version.sequence(log.writer).min(log.record.sequence);
             if sequence > 0 {
-                logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(log.writer))?);
+                logs.push(refresher.log_at(log, sequence)?.ok_or_else(|| gone(Some(log.writer)))?);
             }
         }
         Ok(Snapshot { problems: self.problems.clone(), ..refresher.snapshot_of(logs)? })
@@ -317,8 +317,8 @@ fn by_name(set: &[&Arc<StoreSetting>]) -> BTreeMap<String, String> {
     set.iter().map(|set| (set.setting.name.clone(), set.setting.value.clone())).collect()
 }
 
-fn gone(writer: Id) -> Error {
-    let what = if writer == Id::NONE { "a log".to_owned() } else { format!("log {writer}") };
+fn gone(writer: Option<Id>) -> Error {
+    let what = writer.map_or_else(|| "a log".to_owned(), |writer| format!("log {writer}"));
     Code::VersionNotFound
         .error(format!("this version of the store is not there: {what} does not reach it"))
         .with_hint("the version belongs to another store, or has been purged")

@@ -106,7 +106,7 @@ impl UserState {
 
     /// The place of the decision in force.
     pub fn order(&self) -> Order {
-        self.epochs.last().map_or((0, Id::NONE), |epoch| epoch.order)
+        self.epochs.last().map_or((0, Id::LEAST), |epoch| epoch.order)
     }
 
     /// What is covered, by writer: up to which sequence.
@@ -173,7 +173,7 @@ mod tests {
     fn state(decisions: &[Made<'_>]) -> UserState {
         let with = |state: UserState, (stamp, committed, kinds, covers): &Made<'_>| {
             let decision = Decision {
-                transaction: Id::NONE,
+                transaction: Id([3; 16]),
                 committed: *committed,
                 kinds: *kinds,
                 covers: covers.to_vec(),

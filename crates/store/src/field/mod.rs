@@ -26,7 +26,7 @@
 //!
 //! impl FieldSource for InMemory {
 //!     fn id(&self) -> FieldId<'_> {
-//!         let entry = EntryId { writer: Id::NONE, sequence: 1, ordinal: 0 };
+//!         let entry = EntryId { writer: Id::LEAST, sequence: 1, ordinal: 0 };
 //!         FieldId { store: "held".as_ref(), key: &[], entry }
 //!     }
 //!     fn version(&self) -> String {

@@ -158,7 +158,7 @@ fn a_feed_gives_commits_in_their_order(system: &dyn Folder) -> Result<()> {
     assert_eq!(sides(first, 0)?, [(2, vec![2, 12]), (4, vec![4, 14]), (6, vec![6, 16])]);
     assert_eq!(sides(first, 2)?, [(4, vec![4, 14]), (6, vec![6, 16])]);
     assert_eq!(sides(first, 3)?, [(4, vec![4, 14]), (6, vec![6, 16])]);
-    assert_eq!((sides(first, 6)?, sides(Id::NONE, 0)?), (vec![], vec![]));
+    assert_eq!((sides(first, 6)?, sides(Id::LEAST, 0)?), (vec![], vec![]));
     let commits: Vec<Commit> = feed.commits(second, 0)?.collect::<Result<_>>()?;
     assert_eq!((commits.len(), commits[0].transaction, commits[0].writer), (1, Some(id), second));
     // It shows one moment, as does the feed of an older version.

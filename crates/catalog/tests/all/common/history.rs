@@ -323,9 +323,10 @@ fn removed_alone(history: &History) -> BTreeSet<(AttributeId, u32)> {
             for removal in removals {
                 let Removal::Attributes(ids) = removal else { continue };
                 gone.extend(ids.iter().map(|id| match id.writer {
-                    Id::NONE => {
-                        (AttributeId { writer: commit.writer, sequence: commit.sequence, ..*id }, commit.user)
-                    }
+                    None => (
+                        AttributeId { writer: Some(commit.writer), sequence: commit.sequence, ..*id },
+                        commit.user,
+                    ),
                     _ => (*id, commit.user),
                 }));
             }
@@ -357,7 +358,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
             let Some((stamp, decider)) = history.seen(commit, record.kind_bit()) else { continue };
             let place = |call, row| (stamp, decider, commit.stamp, commit.writer, commit.sequence, call, row);
             let id = |row: usize| AttributeId {
-                writer: commit.writer,
+                writer: Some(commit.writer),
                 sequence: commit.sequence,
                 record: i as u32,
                 row: row as u32,
@@ -388,7 +389,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
                     let writer = commit.writer;
                     let all = all.iter().enumerate().filter(|(row, (run, _))| stays(run, *row));
                     let one = |(_, (run, state)): (usize, &(RunName, RunState))| {
-                        (run.clone(), RunState { writer, ..state.clone() }, user, place(i, 0))
+                        (run.clone(), RunState { writer: Some(writer), ..state.clone() }, user, place(i, 0))
                     };
                     states.extend(all.map(one));
                 }
@@ -508,7 +509,7 @@ pub fn expected(history: &History) -> BTreeSet<String> {
     for a in &living {
         let AttributeId { writer, sequence, record, row } = a.id;
         lines.insert(format!(
-            "attribute {:?} {:?} {:?} {:?} {:?} {:?} {} {writer} {sequence} {record} {row}",
+            "attribute {:?} {:?} {:?} {:?} {:?} {:?} {} {writer:?} {sequence} {record} {row}",
             a.run, a.tag, a.step, a.variable, a.region, a.value, a.user
         ));
     }
@@ -700,7 +701,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
             assert_eq!(scanned.unwrap(), span.n);
             for (batch, row, text) in rows {
                 let (AttributeId { writer, sequence, record, .. }, user) = index.source(batch).unwrap();
-                lines.insert(format!("attribute {text} {user} {writer} {sequence} {record} {row}"));
+                lines.insert(format!("attribute {text} {user} {writer:?} {sequence} {record} {row}"));
             }
         }
     }

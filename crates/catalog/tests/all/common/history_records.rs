@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_format::Id;
 use fieldstone_format::catalog::{
     Annotate, AttributeBatch, AttributeId, Boxes, CellSets, Column, KeywordColumn, Record, Removal, RunDecl,
     RunName, RunPhase, RunState, StepDecl, TagDecl, Values, VariableDecl, VariableName,
@@ -105,7 +104,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
         21 | 22 => Record::Moved(vec![(run_name(dice), Value::Int(dice.below(5) as i64))]),
         23 | 24 => {
             let phase = [RunPhase::Running, RunPhase::Finished, RunPhase::Failed][dice.below(3) as usize];
-            let state = RunState { phase, note: String::new(), writer: Id::NONE };
+            let state = RunState { phase, note: String::new(), writer: None };
             Record::States(vec![(run_name(dice), state)])
         }
         0 => Record::Runs(vec![RunDecl {
@@ -147,7 +146,7 @@ pub fn record(dice: &mut Random, before: Option<&Record>, writers: u64) -> Recor
         5 | 6 => {
             // Of no log: an attribute of the commit that deletes it.
             let one = |dice: &mut Random| AttributeId {
-                writer: if dice.one_in(4) { Id::NONE } else { writer_id(dice.below(writers)) },
+                writer: (!dice.one_in(4)).then(|| writer_id(dice.below(writers))),
                 sequence: 1 + dice.below(8),
                 record: dice.below(3) as u32,
                 row: dice.below(3) as u32,

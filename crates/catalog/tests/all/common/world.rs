@@ -69,7 +69,7 @@ pub struct World {
 pub const WRITER: Id = Id([7; 16]);
 
 /// The id of no attribute.
-pub const NOBODY: AttributeId = AttributeId { writer: Id([0; 16]), sequence: 0, record: 0, row: 0 };
+pub const NOBODY: AttributeId = AttributeId { writer: None, sequence: 0, record: 0, row: 0 };
 
 /// The keywords of rows as columns.
 pub fn keyword_columns(attrs: &[Attr]) -> Vec<KeywordColumn> {
@@ -124,8 +124,12 @@ impl World {
             let rows = self.attrs[from..].iter().take_while(|a| class(a) == of).count();
             let record = u32::try_from(records.len()).unwrap();
             for (row, attr) in self.attrs[from..from + rows].iter_mut().enumerate() {
-                attr.id =
-                    AttributeId { writer: WRITER, sequence: 1, record, row: u32::try_from(row).unwrap() };
+                attr.id = AttributeId {
+                    writer: Some(WRITER),
+                    sequence: 1,
+                    record,
+                    row: u32::try_from(row).unwrap(),
+                };
             }
             let batch = self.batch(&self.attrs[from..from + rows]);
             records.push(Record::Attributes(batch));
@@ -409,7 +413,7 @@ pub fn random(rng: &mut Random, rows: usize, dense: bool) -> World {
             cells,
             keywords: keywords(rng),
             value: value(rng, world.tags[tag].kind),
-            id: AttributeId { writer: WRITER, sequence: 0, record: 0, row: 0 },
+            id: AttributeId { writer: Some(WRITER), sequence: 0, record: 0, row: 0 },
         };
         world.attrs.push(attr);
     }

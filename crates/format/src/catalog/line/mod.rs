@@ -30,7 +30,6 @@ use super::{
     Annotate, Coordinate, Record, RunDecl, RunName, RunPhase, RunState, StepDecl, TagDecl, VariableDecl,
     VariableName,
 };
-use crate::Id;
 use crate::setting::Exist;
 use value::{float, float_of, given_json, value_json, value_of};
 
@@ -268,10 +267,7 @@ fn state_line(run: &RunName, state: &RunState) -> Json {
 
 fn state(facts: &Facts<'_>) -> Result<Record> {
     let phase = |json: &Json| Some(PHASES.iter().find(|(_, name)| Some(*name) == json.as_str())?.0);
-    let state = RunState {
-        phase: facts.need("state", phase)?,
-        note: facts.text("note")?.to_owned(),
-        writer: Id::NONE,
-    };
+    let state =
+        RunState { phase: facts.need("state", phase)?, note: facts.text("note")?.to_owned(), writer: None };
     Ok(Record::States(vec![(facts.run()?, state)]))
 }

@@ -184,13 +184,9 @@ impl Looker<'_> {
             None => self.header(*writer, *file, stat.len)?,
         };
         if let Some(store) = self.store
-            && header.store != Id::NONE
-            && header.store != store.id
+            && let Some(other) = header.known_store().filter(|named| *named != store.id)
         {
-            return Ok(Looked::Passed(format!(
-                "it is not read: it is a log of another store, {}",
-                header.store
-            )));
+            return Ok(Looked::Passed(format!("it is not read: it is a log of another store, {other}")));
         }
         for (ended, length) in &header.sealed {
             sealed.insert(*ended, (*length, stat.uid));
