@@ -104,7 +104,7 @@ def test_conditions_combine():
 
 def test_a_transaction_is_named_by_its_id():
     assert "transaction=" in text(txn="0" * 32)
-    with pytest.raises(fst.Invalid, match="no id"):
+    with pytest.raises(fst.Invalid, match="not a valid transaction id"):
         text(txn="x")
 
 

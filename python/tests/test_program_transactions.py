@@ -60,4 +60,4 @@ def test_wrong_ids_are_named(tmp_path: Path) -> None:
     ended = program("commit", url, unknown)
     assert ended.returncode == 3 and "nothing was flushed into" in ended.stderr
     ended = program("commit", url, "tx")
-    assert ended.returncode == 2 and "no id of a transaction" in ended.stderr
+    assert ended.returncode == 2 and "not a valid transaction id" in ended.stderr

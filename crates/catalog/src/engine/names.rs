@@ -99,7 +99,7 @@ pub(super) struct NameTable {
     next: HashMap<&'static str, i64>,
 }
 
-/// A log, where it is one: what is laid over the tables is in none.
+/// A log, where it is one: what is overlaid on the tables is in none.
 pub(super) fn flushed(log: Id) -> Option<Id> {
     Some(log).filter(|log| *log != OWN_LOG)
 }

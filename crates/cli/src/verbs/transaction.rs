@@ -127,7 +127,7 @@ fn list(store: &Reading, out: &mut Out) -> Done {
 
 fn decide(store: &Writing, text: &str, commit: bool, out: &mut Out) -> Done {
     let id = Id::parse(text).ok_or_else(|| {
-        Error::invalid(format!("'{text}' is no id of a transaction")).with_hint(
+        Error::invalid(format!("'{text}' is not a valid transaction id")).with_hint(
             "give what `fieldstone transaction begin` printed, or see `fieldstone transaction list`",
         )
     })?;
