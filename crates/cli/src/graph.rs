@@ -10,7 +10,7 @@ use fieldstone::{Error, Request, Result, json};
 use crate::arguments::Reading;
 use crate::catalog::{moment_cell, value_cell};
 use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 /// The store that a verb of the graph reads.
 #[derive(Debug, Args)]
@@ -67,44 +67,31 @@ pub fn subject(words: &[String]) -> Result<LineageSubject> {
 
 /// Prints vertices that were found, a line each.
 pub fn print_vertices(graph: &Graph, found: &[Vertex], out: &mut Out) -> Done {
-    if out.json() {
-        let shape = |vertex: &Vertex| json::graph::vertex(vertex, &graph.user_name(vertex.user));
-        return out.items("vertices", found.iter().map(|vertex| Ok(shape(vertex))));
-    }
-    let mut table = Table::new([
+    let columns = [
         Column::text("vertex").least(16).rank(9),
         Column::text("user").least(4).rank(4),
         Column::text("properties").least(8).rank(5),
-    ]);
-    for vertex in found {
+    ];
+    let shape = |vertex: &Vertex| json::graph::vertex(vertex, &graph.user_name(vertex.user));
+    table::list(out, "vertices", found.iter().map(Ok), shape, columns, |vertex| {
         let all: Vec<_> = vertex.fixed.iter().chain(&vertex.props).cloned().collect();
-        table.row(
-            vec![
-                vertex.name.to_string(),
-                graph.user_name(vertex.user),
-                props_or_url(&all, vertex.archived.as_deref()),
-            ],
-            out,
-        )?;
-    }
-    table.finish(out)
+        let props = props_or_url(&all, vertex.archived.as_deref());
+        vec![vertex.name.to_string(), graph.user_name(vertex.user), props]
+    })
 }
 
 /// Prints relations, a line each. `near`: with the vertex that they are seen from, where that is not the same in all.
 pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut Out) -> Done {
-    if out.json() {
-        let shape = |edge: &Relation| json::graph::relation(edge, &graph.user_name(edge.user));
-        return out.items("edges", found.iter().map(|edge| Ok(shape(edge))));
-    }
     let vertex = near.then(|| Column::text("vertex").least(16).rank(10));
-    let mut table = Table::new(vertex.into_iter().chain([
+    let columns = vertex.into_iter().chain([
         Column::text("type").least(8).rank(9),
         Column::text("far end").least(16).rank(8),
         Column::text("time").rank(6),
         Column::text("user").least(4).rank(4),
         Column::text("properties").least(8).rank(5),
-    ]));
-    for edge in found {
+    ]);
+    let shape = |edge: &Relation| json::graph::relation(edge, &graph.user_name(edge.user));
+    table::list(out, "edges", found.iter().map(Ok), shape, columns, |edge| {
         let kind = if edge.deleted { format!("{} deleted", edge.kind) } else { edge.kind.clone() };
         let vertex = near.then(|| edge.near.to_string());
         let row = vertex.into_iter().chain([
@@ -114,9 +101,8 @@ pub fn print_relations(graph: &Graph, found: &[Relation], near: bool, out: &mut 
             graph.user_name(edge.user),
             props_or_url(&edge.props, edge.archived.as_deref()),
         ]);
-        table.row(row.collect(), out)?;
-    }
-    table.finish(out)
+        row.collect()
+    })
 }
 
 /// Properties in one cell, or the store that has them.

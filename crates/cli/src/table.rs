@@ -15,6 +15,9 @@
 
 use std::io::Write;
 
+use fieldstone::Result;
+use serde_json::Value;
+
 use crate::output::{Done, Out};
 
 /// Rows that the widths of the columns are taken from.
@@ -59,6 +62,34 @@ impl Column {
     /// How important it is: 5 unless it is said.
     pub fn rank(self, rank: u8) -> Column {
         Column { rank, ..self }
+    }
+}
+
+/// Prints rows as they come: as objects in the list `name` where JSON is wanted, else as lines of a table.
+pub fn list<T>(
+    out: &mut Out,
+    name: &str,
+    rows: impl Iterator<Item = Result<T>>,
+    json: impl Fn(T) -> Value,
+    columns: impl IntoIterator<Item = Column>,
+    cells: impl Fn(T) -> Vec<String>,
+) -> Done {
+    if out.json() {
+        return out.items(name, rows.map(|row| row.map(&json)));
+    }
+    let mut table = Table::new(columns);
+    for row in rows {
+        table.row(cells(row?), out)?;
+    }
+    table.finish(out)
+}
+
+/// A shape as a cell: `64x128`; `-` where it is not known.
+pub fn shape_cell(shape: Option<&[u64]>) -> String {
+    match shape {
+        None => "-".to_owned(),
+        Some([]) => "scalar".to_owned(),
+        Some(extents) => extents.iter().map(u64::to_string).collect::<Vec<_>>().join("x"),
     }
 }
 

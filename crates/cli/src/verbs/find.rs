@@ -12,7 +12,7 @@ use crate::catalog::{
     variable_cell, variable_name_cell,
 };
 use crate::output::{Done, Out, count};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,14 +100,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         note_why_nothing(&catalog, &query, out);
     }
     let users = Users::of(&catalog);
-    if out.json() {
-        return out.items("attributes", hits.map(|found| Ok(json::catalog::hit(&found?, &users))));
-    }
-    let mut table = Table::new(columns(arguments.who(), ""));
-    for found in hits {
-        table.row(cells(&found?, arguments.who(), &users), out)?;
-    }
-    table.finish(out)
+    let shape = |hit| json::catalog::hit(&hit, &users);
+    table::list(out, "attributes", hits, shape, columns(arguments.who(), ""), |hit| {
+        cells(&hit, arguments.who(), &users)
+    })
 }
 
 /// Which columns say who annotated.
@@ -123,23 +119,18 @@ fn pairs(found: &PairTable, who: Who, users: &Users, out: &mut Out) -> Done {
         let beside: Vec<Hit> = found.also.iter().filter_map(|table| table.hit(row)).collect();
         found.hits.hit(row).map(|hit| (hit, beside))
     });
-    if out.json() {
-        let shape = |(hit, beside): (Hit, Vec<Hit>)| json::catalog::hit_beside(&hit, &beside, users);
-        return out.items("attributes", rows.map(|row| Ok(shape(row))));
-    }
     let mut heads = columns(who, "");
     for at in 1..=found.also.len() {
         let prefix = if found.also.len() == 1 { "also.".to_owned() } else { format!("also{at}.") };
         heads.extend(columns(who, &prefix).into_iter().skip(1));
     }
-    let mut table = Table::new(heads);
-    for (hit, beside) in rows {
+    let shape = |(hit, beside): (Hit, Vec<Hit>)| json::catalog::hit_beside(&hit, &beside, users);
+    table::list(out, "attributes", rows.map(Ok), shape, heads, |(hit, beside)| {
         let mut row = cells(&hit, who, users);
         // The run is the same.
         row.extend(beside.iter().flat_map(|mate| cells(mate, who, users).into_iter().skip(1)));
-        table.row(row, out)?;
-    }
-    table.finish(out)
+        row
+    })
 }
 
 fn columns(who: Who, prefix: &str) -> Vec<Column> {
@@ -220,9 +211,6 @@ impl Arguments {
 }
 
 fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
-    if out.json() {
-        return out.items("groups", groups.iter().map(|group| Ok(json::catalog::group(group, by))));
-    }
     let head = by.iter().map(|part| match part {
         By::Run => Column::text("run").least(8).rank(8),
         By::Step => Column::number("step").rank(9),
@@ -230,8 +218,8 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
         By::Tag => Column::text("tag").least(6).rank(8),
     });
     let numbers = ["count", "min", "max", "mean"].map(|name| Column::number(name).rank(7));
-    let mut table = Table::new(head.chain(numbers).collect::<Vec<_>>());
-    for group in groups {
+    let shape = |group| json::catalog::group(group, by);
+    table::list(out, "groups", groups.iter().map(Ok), shape, head.chain(numbers), |group| {
         let mut row: Vec<String> = by
             .iter()
             .map(|part| match part {
@@ -243,30 +231,19 @@ fn groups(groups: &[Aggregate], by: &[By], out: &mut Out) -> Done {
             .collect();
         row.push(group.count.to_string());
         row.extend([group.min, group.max, group.mean].map(float_cell));
-        table.row(row, out)?;
-    }
-    table.finish(out)
+        row
+    })
 }
 
 fn boxes(boxes: &[BoxInfo], out: &mut Out) -> Done {
-    if out.json() {
-        return out.items("boxes", boxes.iter().map(|found| Ok(json::catalog::region(found))));
-    }
-    let mut table = Table::new([
+    let columns = [
         Column::text("run").least(8).rank(6),
         Column::number("step").rank(7),
         Column::text("variable").least(8).rank(8),
         Column::text("box").rank(9),
-    ]);
-    for found in boxes {
-        let variable = found.variable.as_ref().map(variable_name_cell);
-        let row = vec![
-            run_cell(&found.run),
-            step_cell(found.step),
-            or_dash(variable),
-            box_cell(&found.start, &found.count),
-        ];
-        table.row(row, out)?;
-    }
-    table.finish(out)
+    ];
+    table::list(out, "boxes", boxes.iter().map(Ok), json::catalog::region, columns, |found| {
+        let variable = or_dash(found.variable.as_ref().map(variable_name_cell));
+        vec![run_cell(&found.run), step_cell(found.step), variable, box_cell(&found.start, &found.count)]
+    })
 }

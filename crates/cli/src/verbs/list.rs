@@ -16,7 +16,7 @@ use crate::arguments::{Reading, Selecting, version};
 use crate::compact::Compact;
 use crate::explain;
 use crate::output::{Done, Format, Out, count};
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, shape_cell};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -252,7 +252,7 @@ impl Shown {
         match self {
             Shown::Bytes => |e| e.nbytes.to_string(),
             Shown::Type => |e| e.dtype.map_or_else(|| "bytes".to_owned(), |d| d.to_string()),
-            Shown::Shape => shape,
+            Shown::Shape => |e| shape_cell(e.shape.as_deref()),
             Shown::Flushed => |e| time_in_seconds(e.time),
             Shown::Owner => |e| e.owner.to_string(),
             Shown::Location => |e| e.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
@@ -290,14 +290,6 @@ fn key(entry: &ListEntry) -> String {
         text.push_str(" (incomplete)");
     }
     text
-}
-
-fn shape(entry: &ListEntry) -> String {
-    match entry.shape.as_deref() {
-        None => "-".to_owned(),
-        Some([]) => "scalar".to_owned(),
-        Some(extents) => extents.iter().map(u64::to_string).collect::<Vec<_>>().join("x"),
-    }
 }
 
 /// Requests, each of which names exactly its fields; index by index.

@@ -1,4 +1,5 @@
-//! The verbs of the program, a file each: `Arguments` (with the help and its examples) and `run`.
+//! The verbs of the program, a file each: `Arguments` (with the help and its examples) and `run`. Four that list what a
+//! query of the catalog finds share one.
 //!
 //! A new verb is a file here, a line in [`Verb`] and a line in [`run`].
 
@@ -22,6 +23,7 @@ mod help;
 mod ingest;
 mod init;
 mod list;
+mod listed;
 mod man;
 mod mesh;
 mod r#move;
@@ -30,19 +32,15 @@ mod plot;
 mod rebuild;
 mod repoint;
 mod run;
-mod runs;
 mod schema;
 mod shell;
 mod show;
 mod sql;
 mod stats;
 mod status;
-mod steps;
-mod tags;
 mod trace;
 mod transaction;
 mod upgrade;
-mod variables;
 mod verify;
 mod version;
 mod r#where;
@@ -70,10 +68,18 @@ pub enum Verb {
     Mesh(mesh::Arguments),
     Annotate(annotate::Arguments),
     Find(find::Arguments),
-    Runs(runs::Arguments),
-    Steps(steps::Arguments),
-    Variables(variables::Arguments),
-    Tags(tags::Arguments),
+    /// List runs
+    #[command(after_help = listed::RUNS)]
+    Runs(listed::Arguments),
+    /// List steps
+    #[command(after_help = listed::STEPS)]
+    Steps(listed::Arguments),
+    /// List variables
+    #[command(after_help = listed::VARIABLES)]
+    Variables(listed::Arguments),
+    /// List tags
+    #[command(after_help = listed::TAGS)]
+    Tags(listed::Arguments),
     Arrays(arrays::Arguments),
     Sql(sql::Arguments),
     Transaction(transaction::Arguments),
@@ -119,10 +125,10 @@ pub fn run(verb: &Verb, out: &mut Out) -> Done {
         Verb::Mesh(arguments) => mesh::run(arguments, out),
         Verb::Annotate(arguments) => annotate::run(arguments, out),
         Verb::Find(arguments) => find::run(arguments, out),
-        Verb::Runs(arguments) => runs::run(arguments, out),
-        Verb::Steps(arguments) => steps::run(arguments, out),
-        Verb::Variables(arguments) => variables::run(arguments, out),
-        Verb::Tags(arguments) => tags::run(arguments, out),
+        Verb::Runs(arguments) => listed::runs(arguments, out),
+        Verb::Steps(arguments) => listed::steps(arguments, out),
+        Verb::Variables(arguments) => listed::variables(arguments, out),
+        Verb::Tags(arguments) => listed::tags(arguments, out),
         Verb::Arrays(arguments) => arrays::run(arguments, out),
         Verb::Sql(arguments) => sql::run(arguments, out),
         Verb::Transaction(arguments) => transaction::run(arguments, out),

@@ -11,7 +11,7 @@ use fieldstone::outside::plan_of;
 use crate::arguments::Reading;
 use crate::catalog::reading;
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,14 +61,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         Error::invalid(format!("run {} does not say that its data lie outside", arguments.run))
             .with_hint("a run says so when it is made: create_run(name, outside=…) in Python")
     })?;
-    if out.json() {
-        return out.items("objects", plan.reads.iter().map(|read| Ok(json::arrays::object(read))));
-    }
     let columns =
         [Column::text("path").least(16).rank(9), Column::text("piece").rank(8), Column::text("part").rank(7)];
-    let mut table = Table::new(columns);
-    for read in &plan.reads {
-        table.row(vec![read.path.clone(), read.piece.to_string(), read.part.to_string()], out)?;
-    }
-    table.finish(out)
+    table::list(out, "objects", plan.reads.iter().map(Ok), json::arrays::object, columns, |read| {
+        vec![read.path.clone(), read.piece.to_string(), read.part.to_string()]
+    })
 }

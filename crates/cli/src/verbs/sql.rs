@@ -6,7 +6,7 @@ use fieldstone::json;
 use crate::arguments::Reading;
 use crate::catalog::{reading, value_cell};
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,12 +32,8 @@ pub struct Arguments {
 /// Asks.
 pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let (names, rows) = reading(&arguments.store)?.sql(&arguments.statement)?;
-    if out.json() {
-        return out.items("rows", rows.iter().map(|row| Ok(json::catalog::row(&names, row))));
-    }
-    let mut table = Table::new(names.iter().map(|name| Column::text(name).least(6)));
-    for row in &rows {
-        table.row(row.iter().map(value_cell).collect(), out)?;
-    }
-    table.finish(out)
+    let columns = names.iter().map(|name| Column::text(name).least(6));
+    let shape = |row| json::catalog::row(&names, row);
+    let rows = rows.iter().map(Vec::as_slice).map(Ok);
+    table::list(out, "rows", rows, shape, columns, |row| row.iter().map(value_cell).collect())
 }

@@ -4,8 +4,9 @@ use clap::Args;
 use fieldstone::{ListOptions, json};
 
 use crate::arguments::{Reading, Selecting};
+use crate::catalog::or_dash;
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,14 +31,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let requests = arguments.selecting.requests()?;
     let store = arguments.store.open()?;
     let entries = store.list_all(requests, &ListOptions::default())?;
-    if out.json() {
-        return out.items("fields", entries.map(|entry| Ok(json::fields::located(&entry?))));
-    }
-    let mut table = Table::new([Column::text("location").least(12), Column::text("key").least(12)]);
-    for entry in entries {
-        let entry = entry?;
-        let place = entry.place.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-        table.row(vec![place, entry.key.to_string()], out)?;
-    }
-    table.finish(out)
+    let columns = [Column::text("location").least(12), Column::text("key").least(12)];
+    let shape = |entry| json::fields::located(&entry);
+    table::list(out, "fields", entries, shape, columns, |entry| {
+        vec![or_dash(entry.place.as_ref()), entry.key.to_string()]
+    })
 }

@@ -6,7 +6,7 @@ use fieldstone::json;
 
 use crate::graph::{Graphed, vertex};
 use crate::output::{Done, Out};
-use crate::table::{Column, Table};
+use crate::table::{self, Column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,13 +33,9 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
     let name = vertex(&arguments.vertex)?;
     let store = arguments.store.open()?;
     let entries = store.fields_of(&name, &Session::default())?;
-    if out.json() {
-        return out.items("fields", entries.map(|entry| Ok(json::fields::entry(&entry?))));
-    }
-    let mut table = Table::new([Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)]);
-    for entry in entries {
-        let entry = entry?;
-        table.row(vec![entry.key.to_string(), entry.nbytes.to_string()], out)?;
-    }
-    table.finish(out)
+    let columns = [Column::text("key").least(16).rank(9), Column::number("bytes").rank(5)];
+    let shape = |entry| json::fields::entry(&entry);
+    table::list(out, "fields", entries, shape, columns, |entry| {
+        vec![entry.key.to_string(), entry.nbytes.to_string()]
+    })
 }
