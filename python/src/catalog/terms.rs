@@ -14,34 +14,10 @@ use crate::errors::{Raise, Refuse, invalid, utf8};
 use crate::request::type_name;
 use crate::sequence::{Room, Several, each, pairs};
 
-/// Terms that say what must hold.
-const FILTERS: [&str; 25] = [
-    "run",
-    "project",
-    "job",
-    "params",
-    "attr",
-    "created",
-    "step",
-    "time",
-    "variable",
-    "version",
-    "level",
-    "tag",
-    "tag_version",
-    "unit",
-    "value",
-    "scope",
-    "box",
-    "extent",
-    "volume",
-    "keywords",
-    "user",
-    "writer",
-    "also",
-    "without",
-    "where",
-];
+/// Subjects of queries as text that have a plural here: their keyword takes a dict of several.
+const PLURALS: [(&str, &str); 2] = [("param", "params"), ("keyword", "keywords")];
+/// Terms that say what must hold and that begin no term of a text.
+const OURS: [&str; 3] = ["also", "without", "where"];
 /// Terms that say what is shown of it.
 const SHOWN: [&str; 4] = ["txn", "order", "limit", "pick"];
 
@@ -251,7 +227,9 @@ fn pick(given: &Bound<'_, PyAny>) -> PyResult<Pick> {
 }
 
 fn unknown(name: &str) -> PyErr {
-    let known = FILTERS.iter().chain(&SHOWN).copied();
+    let plural = |subject| PLURALS.iter().find(|(text, _)| *text == subject).map(|(_, keyword)| *keyword);
+    let subjects = text::SUBJECTS.iter().map(|&subject| plural(subject).unwrap_or(subject));
+    let known = subjects.chain(OURS).chain(SHOWN);
     let near = nearest::did_you_mean(name, known.clone());
     let all = || format!("terms are {}", known.collect::<Vec<_>>().join(" "));
     invalid(format!("there is no term {name}="), &near.unwrap_or_else(all))

@@ -50,6 +50,8 @@ use fieldstone_core::value::{Glob, Size, Test, Value, ValueType};
 
 use super::{Expr, NameTest, Query};
 
+pub use terms::SUBJECTS;
+
 /// Parentheses within one another, at most.
 const DEPTH: usize = Size::MOST.levels;
 

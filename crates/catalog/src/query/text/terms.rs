@@ -11,8 +11,8 @@ use super::name_test;
 use super::parser::one_or;
 use super::scan::Scan;
 
-/// Every word that begins a term, for errors.
-pub(super) const SUBJECTS: [&str; 22] = [
+/// Every word that begins a term: for errors, and for who asks by keywords in place of text.
+pub const SUBJECTS: &[&str] = &[
     "run",
     "project",
     "job",
@@ -139,8 +139,8 @@ fn scope(scan: &mut Scan<'_>) -> Result<Expr> {
 }
 
 fn unknown_term(scan: &Scan<'_>, place: usize, word: &str) -> Error {
-    let unknown = scan.unknown(place, "term of a query", word, &SUBJECTS);
-    match nearest::did_you_mean(word, SUBJECTS) {
+    let unknown = scan.unknown(place, "term of a query", word, SUBJECTS);
+    match nearest::did_you_mean(word, SUBJECTS.iter().copied()) {
         Some(_) => unknown,
         None => unknown.with_hint(format!(
             "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
