@@ -47,24 +47,11 @@ pub(crate) fn closest<'a>(
 /// Edits (insert, delete, replace, swap of neighbours) between two words. Long words are compared
 /// by their first 64 characters, so that hostile input costs little.
 fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, &ca) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &cb) in b.iter().enumerate() {
-            let replaced = last[j] + usize::from(ca != cb);
-            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && ca == b[j - 1] && a[i - 1] == cb {
-                best = best.min(before[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before = last;
-        last = row;
-    }
-    last[b.len()]
+    strsim::osa_distance(start(a), start(b))
+}
+
+fn start(word: &str) -> &str {
+    word.char_indices().nth(64).map_or(word, |(end, _)| &word[..end])
 }
 
 #[cfg(test)]
