@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 mod circles;
 #[path = "house/decisions.rs"]
 mod decisions;
+#[path = "house/dependencies.rs"]
+mod dependencies;
 #[path = "house/functions.rs"]
 mod functions;
 #[path = "house/kit.rs"]
