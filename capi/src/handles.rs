@@ -13,8 +13,7 @@ use fieldstone::container::Container;
 use fieldstone::{Code, Error, Result};
 
 use crate::job::{OpenFile, OpenJob, OpenPartition};
-use crate::key::KeyBuilder;
-use crate::list::OpenList;
+use crate::open::{KeyBuilder, OpenList};
 
 /// An open store.
 pub struct fs_store {

@@ -1,31 +1,12 @@
 //! Keys put together keyword by keyword, for callers that would otherwise print and quote by hand.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex};
-
-use fieldstone::{Code, Request, Result, Values};
 
 use crate::arguments::text;
 use crate::handles::{find, fs_key, give, lock, take};
-use crate::status::{c_text, call};
-
-/// A key and its text, which the caller holds a pointer to.
-#[derive(Default)]
-pub struct KeyBuilder {
-    pairs: Request,
-    text: CString,
-}
-
-impl KeyBuilder {
-    fn set(&mut self, keyword: &str, value: &str) -> Result<()> {
-        if keyword.is_empty() {
-            return Err(Code::KeywordUnknown.error("the keyword is empty"));
-        }
-        self.pairs.set(keyword, Values::list([value]));
-        self.text = c_text(&self.pairs.to_string());
-        Ok(())
-    }
-}
+use crate::open::KeyBuilder;
+use crate::status::call;
 
 /// Begins a key. Never null; free it with fs_key_free.
 #[unsafe(no_mangle)]

@@ -28,6 +28,7 @@ mod key;
 mod list;
 mod log;
 mod meshes;
+mod open;
 mod partitions;
 mod read;
 mod status;

@@ -3,17 +3,12 @@
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, Mutex};
 
-use fieldstone::{ListOptions, Listing, Request};
+use fieldstone::{ListOptions, Request};
 
 use crate::arguments::{optional_text, result};
 use crate::handles::{find, fs_list, fs_store, give, lock, take};
+use crate::open::OpenList;
 use crate::status::{c_text, call};
-
-/// A list and the text that the caller holds a pointer to.
-pub struct OpenList {
-    entries: Listing,
-    key: CString,
-}
 
 /// Begins a list of the fields that a request selects, such as "run=a,step=0/to/24/by/6"; all for null or "".
 #[unsafe(no_mangle)]

@@ -17,8 +17,9 @@ use super::location::EngineLocation;
 use super::{CatalogCheck, RebuildReport};
 use crate::engine::{Flow, Index, RunSelect, Sqlite, Tables, can_stand_in, is_busy};
 use crate::query::{self, Hit, HitTable, Query, RunInfo, VariableInfo};
-use crate::write::declare::{run_row, run_text};
+use crate::write::declare::run_row;
 use crate::write::delete::{check_projects, several_projects};
+use crate::write::shown::run_text;
 
 /// Hits that wait between the thread that finds them and the one that takes them.
 const WAITING: usize = 1024;

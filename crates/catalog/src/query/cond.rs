@@ -6,8 +6,6 @@
 //!
 //! Invariant: `known` never changes what `test` says of a row that lies where it was said to.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
@@ -19,8 +17,9 @@ use super::batches::Batches;
 use super::levels::short_name;
 use super::place::RowRegion;
 use super::region::{BoxTest, Lengths};
+use super::variable_at::{VariableAt, coordinate_ranges};
 use super::{Dim, Expr, NameTest, Range, Relation, Scope, Term, Where, WriterPart};
-use crate::engine::{CoordinateRange, PointSet, RunId, TagId, VariableId, VariableRow};
+use crate::engine::{CoordinateRange, RunId, TagId, VariableId};
 use fieldstone_format::catalog::{RunDecl, TagDecl};
 
 /// A test of a name, its patterns read.
@@ -79,75 +78,6 @@ pub(super) struct TagAt {
     pub(super) name: Arc<str>,
     pub(super) unit: Arc<str>,
     pub(super) version: i64,
-}
-
-/// A variable of a run.
-#[derive(Debug, Clone)]
-pub(super) struct VariableAt {
-    pub(super) id: VariableId,
-    pub(super) name: Arc<str>,
-    pub(super) version: i64,
-    /// Its place among all names, sorted.
-    pub(super) rank: u32,
-    /// What the run says of it, where it was asked for and there is something.
-    pub(super) row: Option<Arc<VariableRow>>,
-    /// What the regions that are asked for have of its mesh or grid.
-    pub(super) points: Vec<Arc<PointsInRanges>>,
-}
-
-/// The ranges of a region that name a coordinate.
-pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
-    let named = dims.iter().filter_map(|(dim, range)| match (dim, range) {
-        (Dim::Name(name), Range::Physical(low, high)) => Some((name.clone(), *low, *high)),
-        _ => None,
-    });
-    named.collect()
-}
-
-/// What a variable's mesh or grid has in the ranges of a region.
-#[derive(Debug)]
-pub(super) struct PointsInRanges {
-    /// All ranges of the region that name a coordinate.
-    pub(super) ranges: Arc<[CoordinateRange]>,
-    /// Which of them it decides.
-    pub(super) decided: Vec<bool>,
-    /// Whether a dimension of a range's name goes first: so it is with meshes, which call their coordinates x, y and z.
-    pub(super) behind_dims: bool,
-    /// The elements that it has in all of those; where these differ from step to step, at any step.
-    pub(super) sets: Vec<PointSet>,
-    /// Those of each step that has some, where they differ.
-    pub(super) steps: Option<BTreeMap<i64, Vec<PointSet>>>,
-}
-
-impl PointsInRanges {
-    /// Whether this range is decided by where the points lie.
-    pub(super) fn decides(&self, dim: &Dim, range: &Range) -> bool {
-        let (Dim::Name(name), Range::Physical(low, high)) = (dim, range) else { return false };
-        let mut both = self.ranges.iter().zip(&self.decided);
-        both.any(|(one, decided)| *decided && one.0 == *name && one.1 == *low && one.2 == *high)
-    }
-
-    /// The elements at a step, or at any; none where nothing lies there at this step.
-    pub(super) fn at(&self, step: Option<i64>) -> Cow<'_, [PointSet]> {
-        match (step, &self.steps) {
-            (Some(step), Some(steps)) => match steps.get(&step) {
-                Some(sets) => Cow::Borrowed(sets),
-                None => Cow::Owned(vec![PointSet::new(Vec::new(), Vec::new(), Arc::from([]))]),
-            },
-            _ => Cow::Borrowed(&self.sets),
-        }
-    }
-}
-
-impl VariableAt {
-    /// What was found for this region, where the variable's mesh or grid has one of its coordinates.
-    pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&PointsInRanges> {
-        if self.points.is_empty() {
-            return None;
-        }
-        let ranges = coordinate_ranges(dims);
-        self.points.iter().find(|points| *points.ranges == *ranges).map(|points| &**points)
-    }
 }
 
 /// Step and variable, each where there is one.

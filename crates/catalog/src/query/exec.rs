@@ -21,11 +21,12 @@ use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
 use super::bounds::{self, ALL_STEPS, Steps, Values};
-use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, Series, TagAt};
 use super::place::RowRegion;
 use super::plan::{Piece, Plan, merge};
 use super::region::shape_of;
 use super::rows::Reader;
+use super::variable_at::VariableAt;
 use super::{Cells, RowKeywords};
 use crate::engine::stored;
 use crate::engine::{

@@ -16,13 +16,14 @@ use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
-use super::cond::{Cond, KnownRow, Leaf, Row, RunAt, Series, TagAt, VariableAt};
+use super::cond::{Cond, KnownRow, Leaf, Row, RunAt, Series, TagAt};
 use super::exec::{Ask, Exec, Partition};
 use super::hits::hits;
 use super::place::RowRegion;
 use super::plan::{Piece, Plan};
 use super::region::{BoxTest, Lengths, Misfit, shape_of};
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
+use super::variable_at::VariableAt;
 use super::writers::with_batches;
 use super::{Dim, Expr, Key, Pick, Query, Range, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};

@@ -10,6 +10,7 @@ mod cond;
 mod exact;
 mod exec;
 mod explain;
+mod hit_ref;
 mod hits;
 mod levels;
 mod lists;
@@ -25,6 +26,7 @@ mod size;
 mod table;
 pub mod text;
 mod units;
+mod variable_at;
 mod variables;
 mod writers;
 
@@ -35,7 +37,8 @@ pub use crate::engine::stored::RowKeywords;
 
 pub use exec::Stats;
 pub use explain::explain;
-pub use hits::{HitRef, aggregate, collect, count, run};
+pub use hit_ref::HitRef;
+pub use hits::{aggregate, collect, count, run};
 pub use lists::{boxes, runs, steps, tags, variables};
 pub use missing::{MissingName, missing_name};
 pub use pairs::{PairTable, collect_pairs};

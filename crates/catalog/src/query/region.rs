@@ -6,8 +6,8 @@
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::Coordinate;
 
-use super::cond::VariableAt;
 use super::place::{RowRegion, are_among, have_common, within};
+use super::variable_at::VariableAt;
 use super::{Dim, Range, Relation};
 use crate::engine::PointSet;
 

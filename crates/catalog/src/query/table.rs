@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::AttributeId;
 
-use super::hits::HitRef;
+use super::hit_ref::HitRef;
 use super::{Cells, Hit, RowKeywords};
 
 /// Texts of a column, each distinct one once.

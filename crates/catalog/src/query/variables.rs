@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::catalog::VariableDecl;
 
-use super::cond::{PointsInRanges, VariableAt};
 use super::exec::{Exec, VariableMap};
+use super::variable_at::{PointsInRanges, VariableAt};
 use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSet, RunId, VariableRow};
 
 impl Exec<'_> {

@@ -8,7 +8,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
 use fieldstone_journal::Session;
 
-use super::declare::run_text;
+use super::shown::run_text;
 use crate::engine::Index;
 use crate::live::consistent_view::Visibility;
 use crate::live::inner::Inner;

@@ -16,28 +16,13 @@ use fieldstone_journal::Session;
 
 use super::agreement::{check_variable, field_difference, run_difference, variable_difference};
 use super::declaration_cache::Lookup;
+use super::shown::{run_text, variable_text};
 use crate::live::consistent_view::{ConsistentView, Visibility};
 use crate::live::inner::Inner;
 use crate::query::{RunInfo, TagInfo, VariableInfo};
 
 /// Names that an error suggests are sought among so many.
 const SUGGESTED: usize = 10_000;
-
-/// A run as an error shows it.
-pub fn run_text(run: &RunName) -> String {
-    match run.project.as_str() {
-        "" => format!("'{}'", run.name),
-        project => format!("'{}' of project '{project}'", run.name),
-    }
-}
-
-/// A variable as an error shows it.
-pub fn variable_text(variable: &VariableName) -> String {
-    match variable.version {
-        0 => format!("'{}'", variable.name),
-        version => format!("'{}' version {version}", variable.name),
-    }
-}
 
 /// The row of a run.
 pub fn run_row(tables: &mut dyn Tables, run: &RunName) -> Result<Option<RunRow>> {

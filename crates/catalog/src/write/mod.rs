@@ -13,6 +13,7 @@
 //! | `carry` | attributes from another store, and what goes from a store that gave them away |
 //! | `moved`, `state` | data outside of the store that were moved; how a run goes |
 //! | `ownership` | who owns a run, and what others may do with it |
+//! | `shown` | names as errors show them |
 //!
 //! All of it are methods of the catalog of an open store (`live`).
 
@@ -26,6 +27,7 @@ pub(crate) mod declare;
 pub(crate) mod delete;
 mod moved;
 mod ownership;
+pub(crate) mod shown;
 mod state;
 pub(crate) mod tags;
 mod validate;

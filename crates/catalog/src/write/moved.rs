@@ -20,7 +20,7 @@ impl Inner {
                     info.decl.outside = Some(outside.clone());
                     known.push(info);
                 }
-                None => return Err(self.no_run(session, &run.name, &super::declare::run_text(run))),
+                None => return Err(self.no_run(session, &run.name, &super::shown::run_text(run))),
             }
         }
         for (run, _) in &moved {

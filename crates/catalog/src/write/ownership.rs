@@ -11,7 +11,7 @@ use fieldstone_format::catalog::{Annotate, RunName};
 use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 
-use super::declare::run_text;
+use super::shown::run_text;
 use crate::engine::Writer;
 use crate::live::inner::Inner;
 use crate::view::roles::owner_level;

@@ -4,7 +4,7 @@ use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{Record, RunName, RunState};
 use fieldstone_journal::Session;
 
-use super::declare::run_text;
+use super::shown::run_text;
 use crate::live::inner::Inner;
 
 impl Inner {

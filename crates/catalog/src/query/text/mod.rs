@@ -103,6 +103,18 @@ pub fn parse_test(text: &str) -> Result<(String, Test)> {
     }
 }
 
+/// Several expressions joined, or the only one as it is.
+fn one_or<T>(mut items: Vec<T>, join: impl FnOnce(Vec<T>) -> T) -> T {
+    match items.pop() {
+        Some(only) if items.is_empty() => only,
+        Some(last) => {
+            items.push(last);
+            join(items)
+        }
+        None => join(items),
+    }
+}
+
 /// The test of a name that a bare word stands for: a pattern where it holds `*`, `?` or `[`.
 pub fn name_test(word: &str) -> NameTest {
     if Glob::is_pattern(word) { NameTest::Typed(word.to_owned()) } else { NameTest::Is(word.to_owned()) }

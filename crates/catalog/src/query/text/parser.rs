@@ -5,7 +5,7 @@ use fieldstone_format::Id;
 
 use super::super::{Expr, Key, Pick, Query, Relation, Where};
 use super::scan::Scan;
-use super::{boxes, terms};
+use super::{boxes, one_or, terms};
 
 const KEYS: [(&str, Key); 8] = [
     ("run", Key::Run),
@@ -82,17 +82,6 @@ fn and(scan: &mut Scan<'_>) -> Result<Expr> {
         all.push(unary(scan)?);
     }
     Ok(one_or(all, Expr::All))
-}
-
-pub(super) fn one_or<T>(mut items: Vec<T>, join: impl FnOnce(Vec<T>) -> T) -> T {
-    match items.pop() {
-        Some(only) if items.is_empty() => only,
-        Some(last) => {
-            items.push(last);
-            join(items)
-        }
-        None => join(items),
-    }
 }
 
 fn unary(scan: &mut Scan<'_>) -> Result<Expr> {

@@ -7,9 +7,8 @@ use fieldstone_core::{Error, Result};
 use super::super::{Dim, Expr, NameTest, Scope, Term, WriterPart};
 use super::boxes::dimension;
 use super::literal::{as_typed, value, value_or_pattern};
-use super::name_test;
-use super::parser::one_or;
 use super::scan::Scan;
+use super::{name_test, one_or};
 
 /// Every word that begins a term: for errors, and for who asks by keywords in place of text.
 pub const SUBJECTS: &[&str] = &[
