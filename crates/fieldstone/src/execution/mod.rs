@@ -12,14 +12,14 @@
 //!
 //! ```
 //! use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
-//! use fieldstone::{ArchiveOptions, OpenOptions, Value};
+//! use fieldstone::{ArchiveOptions, OpenOptions, Session, Value};
 //!
 //! let store = fieldstone::open("memory:", &OpenOptions::default())?;
 //! let regrid = Execution::begin(&store, ExecutionOptions { name: Some("regrid".into()), ..Default::default() })?;
 //! store.archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())?;
 //! let job = regrid.vertex().clone();
 //! regrid.finish(&Outcome::exit(0))?;
-//! assert_eq!(store.graph().edges(&job, Some("write"), Default::default(), None, None)?.len(), 1);
+//! assert_eq!(store.graph().edges(&job, Some("write"), Default::default(), None, &Session::default())?.len(), 1);
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
