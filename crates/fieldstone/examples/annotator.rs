@@ -119,6 +119,7 @@ fn annotate(url: &str, name: &str, flushes: u64, latency: bool) -> Result<()> {
     let store = fieldstone::Store::of(
         LocalStore::open(env.clone(), Path::new(url), options)?,
         CatalogSettings::default(),
+        false,
     );
     let catalog = Catalog::of(&store, CatalogSettings::default());
     let run = RunName { project: String::new(), name: name.to_owned() };

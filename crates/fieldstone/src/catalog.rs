@@ -41,8 +41,7 @@ impl Catalog {
     /// A catalog of a store with settings of its own; others use [`Store::catalog`]. Nothing is opened before
     /// it is needed.
     pub fn of(store: &Store, settings: CatalogSettings) -> Catalog {
-        let journal = store.composed().journal().clone();
-        Catalog(fieldstone_catalog::live::Catalog::new(store.composed().clone(), journal, settings))
+        Catalog(store.backend().clone().catalog(settings))
     }
 }
 

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod arrays;
+mod backend;
 pub mod catalog;
 pub mod checkpoint;
 pub mod container;
@@ -56,6 +57,7 @@ pub use fieldstone_store::{
     Field, FieldId, FieldSource, Fields, FieldsReader, FieldsSource, Outline, StoredBlock,
 };
 
+pub use backend::{Backend, BackendAdmin, GraphPlace};
 pub use cubes::{Axis, Cube, Cubes, Grouping, cubes};
 pub use interop::grib::{GribOptions, GribSource, archive_grib, grib_keys};
 pub use interop::ingest::{

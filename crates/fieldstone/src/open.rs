@@ -215,9 +215,9 @@ pub fn init(url: &str, options: &OpenOptions) -> Result<Store> {
     let (env, outside, path) = place(url)?;
     let native = outside.is_none();
     let store = open_local(env, outside, native, url, &path, options)?;
-    store.composed().create()?;
+    store.backend().create()?;
     if let Some(version) = options.format {
-        store.composed().journal().pin_format(version, &Session::default())?;
+        store.backend().pin_format(version, &Session::default())?;
     }
     Ok(store)
 }
@@ -286,11 +286,8 @@ fn open_local(
         exist: options.exist,
         format: options.format,
     };
-    let store = Store::of(LocalStore::open(env, path, options)?, settings);
-    if durable {
-        store.composed().make_durable();
-    }
-    Ok(store)
+    let fields = LocalStore::open(env, path, options)?;
+    Ok(Store::of(fields, settings, durable))
 }
 
 /// The job that writes. Without an attempt there is none.

@@ -57,7 +57,7 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn new(store: Store, id: Id, joined: bool) -> Transaction {
-        let process = store.composed().journal().env().identity.process();
+        let process = store.backend().env().identity.process();
         let (given, decided) = (AtomicBool::new(joined), AtomicU8::new(OPEN));
         Transaction { store, id, joined, given, decided, process }
     }
@@ -193,7 +193,7 @@ impl Transaction {
 
     /// Whether this is a forked child's.
     fn is_copied(&self) -> bool {
-        self.store.composed().journal().env().identity.process() != self.process
+        self.store.backend().env().identity.process() != self.process
     }
 
     /// Leaves it undecided: dropping it does nothing from here on. Who has the id can join, and decide.

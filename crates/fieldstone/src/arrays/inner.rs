@@ -154,7 +154,7 @@ impl JobInner {
     }
 
     pub fn env(&self) -> &Env {
-        self.store.composed().journal().env()
+        self.store.backend().env()
     }
 
     /// Runs a part of a call, and counts its time and what was sent in it.
@@ -193,14 +193,14 @@ impl JobInner {
     pub fn make_store(&self) -> Result<()> {
         self.folder()?;
         match self.team.rank() {
-            0 => self.store.composed().create(),
+            0 => self.store.backend().create(),
             _ => Ok(()),
         }
     }
 
     /// Denied where the store is of a version of the format that has no place for arrays in files.
     pub fn check_format(&self) -> Result<()> {
-        self.store.composed().journal().check_format(GROWN_SINCE, "an array in a file of the store")
+        self.store.backend().check_format(GROWN_SINCE, "an array in a file of the store")
     }
 
     /// On rank 0: makes a folder of the store's.

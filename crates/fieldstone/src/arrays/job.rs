@@ -44,7 +44,7 @@ impl ArrayJob {
         name: Option<&str>,
         options: &JobOptions,
     ) -> Result<ArrayJob> {
-        let env = store.composed().journal().env().clone();
+        let env = store.backend().env().clone();
         let comm = comm.unwrap_or_else(|| Arc::new(SingleComm::new(env.disk.clone())));
         let team = Team::new(HintedComm::over(comm, &options.hints));
         let call = format!("opens a job of run {name:?} with {options:?}");
@@ -180,7 +180,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
     env.rand.fill(&mut random);
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = name.map_or_else(|| format!("run-{random}"), str::to_owned);
-    let writable = store.composed().journal().check_writable().is_ok();
+    let writable = store.backend().check_writable().is_ok();
     match Run::find(store, Some(&options.project), &name, &options.session) {
         Err(error) if error.kind() == ErrorKind::NotFound && writable => {
             let run = store.create_run(&name).project(&options.project).within(&options.session);
@@ -190,7 +190,7 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
     }
     let (mut folder, mut within) = (String::new(), String::new());
     let writer = env.identity.writer_name();
-    if let Some(root) = store.composed().folder() {
+    if let Some(root) = store.backend().folder() {
         let mut run = String::new();
         if !options.project.is_empty() {
             paths::encode(&options.project, &mut run);

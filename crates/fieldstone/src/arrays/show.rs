@@ -41,14 +41,14 @@ pub fn show(store: &Store, run: &RunName) -> Result<ShownFiles> {
 
 /// Whether other programs can open a file of the store's arrays.
 pub fn opens(store: &Store, path: &str) -> bool {
-    let Some(root) = store.composed().folder() else { return true };
-    !shows_nothing(&*store.composed().journal().env().disk, &root.join(path))
+    let Some(root) = store.backend().folder() else { return true };
+    !shows_nothing(&*store.backend().env().disk, &root.join(path))
 }
 
 fn show_within(store: &Store, run: &RunName, is_meant: impl Fn(&str) -> bool) -> Result<ShownFiles> {
     let mut shown = ShownFiles::default();
-    let Some(root) = store.composed().folder() else { return Ok(shown) };
-    let disk = &*store.composed().journal().env().disk;
+    let Some(root) = store.backend().folder() else { return Ok(shown) };
+    let disk = &*store.backend().env().disk;
     // A file of a job that still runs may show more than was known when it was looked at: then it is looked at again.
     for _ in 0..ROUNDS {
         let mut changed = Vec::new();
@@ -109,7 +109,7 @@ impl JobInner {
 
 /// Shows what jobs of a run before this one left, as far as this user may; what fails is no matter of the job.
 pub(super) fn show_left(store: &Store, run: &RunName, folder_of_run: &Path) {
-    let env = store.composed().journal().env();
+    let env = store.backend().env();
     let marks = marks(env, folder_of_run);
     if marks.is_empty() {
         return;

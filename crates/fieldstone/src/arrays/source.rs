@@ -102,7 +102,7 @@ impl OpenFiles {
                 let path = Path::new(&slab.path);
                 let (file, opened) = self.open(team, path, hints)?;
                 let all = team.hints().with(hints);
-                let disk = &store.composed().journal().env().disk;
+                let disk = &store.backend().env().disk;
                 let file = direct_io::over(&file, &**disk, path, &all, false);
                 let len = shape.iter().try_fold(size, |len, extent| len.checked_mul(*extent));
                 let len = len.ok_or_else(|| Error::corrupt("an array exceeds 64 bits"))?;

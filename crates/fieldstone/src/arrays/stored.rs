@@ -48,8 +48,8 @@ impl NodeRows {
 
 /// This process alone, with the folder of its store.
 fn alone(store: &Store) -> Result<(Team, Env, PathBuf)> {
-    let env = store.composed().journal().env().clone();
-    let root = store.composed().folder().ok_or_else(|| {
+    let env = store.backend().env().clone();
+    let root = store.backend().folder().ok_or_else(|| {
         Code::Option
             .error("meshes need a store in a folder")
             .with_hint("open the store by the path of a folder")
@@ -98,7 +98,7 @@ impl Store {
 
     /// Path of a mesh's file; within the store where that is in no folder.
     pub fn mesh_path(&self, decl: &MeshDecl) -> PathBuf {
-        self.composed().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
+        self.backend().folder().map_or_else(|| PathBuf::from(&decl.path), |root| root.join(&decl.path))
     }
 
     /// Keeps a mesh of which this process has all, under the name in its content; whether the store had it not under
@@ -111,9 +111,9 @@ impl Store {
         attrs: &[(String, Value)],
         session: &Session,
     ) -> Result<(StoredMesh, bool)> {
-        self.composed().journal().check_writable()?;
+        self.backend().check_writable()?;
         let (team, env, root) = alone(self)?;
-        self.composed().create()?;
+        self.backend().create()?;
         let folder = make_folder(&env, &root, MESHES)?;
         let known = |path: &Path| sums_of(self, path, session);
         let mesh = Mesh::create(&team, &env, &folder, Ok(content), known)?;

@@ -171,7 +171,7 @@ impl Execution {
     pub fn begin(store: &Store, options: ExecutionOptions) -> Result<Execution> {
         store.will_write();
         store.flush(None)?;
-        let env = store.composed().journal().env().clone();
+        let env = store.backend().env().clone();
         let variables = Variables::own();
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let (naming, allocation) = name(store, &env, &variables, options.whole)?;
@@ -179,7 +179,7 @@ impl Execution {
         let parent = parent.map(|outer| outer.vertex.id.to_string());
         let parent = parent.or_else(|| options.whole.then(ExecutionLink::of_environment)??.process);
         let mut notes = Vec::new();
-        let without = store.composed().journal().home().folder;
+        let without = store.backend().native_folder();
         let streams = if options.streams { streams::own(without.as_deref(), &mut notes) } else { Vec::new() };
         let mut begun = describe(&options, &variables, &folder, parent);
         let piped = options.streams && streams::is_piped();
@@ -241,7 +241,7 @@ impl Execution {
 
     /// The id of its store, which may not be there yet: then it will have this one.
     fn home_id(&self) -> Id {
-        self.store.composed().journal().home().id
+        self.store.backend().id()
     }
 
     /// The program, and the files that were named to be read.
@@ -330,7 +330,7 @@ impl Execution {
         // The version of its beginning is there.
         rows.vertices.retain(|put| put.time != Some(start) || end == start);
         self.put_inputs(&mut rows, Span { begin: start, end: Some(end) })?;
-        let without = self.store.composed().journal().home().folder;
+        let without = self.store.backend().native_folder();
         let (writes, watch) = (&self.options.writes, &self.options.watch);
         let mut absent =
             |pattern: &str| self.notes.push(format!("{pattern}: there is no such file that was written"));
@@ -463,12 +463,12 @@ pub fn settle() -> Result<()> {
     let Some(url) = own.store.clone() else { return Ok(()) };
     let store = crate::open(&url, &OpenOptions::default())?;
     let session = Session::default().by(own.clone());
-    let id = store.composed().journal().home().id;
+    let id = store.backend().id();
     if own.recorded().is_some_and(|known| known != id) {
         return Err(Code::StoreNotFound.error(format!("the store of the job is not at {url} any more")));
     }
     let rows = own.description(Some(id), None)?;
     store.graph().put(rows.vertices, rows.relations, &session)?;
     store.flush(session.clone())?;
-    store.composed().close_quietly(&session)
+    store.backend().close_quietly(&session)
 }

@@ -77,7 +77,7 @@ impl Store {
         let mut walk = WalkAcross {
             own: self,
             session: session.clone(),
-            id: self.composed().journal().home().id,
+            id: self.backend().id(),
             options: TraceOptions { way: Way::Up, ..*options },
             done: HashMap::new(),
             others: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Store {
 /// Opens another store; WrongStore where another one is in its place.
 fn open(url: &str, id: Id) -> Result<Store> {
     let store = crate::open(url, &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
-    match store.composed().journal().home().id == id {
+    match store.backend().id() == id {
         true => Ok(store),
         false => Err(Code::WrongStore.error(format!("another store is at {url} now"))),
     }

@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -24,8 +24,7 @@ use fieldstone_format::Id;
 use fieldstone_journal::Journal;
 use fieldstone_journal::fork::PerProcess;
 use fieldstone_store::api::{
-    Admin, CheckpointOptions, CheckpointReport, Exist, FieldAccess, Pairs, Stats, Status, Transactions,
-    VerifyReport,
+    Admin, CheckpointOptions, CheckpointReport, FieldAccess, Pairs, Stats, Status, Transactions, VerifyReport,
 };
 use fieldstone_store::local::LocalStore;
 
@@ -61,7 +60,7 @@ impl Undated {
         }
     }
 
-    fn take(&self) -> Option<Arc<str>> {
+    pub(super) fn take(&self) -> Option<Arc<str>> {
         self.keyword.lock().take()
     }
 }
@@ -72,7 +71,7 @@ pub struct Composed {
     pub(super) fields: LocalStore,
     pub(super) journal: Arc<Journal>,
     /// Whether every change outside of transactions is durable before its call returns.
-    pub(super) durable: AtomicBool,
+    pub(super) durable: bool,
     /// The URL by which others open it, where they can.
     pub(super) reachable: Option<Arc<str>>,
     /// Who keeps records for flushes of this process.
@@ -88,14 +87,14 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// These fields, without a catalog yet.
-    pub fn new(fields: LocalStore) -> Arc<Composed> {
+    /// These fields, without a catalog yet. `durable`: every change outside of transactions is durable before its call
+    /// returns; threads that change something at once share a commit.
+    pub fn new(fields: LocalStore, durable: bool) -> Arc<Composed> {
         let journal = fields.journal().clone();
         let participants = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let used_keywords = PerProcess::new(journal.env().identity.clone(), Mutex::default());
         let reachable = reachable(fields.url()).map(Arc::from);
-        let (durable, mesh_points) = (AtomicBool::new(false), KnownPoints::default());
-        let grids = KnownGrids::default();
+        let (mesh_points, grids) = (KnownPoints::default(), KnownGrids::default());
         Arc::new(Composed {
             fields,
             journal,
@@ -109,48 +108,12 @@ impl Composed {
         })
     }
 
-    /// The keyword of dates that a field lacked, for the first who asks.
-    pub fn take_undated(&self) -> Option<Arc<str>> {
-        self.undated.take()
-    }
-
-    /// Makes the store now, without a field; see [`init`](crate::init).
-    pub fn create(&self) -> Result<()> {
-        self.fields.create()
-    }
-
-    /// Makes every change outside of transactions durable before its call returns; threads that change something at
-    /// once share a commit.
-    pub fn make_durable(&self) {
-        self.durable.store(true, Ordering::Relaxed);
-    }
-
     /// Flushes a change that was just taken, where that is asked for.
     pub(super) fn note_change(&self, session: &Session) -> Result<()> {
-        match session.transaction().is_none() && self.durable.load(Ordering::Relaxed) {
+        match session.transaction().is_none() && self.durable {
             true => self.flush(session),
             false => Ok(()),
         }
-    }
-
-    /// The store's folder, where it has one that other processes reach.
-    pub fn folder(&self) -> Option<PathBuf> {
-        self.fields.folder()
-    }
-
-    /// Says for the whole store what an archive does where its key has a field.
-    pub fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
-        self.fields.set_exist(exist, session)
-    }
-
-    /// The fields of the store itself.
-    pub fn local(&self) -> &LocalStore {
-        &self.fields
-    }
-
-    /// The journal.
-    pub fn journal(&self) -> &Arc<Journal> {
-        &self.journal
     }
 
     /// A caller's session, on behalf of the execution that its thread belongs to.
@@ -162,7 +125,7 @@ impl Composed {
     }
 
     /// Closes the store without a look at what this process has read.
-    pub fn close_quietly(&self, session: &Session) -> Result<()> {
+    pub(super) fn end(&self, session: &Session) -> Result<()> {
         let session = &*self.session(session);
         self.gather(session);
         let closed = self.fields.close(session);
@@ -258,7 +221,7 @@ impl Admin for Composed {
     fn stats(&self, request: &Request) -> Result<Stats> {
         self.journal.check_there()?;
         let mut stats = self.fields.stats(request)?;
-        if let Some(root) = self.folder() {
+        if let Some(root) = self.fields.folder() {
             let own = OwnFiles::of(&*self.journal.env().disk, &root).files;
             stats.files += own.len() as u64;
             stats.file_bytes += own.iter().map(|(_, bytes)| bytes).sum::<u64>();
@@ -299,7 +262,7 @@ impl Admin for Composed {
     }
 
     fn close(&self, session: &Session) -> Result<()> {
-        let closed = self.close_quietly(session);
+        let closed = self.end(session);
         // Who only reads must not fail for the record of it.
         if let Err(error) = settle() {
             tracing::warn!(%error, "what was read is not recorded");

@@ -1,7 +1,7 @@
 //! The handle on an open store: its fields, its catalog, its runs and transactions.
 //!
-//! * `composed`: what is behind it: fields, journal and catalogs, flushed together; `fields`, `port`: its calls as
-//!   a field store, and what catalogs ask of it; `mesh_points`, `grids`, `grib_points`: where meshes and
+//! * `composed`: the first [backend](crate::Backend): fields, journal and catalogs, flushed together; `fields`, `port`,
+//!   `backend`: its calls as a field store, what catalogs ask of it, and the rest of its calls; `mesh_points`, `grids`, `grib_points`: where meshes and
 //!   grids lie; `origins`: from fields to commits, and back; `many`: calls with a list of requests; `verify`: the check of
 //!   fields, arrays, meshes and kept partitions.
 //!
@@ -14,6 +14,7 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+mod backend;
 mod composed;
 mod fields;
 mod grib_points;
@@ -33,11 +34,12 @@ use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
-use fieldstone_journal::{Journal, Session};
-use fieldstone_store::api::{AcceptanceReport, Admin, Exist, FieldStore, ListOptions, Listing, Transactions};
+use fieldstone_journal::Session;
+use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
+use crate::backend::{Backend, GraphPlace};
 use crate::catalog::{Catalog, CatalogSettings, TagInfo};
 use crate::graph::{Graph, SlotOptions};
 use crate::run::{NewRun, Run};
@@ -46,7 +48,7 @@ use crate::transaction::Transaction;
 /// An open store. Clones are the same handle; all calls of a [`FieldStore`] are calls of it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    composed: Arc<Composed>,
+    backend: Arc<dyn Backend>,
     catalog: Arc<OnceLock<Catalog>>,
     graph: Arc<OnceLock<Graph>>,
     settings: CatalogSettings,
@@ -56,44 +58,46 @@ impl Deref for Store {
     type Target = dyn FieldStore;
 
     fn deref(&self) -> &(dyn FieldStore + 'static) {
-        &*self.composed
+        &*self.backend
     }
 }
 
 impl From<Store> for Arc<dyn FieldStore> {
     fn from(store: Store) -> Arc<dyn FieldStore> {
-        store.composed
+        store.backend
     }
 }
 
 impl Store {
-    /// The store of these fields, with its catalog as these settings say.
-    pub fn of(fields: LocalStore, settings: CatalogSettings) -> Store {
-        Store { composed: Composed::new(fields), catalog: Arc::default(), graph: Arc::default(), settings }
+    /// The store of these fields, with its catalog as these settings say. `durable`: every change outside of transactions is
+    /// durable before its call returns.
+    pub fn of(fields: LocalStore, settings: CatalogSettings, durable: bool) -> Store {
+        Store::over(Composed::new(fields, durable), settings)
+    }
+
+    /// The store that a backend is.
+    pub fn over(backend: Arc<dyn Backend>, settings: CatalogSettings) -> Store {
+        Store { backend, catalog: Arc::default(), graph: Arc::default(), settings }
+    }
+
+    /// The backend that it stands on.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
     }
 
     /// What to tell the user, once, where a field was archived without one that its schema lets it lack: fields of two
     /// days are one field then.
     pub fn undated(&self) -> Option<String> {
-        let keyword = self.composed.take_undated()?;
+        let keyword = self.backend.take_undated()?;
         Some(format!(
             "a field was archived without {keyword}, which the schema lets it lack: those of two days are one field; \
              add {keyword}=YYYYMMDD to the key"
         ))
     }
 
-    pub(crate) fn composed(&self) -> &Arc<Composed> {
-        &self.composed
-    }
-
-    /// Whether something of a transaction waits for its decision here.
-    pub(crate) fn has_pending(&self, transaction: fieldstone_format::Id) -> bool {
-        self.composed.journal().has_pending(&transaction.into())
-    }
-
     /// As a field store among others, for a frontend or a list of stores.
     pub fn fields(&self) -> Arc<dyn FieldStore> {
-        self.composed.clone()
+        self.backend.clone()
     }
 
     /// The catalog: queries, and calls for many runs at once.
@@ -103,10 +107,7 @@ impl Store {
 
     /// The provenance graph: users, executions and data, and how they are related.
     pub fn graph(&self) -> &Graph {
-        self.graph.get_or_init(|| {
-            let journal = self.composed.journal().clone();
-            Graph::new(self.composed.clone(), journal)
-        })
+        self.graph.get_or_init(|| self.backend.clone().graph(GraphPlace::Own))
     }
 
     /// The graph with its segments in a folder that the caller chose: what simulations use. There every close writes what is
@@ -114,21 +115,19 @@ impl Store {
     ///
     /// Errors: `Invalid` where a call before has asked for the graph.
     pub fn graph_in(&self, folder: &std::path::Path) -> Result<&Graph> {
-        self.first_graph(|journal| Graph::in_folder(self.composed.clone(), journal, folder.to_owned()))
+        self.first_graph(GraphPlace::Folder(folder.to_owned()))
     }
 
     /// The same, with slots that run as the caller says: on a network of their own, with slow disks.
     pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> Result<&Graph> {
-        self.first_graph(|journal| {
-            Graph::with_slots(self.composed.clone(), journal, folder.to_owned(), options)
-        })
+        self.first_graph(GraphPlace::Slots(folder.to_owned(), options))
     }
 
-    fn first_graph(&self, make: impl FnOnce(Arc<Journal>) -> Graph) -> Result<&Graph> {
+    fn first_graph(&self, place: GraphPlace) -> Result<&Graph> {
         let mut made = false;
         let graph = self.graph.get_or_init(|| {
             made = true;
-            make(self.composed.journal().clone())
+            self.backend.clone().graph(place)
         });
         match made {
             true => Ok(graph),
@@ -140,28 +139,28 @@ impl Store {
     /// Makes what a session archived durable and visible: `None` flushes what is outside of transactions, an id what is in
     /// that transaction. See [`Transactions::flush`].
     pub fn flush(&self, session: impl Into<Session>) -> Result<()> {
-        self.composed.flush(&session.into())
+        self.backend.flush(&session.into())
     }
 
     /// Forgets what a session archived and did not flush.
     pub fn discard(&self, session: impl Into<Session>) -> Result<()> {
-        self.composed.discard(&session.into())
+        self.backend.discard(&session.into())
     }
 
     /// Decides a transaction: visible for all, or never. See [`Transactions::decide`].
     pub fn decide(&self, transaction: Id, commit: bool) -> Result<()> {
-        self.composed.decide(transaction, commit, &Session::default())
+        self.backend.decide(transaction, commit, &Session::default())
     }
 
     /// Flushes what is outside of transactions, and says that this handle writes no more.
     pub fn close(&self) -> Result<()> {
-        self.composed.close(&Session::default())
+        self.backend.close(&Session::default())
     }
 
     /// Says for the whole store what an archive does where its key has a field, if neither call, run nor handle does; durably.
     /// Denied for others than the store's owner.
     pub fn set_exist(&self, exist: Exist) -> Result<()> {
-        self.composed.set_exist(exist, &Session::default())
+        self.backend.set_exist(exist, &Session::default())
     }
 
     /// Accepts what a log or data log lost, named as messages name it: of a log that is missing or shorter than it was, all
@@ -173,13 +172,13 @@ impl Store {
     /// Errors: `Invalid` where nothing of the file is lost; `Denied` for others than its owner, the store's, and root, and
     /// in a store of format 1; `Conflict` where the log's writer lives and may go on.
     pub fn accept(&self, name: &str, why: &str) -> Result<AcceptanceReport> {
-        self.composed.local().accept(name, why, &Session::default())
+        self.backend.accept(name, why, &Session::default())
     }
 
     /// Raises the store to the newest version of the format that this release writes, durably: older releases read on
     /// what they know, and write nothing. Gives the versions before and after. Denied for others than the store's owner.
     pub fn upgrade(&self) -> Result<(u32, u32)> {
-        self.composed.journal().upgrade(&Session::default())
+        self.backend.upgrade(&Session::default())
     }
 
     /// What a request selects of what became visible after a version, and the version at which this was so: the `since`
@@ -190,20 +189,19 @@ impl Store {
         since: &str,
         options: &ListOptions,
     ) -> Result<(Listing, String)> {
-        self.composed.local().list_since(request, since, options)
+        self.backend.list_since(request, since, options)
     }
 
     /// Waits until something was flushed after a version, by anybody; `false` where nothing was in that time. What was
     /// flushed may be invisible yet, in a transaction.
     pub fn wait(&self, since: &str, timeout: Duration) -> Result<bool> {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        self.composed.local().wait(since, timeout, &Session::default())
+        self.backend.wait(since, timeout, &Session::default())
     }
 
     /// Whether somebody has decided about a transaction, in any way.
     pub fn is_decided(&self, transaction: Id) -> Result<bool> {
-        let snapshot = self.composed.journal().snapshot()?;
-        Ok(snapshot.transaction_states().any(|(id, _, _)| id == transaction))
+        self.backend.is_decided(transaction)
     }
 
     /// Whether the catalog was asked for: then it may hold what is not flushed yet.

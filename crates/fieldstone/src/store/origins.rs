@@ -8,7 +8,7 @@ use fieldstone_core::request::Request;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_format::graph::VertexName;
 use fieldstone_graph::read::Versions;
-use fieldstone_store::api::{FieldAccess, ListOptions, Listing, RetrieveOptions};
+use fieldstone_store::api::{ListOptions, Listing};
 
 use super::Store;
 use crate::Session;
@@ -16,13 +16,9 @@ use crate::Session;
 impl Store {
     /// The commits that the fields of requests came by, the newest first.
     pub fn commits(&self, requests: &[Request], session: &Session) -> Result<Vec<CommitId>> {
-        let options = RetrieveOptions { strict: false, session: session.clone() };
         let mut commits = BTreeMap::new();
         for request in requests {
-            // Not by way of the execution that asks: looking is not reading.
-            for field in self.composed.fields.retrieve(request, &options)?.iter() {
-                commits.extend(field?.commits());
-            }
+            commits.extend(self.backend().origins(request, session)?);
         }
         let mut commits: Vec<(u64, CommitId)> = commits.into_iter().map(|(id, stamp)| (stamp, id)).collect();
         commits.sort_unstable_by(|a, b| b.cmp(a));
@@ -36,7 +32,7 @@ impl Store {
         let mut take = |name: &VertexName| {
             if &*name.kind == "commit"
                 && let Some(id) = CommitId::parse(&name.id)
-                && id.store == self.composed.journal().home().id
+                && id.store == self.backend().id()
             {
                 commits.insert((id.log, id.sequence));
             }
@@ -51,8 +47,7 @@ impl Store {
             let writes = graph.edges(execution, Some("write"), Versions::NOW, None, session)?;
             writes.iter().for_each(|write| take(&write.far));
         }
-        self.composed
-            .fields
-            .list_commits(commits, &ListOptions { session: session.clone(), ..ListOptions::default() })
+        let options = ListOptions { session: session.clone(), ..ListOptions::default() };
+        self.backend().list_commits(commits, &options)
     }
 }

@@ -44,7 +44,7 @@ impl PointSource for Composed {
         location: MeshLocation,
         ranges: &[CoordinateRange],
     ) -> Result<Option<MeshRegion>> {
-        let (disk, root) = (&self.journal.env().disk, self.folder().unwrap_or_default());
+        let (disk, root) = (&self.journal.env().disk, self.fields.folder().unwrap_or_default());
         Ok(self.mesh_points.located(disk, &root, mesh, location)?.region(ranges))
     }
 

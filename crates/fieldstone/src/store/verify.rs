@@ -18,8 +18,8 @@ impl Store {
     pub fn verify(&self, request: &Request) -> Result<VerifyReport> {
         let fields: &dyn FieldStore = &**self;
         let mut report = fields.verify(request)?;
-        let Some(root) = self.composed().folder().filter(|_| request.is_empty()) else { return Ok(report) };
-        let found = OwnFiles::of(&*self.composed().journal().env().disk, &root);
+        let Some(root) = self.backend().folder().filter(|_| request.is_empty()) else { return Ok(report) };
+        let found = OwnFiles::of(&*self.backend().env().disk, &root);
         // A store of fields alone is verified without its catalog.
         if !found.exist && found.unread.is_empty() && !self.uses_catalog() {
             return Ok(report);
@@ -41,7 +41,7 @@ impl Store {
 
     /// Reads all meshes and kept partitions; the paths of their files.
     fn verify_declared(&self, root: &Path, report: &mut VerifyReport) -> Result<BTreeSet<String>> {
-        let disk = &*self.composed().journal().env().disk;
+        let disk = &*self.backend().env().disk;
         let (meshes, histories) = (self.meshes()?, self.histories()?);
         let mut named = BTreeSet::new();
         // A mesh of two names is one file.
@@ -70,7 +70,7 @@ impl Store {
     /// Names what stands in the folders of own files and is not one of those that something refers to, and files that show
     /// nothing.
     fn note_own_files(&self, found: OwnFiles, named: &BTreeSet<String>, report: &mut VerifyReport) {
-        let (disk, root) = (&*self.composed().journal().env().disk, self.composed().folder());
+        let (disk, root) = (&*self.backend().env().disk, self.backend().folder());
         for (path, bytes) in &found.files {
             if report.array_files.contains(path) {
                 report.files += 1;

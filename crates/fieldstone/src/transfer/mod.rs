@@ -355,12 +355,14 @@ impl<'a> Transfer<'a> {
                 Outcome::Foreign => drop(foreign.insert(&run.run)),
             }
         }
-        let mut changed = to.has_pending(transaction);
+        let mut changed = to.backend().has_pending(&transaction.into());
         let mut going = Vec::new();
         if declared.is_some() {
             let carrier = carried_attributes(from, to, chosen, fields, (transaction, leaving), &mut going)?;
             report.attributes = carrier.written;
-            changed |= carrier.written > 0 || moving && carrier.taken > 0 || to.has_pending(transaction);
+            changed |= carrier.written > 0
+                || moving && carrier.taken > 0
+                || to.backend().has_pending(&transaction.into());
         }
         let Carrying::Done(carried) = fields.carry(&***to, transaction, moving, options, &mut report)? else {
             return Ok(None);
@@ -368,7 +370,7 @@ impl<'a> Transfer<'a> {
         for run in late {
             run.put(to, transaction, moving)?;
         }
-        changed |= !carried.is_empty() || to.has_pending(transaction);
+        changed |= !carried.is_empty() || to.backend().has_pending(&transaction.into());
         report.damaged = fields.damaged().map(|(_, unreadable)| unreadable.clone()).collect();
         if let Some(removal) = leaving {
             fields.remove(&***from, removal)?;

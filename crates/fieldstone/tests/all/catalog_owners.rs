@@ -36,7 +36,7 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let options = LocalOptions { url: "/s".into(), writable: true, ..LocalOptions::default() };
     let local = LocalStore::open(world.process(host), Path::new("/s"), options).unwrap();
     let journal = local.journal().clone();
-    let store = Store::of(local, CatalogSettings::default());
+    let store = Store::of(local, CatalogSettings::default(), false);
     let settings = CatalogSettings { engine: Some("memory:".into()) };
     let catalog = Catalog::of(&store, settings);
     (Both { store, catalog }, journal)

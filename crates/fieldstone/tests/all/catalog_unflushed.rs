@@ -22,7 +22,7 @@ fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
     let options = LocalOptions { writable: true, native, ..LocalOptions::default() };
     let local = LocalStore::open(env, folder, options).unwrap();
     let journal = local.journal().clone();
-    let store = Store::of(local, CatalogSettings::default());
+    let store = Store::of(local, CatalogSettings::default(), false);
     let catalog = Catalog::of(&store, CatalogSettings::default());
     (Both { store, catalog }, journal)
 }

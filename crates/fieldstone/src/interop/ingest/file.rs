@@ -133,7 +133,9 @@ impl<'a> State<'a> {
         let outcome = match outcome {
             // Where the commit fails nothing of the file is kept, and the store says why. Where there is
             // nothing new, nothing is written.
-            Ok(End::Whole) if harvest.taken.fields > 0 || self.whole.has_pending(transaction) => {
+            Ok(End::Whole)
+                if harvest.taken.fields > 0 || self.whole.backend().has_pending(&transaction.into()) =>
+            {
                 self.store.decide(transaction, true, &Session::default()).map(|()| None)
             }
             Ok(End::Whole) => self.store.abandon(transaction, &Session::default()).map(|()| None),

@@ -1,0 +1,121 @@
+//! Backends: a [`Store`](crate::Store) stands on one. Nothing above this module asks for a journal.
+//!
+//! `Composed`, which puts fields, journal, catalog and graph together, is the first. Another implementation can stand at
+//! the far end of a connection, or before several stores: it answers by the same calls, and by nothing else.
+//!
+//! Invariants:
+//! * a backend takes part in no call that it does not serve: what it cannot do is refused with an error that says so;
+//! * files beside the fields (arrays, meshes, kept partitions) are reached through [`Backend::folder`], where there is one.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use fieldstone::catalog::CatalogSettings;
+//! use fieldstone::{Backend, OpenOptions, Session, Store};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let backend: Arc<dyn Backend> = store.backend().clone();
+//! assert!(backend.folder().is_none() && backend.check_writable().is_ok());
+//! let same = Store::over(backend, CatalogSettings::default());
+//! same.create_run("a").create()?;
+//! same.flush(None)?;
+//! assert!(store.run("a").is_ok());
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing, Session};
+
+use fieldstone_catalog::live::CatalogSettings;
+use fieldstone_graph::live::Graph;
+use fieldstone_graph::slot::SlotOptions;
+
+/// How the graph of a store keeps its segments.
+#[derive(Debug, Clone, Default)]
+pub enum GraphPlace {
+    /// Where the store says.
+    #[default]
+    Own,
+    /// In a folder that the caller chose.
+    Folder(PathBuf),
+    /// There, with slots that run as the caller says.
+    Slots(PathBuf, SlotOptions),
+}
+
+/// What a store stands on, beside its fields.
+pub trait Backend: FieldStore + BackendAdmin + Send + Sync + Debug {
+    /// The world that calls live in: clock, identity, and the disk that [`folder`](Self::folder) is on.
+    fn env(&self) -> &Env;
+
+    /// The id of the store, or the one that it gets when it is made.
+    fn id(&self) -> Id;
+
+    /// The store's folder, where it has one that this process reaches.
+    fn folder(&self) -> Option<PathBuf>;
+
+    /// The same, where it is on a file system of this machine: what a job that begins here leaves out of its own files.
+    fn native_folder(&self) -> Option<PathBuf>;
+
+    /// Denied where this handle only reads.
+    fn check_writable(&self) -> Result<()>;
+
+    /// Denied where something came into the format later than the version that the store is of.
+    fn check_format(&self, since: u32, what: &str) -> Result<()>;
+
+    /// Makes the store now, without a field.
+    fn create(&self) -> Result<()>;
+
+    /// Whether anything that a session took waits for a flush, or for the end of one.
+    fn has_pending(&self, session: &Session) -> bool;
+
+    /// Whether somebody has decided about a transaction, in any way.
+    fn is_decided(&self, transaction: Id) -> Result<bool>;
+
+    /// See [`Store::list_since`](crate::Store::list_since).
+    fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)>;
+
+    /// The fields that came by some commits, each a log and a number.
+    fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing>;
+
+    /// The commits that the fields of a request came by, each with its stamp. To look so is not to read.
+    fn origins(&self, request: &Request, session: &Session) -> Result<Vec<(CommitId, u64)>>;
+
+    /// Waits until something was flushed after a version; `false` where nothing was within `timeout` nanoseconds.
+    fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool>;
+
+    /// A keyword of dates that a field lacked, for the first who asks.
+    fn take_undated(&self) -> Option<Arc<str>>;
+
+    /// Closes the store without a look at what this process has read.
+    fn close_quietly(&self, session: &Session) -> Result<()>;
+
+    /// The catalog. Nothing is opened before it is needed.
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> fieldstone_catalog::live::Catalog;
+
+    /// The graph. Nothing is read before it is needed.
+    fn graph(self: Arc<Self>, place: GraphPlace) -> Graph;
+}
+
+/// Administration, for the store's owner.
+pub trait BackendAdmin {
+    /// See [`Store::set_exist`](crate::Store::set_exist).
+    fn set_exist(&self, exist: Exist, session: &Session) -> Result<()>;
+
+    /// See [`Store::accept`](crate::Store::accept).
+    fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport>;
+
+    /// See [`Store::upgrade`](crate::Store::upgrade).
+    fn upgrade(&self, session: &Session) -> Result<(u32, u32)>;
+
+    /// Pins the version of the format, durably.
+    fn pin_format(&self, version: u32, session: &Session) -> Result<()>;
+}

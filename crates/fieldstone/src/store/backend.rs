@@ -1,0 +1,119 @@
+//! The composed store as a backend.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_store::api::{
+    AcceptanceReport, Exist, FieldAccess, ListOptions, Listing, RetrieveOptions, Session,
+};
+
+use super::composed::Composed;
+use crate::backend::{Backend, BackendAdmin, GraphPlace};
+use crate::catalog::CatalogSettings;
+use crate::graph::Graph;
+
+impl Backend for Composed {
+    fn env(&self) -> &Env {
+        self.journal.env()
+    }
+
+    fn id(&self) -> Id {
+        self.journal.home().id
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.fields.folder()
+    }
+
+    fn native_folder(&self) -> Option<PathBuf> {
+        self.journal.home().folder
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.journal.check_writable()
+    }
+
+    fn check_format(&self, since: u32, what: &str) -> Result<()> {
+        self.journal.check_format(since, what)
+    }
+
+    fn create(&self) -> Result<()> {
+        self.fields.create()
+    }
+
+    fn has_pending(&self, session: &Session) -> bool {
+        self.journal.has_pending(session)
+    }
+
+    fn is_decided(&self, transaction: Id) -> Result<bool> {
+        Ok(self.journal.snapshot()?.transaction_states().any(|(id, _, _)| id == transaction))
+    }
+
+    fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
+        self.fields.list_since(request, since, options)
+    }
+
+    fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
+        self.fields.list_commits(commits, options)
+    }
+
+    fn origins(&self, request: &Request, session: &Session) -> Result<Vec<(CommitId, u64)>> {
+        let options = RetrieveOptions { strict: false, session: session.clone() };
+        let mut commits = BTreeMap::new();
+        // Not by way of the execution that asks.
+        for field in self.fields.retrieve(request, &options)?.iter() {
+            commits.extend(field?.commits());
+        }
+        Ok(commits.into_iter().collect())
+    }
+
+    fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool> {
+        self.fields.wait(since, timeout, session)
+    }
+
+    fn take_undated(&self) -> Option<Arc<str>> {
+        self.undated.take()
+    }
+
+    fn close_quietly(&self, session: &Session) -> Result<()> {
+        self.end(session)
+    }
+
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> fieldstone_catalog::live::Catalog {
+        let journal = self.journal.clone();
+        fieldstone_catalog::live::Catalog::new(self, journal, settings)
+    }
+
+    fn graph(self: Arc<Self>, place: GraphPlace) -> Graph {
+        let journal = self.journal.clone();
+        match place {
+            GraphPlace::Own => Graph::new(self, journal),
+            GraphPlace::Folder(folder) => Graph::in_folder(self, journal, folder),
+            GraphPlace::Slots(folder, options) => Graph::with_slots(self, journal, folder, options),
+        }
+    }
+}
+
+impl BackendAdmin for Composed {
+    fn set_exist(&self, exist: Exist, session: &Session) -> Result<()> {
+        self.fields.set_exist(exist, session)
+    }
+
+    fn accept(&self, name: &str, why: &str, session: &Session) -> Result<AcceptanceReport> {
+        self.fields.accept(name, why, session)
+    }
+
+    fn upgrade(&self, session: &Session) -> Result<(u32, u32)> {
+        self.journal.upgrade(session)
+    }
+
+    fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
+        self.journal.pin_format(version, session)
+    }
+}
