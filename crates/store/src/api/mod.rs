@@ -26,7 +26,7 @@
 //! use std::sync::Arc;
 //! use fieldstone_core::env::sim::SimWorld;
 //! use fieldstone_store::LocalStore;
-//! use fieldstone_store::api::{ArchiveOptions, FieldStore, ReadOptions, Value};
+//! use fieldstone_store::api::{ArchiveOptions, FieldStore, ReadOptions, Session, Value};
 //! use fieldstone_store::local::LocalOptions;
 //!
 //! let options = LocalOptions { writable: true, ..LocalOptions::default() };
