@@ -55,7 +55,7 @@ workspace: .venv/.tools
 test-rust: test-tools
 	FIELDSTONE_TEST_LIBRARY=$(CURDIR)/target/debug .venv/bin/python python/tests/pg_server.py \
 	  .venv/bin/cargo-nextest nextest run $(WORKSPACE)
-	cargo test $(WORKSPACE) --doc --quiet
+	cargo test $(WORKSPACE) --doc --quiet --no-fail-fast
 
 test-python: build test-tools
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --junit-xml=target/pytest.xml
