@@ -51,7 +51,7 @@ pub enum GraphPlace {
     Slots(PathBuf, SlotOptions),
 }
 
-/// What a store stands on, beside its fields.
+/// The calls that a store asks for, beside those of its fields.
 pub trait Backend: FieldStore + BackendAdmin + Send + Sync + Debug {
     /// The world that calls live in: clock, identity, and the disk that [`folder`](Self::folder) is on.
     fn env(&self) -> &Env;

@@ -20,7 +20,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Waits until nothing is at work. What a thread that panicked has not done is done by the next reader.
+    /// Waits until nothing is at work. The next reader does the work of a thread that panicked.
     pub fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
             drop(thread.join());

@@ -1,4 +1,4 @@
-//! What a session sees at one instant: what the logs hold, and what the session has not flushed itself. Views that show
+//! A session's sight at one instant: the content of the logs, and what the session has not flushed itself. Views that show
 //! a session its own, such as the catalog's engine and the graph, lay these records over what they have applied.
 //!
 //! Two parts wait for flushes: what the session put outside of transactions, and what it put into its transaction.
@@ -73,7 +73,7 @@ pub struct OwnPart {
     pub records: Vec<SideRecord>,
 }
 
-/// What a session has not flushed between two cursors.
+/// The session's own records between two cursors, not flushed.
 #[derive(Debug, Clone)]
 pub struct OwnRecords {
     /// The parts that have any, what is outside of transactions first.
@@ -83,7 +83,7 @@ pub struct OwnRecords {
 }
 
 impl OwnRecords {
-    /// What a session has not flushed behind some cursors, up to others: what came later stands behind what may have been
+    /// The session's own records behind some cursors, up to others: later ones stand behind those that may have been
     /// flushed meanwhile. `None` where some of it does not wait any more.
     pub fn between(journal: &Journal, from: Cursors, to: Cursors, session: &Session) -> Option<OwnRecords> {
         let mut own = OwnRecords { parts: Vec::new(), end: from };
@@ -114,10 +114,10 @@ pub enum ReadOwn {
     AtOnce,
 }
 
-/// What a session sees at one instant.
+/// A session's sight at one instant.
 #[derive(Debug, Clone)]
 pub struct Instant {
-    /// What the logs hold.
+    /// The content of the logs.
     pub feed: Feed,
     /// The logs, each with its last commit.
     pub heads: Vec<(Id, u64)>,
@@ -128,12 +128,12 @@ pub struct Instant {
 }
 
 impl Instant {
-    /// What a feed holds, and nothing else.
+    /// The content of a feed, and nothing else.
     pub fn of(feed: Feed) -> Instant {
         Instant { heads: feed.heads(), feed, pending: Cursors::default(), held: None }
     }
 
-    /// What a session sees now; `None` where others flushed some of it meanwhile. The caller has handed over what it keeps
+    /// A session's sight now; `None` where others flushed some of it meanwhile. The caller has handed over what it keeps
     /// for the session.
     pub fn now(journal: &Journal, session: &Session, held: ReadOwn) -> Result<Option<Instant>> {
         let pending = Cursors::now(journal, session);
@@ -145,7 +145,7 @@ impl Instant {
             },
         };
         let feed = journal.feed()?;
-        // What another thread has flushed meanwhile must not be missed, nor seen twice.
+        // Records that another thread has flushed meanwhile must not be missed, nor seen twice.
         let still = Cursors::now(journal, session).continues(pending);
         Ok(still.then(|| Instant { pending, held: records, ..Instant::of(feed) }))
     }

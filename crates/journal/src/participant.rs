@@ -26,7 +26,7 @@ pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
     fn closed(&self);
 }
 
-/// What grows for a session until it is handed over.
+/// Rows that grow for a session until they are handed over.
 pub trait Growing: Default {
     /// Rows in it, as the journal counts them.
     fn rows(&self) -> u64;
@@ -35,7 +35,7 @@ pub trait Growing: Default {
     fn into_records(self) -> Vec<SideRecord>;
 }
 
-/// What one session has.
+/// The rows of one session.
 #[derive(Debug, Default)]
 struct BufferedRows<T> {
     /// How often the session had lost something when it began to grow.
@@ -43,7 +43,7 @@ struct BufferedRows<T> {
     growing: T,
 }
 
-/// What a participant keeps for sessions.
+/// Rows that a participant keeps for sessions.
 ///
 /// Invariants:
 /// * what is handed over stands in the session's batch behind all that was handed over before;
@@ -83,7 +83,7 @@ impl<T: Growing> Buffered<T> {
         }
     }
 
-    /// Gives the journal records of so many rows for a session, behind what was put in.
+    /// Gives the journal records, which count as `rows`, for a session, behind those that were put in.
     pub fn pass(&self, journal: &Journal, session: &Session, rows: u64, records: Vec<SideRecord>) {
         let losses = journal.keep(rows, session);
         let mut sessions = self.sessions.lock();

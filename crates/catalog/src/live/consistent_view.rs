@@ -44,7 +44,7 @@ pub const OWN: u64 = 1;
 /// The same for a transaction.
 pub const OWN_TRANSACTION: u64 = 2;
 
-/// What a read sees: what the logs hold and what its session has not flushed, of one instant.
+/// The sight of a read: the content of the logs and what its session has not flushed, of one instant.
 #[derive(Debug, Clone)]
 pub struct ConsistentView {
     /// The instant.
@@ -193,7 +193,7 @@ impl Inner {
         Err(remade())
     }
 
-    /// What the logs hold and what the session has not flushed, of one instant. The logs are looked at once.
+    /// The content of the logs and what the session has not flushed, of one instant. The logs are looked at once.
     pub fn consistent_view(&self, visibility: Visibility<'_>) -> Result<ConsistentView> {
         self.view_with(visibility, ReadOwn::Later)
     }
@@ -213,7 +213,7 @@ impl Inner {
         Ok(ConsistentView { seen: Instant::of(self.journal.feed()?), newest: false })
     }
 
-    /// What a view saw that its session has not flushed; `None` where some of it is flushed or gone by now.
+    /// Records of a view that its session has not flushed; `None` where some of it is flushed or gone by now.
     pub fn unflushed(&self, view: &ConsistentView, session: &Session) -> Option<OwnRecords> {
         match &view.seen.held {
             None => OwnRecords::between(&self.journal, Cursors::default(), view.seen.pending, session),

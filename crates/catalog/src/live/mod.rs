@@ -262,19 +262,8 @@ impl Catalog {
     /// The tag under a name that takes values of this kind; made where there is none of the name. `kind`
     /// is what the values are as they were given; int goes into float where it is exact, and a number that no number of
     /// the name takes gets a version of its own. Conflict where the name is declared in several units: then the one counts
-    /// that this handle declared, or the one without a unit.
+    /// that this handle declared, or the one without a unit. Tags of the session's transaction count, too.
     pub fn tag_for(
-        &self,
-        name: &str,
-        version: Option<i64>,
-        kind: ValueType,
-        session: &Session,
-    ) -> Result<TagDecl> {
-        self.inner.tag_for(session, name, version, kind)
-    }
-
-    /// As [`Catalog::tag_for`], among the tags that a transaction holds, too.
-    pub fn tag_for_in(
         &self,
         name: &str,
         version: Option<i64>,

@@ -15,9 +15,9 @@ pub(super) struct VariableAt {
     pub(super) version: i64,
     /// Its place among all names, sorted.
     pub(super) rank: u32,
-    /// What the run says of it, where it was asked for and there is something.
+    /// Its declaration by the run, where it was asked for and there is one.
     pub(super) row: Option<Arc<VariableRow>>,
-    /// What the regions that are asked for have of its mesh or grid.
+    /// The points of its mesh or grid in the regions that are asked for.
     pub(super) points: Vec<Arc<PointsInRanges>>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn coordinate_ranges(dims: &[(Dim, Range)]) -> Vec<CoordinateRange> {
     named.collect()
 }
 
-/// What a variable's mesh or grid has in the ranges of a region.
+/// The points of a variable's mesh or grid in the ranges of a region.
 #[derive(Debug)]
 pub(super) struct PointsInRanges {
     /// All ranges of the region that name a coordinate.
@@ -66,7 +66,7 @@ impl PointsInRanges {
 }
 
 impl VariableAt {
-    /// What was found for this region, where the variable's mesh or grid has one of its coordinates.
+    /// The points that were found for this region, where the variable's mesh or grid has one of its coordinates.
     pub(super) fn points_for(&self, dims: &[(Dim, Range)]) -> Option<&PointsInRanges> {
         if self.points.is_empty() {
             return None;

@@ -343,7 +343,7 @@ impl Taking<'_> {
     fn tag_of(&self, group: &Group, kind: ValueType) -> Result<TagDecl> {
         let asked = || Ok::<_, Error>(self.known(group)?.iter().any(|tag| tag.kind == kind));
         if group.unit.is_none() && (group.kind.is_none() || asked()?) {
-            return self.catalog.tag_for_in(&group.tag, group.tag_version, kind, &self.session);
+            return self.catalog.tag_for(&group.tag, group.tag_version, kind, &self.session);
         }
         let unit = group.unit.as_deref().unwrap_or_default();
         self.catalog.tag_in_unit(&group.tag, group.tag_version, kind, unit, &self.session)

@@ -80,7 +80,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// What `ask` finds; a note says why that is nothing.
+    /// The rows that `ask` finds; a note says why there are none.
     fn found<T>(&self, ask: fn(&Catalog, &Query) -> Result<Vec<T>>, out: &Out) -> Done<Vec<T>> {
         let query = self.asking.parse()?;
         let catalog = reading(&self.store)?;

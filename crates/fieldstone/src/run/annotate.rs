@@ -57,9 +57,7 @@ impl Run {
     /// The tag that a call means, for values of this kind.
     pub fn tag(&self, tag: TagRef, kind: ValueType) -> Result<TagDecl> {
         match tag {
-            TagRef::Name(name, version) => {
-                self.store.catalog().tag_for_in(&name, version, kind, &self.session)
-            }
+            TagRef::Name(name, version) => self.store.catalog().tag_for(&name, version, kind, &self.session),
             TagRef::Declared(tag) => Ok(tag),
         }
     }

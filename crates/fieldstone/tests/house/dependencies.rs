@@ -22,7 +22,7 @@ struct Dependency<'a> {
     oldest: Option<&'a str>,
 }
 
-/// What `cargo metadata` says of the packages that this machine compiles: those of other systems need not be here.
+/// The answer of `cargo metadata` on the packages that this machine compiles: those of other systems need not be here.
 fn metadata() -> String {
     let run = |program: &str, arguments: &[&str]| {
         let program = std::env::var(program.to_uppercase()).unwrap_or_else(|_| program.to_owned());

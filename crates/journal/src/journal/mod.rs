@@ -499,8 +499,8 @@ impl Journal {
         Ok(Feed::new(self.snapshot()?, self.medium().clone()))
     }
 
-    /// Makes what a session took durable and visible; under a transaction: durable and prepared. What other sessions took
-    /// waits for flushes of theirs.
+    /// Makes what a session took durable and visible; under a transaction: durable and prepared. Other sessions' values
+    /// wait for flushes of theirs.
     pub fn flush(&self, session: &Session) -> Result<()> {
         self.check_writable()?;
         check_user(&*self.env.identity, session)?;

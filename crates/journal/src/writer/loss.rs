@@ -182,7 +182,7 @@ impl Losses {
     }
 }
 
-/// What transactions lost behind the back of those who use them.
+/// Losses of transactions behind the back of those who use them.
 #[derive(Debug, Default)]
 pub struct Robbed(HashMap<Id, Loss>);
 

@@ -194,7 +194,7 @@ impl Writer {
         lost.map_or(Ok(()), |lost| Err(lost.error()))
     }
 
-    /// What threads lost of a session and have not heard of, for whoever closes; once.
+    /// Losses of a session that no call has reported to their threads, for whoever closes; once.
     pub fn report_untold(&mut self, session: SessionKey) -> Result<()> {
         let lost = self.sessions.get_mut(&session).and_then(SessionState::report_untold);
         lost.map_or(Ok(()), |lost| Err(lost.error()))
@@ -238,7 +238,7 @@ impl Writer {
         self.tidy(session);
     }
 
-    /// Forgets a transaction, which has ended. What others took for it behind the end stays, until their flushes are
+    /// Forgets a transaction, which has ended. Values that others took for it behind the end stay, until their flushes are
     /// refused.
     pub fn end(&mut self, transaction: Id) {
         let is_of = |key: &SessionKey| key.transaction == Some(transaction);

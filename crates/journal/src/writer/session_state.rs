@@ -39,12 +39,12 @@ struct Untold {
     closed: bool,
 }
 
-/// What a failure took of a session.
+/// The loss of a session by a failure.
 #[derive(Debug)]
 pub struct Lost {
     /// All of it.
     pub loss: Loss,
-    /// The threads that put something in and have not heard of it.
+    /// The threads that put something in, and to which no call has reported it.
     threads: HashSet<ThreadId>,
     by_thread: HashMap<ThreadId, Keys>,
 }
@@ -246,7 +246,7 @@ impl SessionState {
         self.empty();
     }
 
-    /// Raises what this thread has not heard of.
+    /// Raises the losses that no call has reported to this thread.
     pub fn check(&mut self) -> Result<()> {
         match self.untold.remove(&thread::current().id()) {
             Some(untold) => Err(untold.loss.error()),

@@ -67,7 +67,7 @@ pub fn a_session_of_another_user_writes_nothing(harness: &dyn Harness) -> Result
     Ok(())
 }
 
-/// What is cancelled, or past its deadline, is Unavailable, and loses nothing: a later call without a limit goes on.
+/// A call that is cancelled, or past its deadline, is Unavailable and loses nothing: a later one without a limit goes on.
 pub fn limits_end_calls_early(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
     let cancel = Cancel::default();

@@ -543,7 +543,7 @@ impl Growing for Numbers {
     }
 }
 
-/// What a participant buffers for a session is lost with the session's batch, and what came later is not.
+/// A failure that takes a session's batch takes the participant's rows for it along, and none that came later.
 #[test]
 fn what_a_participant_buffers_is_lost_with_its_session() {
     let world = SimWorld::new(1);
