@@ -6,6 +6,7 @@
 //! * [`engine`]: the tables, and the databases that keep them;
 //! * [`view`]: the tables as a view of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
+//! * [`access`]: the calls of a catalog, whatever answers them;
 //! * [`live`]: the catalog of an open store: an engine that follows the logs, read and waited for;
 //! * `write`: declarations, attributes and deletions, checked before they become records.
 //!
@@ -15,6 +16,7 @@
 //!   a database transaction that is rolled back after the read;
 //! * SQL narrows by keys alone; whether a row is a hit is decided in one place, in Rust.
 
+pub mod access;
 pub mod engine;
 pub mod live;
 pub mod query;

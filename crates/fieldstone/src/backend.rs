@@ -35,20 +35,18 @@ use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing, Session};
 
+use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
-use fieldstone_graph::live::Graph;
+use fieldstone_graph::access::GraphAccess;
 use fieldstone_graph::slot::SlotOptions;
 
-/// How the graph of a store keeps its segments.
-#[derive(Debug, Clone, Default)]
-pub enum GraphPlace {
-    /// Where the store says.
-    #[default]
-    Own,
-    /// In a folder that the caller chose.
-    Folder(PathBuf),
-    /// There, with slots that run as the caller says.
-    Slots(PathBuf, SlotOptions),
+/// How a graph keeps its segments, where the caller chooses.
+#[derive(Debug, Clone)]
+pub struct GraphPlace {
+    /// The folder of its segments.
+    pub folder: PathBuf,
+    /// How its slots run.
+    pub slots: SlotOptions,
 }
 
 /// The calls that a store asks for, beside those of its fields.
@@ -99,10 +97,13 @@ pub trait Backend: FieldStore + BackendAdmin + Send + Sync + Debug {
     fn close_quietly(&self, session: &Session) -> Result<()>;
 
     /// The catalog. Nothing is opened before it is needed.
-    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> fieldstone_catalog::live::Catalog;
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> Arc<dyn CatalogAccess>;
 
     /// The graph. Nothing is read before it is needed.
-    fn graph(self: Arc<Self>, place: GraphPlace) -> Graph;
+    fn graph(self: Arc<Self>) -> Arc<dyn GraphAccess>;
+
+    /// The graph with its segments where the caller says. `Invalid` where the store is out of this process's reach.
+    fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>>;
 }
 
 /// Administration, for the store's owner.

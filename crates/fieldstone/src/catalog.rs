@@ -2,9 +2,11 @@
 //! found by value, place and time. The work is done in `fieldstone_catalog`; here a store is given to it.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
-use crate::Store;
+use crate::{Result, Store};
 
+pub use fieldstone_catalog::access::CatalogAccess;
 pub use fieldstone_catalog::engine::{ARRAY_TABLES, Interrupt, Selection, Writer};
 pub use fieldstone_catalog::live::{
     CatalogCheck, CatalogSettings, DeclarationRow, Declared, DeleteReport, Deletion, RebuildReport,
@@ -22,7 +24,7 @@ pub use fieldstone_format::catalog::{
 pub use fieldstone_format::log::kinds;
 
 /// The catalog of an open store. Clones share what they have. All calls are those of
-/// [`fieldstone_catalog::live::Catalog`].
+/// [`CatalogAccess`].
 ///
 /// ```
 /// use fieldstone::{OpenOptions, Target};
@@ -35,7 +37,7 @@ pub use fieldstone_format::log::kinds;
 /// # Ok::<(), fieldstone::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Catalog(fieldstone_catalog::live::Catalog);
+pub struct Catalog(Arc<dyn CatalogAccess>);
 
 impl Catalog {
     /// A catalog of a store with settings of its own; others use [`Store::catalog`]. Nothing is opened before
@@ -43,12 +45,18 @@ impl Catalog {
     pub fn of(store: &Store, settings: CatalogSettings) -> Catalog {
         Catalog(store.backend().clone().catalog(settings))
     }
+
+    /// Rows of a read-only SQL statement over the documented views: names of columns, each once, then rows.
+    pub fn sql(&self, statement: &str) -> Result<(Vec<String>, Vec<Vec<value::Value>>)> {
+        let Selection { names, rows, .. } = self.sql_until(statement, None)?;
+        Ok((names, rows))
+    }
 }
 
 impl Deref for Catalog {
-    type Target = fieldstone_catalog::live::Catalog;
+    type Target = dyn CatalogAccess;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &*self.0
     }
 }

@@ -13,6 +13,9 @@
 //! # Ok::<(), fieldstone::Error>(())
 //! ```
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 mod across;
 mod archive;
 mod subject;
@@ -27,6 +30,7 @@ pub use fieldstone_format::graph_message::walk::SlotStep;
 pub use fieldstone_format::graph_segment::partitioning::{
     PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
 };
+pub use fieldstone_graph::access::GraphAccess;
 pub use fieldstone_graph::archive::{ArchiveReport, HiddenVersions};
 pub use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
 pub use fieldstone_graph::dossier::{Dossier, Properties};
@@ -40,6 +44,24 @@ pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
 pub use fieldstone_graph::travel::{
     Path, Paths, SlotFigures, StepFigures, Travel, TravelStep, Travelled, VertexTest,
 };
-pub use fieldstone_graph::{Graph, vocabulary};
+pub use fieldstone_graph::vocabulary;
 pub use subject::LineageSubject;
 pub use text::{parse_stamp, parse_travel};
+
+/// The provenance graph of an open store. Clones share what they have. All calls are those of [`GraphAccess`].
+#[derive(Debug, Clone)]
+pub struct Graph(Arc<dyn GraphAccess>);
+
+impl Graph {
+    pub(crate) fn of(graph: Arc<dyn GraphAccess>) -> Graph {
+        Graph(graph)
+    }
+}
+
+impl Deref for Graph {
+    type Target = dyn GraphAccess;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}

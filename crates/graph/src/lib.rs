@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`cause`] | what a walk by cause takes |
 //! | [`vocabulary`] | types of vertices and relations, their names from the far end |
+//! | [`access`] | the calls of a graph, whatever answers them |
 //! | [`archive`] | moving hidden versions to another store |
 //! | [`audit`] | what a user did, or who had to do with a file |
 //! | [`described`] | what a vertex is, by what several sources say |
@@ -25,6 +26,7 @@
 //! | [`travel`] | traversals, step by step |
 //! | [`view`] | how the state follows the logs |
 
+pub mod access;
 pub mod archive;
 pub mod audit;
 pub mod cause;

@@ -112,6 +112,7 @@ mod tests {
     use fieldstone_store::local::{LocalOptions, LocalStore};
 
     use super::Session;
+    use crate::access::{CatalogAdmin, CatalogQueries, CatalogWriter};
     use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
     use crate::live::{Catalog, CatalogSettings, FieldPort};
     use crate::query::Query;

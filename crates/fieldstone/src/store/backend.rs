@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fieldstone_catalog::access::CatalogAccess;
+use fieldstone_catalog::live::{Catalog, CatalogSettings};
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
+use fieldstone_graph::Graph;
+use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Exist, FieldAccess, ListOptions, Listing, RetrieveOptions, Session,
 };
 
 use super::composed::Composed;
 use crate::backend::{Backend, BackendAdmin, GraphPlace};
-use crate::catalog::CatalogSettings;
-use crate::graph::Graph;
 
 impl Backend for Composed {
     fn env(&self) -> &Env {
@@ -85,18 +87,19 @@ impl Backend for Composed {
         self.end(session)
     }
 
-    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> fieldstone_catalog::live::Catalog {
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> Arc<dyn CatalogAccess> {
         let journal = self.journal.clone();
-        fieldstone_catalog::live::Catalog::new(self, journal, settings)
+        Arc::new(Catalog::new(self, journal, settings))
     }
 
-    fn graph(self: Arc<Self>, place: GraphPlace) -> Graph {
+    fn graph(self: Arc<Self>) -> Arc<dyn GraphAccess> {
         let journal = self.journal.clone();
-        match place {
-            GraphPlace::Own => Graph::new(self, journal),
-            GraphPlace::Folder(folder) => Graph::in_folder(self, journal, folder),
-            GraphPlace::Slots(folder, options) => Graph::with_slots(self, journal, folder, options),
-        }
+        Arc::new(Graph::new(self, journal))
+    }
+
+    fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>> {
+        let journal = self.journal.clone();
+        Ok(Arc::new(Graph::with_slots(self, journal, place.folder, place.slots)))
     }
 }
 

@@ -107,7 +107,7 @@ impl Store {
 
     /// The provenance graph: users, executions and data, and how they are related.
     pub fn graph(&self) -> &Graph {
-        self.graph.get_or_init(|| self.backend.clone().graph(GraphPlace::Own))
+        self.graph.get_or_init(|| Graph::of(self.backend.clone().graph()))
     }
 
     /// The graph with its segments in a folder that the caller chose: what simulations use. There every close writes what is
@@ -115,25 +115,18 @@ impl Store {
     ///
     /// Errors: `Invalid` where a call before has asked for the graph.
     pub fn graph_in(&self, folder: &std::path::Path) -> Result<&Graph> {
-        self.first_graph(GraphPlace::Folder(folder.to_owned()))
+        self.graph_with_slots(folder, SlotOptions::default())
     }
 
     /// The same, with slots that run as the caller says: on a network of their own, with slow disks.
     pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> Result<&Graph> {
-        self.first_graph(GraphPlace::Slots(folder.to_owned(), options))
-    }
-
-    fn first_graph(&self, place: GraphPlace) -> Result<&Graph> {
-        let mut made = false;
-        let graph = self.graph.get_or_init(|| {
-            made = true;
-            self.backend.clone().graph(place)
-        });
-        match made {
-            true => Ok(graph),
-            false => Err(Error::invalid("the graph of this handle is open already, with other options")
-                .with_hint("ask for it before any other call for the graph")),
-        }
+        let place = GraphPlace { folder: folder.to_owned(), slots: options };
+        let graph = Graph::of(self.backend.clone().graph_in(place)?);
+        self.graph.set(graph).map_err(|_| {
+            Error::invalid("the graph of this handle is open already, with other options")
+                .with_hint("ask for it before any other call for the graph")
+        })?;
+        Ok(self.graph())
     }
 
     /// Makes what a session archived durable and visible: `None` flushes what is outside of transactions, an id what is in
