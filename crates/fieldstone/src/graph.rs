@@ -42,7 +42,7 @@ pub use fieldstone_graph::slot::network::{Mailboxes, Network, Networks};
 pub use fieldstone_graph::slot::{Engine, SlotOptions};
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
 pub use fieldstone_graph::travel::{
-    Path, Paths, SlotFigures, StepFigures, Travel, TravelStep, Travelled, VertexTest,
+    Path, PathStream, SlotFigures, StepFigures, Travel, TravelStep, Traversal, TraversalSummary, VertexTest,
 };
 pub use fieldstone_graph::vocabulary;
 pub use subject::LineageSubject;

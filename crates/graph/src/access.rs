@@ -36,7 +36,7 @@ use crate::read::{Relation, Versions, Vertex};
 use crate::relations::{RelationTest, TypeMatches};
 use crate::slot::Engine;
 use crate::trace::{Lineage, Step, TraceOptions};
-use crate::travel::{Travel, Travelled, VertexTest};
+use crate::travel::{Travel, Traversal, VertexTest};
 
 /// All calls of a graph. Whatever has them is one.
 pub trait GraphAccess: GraphWriter + GraphReader + GraphWalks + GraphAdmin {}
@@ -173,7 +173,7 @@ pub trait GraphWalks {
 
     /// Walks the graph step by step. What is asked for is checked against the declared types. Where the view is cut
     /// into slots, these walk it, by the engine that is asked for; all engines give the same.
-    fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled>;
+    fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Traversal>;
 
     /// A lineage with all that is known of its vertices, and who ran its executions.
     fn dossier(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Dossier>;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use fieldstone::graph::{
-    Graph, Path, Paths, SlotStep, StepFigures, Travel, TravelStep, Travelled, TypeMatches, Vertex,
+    Graph, Path, PathStream, SlotStep, StepFigures, Travel, TravelStep, Traversal, TypeMatches, Vertex,
     VertexTest, parse_travel,
 };
 use pyo3::prelude::*;
@@ -141,24 +141,24 @@ impl PyGraph {
 /// What a traversal gave.
 #[pyclass(frozen, name = "_Travelled", module = "fieldstone")]
 pub struct PyTravelled {
-    travelled: Travelled,
+    travelled: Traversal,
 }
 
 #[pymethods]
 impl PyTravelled {
     /// How many vertices each set has.
     fn sets(&self) -> Vec<usize> {
-        self.travelled.sets()
+        self.travelled.summary().sets.clone()
     }
 
     /// Whether sets were cut off.
     fn truncated(&self) -> bool {
-        self.travelled.truncated()
+        self.travelled.summary().truncated
     }
 
     /// Whether whole ways are given.
     fn has_paths(&self) -> bool {
-        self.travelled.has_paths()
+        self.travelled.summary().has_paths
     }
 
     /// Type and id of vertices of a set, from one on, at most so many.
@@ -194,13 +194,13 @@ impl PyTravelled {
             let seconds = step.nanoseconds as f64 / 1e9;
             (step.hop, step.round, step.frontier, step.reached, step.vertices, step.relations, seconds)
         };
-        self.travelled.figures().iter().map(row).collect()
+        self.travelled.summary().figures.iter().map(row).collect()
     }
 
     /// What each slot did in each hop of each round, and StatComm's requests and forwards, and StatReads; none where
     /// the view is in one piece.
     fn slots(&self) -> Option<(Vec<SlotRow>, u64, u64, u64)> {
-        let figures = self.travelled.slots()?;
+        let figures = self.travelled.summary().slots.as_ref()?;
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let row = |(slot, step): (usize, &SlotStep)| -> SlotRow {
             (
@@ -219,7 +219,7 @@ impl PyTravelled {
 /// Ways, one after the other.
 #[pyclass(frozen, name = "_Paths", module = "fieldstone")]
 pub struct PyPaths {
-    paths: Mutex<Paths>,
+    paths: Mutex<PathStream>,
 }
 
 #[pymethods]
@@ -230,7 +230,7 @@ impl PyPaths {
             let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
             let mut read = Vec::new();
             while read.len() < most {
-                let Some(path) = paths.next_path()? else { break };
+                let Some(path) = paths.next().transpose()? else { break };
                 read.push(path);
             }
             Ok(read)

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::values::{moment, named};
 use crate::graph::{
     ArchiveReport, Audit, AuditRow, Dossier, Lineage, LineageStore, Path, Relation, SlotFigures, SlotStep,
-    StepFigures, Travelled, Vertex, VertexName,
+    StepFigures, Traversal, Vertex, VertexName,
 };
 use crate::lineage::{Difference, LineageFormat};
 
@@ -107,10 +107,10 @@ fn audit_row(row: &AuditRow) -> Json {
 }
 
 /// The vertices that a traversal came to; several sets where it returns some on its way.
-pub fn travelled(travelled: &Travelled) -> Result<Json> {
+pub fn travelled(travelled: &Traversal) -> Result<Json> {
     let set = |set| Ok(Json::Array(names(&travelled.names(set, 0, usize::MAX)?)));
-    let sets = (0..travelled.sets().len()).map(set).collect::<Result<Vec<Json>>>()?;
-    let truncated = travelled.truncated();
+    let sets = (0..travelled.summary().sets.len()).map(set).collect::<Result<Vec<Json>>>()?;
+    let truncated = travelled.summary().truncated;
     Ok(match <[Json; 1]>::try_from(sets) {
         Ok([vertices]) => json!({"vertices": vertices, "truncated": truncated}),
         Err(sets) => json!({"sets": sets, "truncated": truncated}),
@@ -128,9 +128,9 @@ pub fn paths(paths: Vec<Json>, truncated: bool) -> Json {
 }
 
 /// The figures of each hop of a traversal; of a view that is cut into slots, slot by slot.
-pub fn figures(travelled: &Travelled) -> Json {
-    let steps: Vec<Json> = travelled.figures().iter().map(step_figures).collect();
-    match travelled.slots() {
+pub fn figures(travelled: &Traversal) -> Json {
+    let steps: Vec<Json> = travelled.summary().figures.iter().map(step_figures).collect();
+    match &travelled.summary().slots {
         None => json!({"steps": steps}),
         Some(slots) => json!({
             "steps": steps,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fieldstone::Session;
-use fieldstone::graph::{Engine, Partitioning, RelationPut, Travel, Travelled, VertexName, parse_travel};
+use fieldstone::graph::{Engine, Partitioning, RelationPut, Travel, Traversal, VertexName, parse_travel};
 use fieldstone::{Mode, OpenOptions, Store};
 
 const JOBS: u64 = 20;
@@ -24,15 +24,15 @@ fn put(store: &Store, range: std::ops::Range<u64>) {
     store.flush(None).unwrap();
 }
 
-fn travel(store: &Store, text: &str) -> Travelled {
+fn travel(store: &Store, text: &str) -> Traversal {
     let travel = Travel { steps: parse_travel(text).unwrap(), ..Travel::default() };
     store.graph().travel(&travel, Engine::default(), &Session::default()).unwrap()
 }
 
 /// Names of the last set, in pieces, each once; `between` is called behind the first piece.
-fn names(travelled: &Travelled, between: impl FnOnce()) -> BTreeSet<String> {
+fn names(travelled: &Traversal, between: impl FnOnce()) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    let set = travelled.sets().len() - 1;
+    let set = travelled.summary().sets.len() - 1;
     let mut from = 0;
     let mut between = Some(between);
     loop {
@@ -51,9 +51,9 @@ fn names(travelled: &Travelled, between: impl FnOnce()) -> BTreeSet<String> {
     }
 }
 
-fn ways(travelled: &Travelled) -> BTreeSet<String> {
+fn ways(travelled: &Traversal) -> BTreeSet<String> {
     let (mut all, mut ways) = (BTreeSet::new(), travelled.paths().unwrap());
-    while let Some(way) = ways.next_path().unwrap() {
+    while let Some(way) = ways.next().transpose().unwrap() {
         assert!(all.insert(format!("{:?}", way.vertices)), "a way came twice");
     }
     all

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fieldstone::Session;
 use fieldstone::graph::{
     Deletion, Engine, Mailboxes, Network, Networks, PartitionScheme, Partitioning, RelationPut, SlotOptions,
-    Travelled, VertexName, parse_travel,
+    Traversal, VertexName, parse_travel,
 };
 use fieldstone::graph::{Path as Way, Travel};
 use fieldstone::{OpenOptions, Result, Store};
@@ -44,14 +44,14 @@ const WALKS: [&str; 5] = [
     "v(file:1).e(wasWrittenBy).e(read).return_fp()",
 ];
 
-fn outcome(travelled: &Travelled) -> BTreeSet<String> {
+fn outcome(travelled: &Traversal) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
-    for set in 0..travelled.sets().len() {
+    for set in 0..travelled.summary().sets.len() {
         let names = travelled.names(set, 0, usize::MAX).unwrap();
         lines.extend(names.iter().map(|name| format!("{set} {name}")));
     }
     if let Some(mut paths) = travelled.paths() {
-        while let Some(Way { vertices, edges }) = paths.next_path().unwrap() {
+        while let Some(Way { vertices, edges }) = paths.next().transpose().unwrap() {
             let stamps: Vec<u64> = edges.iter().map(|edge| edge.stamp).collect();
             lines.insert(format!("{vertices:?} {stamps:?}"));
         }
@@ -108,7 +108,7 @@ fn a_view_in_slots_answers_as_one_in_one_piece() {
         other.close().unwrap();
     }
     let figures = store.graph().travel(&travel(WALKS[1], false), Engine::Sync, &Session::default()).unwrap();
-    let slots = figures.slots().unwrap();
+    let slots = figures.summary().slots.as_ref().unwrap();
     assert!(slots.communication() > 0 && slots.reads() > 0 && slots.sent().0 > 0);
     store.close().unwrap();
 }

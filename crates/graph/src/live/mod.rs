@@ -38,7 +38,7 @@ use crate::relations::{self, RelationTest, TypeMatches};
 use crate::slot::{Engine, SlotOptions};
 use crate::state::GraphState;
 use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
-use crate::travel::{Travel, Travelled, VertexTest};
+use crate::travel::{Travel, Traversal, VertexTest};
 use inner::GraphInner;
 pub use inner::{Check, Stats};
 pub use partitions::{Partitions, SlotContent};
@@ -64,12 +64,7 @@ impl Graph {
         Graph { inner: GraphInner::new(port, journal, None, SlotOptions::default()) }
     }
 
-    /// The same, with a folder for its segments that the caller chose: what simulations use.
-    pub fn in_folder(port: Arc<dyn GraphPort>, journal: Arc<Journal>, folder: PathBuf) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, Some(folder), SlotOptions::default()) }
-    }
-
-    /// The same, with slots that run as the caller says.
+    /// The same, with a folder for its segments and slots that run as the caller says.
     pub fn with_slots(
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
@@ -239,8 +234,8 @@ impl GraphWalks for Graph {
         self.inner.reading(session, |state| trace_on(state, starts, options))
     }
 
-    fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
-        self.inner.travel(travel, engine, session)
+    fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Traversal> {
+        Ok(self.inner.travel(travel, engine, session)?.into())
     }
 
     fn dossier(&self, root: &VertexName, options: &TraceOptions, session: &Session) -> Result<Dossier> {

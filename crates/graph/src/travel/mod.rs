@@ -1,7 +1,7 @@
 //! Traversals: from vertices along relations, step by step, with tests on both.
 //!
 //! A [`Travel`] says what is walked; [`Travel::plan`] checks it against the types of a state; a walk gives a
-//! [`Travelled`].
+//! [`Travelled`], which a caller holds as a [`Traversal`].
 //!
 //! ```text
 //! travel ── plan ──▶ TravelPlan: where it starts, hops, what is repeated
@@ -24,6 +24,7 @@ mod figures;
 mod paths;
 pub(crate) mod plan;
 mod travelled;
+mod traversal;
 mod walk;
 mod wide;
 
@@ -35,6 +36,7 @@ pub use paths::{Path, Paths};
 pub use plan::TravelPlan;
 pub(crate) use travelled::WalkAgain;
 pub use travelled::{Travelled, travel, travel_within};
+pub use traversal::{PathStream, Traversal, TraversalSource, TraversalSummary};
 
 /// What is walked.
 #[derive(Debug, Clone, PartialEq, Default)]

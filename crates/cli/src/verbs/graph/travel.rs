@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fieldstone::Session;
-use fieldstone::graph::{Engine, SlotFigures, SlotStep, Travel, Travelled, parse_travel};
+use fieldstone::graph::{Engine, SlotFigures, SlotStep, Travel, Traversal, parse_travel};
 use fieldstone::json;
 
 use crate::graph::{Graphed, stamp};
@@ -75,10 +75,10 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         return explain(&travelled, out);
     }
     let users = |user| graph.user_name(user);
-    if travelled.has_paths() {
+    if travelled.summary().has_paths {
         return paths(&travelled, &users, out);
     }
-    let sets = travelled.sets();
+    let sets = &travelled.summary().sets;
     if out.json() {
         return out.document(&json::graph::travelled(&travelled)?);
     }
@@ -92,19 +92,19 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             }
         }
     }
-    if travelled.truncated() {
+    if travelled.summary().truncated {
         out.note("cut off at the limit");
     }
     Ok(store.close()?)
 }
 
 /// Whole ways, as they are found.
-fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) -> Done {
+fn paths(travelled: &Traversal, users: &dyn Fn(u32) -> String, out: &mut Out) -> Done {
     let Some(mut paths) = travelled.paths() else { return Ok(()) };
     let mut all = Vec::new();
-    let mut left = travelled.limit();
+    let mut left = travelled.summary().limit;
     let mut truncated = false;
-    while let Some(path) = paths.next_path()? {
+    while let Some(path) = paths.next().transpose()? {
         if left == 0 {
             truncated = true;
             break;
@@ -128,13 +128,13 @@ fn paths(travelled: &Travelled, users: &dyn Fn(u32) -> String, out: &mut Out) ->
     Ok(())
 }
 
-fn explain(travelled: &Travelled, out: &mut Out) -> Done {
+fn explain(travelled: &Traversal, out: &mut Out) -> Done {
     if out.json() {
         return out.document(&json::graph::figures(travelled));
     }
     let numbers = ["hop", "round", "frontier", "reached", "vertices", "relations", "ms"];
     let mut table = Table::new(numbers.map(|name| Column::number(name).rank(5)));
-    for step in travelled.figures() {
+    for step in &travelled.summary().figures {
         let row = vec![
             step.hop.to_string(),
             step.round.to_string(),
@@ -147,7 +147,7 @@ fn explain(travelled: &Travelled, out: &mut Out) -> Done {
         table.row(row, out)?;
     }
     table.finish(out)?;
-    travelled.slots().map_or(Ok(()), |slots| explain_slots(slots, out))
+    travelled.summary().slots.as_ref().map_or(Ok(()), |slots| explain_slots(slots, out))
 }
 
 fn milliseconds(nanoseconds: u64) -> String {

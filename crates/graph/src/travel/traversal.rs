@@ -1,0 +1,111 @@
+//! A traversal as a caller holds it, whoever keeps the vertices and ways that it found: a walk of this process, or a
+//! store at the far end of a connection.
+//!
+//! Invariant: a source is of one moment; its answers stay the same while it lives.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::graph::VertexName;
+
+use super::figures::{SlotFigures, StepFigures};
+use super::paths::Path;
+use super::travelled::Travelled;
+use crate::read::Vertex;
+
+/// Ways one after another.
+pub type PathStream = Box<dyn Iterator<Item = Result<Path>> + Send>;
+
+/// The facts of a traversal that are known when it ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraversalSummary {
+    /// How many vertices each set has: those that `rtn` returns, in order, and the last.
+    pub sets: Vec<usize>,
+    /// Whether whole ways are given.
+    pub has_paths: bool,
+    /// Whether sets were cut off at the limit.
+    pub truncated: bool,
+    /// Ways, at most, or vertices of a set.
+    pub limit: usize,
+    /// The work of each hop.
+    pub figures: Vec<StepFigures>,
+    /// The work of each slot, where slots walked.
+    pub slots: Option<SlotFigures>,
+}
+
+/// Vertices and ways of a traversal, as its keeper gives them out.
+pub trait TraversalSource: Send + Sync + Debug {
+    /// See [`Traversal::names`].
+    fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>>;
+
+    /// See [`Traversal::vertex`].
+    fn vertex(&self, name: &VertexName) -> Result<Vertex>;
+
+    /// See [`Traversal::paths`].
+    fn paths(&self) -> Option<PathStream>;
+}
+
+/// A traversal: its summary, and its vertices and ways on demand. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Traversal {
+    summary: Arc<TraversalSummary>,
+    source: Arc<dyn TraversalSource>,
+}
+
+impl Traversal {
+    /// The traversal that somebody keeps.
+    pub fn new(summary: TraversalSummary, source: Arc<dyn TraversalSource>) -> Traversal {
+        Traversal { summary: Arc::new(summary), source }
+    }
+
+    /// Counts, limits and figures.
+    pub fn summary(&self) -> &TraversalSummary {
+        &self.summary
+    }
+
+    /// Names of the vertices of a set, `most` of them from the i-th on; none behind the last.
+    pub fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
+        self.source.names(set, from, most)
+    }
+
+    /// A vertex as it was at the moment that was asked about; one that was not there is shown as deleted.
+    pub fn vertex(&self, name: &VertexName) -> Result<Vertex> {
+        self.source.vertex(name)
+    }
+
+    /// The ways, from the first on; none where vertices are given.
+    pub fn paths(&self) -> Option<PathStream> {
+        self.source.paths()
+    }
+}
+
+impl TraversalSource for Travelled {
+    fn names(&self, set: usize, from: usize, most: usize) -> Result<Vec<VertexName>> {
+        self.names(set, from, most)
+    }
+
+    fn vertex(&self, name: &VertexName) -> Result<Vertex> {
+        self.vertex(name)
+    }
+
+    fn paths(&self) -> Option<PathStream> {
+        self.paths().map(|mut paths| -> PathStream {
+            Box::new(std::iter::from_fn(move || paths.next_path().transpose()))
+        })
+    }
+}
+
+impl From<Travelled> for Traversal {
+    fn from(travelled: Travelled) -> Traversal {
+        let summary = TraversalSummary {
+            sets: travelled.sets(),
+            has_paths: travelled.has_paths(),
+            truncated: travelled.truncated(),
+            limit: travelled.limit(),
+            figures: travelled.figures().to_vec(),
+            slots: travelled.slots().cloned(),
+        };
+        Traversal::new(summary, Arc::new(travelled))
+    }
+}
