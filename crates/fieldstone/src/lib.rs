@@ -27,6 +27,7 @@ mod interop;
 pub mod json;
 mod open;
 mod own_files;
+mod remote;
 mod run;
 pub mod scheduler;
 mod secrets;
@@ -66,6 +67,7 @@ pub use interop::ingest::{
 };
 pub use interop::{export, helper, lineage, outside};
 pub use open::{Mode, OpenOptions, init, local_path, open, open_in, share};
+pub use remote::loopback;
 pub use run::{Array, NewRun, NewVariable, Run, RunStatus, TagRef, Target, WriteOptions};
 pub use store::Store;
 pub use transaction::Transaction;

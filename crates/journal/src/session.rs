@@ -47,6 +47,11 @@ impl SessionId {
     pub const fn of(number: u64) -> SessionId {
         SessionId(NonZeroU64::new(number))
     }
+
+    /// The number; 0 is the handle itself.
+    pub fn number(self) -> u64 {
+        self.0.map_or(0, NonZeroU64::get)
+    }
 }
 
 /// Under which key the writer keeps what a session has not flushed.
@@ -147,6 +152,21 @@ impl Session {
     /// The user who owns what it makes: its own, else the process's.
     pub fn user(&self, identity: &dyn Identity) -> u32 {
         self.user.unwrap_or_else(|| identity.uid())
+    }
+
+    /// The user that it is for, where it is not the one who runs the process.
+    pub fn own_user(&self) -> Option<u32> {
+        self.user
+    }
+
+    /// Its deadline, nanoseconds of the world's monotonic clock.
+    pub fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    /// The way to end its calls, where it has one.
+    pub fn cancel(&self) -> Option<&Cancel> {
+        self.cancel.as_ref()
     }
 
     /// Raises `Unavailable` where the session was cancelled or its deadline is past. Long calls ask between steps;

@@ -14,7 +14,7 @@
 //! * without an execution a call costs one look at an atomic;
 //! * a forked child has none of its parent's: it reads the variable anew.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -45,6 +45,7 @@ struct Executions {
 }
 
 thread_local! {
+    static SERVES: Cell<bool> = const { Cell::new(false) };
     static ENTERED: RefCell<Option<Arc<ExecutionInner>>> = const { RefCell::new(None) };
 }
 
@@ -67,7 +68,7 @@ pub fn is_used() -> bool {
 
 /// The execution that calls of this thread belong to.
 pub fn current() -> Option<Arc<ExecutionInner>> {
-    if !is_used() {
+    if !is_used() || SERVES.with(Cell::get) {
         return None;
     }
     if let Some(own) = entered() {
@@ -104,7 +105,8 @@ pub fn outer() -> Option<Arc<ExecutionInner>> {
 
 /// This process, where it belongs to a job.
 pub fn own_process() -> Option<Arc<ExecutionInner>> {
-    if is_used() { executions().ambient.get_or_init(ambient).clone() } else { None }
+    let asked = is_used() && !SERVES.with(Cell::get);
+    if asked { executions().ambient.get_or_init(ambient).clone() } else { None }
 }
 
 fn ambient() -> Option<Arc<ExecutionInner>> {
@@ -113,6 +115,11 @@ fn ambient() -> Option<Arc<ExecutionInner>> {
     let naming = Naming::of_process(&link, variables.rank());
     let begun = own_description(&env, &variables, link.process.as_deref());
     Some(Arc::new(ExecutionInner::new(env, naming, begun)))
+}
+
+/// From here on this thread serves the calls of others: their sessions name their authors, and it has none itself.
+pub fn serve_others() {
+    SERVES.with(|serves| serves.set(true));
 }
 
 /// From here on this thread's calls belong to an execution, or to none of its own; gives which it was before.

@@ -42,6 +42,7 @@ use self::composed::Composed;
 use crate::backend::{Backend, GraphPlace};
 use crate::catalog::{Catalog, CatalogSettings, TagInfo};
 use crate::graph::{Graph, SlotOptions};
+use crate::remote;
 use crate::run::{NewRun, Run};
 use crate::transaction::Transaction;
 
@@ -72,7 +73,7 @@ impl Store {
     /// The store of these fields, with its catalog as these settings say. `durable`: every change outside of transactions is
     /// durable before its call returns.
     pub fn of(fields: LocalStore, settings: CatalogSettings, durable: bool) -> Store {
-        Store::over(Composed::new(fields, durable), settings)
+        Store::over(remote::as_asked(Composed::new(fields, durable)), settings)
     }
 
     /// The store that a backend is.

@@ -58,6 +58,7 @@ mod outside;
 mod outside_moved;
 mod own_files;
 mod processes;
+mod remote;
 mod sessions;
 mod shared;
 mod strace;

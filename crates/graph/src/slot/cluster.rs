@@ -34,6 +34,13 @@ pub struct SlotOptions {
     pub delays: Vec<u64>,
 }
 
+impl SlotOptions {
+    /// Whether nothing is asked for: mailboxes in memory, and no delays.
+    pub fn is_plain(&self) -> bool {
+        self.networks.is_none() && self.delays.is_empty()
+    }
+}
+
 /// All slots of a view.
 #[derive(Debug)]
 pub struct SlotCluster {

@@ -76,7 +76,7 @@ impl Traversal {
 
     /// The ways, from the first on; none where vertices are given.
     pub fn paths(&self) -> Option<PathStream> {
-        self.source.paths()
+        self.summary.has_paths.then(|| self.source.paths()).flatten()
     }
 }
 

@@ -1,0 +1,123 @@
+//! Frames: what the two ends of a connection send one another.
+
+use fieldstone_core::Result;
+use fieldstone_wire::{In, NoEnds, Out, Wire};
+
+/// The object that is the backend itself.
+pub const BACKEND: u64 = 0;
+/// An object that no connection has.
+pub const NOWHERE: u64 = u64::MAX;
+
+/// A call of a client.
+#[derive(Debug)]
+pub struct Call {
+    /// Its number on the connection.
+    pub id: u64,
+    /// The calling thread's number.
+    pub lane: u64,
+    /// The object that is called.
+    pub object: u64,
+    /// The method.
+    pub method: u16,
+    /// Its arguments.
+    pub arguments: Vec<u8>,
+}
+
+/// A client's frame.
+#[derive(Debug)]
+pub enum Request {
+    /// A call.
+    Call(Call),
+    /// A call is to end early.
+    Cancel(u64),
+    /// The client holds an object no more.
+    Release(u64),
+    /// A reply to a question.
+    Reply(u64, Vec<u8>),
+}
+
+/// A question that the server asks while it serves a call.
+#[derive(Debug)]
+pub enum Question {
+    /// Which part of a commit to a store is an author's? The reply is an `AuthorPart`.
+    HandIn(u64, Vec<u8>),
+    /// A part of an author is durable. The reply is empty.
+    Landed(u64, Vec<u8>),
+    /// Takes the caller a portion of an answer? The reply is an outcome.
+    Portion(Vec<u8>),
+}
+
+/// A server's frame.
+#[derive(Debug)]
+pub enum Response {
+    /// The answer to a call: its bytes, or an error's.
+    Answer(u64, bool, Vec<u8>),
+    /// A question, by its number, and the call that it belongs to.
+    Ask(u64, u64, Question),
+}
+
+macro_rules! frames {
+    ($($name:ident { $($tag:literal $variant:ident ($($part:ident),*)),* $(,)? })*) => {$(
+        impl Wire for $name {
+            fn put(&self, out: &mut Out<'_>) {
+                match self {
+                    $($name::$variant($($part),*) => {
+                        out.bytes().push($tag);
+                        $($part.put(out);)*
+                    })*
+                }
+            }
+
+            fn read(input: &mut In<'_>) -> Result<Self> {
+                Ok(match input.cursor.u8()? {
+                    $($tag => {
+                        $(let $part = Wire::read(input)?;)*
+                        $name::$variant($($part),*)
+                    })*
+                    other => return Err(input.unknown(stringify!($name), other)),
+                })
+            }
+        }
+    )*};
+}
+
+frames! {
+    Request { 0 Call(call), 1 Cancel(id), 2 Release(object), 3 Reply(question, bytes) }
+    Question { 0 HandIn(author, bytes), 1 Landed(author, bytes), 2 Portion(bytes) }
+    Response { 0 Answer(call, ok, bytes), 1 Ask(id, call, question) }
+}
+
+impl Wire for Call {
+    fn put(&self, out: &mut Out<'_>) {
+        self.id.put(out);
+        self.lane.put(out);
+        self.object.put(out);
+        self.method.put(out);
+        self.arguments.put(out);
+    }
+
+    fn read(input: &mut In<'_>) -> Result<Call> {
+        Ok(Call {
+            id: Wire::read(input)?,
+            lane: Wire::read(input)?,
+            object: Wire::read(input)?,
+            method: Wire::read(input)?,
+            arguments: Wire::read(input)?,
+        })
+    }
+}
+
+/// The bytes of something that refers to neither end.
+pub fn encoded(item: &impl Wire) -> Vec<u8> {
+    let mut out = Out::new(&NoEnds);
+    item.put(&mut out);
+    out.into_bytes()
+}
+
+/// The whole of some bytes, read.
+pub fn decoded<T: Wire>(bytes: &[u8]) -> Result<T> {
+    let mut input = In::new(bytes, &NoEnds);
+    let item = T::read(&mut input)?;
+    input.end()?;
+    Ok(item)
+}

@@ -1,0 +1,68 @@
+//! A backend at the far end of a connection: every call and every answer crosses as bytes of one codec
+//! ([`fieldstone_wire`]).
+//!
+//! ```text
+//! RemoteStore, RemoteCatalog, RemoteGraph          Serving
+//!        │ call: object, method, arguments            │ finds the object, reads the arguments, calls it
+//!        ▼                                            ▼
+//!   Connection ── frames, as bytes ──▶ Served: a thread that reads frames, a worker for each calling thread
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `frame` | frames: calls, answers, questions back, releases |
+//! | `argument`, `methods` | how arguments cross; the methods, by number, once for both ends |
+//! | `connection` | the client's end |
+//! | `store`, `views`, `fields` | the backend, its catalog and graph, its fields and streams, as the client has them |
+//! | `served`, `serving` | the server's end: threads; methods |
+//!
+//! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store so: it shows
+//! that nothing above a [`Backend`] needs the store beside it.
+//!
+//! Invariants:
+//! * an object that stays with the store (a field, a stream, a traversal) has a number while the client holds it;
+//! * calls of one thread are served by one worker, in their order: what a thread archived is its own to lose;
+//! * authors stay with the client, and are asked for their part of a commit when it is made.
+//!
+//! ```
+//! use fieldstone::catalog::CatalogSettings;
+//! use fieldstone::{ArchiveOptions, OpenOptions, ReadOptions, Store, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let far = Store::over(fieldstone::loopback(store.backend().clone()), CatalogSettings::default());
+//! let key = [("run", "a"), ("variable", "t")];
+//! far.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default())?;
+//! far.flush(None)?;
+//! assert_eq!(store.get(&key, &ReadOptions::default())?.read()?, b"x");
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+mod argument;
+mod connection;
+mod fields;
+mod frame;
+mod methods;
+mod served;
+mod serving;
+mod store;
+mod views;
+
+use std::sync::Arc;
+
+use crate::backend::Backend;
+
+/// The variable that makes every store that this process opens one at the far end of a loopback.
+const VARIABLE: &str = "FIELDSTONE_LOOPBACK";
+
+/// A backend at the far end of a connection within this process: a thread serves it.
+pub fn loopback(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+    Arc::new(store::RemoteStore::to(backend))
+}
+
+/// The same where the environment asks for it; else the backend itself.
+pub(crate) fn as_asked(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+    match std::env::var_os(VARIABLE).is_some_and(|value| value == "1") {
+        true => loopback(backend),
+        false => backend,
+    }
+}

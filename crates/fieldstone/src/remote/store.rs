@@ -1,0 +1,279 @@
+//! A backend at the far end of a connection.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fieldstone_catalog::access::CatalogAccess;
+use fieldstone_catalog::live::CatalogSettings;
+use fieldstone_core::env::Env;
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::request::Request;
+use fieldstone_core::schema::{Schema, Selection};
+use fieldstone_core::sync::Mutex;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_graph::access::GraphAccess;
+use fieldstone_store::api::{
+    AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, Exist, ExternalSpec,
+    FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions,
+    Session, Stats, Status, StoredArraySpec, Transactions, Value, VerifyReport, key_request,
+};
+use fieldstone_store::{Field, Fields};
+use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
+
+use super::argument::Argument;
+use super::connection::Far;
+use super::fields::{RemoteFields, Stream, field};
+use super::methods::{admin, alone, backend, backend_admin, client_methods, fields, transactions};
+use super::served::Served;
+use super::views::{RemoteCatalog, RemoteGraph};
+use crate::backend::{Backend, BackendAdmin, GraphPlace};
+use crate::execution::current::current;
+use crate::execution::{Asked, reachable, settle};
+
+/// A backend at the far end of a connection.
+#[derive(Debug)]
+pub struct RemoteStore {
+    far: Far,
+    env: Env,
+    url: String,
+    /// The URL by which others open it, where they can.
+    reachable: Option<Arc<str>>,
+    /// The schema as it was read last, by its text.
+    schema: Mutex<Schema>,
+}
+
+impl RemoteStore {
+    /// The store that a thread of this process serves from here on.
+    pub fn to(backend: Arc<dyn Backend>) -> RemoteStore {
+        let env = backend.env().clone();
+        let url = backend.url().to_owned();
+        let (schema, reachable) = (Mutex::new(backend.schema()), reachable(&url).map(Arc::from));
+        RemoteStore { far: Far::to(Served::new(backend)), env, url, reachable, schema }
+    }
+
+    /// What the execution of this thread asks of the store.
+    fn asked(&self, request: String) -> Option<Arc<Asked>> {
+        current().map(|by| Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() }))
+    }
+
+    fn listing(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Result<Listing> {
+        let (far, ()) = self.far.call_for_object(method, put)?;
+        Ok(Box::new(Stream::of(far)))
+    }
+
+    /// An object that is made at the far end; one that answers nothing where the connection is gone.
+    fn object(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Far {
+        match self.far.call_for_object(method, put) {
+            Ok((far, ())) => far,
+            Err(error) => {
+                tracing::warn!(%error, method, "a call got no answer");
+                self.far.nowhere()
+            }
+        }
+    }
+}
+
+/// Appends a key.
+fn put_key(key: &Pairs<'_>, out: &mut Out<'_>) {
+    let pairs: Vec<(String, String)> =
+        key.iter().map(|(keyword, value)| ((*keyword).to_owned(), (*value).to_owned())).collect();
+    pairs.put(out);
+}
+
+impl FieldAccess for RemoteStore {
+    fields!(client_methods!());
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn schema(&self) -> Schema {
+        let text: Result<String> = self.far.call(alone::SCHEMA, |_| {});
+        let mut known = self.schema.lock();
+        let newer = text.and_then(|text| match known.text() == text {
+            true => Ok(None),
+            false => Schema::parse(&text).map(Some),
+        });
+        match newer {
+            Ok(newer) => newer.into_iter().for_each(|schema| *known = schema),
+            Err(error) => tracing::warn!(%error, "the schema of the store may have grown"),
+        }
+        known.clone()
+    }
+
+    fn select(&self, request: &Request) -> Result<Selection> {
+        self.schema().select_at(request, self.env.clock.now())
+    }
+
+    fn archive(&self, key: &Pairs<'_>, value: Value<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.far.call(alone::ARCHIVE, |out| {
+            put_key(key, out);
+            options.put(out);
+            ArchivedValue::put_value(&value, out);
+        })
+    }
+
+    fn archive_many(&self, items: &[(&Pairs<'_>, Value<'_>)], options: &ArchiveOptions) -> Result<()> {
+        self.far.call(alone::ARCHIVE_MANY, |out| {
+            options.put(out);
+            items.len().put(out);
+            for (key, value) in items {
+                put_key(key, out);
+                ArchivedValue::put_value(value, out);
+            }
+        })
+    }
+
+    fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()> {
+        self.far.call(alone::CREATE_FIELD, |out| {
+            put_key(key, out);
+            options.put(out);
+            spec.dtype.put(out);
+            spec.shape.to_vec().put(out);
+            spec.fill.map(<[u8]>::to_vec).put(out);
+            spec.chunks.map(<[u64]>::to_vec).put(out);
+        })
+    }
+
+    fn archive_external(
+        &self,
+        key: &Pairs<'_>,
+        spec: &ExternalSpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.far.call(alone::ARCHIVE_EXTERNAL, |out| {
+            put_key(key, out);
+            options.put(out);
+            ExternalValue::of(spec).put(out);
+        })
+    }
+
+    fn archive_stored(
+        &self,
+        key: &Pairs<'_>,
+        spec: &StoredArraySpec<'_>,
+        options: &ArchiveOptions,
+    ) -> Result<()> {
+        self.far.call(alone::ARCHIVE_STORED, |out| {
+            put_key(key, out);
+            options.put(out);
+            StoredValue::of(spec).put(out);
+        })
+    }
+
+    fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()> {
+        self.far.call(alone::REMOVE_FIELDS, |out| {
+            options.put(out);
+            fields.len().put(out);
+            for field in fields {
+                let id = field.id();
+                PathBuf::from(id.store).put(out);
+                id.key.to_vec().put(out);
+                id.entry.put(out);
+            }
+        })
+    }
+
+    fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing> {
+        self.listing(alone::LIST, |out| {
+            request.put(out);
+            options.put(out);
+        })
+    }
+
+    fn retrieve(&self, request: &Request, options: &RetrieveOptions) -> Result<Fields> {
+        let found = self.far.call_for_object(alone::RETRIEVE, |out| {
+            request.put(out);
+            options.put(out);
+        })?;
+        let fields = RemoteFields::of(found);
+        Ok(match self.asked(request.to_string()) {
+            Some(asked) => asked.fields(fields),
+            None => fields,
+        })
+    }
+
+    fn get(&self, key: &Pairs<'_>, options: &ReadOptions) -> Result<Field> {
+        let found = self.far.call_for_object(alone::GET, |out| {
+            put_key(key, out);
+            options.put(out);
+        })?;
+        Ok(match self.asked(key_request(key).to_string()) {
+            Some(asked) => asked.field(field(found)),
+            None => field(found),
+        })
+    }
+}
+
+impl Transactions for RemoteStore {
+    transactions!(client_methods!());
+
+    fn will_write(&self) {
+        self.far.call_or_default(alone::WILL_WRITE, |_| {})
+    }
+}
+
+impl Admin for RemoteStore {
+    admin!(client_methods!());
+
+    fn close(&self, session: &Session) -> Result<()> {
+        let closed = self.far.call(alone::CLOSE, |out| session.put(out));
+        // Who only reads must not fail for the record of it.
+        if let Err(error) = settle() {
+            tracing::warn!(%error, "what was read is not recorded");
+        }
+        closed
+    }
+}
+
+impl Backend for RemoteStore {
+    backend!(client_methods!());
+
+    fn env(&self) -> &Env {
+        &self.env
+    }
+
+    fn id(&self) -> Id {
+        self.far.call(alone::ID, |_| {}).unwrap_or(Id::LEAST)
+    }
+
+    fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
+        let (far, version) = self.far.call_for_object(alone::LIST_SINCE, |out| {
+            request.put(out);
+            since.to_owned().put(out);
+            options.put(out);
+        })?;
+        Ok((Box::new(Stream::of(far)), version))
+    }
+
+    fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
+        let commits = Vec::from_iter(commits);
+        self.listing(alone::LIST_COMMITS, |out| {
+            commits.put(out);
+            options.put(out);
+        })
+    }
+
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> Arc<dyn CatalogAccess> {
+        Arc::new(RemoteCatalog { far: self.object(alone::CATALOG, |out| settings.put(out)) })
+    }
+
+    fn graph(self: Arc<Self>) -> Arc<dyn GraphAccess> {
+        Arc::new(RemoteGraph { far: self.object(alone::GRAPH, |_| {}) })
+    }
+
+    fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>> {
+        if !place.slots.is_plain() {
+            return Err(Error::invalid("slots run where the store is").with_hint("open the store there"));
+        }
+        let (far, ()) = self.far.call_for_object(alone::GRAPH_IN, |out| place.folder.put(out))?;
+        Ok(Arc::new(RemoteGraph { far }))
+    }
+}
+
+impl BackendAdmin for RemoteStore {
+    backend_admin!(client_methods!());
+}

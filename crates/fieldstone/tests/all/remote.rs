@@ -1,0 +1,153 @@
+//! A store at the far end of a loopback answers as the store does: the suite of field stores, and what only crosses with
+//! help of both ends. The rest of the suites runs so by `make test-loopback`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fieldstone::catalog::query::Query;
+use fieldstone::catalog::{CatalogSettings, Interrupt};
+use fieldstone::execution::{Execution, ExecutionOptions, Outcome};
+use fieldstone::graph::{Engine, RelationPut, Travel, VertexName, VertexPut, parse_travel};
+use fieldstone::{
+    ArchiveOptions, Cancel, Code, ErrorKind, FieldStore, ListOptions, OpenOptions, ReadOptions, Request,
+    Result, RetrieveOptions, Session, Store, Value, loopback,
+};
+use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::SimWorld;
+use fieldstone_store::LocalStore;
+use fieldstone_store::conformance::{Access, BEHAVIOURS, Harness, Opening, put_file, run};
+
+/// A simulated world whose stores are all reached by loopbacks.
+struct Far(SimWorld);
+
+impl Harness for Far {
+    fn open(&self, process: usize, how: &Opening) -> Result<Arc<dyn FieldStore>> {
+        let env: Env = self.0.process(["a", "b"][process % 2]);
+        let fields = LocalStore::open(env, Path::new("/shared/store"), how.local("tested"))?;
+        let store = Store::of(fields, CatalogSettings::default(), false);
+        // Reads of a facade say that no store is there yet; those of a field store find nothing.
+        if how.access == Access::Append && how.at.is_none() {
+            store.backend().create()?;
+        }
+        Ok(loopback(store.backend().clone()))
+    }
+
+    fn settle(&self) {}
+
+    fn source(&self, name: &str, content: Option<&[u8]>) -> Result<PathBuf> {
+        put_file(&self.0.process("a"), Path::new("/shared").join(name), content)
+    }
+
+    fn inside(&self, name: &str, content: Option<&[u8]>) -> Result<Option<PathBuf>> {
+        self.source(&format!("store/{name}"), content).map(Some)
+    }
+}
+
+fn far() -> Store {
+    let near = fieldstone::open("memory:", &OpenOptions::default()).unwrap();
+    Store::over(loopback(near.backend().clone()), CatalogSettings::default())
+}
+
+#[test]
+fn it_shows_every_behaviour_of_field_stores() {
+    for (name, _) in BEHAVIOURS {
+        let world = SimWorld::new(1);
+        world.set_tracing(false);
+        if let Err(error) = run(name, &Far(world)) {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn authors_stay_with_the_client_and_say_what_a_commit_came_from() {
+    let store = far();
+    let key = [("run", "a"), ("variable", "t")];
+    store.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
+    store.flush(None).unwrap();
+    let options = ExecutionOptions { name: Some("regrid".into()), ..Default::default() };
+    let regrid = Execution::begin(&store, options).unwrap();
+    let job = regrid.vertex().clone();
+    assert_eq!(store.get(&key, &ReadOptions::default()).unwrap().read().unwrap(), b"x");
+    let result = [("run", "a"), ("variable", "u")];
+    store.archive(&result, Value::Bytes(b"y"), &ArchiveOptions::default()).unwrap();
+    regrid.finish(&Outcome::exit(0)).unwrap();
+    let count = |kind| {
+        let edges =
+            store.graph().edges(&job, Some(kind), Default::default(), None, &Session::default()).unwrap();
+        edges.len()
+    };
+    assert_eq!((count("read"), count("write")), (1, 1));
+}
+
+#[test]
+fn a_call_that_waits_is_cancelled_from_the_client() {
+    let store = far();
+    store
+        .archive(&[("run", "a"), ("variable", "t")], Value::Bytes(b"x"), &ArchiveOptions::default())
+        .unwrap();
+    store.flush(None).unwrap();
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let session = Session::default().cancelled_by(cancel);
+    let options = ListOptions { session, ..ListOptions::default() };
+    let listed =
+        store.list(&Request::new(), &options).and_then(|mut list| list.try_for_each(|e| e.map(drop)));
+    assert_eq!(listed.unwrap_err().code(), Code::Cancelled);
+}
+
+#[test]
+fn a_statement_that_runs_for_long_is_ended_by_the_client() {
+    let store = far();
+    store.create_run("a").create().unwrap();
+    store.flush(None).unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let own = asked.clone();
+    let stop = Interrupt::new(move || own.fetch_add(1, Ordering::Relaxed) > 3);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let ended = store.catalog().sql_until(endless, Some(&stop)).unwrap_err();
+    assert!(asked.load(Ordering::Relaxed) > 3 && ended.kind() == ErrorKind::Invalid, "{ended}");
+}
+
+#[test]
+fn streams_traversals_and_portions_stay_with_the_store() {
+    let store = far();
+    let name = |n: usize| VertexName::new("file", &format!("/{n}"));
+    let session = Session::default();
+    store.graph().put_vertices((0..600).map(|n| VertexPut::new(name(n))).collect(), &session).unwrap();
+    let next = |n: usize| RelationPut::new("depend", name(n), name(n + 1));
+    store.graph().put_relations((0..599).map(next).collect(), &session).unwrap();
+    store.flush(None).unwrap();
+    let walk = |text: &str| {
+        let travel = Travel { steps: parse_travel(text).unwrap(), ..Travel::default() };
+        store.graph().travel(&travel, Engine::default(), &session).unwrap()
+    };
+    let reached = walk("v(file:/0).e(depend).repeat()");
+    let set = reached.summary().sets[0];
+    assert!(set >= 599 && reached.names(0, 0, usize::MAX).unwrap().len() == set);
+    let ways = walk("v(file:/0).e(depend).e(depend).return_fp()").paths().unwrap();
+    assert_eq!(ways.map(|way| way.unwrap().vertices.len()).collect::<Vec<_>>(), [3]);
+    // Hidden versions come in portions, while the call lasts.
+    store.graph().put_vertices(vec![VertexPut::new(name(0))], &session).unwrap();
+    store.flush(None).unwrap();
+    let (mut versions, now) = (0, store.graph().now());
+    let mut take = |portion: &fieldstone::graph::HiddenVersions| {
+        versions += portion.vertices.len();
+        Ok(())
+    };
+    store.graph().hidden(now, &mut take, &session).unwrap();
+    assert_eq!(versions, 1);
+    assert_eq!(store.catalog().stream(&Query::all()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_handle_holds_outlives_it_and_is_released_with_it() {
+    let store = far();
+    let key = [("run", "a"), ("variable", "t")];
+    store.archive(&key, Value::Bytes(b"held"), &ArchiveOptions::default()).unwrap();
+    store.flush(None).unwrap();
+    let fields = store.retrieve(&Request::new(), &RetrieveOptions::default()).unwrap();
+    drop(store);
+    assert_eq!(fields.get(0).unwrap().read().unwrap(), b"held");
+}

@@ -1,0 +1,272 @@
+//! Options, values, list entries and reports of the field store as bytes.
+
+use std::path::PathBuf;
+
+use fieldstone_core::dtype::DType;
+use fieldstone_core::geometry::Summary;
+use fieldstone_core::{Error, Result};
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::entry::EntryId;
+use fieldstone_store::Outline;
+use fieldstone_store::api::{
+    AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, Damage,
+    ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, ListEntry, ListOptions,
+    PlaceFile, ReadOptions, RemoveOptions, RetrieveOptions, Stats, Status, StatusProblem, StoredArray,
+    StoredArraySpec, TransactionStatus, Value, VerifyReport, WriterStatus,
+};
+
+use crate::codec::{wire_enum, wire_struct};
+use crate::{In, Out, Wire};
+
+/// States of writers, as [`WriterStatus::state`] has them.
+const STATES: [&str; 4] = ["open", "closed", "gone", "silent"];
+
+/// A [`Value`] with data of its own.
+#[derive(Debug, Clone)]
+pub enum ArchivedValue {
+    /// Opaque bytes.
+    Bytes(Vec<u8>),
+    /// A whole array: elements, type and extents.
+    Array(Vec<u8>, DType, Vec<u64>),
+    /// A piece: elements and type; start, extents and the whole array's shape.
+    Piece(Vec<u8>, DType, [Vec<u64>; 3]),
+}
+
+impl ArchivedValue {
+    /// Appends a value's bytes as this type reads them, without a copy of its data.
+    pub fn put_value(value: &Value<'_>, out: &mut Out<'_>) {
+        let put = |out: &mut Out<'_>, tag: u8, data: &[u8]| {
+            out.bytes().push(tag);
+            (data.len() as u64).put(out);
+            out.bytes().extend_from_slice(data);
+        };
+        match value {
+            Value::Bytes(data) => put(out, 0, data),
+            Value::Array { data, dtype, shape } => {
+                put(out, 1, data);
+                dtype.put(out);
+                shape.to_vec().put(out);
+            }
+            Value::Piece { data, dtype, start, count, shape } => {
+                put(out, 2, data);
+                dtype.put(out);
+                [start.to_vec(), count.to_vec(), shape.to_vec()].put(out);
+            }
+        }
+    }
+
+    /// The value over this one's data.
+    pub fn lend(&self) -> Value<'_> {
+        match self {
+            ArchivedValue::Bytes(data) => Value::Bytes(data),
+            ArchivedValue::Array(data, dtype, shape) => Value::Array { data, dtype: *dtype, shape },
+            ArchivedValue::Piece(data, dtype, [start, count, shape]) => {
+                Value::Piece { data, dtype: *dtype, start, count, shape }
+            }
+        }
+    }
+}
+
+/// An [`ExternalSpec`] with data of its own.
+#[derive(Debug, Clone)]
+pub struct ExternalValue {
+    path: PathBuf,
+    offset: u64,
+    parts: u64,
+    stride: u64,
+    bytes: u64,
+    array: Option<(DType, Vec<u64>)>,
+    seen: Option<FileState>,
+}
+
+impl ExternalValue {
+    /// The same, to be sent.
+    pub fn of(spec: &ExternalSpec<'_>) -> ExternalValue {
+        let (bytes, array) = match spec.content {
+            ExternalContent::Bytes(bytes) => (bytes, None),
+            ExternalContent::Array { dtype, shape } => (0, Some((dtype, shape.to_vec()))),
+        };
+        let ExternalSpec { path, offset, parts, stride, seen, .. } = *spec;
+        ExternalValue { path: path.to_owned(), offset, parts, stride, bytes, array, seen }
+    }
+
+    /// The spec over this one's data.
+    pub fn lend(&self) -> ExternalSpec<'_> {
+        let content = match &self.array {
+            None => ExternalContent::Bytes(self.bytes),
+            Some((dtype, shape)) => ExternalContent::Array { dtype: *dtype, shape },
+        };
+        let ExternalValue { path, offset, parts, stride, seen, .. } = self;
+        ExternalSpec { path, offset: *offset, parts: *parts, stride: *stride, content, seen: *seen }
+    }
+}
+
+/// A [`StoredArraySpec`] with data of its own.
+#[derive(Debug, Clone)]
+pub struct StoredValue {
+    path: String,
+    offset: u64,
+    dtype: DType,
+    shape: Vec<u64>,
+    fill: Option<Vec<u8>>,
+    block: u64,
+    sums: Vec<u32>,
+    holes: u64,
+}
+
+impl StoredValue {
+    /// The same, to be sent.
+    pub fn of(spec: &StoredArraySpec<'_>) -> StoredValue {
+        StoredValue {
+            path: spec.path.to_owned(),
+            offset: spec.offset,
+            dtype: spec.dtype,
+            shape: spec.shape.to_vec(),
+            fill: spec.fill.map(<[u8]>::to_vec),
+            block: spec.block,
+            sums: spec.sums.to_vec(),
+            holes: spec.holes,
+        }
+    }
+
+    /// The spec over this one's data.
+    pub fn lend(&self) -> StoredArraySpec<'_> {
+        StoredArraySpec {
+            path: &self.path,
+            offset: self.offset,
+            dtype: self.dtype,
+            shape: &self.shape,
+            fill: self.fill.as_deref(),
+            block: self.block,
+            sums: &self.sums,
+            holes: self.holes,
+        }
+    }
+}
+
+/// The facts of a field that its handle has without asking again; the bytes stay with the store.
+#[derive(Debug)]
+pub struct FieldFacts {
+    /// The store's name, as all its handles have it.
+    pub store: PathBuf,
+    /// The encoded key.
+    pub key: Vec<u8>,
+    /// Its newest part.
+    pub entry: EntryId,
+    /// Names the moment it belongs to.
+    pub version: String,
+    /// The commits that its parts came by.
+    pub commits: Vec<(CommitId, u64)>,
+    /// When its newest part was flushed, nanoseconds since 1970.
+    pub time: i64,
+    /// Raw bytes.
+    pub nbytes: Outcome<u64>,
+    /// Element type and shape of an array.
+    pub array: Outcome<Option<(DType, Vec<u64>)>>,
+    /// Extents of the chunks.
+    pub chunks: Option<Vec<u64>>,
+    /// Extremes and missing elements.
+    pub summary: Option<Summary>,
+    /// Whether elements that nobody wrote are filled.
+    pub lenient: bool,
+}
+
+/// A result that crosses as data.
+pub type Outcome<T> = std::result::Result<T, Error>;
+
+impl<T: Wire> Wire for Outcome<T> {
+    fn put(&self, out: &mut Out<'_>) {
+        self.is_ok().put(out);
+        match self {
+            Ok(item) => item.put(out),
+            Err(error) => error.put(out),
+        }
+    }
+
+    fn read(input: &mut In<'_>) -> Result<Outcome<T>> {
+        Ok(match bool::read(input)? {
+            true => Ok(T::read(input)?),
+            false => Err(Error::read(input)?),
+        })
+    }
+}
+
+impl Wire for WriterStatus {
+    fn put(&self, out: &mut Out<'_>) {
+        let WriterStatus { writer, host, process, user, state, commits, segments, last_flush, .. } = self;
+        writer.put(out);
+        host.put(out);
+        process.put(out);
+        user.put(out);
+        state.to_string().put(out);
+        commits.put(out);
+        segments.put(out);
+        last_flush.put(out);
+        self.clock_off.put(out);
+        self.tail.put(out);
+        self.origin.put(out);
+    }
+
+    fn read(input: &mut In<'_>) -> Result<WriterStatus> {
+        Ok(WriterStatus {
+            writer: Wire::read(input)?,
+            host: Wire::read(input)?,
+            process: Wire::read(input)?,
+            user: Wire::read(input)?,
+            state: one_of(input, &STATES)?,
+            commits: Wire::read(input)?,
+            segments: Wire::read(input)?,
+            last_flush: Wire::read(input)?,
+            clock_off: Wire::read(input)?,
+            tail: Wire::read(input)?,
+            origin: Wire::read(input)?,
+        })
+    }
+}
+
+/// Reads one of some words.
+pub(crate) fn one_of(input: &mut In<'_>, words: &'static [&'static str]) -> Result<&'static str> {
+    let text = input.cursor.text()?;
+    let known = words.iter().find(|word| **word == text);
+    known.copied().ok_or_else(|| input.cursor.fail(&format!("the word {text} is not known")))
+}
+
+wire_enum! {
+    ArchivedValue { 0 Bytes(data), 1 Array(data, dtype, shape), 2 Piece(data, dtype, places) }
+    PlaceFile { 0 Own(writer, file), 1 Grown(path), 2 Outside(path) }
+}
+
+wire_struct! {
+    ExternalValue { path, offset, parts, stride, bytes, array, seen }
+    StoredValue { path, offset, dtype, shape, fill, block, sums, holes }
+    FieldFacts { store, key, entry, version, commits, time, nbytes, array, chunks, summary, lenient }
+    FileState { nbytes, mtime }
+    Outline { dtype, shape, fill, chunks }
+    StoredArray { path, offset, dtype, shape, block, sums, holes }
+    BlockPlace { part, file, offset, stored, raw, crc }
+    ArchiveOptions { session, compression, chunks, share, exist, verbatim, missing }
+    RemoveOptions { session }
+    ReadOptions { session }
+    ListOptions { depth, masked, session }
+    RetrieveOptions { strict, session }
+    FieldLocation { file, offset, length }
+    Extremes { min, max, missing }
+    ListEntry {
+        key, depth, nbytes, dtype, shape, chunks, packed, complete, place, time, owner, summary, attempt, masked,
+    }
+    Damage { key, file, why }
+    AcceptanceReport { file, what, fields, keys, user, time, why }
+    VerifyReport { fields, bytes, files, damaged, notes, array_files, accepted }
+    Stats {
+        datasets, indexes, fields, bytes, stored_bytes, masked, writers, segments, file_bytes, files,
+    }
+    TransactionStatus { id, owners, fields, kinds, since }
+    StatusProblem { code, file, why }
+    FormatPin { user, time }
+    Status {
+        url, id, schema, format, format_pin, version, writers, transactions, owners, problems, accepted, free_bytes,
+        free_inodes, bytes_by_user, unflushed,
+    }
+    CheckpointOptions { incremental }
+    CheckpointReport { version, bytes, files, nanoseconds }
+}
