@@ -7,6 +7,7 @@
 //! * [`view`]: the tables as a view of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
 //! * [`access`]: the calls of a catalog, whatever answers them;
+//! * `deletion`, `reports`: what is deleted; settings, and what calls report;
 //! * [`live`]: the catalog of an open store: an engine that follows the logs, read and waited for;
 //! * `write`: declarations, attributes and deletions, checked before they become records.
 //!
@@ -17,8 +18,10 @@
 //! * SQL narrows by keys alone; whether a row is a hit is decided in one place, in Rust.
 
 pub mod access;
+mod deletion;
 pub mod engine;
 pub mod live;
 pub mod query;
+mod reports;
 pub mod view;
 mod write;

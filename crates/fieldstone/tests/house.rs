@@ -36,6 +36,7 @@ const STORE: &str = "fieldstone-store";
 const ARRAY: &str = "fieldstone-array";
 const CATALOG: &str = "fieldstone-catalog";
 const GRAPH: &str = "fieldstone-graph";
+const WIRE: &str = "fieldstone-wire";
 const FACADE: &str = "fieldstone";
 
 /// Each package of ours, and those of ours that it may use.
@@ -47,7 +48,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (ARRAY, &[CORE, FORMAT]),
     (CATALOG, &[CORE, FORMAT, JOURNAL]),
     (GRAPH, &[CORE, FORMAT, JOURNAL]),
-    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH]),
+    (WIRE, &[CORE, FORMAT, JOURNAL, STORE, CATALOG, GRAPH]),
+    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, WIRE]),
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),

@@ -19,6 +19,7 @@
 //! | [`put`] | what is put into it |
 //! | [`read`] | a vertex, its versions, the relations at it |
 //! | [`relations`] | relations by what they are |
+//! | `reports` | reports of its calls |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
 //! | [`slot`] | parts of a partitioned view, which know of one another by messages |
 //! | [`state`] | all segments of one moment, read as one graph |
@@ -43,6 +44,7 @@ pub mod partition;
 pub mod put;
 pub mod read;
 pub mod relations;
+mod reports;
 pub mod segment;
 pub mod slot;
 pub mod state;

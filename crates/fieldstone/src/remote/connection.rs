@@ -49,14 +49,14 @@ type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 /// A connection to a served store, as the client has it.
 pub struct Connection {
     requests: Mutex<Option<Sender<Vec<u8>>>>,
-    shared: Arc<Shared>,
+    shared: Arc<Inbox>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     next: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
 /// What callers and the reading thread share.
-struct Shared {
+struct Inbox {
     pending: Mutex<HashMap<u64, Sender<Event>>>,
     /// Authors by number: place in the list.
     authors: Mutex<Vec<Arc<dyn CommitAuthor>>>,
@@ -76,7 +76,7 @@ impl Connection {
         threads: Vec<JoinHandle<()>>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Connection> {
-        let shared = Arc::new(Shared { pending: Mutex::default(), authors: Mutex::default() });
+        let shared = Arc::new(Inbox { pending: Mutex::default(), authors: Mutex::default() });
         let connection = Arc::new(Connection {
             requests: Mutex::new(Some(requests)),
             shared: shared.clone(),
@@ -176,7 +176,7 @@ impl Drop for Connection {
     }
 }
 
-impl Shared {
+impl Inbox {
     /// Reads what the server sends, until it is gone.
     fn read(&self, responses: &Receiver<Vec<u8>>, connection: &Weak<Connection>) {
         for frame in responses {
@@ -280,7 +280,7 @@ impl Link {
     }
 
     fn connect(served: &Arc<Served>) -> Arc<Connection> {
-        let (requests, responses, serving) = served.serve();
+        let (requests, responses, serving) = served.connect();
         let clock = served.backend().env().clock.clone();
         Connection::new(requests, responses, vec![serving], clock)
     }
@@ -299,7 +299,7 @@ pub struct Far {
     _release: Option<Arc<Release>>,
 }
 
-/// Tells the server that an object is held no more.
+/// Says to the server, when it is dropped, that an object is held no more.
 #[derive(Debug)]
 struct Release(Weak<Link>, u64);
 

@@ -1,8 +1,6 @@
 //! Fields and streams of a store at the far end of a connection, as the client holds them.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::path::PathBuf;
 
 use std::sync::Arc;
 
@@ -10,7 +8,6 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::geometry::{IndexBox, Summary, Uncovered};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_format::entry::EntryId;
 use fieldstone_store::api::{BlockPlace, StoredArray};
 use fieldstone_store::{Field, FieldId, FieldSource, Fields, FieldsSource, Outline};
 use fieldstone_wire::{FieldFacts, Outcome, Wire};
@@ -194,76 +191,5 @@ impl<T: Wire> Iterator for Stream<T> {
             }
         }
         self.ready.pop_front()
-    }
-}
-
-/// A field by its name alone, for a call that asks for no more.
-#[derive(Debug)]
-pub struct Named {
-    store: PathBuf,
-    key: Vec<u8>,
-    entry: EntryId,
-}
-
-impl Named {
-    /// The field of a name.
-    pub fn field((store, key, entry): (PathBuf, Vec<u8>, EntryId)) -> Field {
-        Field::new(Arc::new(Named { store, key, entry }))
-    }
-}
-
-/// Nothing but its name crossed.
-fn unnamed<T>() -> Result<T> {
-    Err(Error::internal("a field that is only named was asked for more"))
-}
-
-impl FieldSource for Named {
-    fn id(&self) -> FieldId<'_> {
-        let store: &OsStr = self.store.as_os_str();
-        FieldId { store, key: &self.key, entry: self.entry }
-    }
-
-    fn version(&self) -> String {
-        String::new()
-    }
-
-    fn time(&self) -> i64 {
-        0
-    }
-
-    fn nbytes(&self) -> Result<u64> {
-        unnamed()
-    }
-
-    fn array(&self) -> Result<Option<(DType, &[u64])>> {
-        unnamed()
-    }
-
-    fn missing(&self, _limit: usize) -> Result<Uncovered> {
-        unnamed()
-    }
-
-    fn chunks(&self) -> Option<Vec<u64>> {
-        None
-    }
-
-    fn outline(&self) -> Result<Option<Outline>> {
-        unnamed()
-    }
-
-    fn is_compressed(&self) -> Result<bool> {
-        unnamed()
-    }
-
-    fn summary(&self) -> Option<Summary> {
-        None
-    }
-
-    fn read(&self, _region: Option<&IndexBox>, _lenient: bool, _out: &mut [u8]) -> Result<()> {
-        unnamed()
-    }
-
-    fn read_range(&self, _start: u64, _out: &mut [u8]) -> Result<()> {
-        unnamed()
     }
 }

@@ -13,7 +13,7 @@
 //! | `frame` | frames: calls, answers, questions back, releases |
 //! | `argument`, `methods` | how arguments cross; the methods, by number, once for both ends |
 //! | `connection` | the client's end |
-//! | `store`, `views`, `fields` | the backend, its catalog and graph, its fields and streams, as the client has them |
+//! | `store`, `views`, `fields`, `named` | the backend, its catalog and graph, its fields and streams, as the client has them |
 //! | `served`, `serving` | the server's end: threads; methods |
 //!
 //! [`loopback`] connects a store with a thread of the same process. `FIELDSTONE_LOOPBACK=1` opens every store so: it shows
@@ -42,6 +42,7 @@ mod connection;
 mod fields;
 mod frame;
 mod methods;
+mod named;
 mod served;
 mod serving;
 mod store;
@@ -56,7 +57,7 @@ const VARIABLE: &str = "FIELDSTONE_LOOPBACK";
 
 /// A backend at the far end of a connection within this process: a thread serves it.
 pub fn loopback(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-    Arc::new(store::RemoteStore::to(backend))
+    Arc::new(store::RemoteStore::to(served::Served::new(backend, serving::serve)))
 }
 
 /// The same where the environment asks for it; else the backend itself.

@@ -23,13 +23,12 @@ use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{Ends, Wire};
 
 use super::frame::{BACKEND, Call, Question, Request, Response, decoded, encoded};
-use super::serving;
 use crate::backend::Backend;
 use crate::execution::current::serve_others;
 
 /// An object that stays with the store.
 #[derive(Clone)]
-pub enum Object {
+pub enum Exported {
     /// The backend.
     Backend(Arc<dyn Backend>),
     /// A catalog.
@@ -50,11 +49,15 @@ pub enum Object {
     Paths(Arc<Mutex<PathStream>>),
 }
 
+/// Calls a method of an object; gives the answer's bytes.
+pub type Serve = fn(&Serving<'_>, &Exported, u16, &[u8]) -> Result<Vec<u8>>;
+
 /// A store, and what its clients hold of it.
 pub struct Served {
     backend: Arc<dyn Backend>,
+    serve: Serve,
     clock: Arc<dyn Clock>,
-    objects: Mutex<HashMap<u64, (Object, Cancel)>>,
+    objects: Mutex<HashMap<u64, (Exported, Cancel)>>,
     next: AtomicU64,
 }
 
@@ -65,10 +68,16 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    /// A store that nobody has called yet.
-    pub fn new(backend: Arc<dyn Backend>) -> Arc<Served> {
+    /// A store that nobody has called yet, and the way in which its methods are called.
+    pub fn new(backend: Arc<dyn Backend>, serve: Serve) -> Arc<Served> {
         let clock = backend.env().clock.clone();
-        Arc::new(Served { backend, clock, objects: Mutex::default(), next: AtomicU64::new(BACKEND + 1) })
+        Arc::new(Served {
+            backend,
+            serve,
+            clock,
+            objects: Mutex::default(),
+            next: AtomicU64::new(BACKEND + 1),
+        })
     }
 
     /// The store itself.
@@ -77,7 +86,7 @@ impl Served {
     }
 
     /// Serves a client: where it sends requests, hears responses, and the thread that serves it.
-    pub fn serve(self: &Arc<Self>) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>, JoinHandle<()>) {
+    pub fn connect(self: &Arc<Self>) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>, JoinHandle<()>) {
         let (requests, frames) = channel();
         let (responses, answers) = channel();
         let client = Arc::new(Client {
@@ -158,7 +167,7 @@ impl Client {
 
     fn answer(self: &Arc<Self>, call: &Call) -> Result<Vec<u8>> {
         let known = match call.object {
-            BACKEND => Some((Object::Backend(self.served.backend.clone()), Cancel::default())),
+            BACKEND => Some((Exported::Backend(self.served.backend.clone()), Cancel::default())),
             other => self.served.objects.lock().get(&other).cloned(),
         };
         let none = || Code::Invalid.error("a call names an object that the connection does not hold");
@@ -166,7 +175,7 @@ impl Client {
         let own = Cancel::default();
         self.running.lock().insert(call.id, vec![own.clone(), earlier]);
         let serving = Serving { client: self, call: call.id, cancel: own };
-        let answer = serving::serve(&serving, &object, call.method, &call.arguments);
+        let answer = (self.served.serve)(&serving, &object, call.method, &call.arguments);
         self.running.lock().remove(&call.id);
         answer
     }
@@ -216,7 +225,7 @@ pub struct Serving<'a> {
 
 impl Serving<'_> {
     /// Keeps an object for the client; gives its number.
-    pub fn keep(&self, object: Object) -> u64 {
+    pub fn keep(&self, object: Exported) -> u64 {
         let served = &self.client.served;
         let number = served.next.fetch_add(1, Ordering::Relaxed);
         served.objects.lock().insert(number, (object, self.cancel.clone()));

@@ -38,13 +38,13 @@ use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, StoredValue, Wire};
 
 use super::argument::Argument;
-use super::fields::Named;
 use super::frame::encoded;
 use super::methods::{
     admin, alone, backend, backend_admin, catalog_admin, catalog_arrays, catalog_lookup, catalog_queries,
     catalog_writer, fields, graph_admin, graph_reader, graph_walks, graph_writer, server_arms, transactions,
 };
-use super::served::{Object, Serving};
+use super::named::Named;
+use super::served::{Exported, Serving};
 use crate::backend::{Backend, GraphPlace};
 
 /// Items of a stream that cross at once.
@@ -54,18 +54,18 @@ const PORTION: usize = 256;
 type Pairs = Vec<(String, String)>;
 
 /// Calls a method of an object; gives the answer's bytes.
-pub fn serve(serving: &Serving<'_>, object: &Object, method: u16, arguments: &[u8]) -> Result<Vec<u8>> {
+pub fn serve(serving: &Serving<'_>, object: &Exported, method: u16, arguments: &[u8]) -> Result<Vec<u8>> {
     let input = &mut In::new(arguments, serving);
     match object {
-        Object::Backend(store) => of_backend(serving, store, method, input),
-        Object::Catalog(catalog) => of_catalog(serving, &**catalog, method, input),
-        Object::Graph(graph) => of_graph(serving, &**graph, method, input),
-        Object::Field(field) => of_field(field, method, input),
-        Object::Fields(fields) => of_fields(serving, fields, method, input),
-        Object::Listing(entries) => Ok(encoded(&portion::<ListEntry>(&mut **entries.lock()))),
-        Object::Hits(hits) => Ok(encoded(&portion::<Hit>(&mut **hits.lock()))),
-        Object::Paths(paths) => Ok(encoded(&portion::<Way>(&mut **paths.lock()))),
-        Object::Traversal(traversal) => of_traversal(serving, traversal, method, input),
+        Exported::Backend(store) => of_backend(serving, store, method, input),
+        Exported::Catalog(catalog) => of_catalog(serving, &**catalog, method, input),
+        Exported::Graph(graph) => of_graph(serving, &**graph, method, input),
+        Exported::Field(field) => of_field(field, method, input),
+        Exported::Fields(fields) => of_fields(serving, fields, method, input),
+        Exported::Listing(entries) => Ok(encoded(&portion::<ListEntry>(&mut **entries.lock()))),
+        Exported::Hits(hits) => Ok(encoded(&portion::<Hit>(&mut **hits.lock()))),
+        Exported::Paths(paths) => Ok(encoded(&portion::<Way>(&mut **paths.lock()))),
+        Exported::Traversal(traversal) => of_traversal(serving, traversal, method, input),
     }
 }
 
@@ -104,12 +104,12 @@ fn of_backend(
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {
             let catalog = store.clone().catalog(CatalogSettings::read(input)?);
-            Ok(encoded(&serving.keep(Object::Catalog(catalog))))
+            Ok(encoded(&serving.keep(Exported::Catalog(catalog))))
         }
-        alone::GRAPH => Ok(encoded(&serving.keep(Object::Graph(store.clone().graph())))),
+        alone::GRAPH => Ok(encoded(&serving.keep(Exported::Graph(store.clone().graph())))),
         alone::GRAPH_IN => {
             let place = GraphPlace { folder: PathBuf::read(input)?, slots: SlotOptions::default() };
-            Ok(encoded(&serving.keep(Object::Graph(store.clone().graph_in(place)?))))
+            Ok(encoded(&serving.keep(Exported::Graph(store.clone().graph_in(place)?))))
         }
         other => Err(unknown(other)),
     }
@@ -166,7 +166,7 @@ fn reading(
     method: u16,
     input: &mut In<'_>,
 ) -> Result<Vec<u8>> {
-    let keep = |entries| serving.keep(Object::Listing(Arc::new(Mutex::new(entries))));
+    let keep = |entries| serving.keep(Exported::Listing(Arc::new(Mutex::new(entries))));
     match method {
         alone::LIST => {
             let (request, options) = (Request::read(input)?, ListOptions::read(input)?);
@@ -186,7 +186,7 @@ fn reading(
             let (request, options) = (Request::read(input)?, RetrieveOptions::read(input)?);
             let fields = store.retrieve(&request, &options)?;
             let facts = (fields.len(), fields.missing_count(), fields.version());
-            Ok(encoded(&(serving.keep(Object::Fields(fields)), facts)))
+            Ok(encoded(&(serving.keep(Exported::Fields(fields)), facts)))
         }
         _ => {
             let (key, options) = (Pairs::read(input)?, ReadOptions::read(input)?);
@@ -212,7 +212,7 @@ fn held(serving: &Serving<'_>, field: Field) -> Vec<u8> {
         summary: field.summary(),
         lenient: field.is_lenient(),
     };
-    encoded(&(serving.keep(Object::Field(field)), facts))
+    encoded(&(serving.keep(Exported::Field(field)), facts))
 }
 
 fn of_catalog(
@@ -229,7 +229,7 @@ fn of_catalog(
     match method {
         alone::STREAM => {
             let hits = catalog.stream(&Query::read(input)?)?;
-            Ok(encoded(&serving.keep(Object::Hits(Arc::new(Mutex::new(hits))))))
+            Ok(encoded(&serving.keep(Exported::Hits(Arc::new(Mutex::new(hits))))))
         }
         alone::ACTIVATE => {
             let (on, transaction, kinds) =
@@ -267,7 +267,7 @@ fn of_graph(
                 (Travel::read(input)?, Engine::read(input)?, Session::read(input)?);
             let traversal = graph.travel(&travel, engine, &session)?;
             let summary = traversal.summary().clone();
-            Ok(encoded(&(serving.keep(Object::Traversal(traversal)), summary)))
+            Ok(encoded(&(serving.keep(Exported::Traversal(traversal)), summary)))
         }
         other => Err(unknown(other)),
     }
@@ -287,7 +287,7 @@ fn of_traversal(
         alone::TRAVEL_VERTEX => Ok(encoded(&traversal.vertex(&VertexName::read(input)?)?)),
         alone::TRAVEL_PATHS => {
             let paths = traversal.paths().ok_or_else(|| Error::invalid("the traversal gives vertices"))?;
-            Ok(encoded(&serving.keep(Object::Paths(Arc::new(Mutex::new(paths))))))
+            Ok(encoded(&serving.keep(Exported::Paths(Arc::new(Mutex::new(paths))))))
         }
         other => Err(unknown(other)),
     }

@@ -47,11 +47,12 @@ pub struct RemoteStore {
 
 impl RemoteStore {
     /// The store that a thread of this process serves from here on.
-    pub fn to(backend: Arc<dyn Backend>) -> RemoteStore {
+    pub fn to(served: Arc<Served>) -> RemoteStore {
+        let backend = served.backend();
         let env = backend.env().clone();
         let url = backend.url().to_owned();
         let (schema, reachable) = (Mutex::new(backend.schema()), reachable(&url).map(Arc::from));
-        RemoteStore { far: Far::to(Served::new(backend)), env, url, reachable, schema }
+        RemoteStore { far: Far::to(served), env, url, reachable, schema }
     }
 
     /// What the execution of this thread asks of the store.

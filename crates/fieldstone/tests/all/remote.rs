@@ -51,7 +51,9 @@ fn far() -> Store {
 
 #[test]
 fn it_shows_every_behaviour_of_field_stores() {
-    for (name, _) in BEHAVIOURS {
+    // Of a facade, to read a store that is not there is an error in every mode.
+    let of_facades = |name: &str| name != "no_store_is_not_found";
+    for (name, _) in BEHAVIOURS.iter().filter(|(name, _)| of_facades(name)) {
         let world = SimWorld::new(1);
         world.set_tracing(false);
         if let Err(error) = run(name, &Far(world)) {

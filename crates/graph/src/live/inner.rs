@@ -34,6 +34,7 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 
 use super::GraphPort;
 use crate::folder::{MergeOlder, SegmentFolder};
+use crate::reports::{Check, Stats};
 use crate::segment::{PageCache, Segment, merge_young};
 use crate::slot::SlotOptions;
 use crate::state::GraphState;
@@ -133,41 +134,6 @@ pub(super) struct Own {
     pending: Cursors,
     segments: Vec<Arc<Segment>>,
     shown: Arc<GraphState>,
-}
-
-/// What there is in the graph.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Segments of the view.
-    pub segments: u64,
-    /// Vertices that they name, each segment by itself.
-    pub vertices: u64,
-    /// Versions of relations, each segment by itself.
-    pub relations: u64,
-    /// Bytes of the segments.
-    pub bytes: u64,
-    /// Declarations that count for nothing, and records that cannot be read.
-    pub problems: Vec<String>,
-    /// Where versions were moved to.
-    pub archives: Vec<Archive>,
-}
-
-/// What [`Graph::verify`](super::Graph::verify) found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Check {
-    /// Lines that were compared.
-    pub lines: u64,
-    /// Where the view says otherwise than the logs. At most 100.
-    pub different: Vec<String>,
-    /// Records that cannot be read, each with its log; the rest is readable.
-    pub damaged: Vec<String>,
-}
-
-impl Check {
-    /// Whether the view says what the logs say, and all of it could be read.
-    pub fn ok(&self) -> bool {
-        self.different.is_empty() && self.damaged.is_empty()
-    }
 }
 
 /// The graph asks for no fields.

@@ -35,13 +35,12 @@ use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
 use crate::relations::{self, RelationTest, TypeMatches};
+pub use crate::reports::{Check, Partitions, SlotContent, Stats};
 use crate::slot::{Engine, SlotOptions};
 use crate::state::GraphState;
 use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
 use crate::travel::{Travel, Traversal, VertexTest};
 use inner::GraphInner;
-pub use inner::{Check, Stats};
-pub use partitions::{Partitions, SlotContent};
 
 /// What the graph asks of the store that it belongs to.
 pub trait GraphPort: Send + Sync + std::fmt::Debug {

@@ -1,38 +1,12 @@
 //! How a view is cut into slots, and what each slot has.
 
 use fieldstone_core::Result;
-use fieldstone_format::graph_segment::partitioning::Partitioning;
 
+use crate::reports::{Partitions, SlotContent};
 use crate::segment::Segment;
 use crate::slot::shelf::{ShelfContent, all_splits};
 use crate::state::GraphState;
 use crate::view::GraphView;
-
-/// How a view is cut into slots. See the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Partitions {
-    /// How it is cut.
-    pub partitioning: Partitioning,
-    /// What each slot has, by number.
-    pub slots: Vec<SlotContent>,
-    /// Partitions of vertices that are split.
-    pub splits: u64,
-    /// Those of which not all that they gave away is known to be where it belongs.
-    pub unfinished: u64,
-}
-
-/// What a slot has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SlotContent {
-    /// Segments.
-    pub segments: u64,
-    /// Vertices that they name, each segment by itself.
-    pub vertices: u64,
-    /// Versions of relations that leave a vertex, each segment by itself.
-    pub relations: u64,
-    /// Bytes of the segments.
-    pub bytes: u64,
-}
 
 impl SlotContent {
     fn of<'a>(segments: impl Iterator<Item = &'a Segment>) -> SlotContent {

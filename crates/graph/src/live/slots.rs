@@ -12,8 +12,8 @@ use fieldstone_journal::Session;
 use fieldstone_journal::feed::Feed;
 
 use super::inner::{GraphInner, WHOLE};
-use super::partitions::Partitions;
 use crate::folder::MergeOlder;
+use crate::reports::Partitions;
 use crate::segment::Segment;
 use crate::slot::travels::{self, SlotTravel};
 use crate::slot::{Engine, SlotCluster};
