@@ -33,7 +33,10 @@ use fieldstone_core::env::Env;
 use fieldstone_core::request::Request;
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
-use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing, Session};
+use fieldstone_store::api::{
+    AcceptanceReport, Exist, FieldStore, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
+    TransactionState,
+};
 
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
@@ -50,7 +53,7 @@ pub struct GraphPlace {
 }
 
 /// The calls that a store asks for, beside those of its fields.
-pub trait Backend: FieldStore + BackendAdmin + Send + Sync + Debug {
+pub trait Backend: FieldStore + BackendAdmin + BackendLane + Send + Sync + Debug {
     /// The world that calls live in: clock, identity, and the disk that [`folder`](Self::folder) is on.
     fn env(&self) -> &Env;
 
@@ -119,4 +122,20 @@ pub trait BackendAdmin {
 
     /// Pins the version of the format, durably.
     fn pin_format(&self, version: u32, session: &Session) -> Result<()>;
+}
+
+/// The facts by which a store of several merges what its lanes have. (Schema and version are calls of a field store.)
+pub trait BackendLane {
+    /// All entries that count under a key, newest first, each with its place in the order, its attempt, and whether it
+    /// begins a generation; removals are among them.
+    fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>>;
+
+    /// The transactions that somebody decided about, or flushed into, user by user.
+    fn transactions(&self) -> Result<Vec<TransactionState>>;
+
+    /// The settings that the owner made, by name.
+    fn settings(&self) -> Result<StoreSettings>;
+
+    /// Files of arrays, meshes and kept partitions, by their paths within the store, with their bytes.
+    fn named_files(&self) -> Result<Vec<(String, u64)>>;
 }

@@ -156,6 +156,22 @@ impl LocalStore {
         self.journal.create()
     }
 
+    /// All entries that count under a key, newest first; removals are among them.
+    pub fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
+        let key = self.journal.by_schema(|schema| schema.resolve(key))?;
+        read::entries(&*self.journal.snapshot()?, &encode_key(&key).bytes, session.transaction())
+    }
+
+    /// The transactions that somebody decided about, or flushed into.
+    pub fn transactions(&self) -> Result<Vec<TransactionState>> {
+        Ok(read::transactions(&*self.journal.snapshot()?))
+    }
+
+    /// The settings that its owner made, by name.
+    pub fn settings(&self) -> Result<StoreSettings> {
+        Ok((*self.journal.snapshot()?.settings).clone())
+    }
+
     /// The fields with a part that came by one of these commits of this store: log and sequence.
     pub fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
         let (snapshot, selection) = (self.journal.snapshot()?, self.select(&Request::new())?);

@@ -10,9 +10,9 @@ use fieldstone_format::entry::EntryId;
 use fieldstone_store::Outline;
 use fieldstone_store::api::{
     AcceptanceReport, ArchiveOptions, BlockPlace, CheckpointOptions, CheckpointReport, Damage,
-    ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, ListEntry, ListOptions,
-    PlaceFile, ReadOptions, RemoveOptions, RetrieveOptions, Stats, Status, StatusProblem, StoredArray,
-    StoredArraySpec, TransactionStatus, Value, VerifyReport, WriterStatus,
+    ExternalContent, ExternalSpec, Extremes, FieldLocation, FileState, FormatPin, KeyEntry, ListEntry,
+    ListOptions, PlaceFile, ReadOptions, RemoveOptions, RetrieveOptions, Stats, Status, StatusProblem,
+    StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
 };
 
 use crate::codec::{wire_enum, wire_struct};
@@ -267,6 +267,8 @@ wire_struct! {
         url, id, schema, format, format_pin, version, writers, transactions, owners, problems, accepted, free_bytes,
         free_inodes, bytes_by_user, unflushed,
     }
+    KeyEntry { id, order, attempt, generation, removal, live, length, piece }
+    TransactionState { id, user, kinds, aborted, ended, order, prepared }
     CheckpointOptions { incremental }
     CheckpointReport { version, bytes, files, nanoseconds }
 }

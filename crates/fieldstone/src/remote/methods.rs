@@ -76,6 +76,16 @@ macro_rules! backend_admin {
     };
 }
 
+macro_rules! backend_lane {
+    ($with:ident!($($context:tt)*)) => {
+        $with! { ($($context)*)
+            0x0540 try transactions() -> Vec<TransactionState>;
+            0x0541 try settings() -> StoreSettings;
+            0x0542 try named_files() -> Vec<(String, u64)>;
+        }
+    };
+}
+
 macro_rules! catalog_writer {
     ($with:ident!($($context:tt)*)) => {
         $with! { ($($context)*)
@@ -257,6 +267,7 @@ pub mod alone {
         CATALOG = 0x0483;
         GRAPH = 0x0484;
         GRAPH_IN = 0x0485;
+        ENTRIES = 0x0570;
         ACTIVATE = 0x0630;
         STREAM = 0x06b0;
         HIDDEN = 0x0770;
@@ -329,7 +340,7 @@ macro_rules! outcome {
 }
 
 pub(super) use {
-    admin, backend, backend_admin, catalog_admin, catalog_arrays, catalog_lookup, catalog_queries,
-    catalog_writer, client_method, client_methods, fields, graph_admin, graph_reader, graph_walks,
-    graph_writer, outcome, server_arms, transactions,
+    admin, backend, backend_admin, backend_lane, catalog_admin, catalog_arrays, catalog_lookup,
+    catalog_queries, catalog_writer, client_method, client_methods, fields, graph_admin, graph_reader,
+    graph_walks, graph_writer, outcome, server_arms, transactions,
 };

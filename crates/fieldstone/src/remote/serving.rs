@@ -40,8 +40,9 @@ use fieldstone_wire::{ArchivedValue, ExternalValue, FieldFacts, In, Outcome, Sto
 use super::argument::Argument;
 use super::frame::encoded;
 use super::methods::{
-    admin, alone, backend, backend_admin, catalog_admin, catalog_arrays, catalog_lookup, catalog_queries,
-    catalog_writer, fields, graph_admin, graph_reader, graph_walks, graph_writer, server_arms, transactions,
+    admin, alone, backend, backend_admin, backend_lane, catalog_admin, catalog_arrays, catalog_lookup,
+    catalog_queries, catalog_writer, fields, graph_admin, graph_reader, graph_walks, graph_writer,
+    server_arms, transactions,
 };
 use super::named::Named;
 use super::served::{Exported, Serving};
@@ -89,6 +90,7 @@ fn of_backend(
     admin!(server_arms!(store, method, input));
     backend!(server_arms!(store, method, input));
     backend_admin!(server_arms!(store, method, input));
+    backend_lane!(server_arms!(store, method, input));
     match method {
         alone::ARCHIVE..=alone::REMOVE_FIELDS => archiving(store, method, input).map(|()| Vec::new()),
         alone::LIST..=alone::GET | alone::LIST_SINCE | alone::LIST_COMMITS => {
@@ -101,6 +103,10 @@ fn of_backend(
             Ok(Vec::new())
         }
         alone::CLOSE => store.close(&Session::read(input)?).map(|()| Vec::new()),
+        alone::ENTRIES => {
+            let (key, session) = (Pairs::read(input)?, Session::read(input)?);
+            Ok(encoded(&store.entries(&lent(&key), &session)?))
+        }
         alone::ID => Ok(encoded(&store.id())),
         alone::CATALOG => {
             let catalog = store.clone().catalog(CatalogSettings::read(input)?);

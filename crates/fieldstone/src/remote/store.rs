@@ -17,8 +17,9 @@ use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
     AcceptanceReport, Admin, ArchiveOptions, CheckpointOptions, CheckpointReport, Exist, ExternalSpec,
-    FieldAccess, FieldSpec, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions, RetrieveOptions,
-    Session, Stats, Status, StoredArraySpec, Transactions, Value, VerifyReport, key_request,
+    FieldAccess, FieldSpec, KeyEntry, ListOptions, Listing, Pairs, ReadOptions, RemoveOptions,
+    RetrieveOptions, Session, Stats, Status, StoreSettings, StoredArraySpec, TransactionState, Transactions,
+    Value, VerifyReport, key_request,
 };
 use fieldstone_store::{Field, Fields};
 use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
@@ -26,10 +27,12 @@ use fieldstone_wire::{ArchivedValue, ExternalValue, Out, StoredValue, Wire};
 use super::argument::Argument;
 use super::connection::Far;
 use super::fields::{RemoteFields, Stream, field};
-use super::methods::{admin, alone, backend, backend_admin, client_methods, fields, transactions};
+use super::methods::{
+    admin, alone, backend, backend_admin, backend_lane, client_methods, fields, transactions,
+};
 use super::served::Served;
 use super::views::{RemoteCatalog, RemoteGraph};
-use crate::backend::{Backend, BackendAdmin, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
 use crate::execution::current::current;
 use crate::execution::{Asked, reachable, settle};
 
@@ -277,4 +280,15 @@ impl Backend for RemoteStore {
 
 impl BackendAdmin for RemoteStore {
     backend_admin!(client_methods!());
+}
+
+impl BackendLane for RemoteStore {
+    backend_lane!(client_methods!());
+
+    fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
+        self.far.call(alone::ENTRIES, |out| {
+            put_key(key, out);
+            session.put(out);
+        })
+    }
 }

@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::{Catalog, CatalogSettings};
-use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_core::request::Request;
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::commit_id::CommitId;
 use fieldstone_graph::Graph;
 use fieldstone_graph::access::GraphAccess;
 use fieldstone_store::api::{
-    AcceptanceReport, Exist, FieldAccess, ListOptions, Listing, RetrieveOptions, Session,
+    AcceptanceReport, Exist, FieldAccess, KeyEntry, ListOptions, Listing, Pairs, RetrieveOptions, Session,
+    StoreSettings, TransactionState,
 };
 
 use super::composed::Composed;
-use crate::backend::{Backend, BackendAdmin, GraphPlace};
+use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+use crate::own_files::OwnFiles;
 
 impl Backend for Composed {
     fn env(&self) -> &Env {
@@ -118,5 +120,29 @@ impl BackendAdmin for Composed {
 
     fn pin_format(&self, version: u32, session: &Session) -> Result<()> {
         self.journal.pin_format(version, session)
+    }
+}
+
+impl BackendLane for Composed {
+    fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
+        self.journal.check_there()?;
+        self.fields.entries(key, session)
+    }
+
+    fn transactions(&self) -> Result<Vec<TransactionState>> {
+        self.fields.transactions()
+    }
+
+    fn settings(&self) -> Result<StoreSettings> {
+        self.fields.settings()
+    }
+
+    fn named_files(&self) -> Result<Vec<(String, u64)>> {
+        let Some(root) = self.fields.folder() else { return Ok(Vec::new()) };
+        let OwnFiles { files, unread, .. } = OwnFiles::of(&*self.journal.env().disk, &root);
+        match unread.into_iter().next() {
+            Some((path, error)) => Err(Error::io("look at", &root.join(path), error)),
+            None => Ok(files),
+        }
     }
 }

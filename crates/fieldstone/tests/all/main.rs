@@ -49,6 +49,7 @@ mod imports;
 mod ingest;
 mod ingest_heap;
 mod kill;
+mod lanes;
 mod left_files;
 mod lineage;
 mod lineage_audit;

@@ -41,6 +41,7 @@
 
 mod admin;
 mod fields;
+mod lanes;
 mod listing;
 mod options;
 mod reports;
@@ -60,6 +61,7 @@ pub use fieldstone_journal::session::{Cancel, Session, SessionId};
 pub use crate::checkpoint::{CheckpointOptions, CheckpointReport};
 pub use admin::Admin;
 pub use fields::FieldAccess;
+pub use lanes::{KeyEntry, StoreSettings, TransactionState, VersionOrder};
 pub use listing::{Extremes, FieldLocation, ListEntry, Listing, PlaceFile};
 pub use options::{ArchiveOptions, ListOptions, ReadOptions, RemoveOptions, RetrieveOptions};
 pub use reports::{

@@ -9,8 +9,13 @@ use super::versions::Versions;
 use crate::segment::SegmentCursor;
 use crate::snapshot::Snapshot;
 
-/// What stands under an encoded key.
+/// The field under an encoded key; `None` where there is none, or a removal counts.
 pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<Versions>> {
+    Ok(all_under(snapshot, key, own)?.filter(|versions| versions.live > 0))
+}
+
+/// The same with removals: `None` where nothing counts.
+pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option<Versions>> {
     let hash = key_hash(key);
     let dataset = &key[..level_ends(key)?[0]];
     let mut parts = Vec::new();
@@ -27,5 +32,5 @@ pub fn lookup(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Option
             more = cursor.advance_under(key)?;
         }
     }
-    Ok(Versions::new(key, parts).filter(|versions| versions.live > 0))
+    Ok(Versions::new(key, parts))
 }

@@ -6,11 +6,12 @@
 //! * `plan` keeps the fields of a retrieve, compactly, in request order;
 //! * `field` reads one field, `blocks` reads and checks blocks, `as_stored` gives them out as they are,
 //!   `outside` the files that the store does not own, `ranges` says which bytes of an array a box is;
-//! * `list` and `axes` answer their calls.
+//! * `list` and `axes` answer their calls, `entries` those of a store of several.
 
 mod as_stored;
 mod axes;
 mod blocks;
+mod entries;
 mod field;
 mod list;
 mod lookup;
@@ -23,6 +24,7 @@ mod versions;
 
 pub use axes::axes;
 pub use blocks::Source;
+pub use entries::{entries, transactions};
 pub use field::LocalField;
 pub use list::{ListStream, list};
 pub use lookup::lookup;

@@ -1,0 +1,61 @@
+//! All entries that count under a key, with their places in the order of versions.
+
+use fieldstone_core::Result;
+use fieldstone_format::Id;
+
+use super::lookup::all_under;
+use super::versions::Part;
+use crate::api::{KeyEntry, TransactionState};
+use crate::snapshot::Snapshot;
+
+/// The entries under an encoded key, newest first; removals are among them.
+pub fn entries(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Vec<KeyEntry>> {
+    let Some(versions) = all_under(snapshot, key, own)? else { return Ok(Vec::new()) };
+    let live = versions.live;
+    let entry = |(place, part): (usize, Part)| KeyEntry {
+        id: part.id(),
+        order: part.order,
+        attempt: part.attempt,
+        generation: part.entry.generation,
+        removal: part.entry.is_removal(),
+        live: place < live,
+        length: part.entry.length,
+        piece: part.entry.array.and_then(|array| array.piece),
+    };
+    Ok(versions.parts.into_iter().enumerate().map(entry).collect())
+}
+
+/// The transactions that somebody decided about, or flushed into, user by user.
+pub fn transactions(snapshot: &Snapshot) -> Vec<TransactionState> {
+    let decided = snapshot.transaction_states().map(|(id, user, state)| TransactionState {
+        id,
+        user,
+        kinds: state.kinds(),
+        aborted: state.aborted(),
+        ended: state.closed(),
+        order: Some(state.order()),
+        prepared: snapshot.prepared(id, user),
+    });
+    let mut all: Vec<TransactionState> = decided.collect();
+    for log in snapshot.logs.iter() {
+        for prepared in &log.record.prepared {
+            let (id, user) = (prepared.transaction, log.uid);
+            if snapshot.transaction_state(id, user).is_none()
+                && !all.iter().any(|one| (one.id, one.user) == (id, user))
+            {
+                let (kinds, aborted, ended, order) = Default::default();
+                all.push(TransactionState {
+                    id,
+                    user,
+                    kinds,
+                    aborted,
+                    ended,
+                    order,
+                    prepared: snapshot.prepared(id, user),
+                });
+            }
+        }
+    }
+    all.sort_by_key(|one| (one.id, one.user));
+    all
+}
