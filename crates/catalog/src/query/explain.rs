@@ -21,10 +21,10 @@ pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     let (cond, related) = Cond::of(&query.expr)?;
     let (cond, related) = with_batches(tables, cond, related)?;
     let mut exec = Exec::new(tables, &cond, related);
-    exec.notes = Some(Vec::new());
+    exec.planner.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;
-    let stats = exec.stats;
-    let notes = exec.notes.unwrap_or_default();
+    let stats = exec.lookup.stats;
+    let notes = exec.planner.notes.unwrap_or_default();
     let mut text = String::new();
     for note in notes.iter().take(SHOWN) {
         let _ = writeln!(text, "{note}");

@@ -132,7 +132,7 @@ fn placed(tables: &mut dyn Tables, query: &Query) -> Result<(Vec<Placed>, u64)> 
         });
         Ok(Flow::More)
     })?;
-    Ok((found, exec.stats.visited))
+    Ok((found, exec.lookup.stats.visited))
 }
 
 /// What is asked for beside hits, only where they are: in their runs and, but for [`Where::SameRun`], at their steps.

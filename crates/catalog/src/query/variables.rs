@@ -1,4 +1,4 @@
-//! The variables of a run as the executor looks at them: what the run says of each, and what its mesh or grid has of the
+//! The variables of a run as a query looks at them: what the run says of each, and what its mesh or grid has of the
 //! regions that are asked for.
 
 use std::rc::Rc;
@@ -7,11 +7,12 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_format::catalog::VariableDecl;
 
-use super::exec::{Exec, VariableMap};
+use super::lookup::Lookup;
+use super::partition::VariableMap;
 use super::variable_at::{PointsInRanges, VariableAt};
 use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSet, RunId, VariableRow};
 
-impl Exec<'_> {
+impl Lookup<'_> {
     /// Variables with what a run says of them.
     pub(super) fn variables(&mut self, run: RunId) -> Result<Rc<VariableMap>> {
         if let Some((of, variables)) = &self.variables

@@ -20,7 +20,6 @@ const WIDE: &[(&str, &str, usize, usize)] = &[
     ("crates/catalog/src/engine/index.rs", "Index", 11, 164),
     ("crates/catalog/src/live/inner.rs", "Inner", 16, 127),
     ("crates/catalog/src/live/mod.rs", "Catalog", 4, 65),
-    ("crates/catalog/src/query/exec.rs", "Exec", 6, 40),
     ("crates/core/src/env/sim/mod.rs", "SimWorld", 4, 42),
     ("crates/core/src/schema/mod.rs", "Inner", 6, 40),
     ("crates/core/src/value/mod.rs", "Value", 5, 40),
