@@ -6,8 +6,11 @@
 //! * [`engine`]: the tables, and the databases that keep them;
 //! * [`view`]: the tables as a view of the logs;
 //! * [`query`]: the query model, its text form, and the executor;
-//! * [`live`]: the catalog of an open store: an engine that follows the logs, read and waited for;
-//! * `write`: declarations, attributes and deletions, checked before they become records.
+//! * `pending`: records on their way into the next commit;
+//! * `reader`: an engine that follows the logs of an open store, read and waited for;
+//! * `registry`: what is declared, as a session sees it;
+//! * `write`: declarations, attributes and deletions, checked before they become records;
+//! * [`live`]: the catalog of an open store.
 //!
 //! Invariants:
 //! * applying a commit twice, or commits in another order, gives the same tables;
@@ -17,6 +20,9 @@
 
 pub mod engine;
 pub mod live;
+mod pending;
 pub mod query;
+mod reader;
+mod registry;
 pub mod view;
 mod write;

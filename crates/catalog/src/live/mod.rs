@@ -4,30 +4,20 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port` | what it asks of the store's fields, and what the store reports to it |
 //! | `inner` | what all calls share, and what each process has of it |
-//! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
-//! | `overlay` | what is not flushed, at the cost of what is new |
-//! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
-//! | `location`, `engine_file` | where it is, its file set aside and cleared |
 //! | `arrays` | declarations of distributed arrays |
-//! | `query`, `run_answers` | queries and streams; runs by name |
+//! | `stream` | hits one after another |
+//! | `whole` | the engine and the logs, looked at as a whole |
 //!
-//! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
-//! example of it.
+//! The engine is read by `reader`, what is declared is known to `registry`, and what writing checks is in `write`. The
+//! facade makes a [`Catalog`] of an open store, with an example of it.
 
 mod arrays;
-mod connection;
-pub(crate) mod consistent_view;
-mod engine_file;
-mod following;
-pub(crate) mod inner;
-mod location;
-mod lock_holders;
-mod overlay;
-mod port;
-mod query;
-mod run_answers;
+mod inner;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod whole;
 
 use std::sync::Arc;
 
@@ -43,7 +33,8 @@ use fieldstone_format::setting::Exist;
 use fieldstone_journal::Journal;
 use fieldstone_journal::Session;
 
-pub use port::FieldPort;
+pub use crate::reader::FieldPort;
+pub use crate::write::deletion::{DeleteReport, Deletion};
 
 pub use crate::engine::{DeclarationRow, Declared};
 use crate::engine::{Interrupt, Selection, Writer};
@@ -51,8 +42,9 @@ use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
+use crate::reader::Visibility;
 use crate::view::roles;
-use consistent_view::Visibility;
+use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
 /// Where the engine is.
@@ -60,99 +52,6 @@ use inner::Inner;
 pub struct CatalogSettings {
     /// `postgresql://…`; the embedded engine where absent.
     pub engine: Option<String>,
-}
-
-/// What is to be deleted.
-#[derive(Debug, Clone)]
-pub enum Deletion {
-    /// Runs with all that stands below; their fields too, if asked for.
-    Runs(Query),
-    /// Steps.
-    Steps(Query),
-    /// Variables.
-    Variables(Query),
-    /// Tags.
-    Tags(Query),
-    /// Attributes.
-    Attributes(Query),
-}
-
-impl Deletion {
-    /// What goes of a query that was made from terms of these names, `where` being a condition of its own: the
-    /// deepest that is named; a `level` names variables. Of `run` alone the run with all below it; with `step` the step; with `variable` the
-    /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
-    /// attributes. Invalid where nothing is named, and for fields of what has none.
-    pub fn of_named(query: Query, named: &[&str], fields: bool) -> Result<Deletion> {
-        let has = |name: &str| named.contains(&name) || (name == "variable" && named.contains(&"level"));
-        let levels: Vec<&str> =
-            ["run", "variable", "tag", "step"].into_iter().filter(|name| has(name)).collect();
-        let attributes = has("where") || (has("tag") && levels.len() > 1) || (has("variable") && has("step"));
-        let what = match levels.last() {
-            _ if attributes => Deletion::Attributes(query),
-            Some(&"run") => Deletion::Runs(query),
-            Some(&"variable") => Deletion::Variables(query),
-            Some(&"tag") => Deletion::Tags(query),
-            Some(_) => Deletion::Steps(query),
-            None => {
-                return Err(Error::invalid("delete names nothing to delete").with_hint(
-                    "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
-                ));
-            }
-        };
-        let kind = match what {
-            Deletion::Tags(_) => "tags",
-            Deletion::Attributes(_) => "attributes",
-            _ => return Ok(what),
-        };
-        match fields {
-            true => Err(Error::invalid(format!("{kind} have no fields of their own"))
-                .with_hint("leave out fields=, or remove fields by store.remove")),
-            false => Ok(what),
-        }
-    }
-
-    /// The query that says what goes.
-    pub fn query(&self) -> &Query {
-        match self {
-            Deletion::Runs(query)
-            | Deletion::Steps(query)
-            | Deletion::Variables(query)
-            | Deletion::Tags(query)
-            | Deletion::Attributes(query) => query,
-        }
-    }
-
-    /// The same, whose names are names: see [`Query::exact`].
-    pub(crate) fn exact(&self) -> Deletion {
-        match self {
-            Deletion::Runs(query) => Deletion::Runs(query.exact()),
-            Deletion::Steps(query) => Deletion::Steps(query.exact()),
-            Deletion::Variables(query) => Deletion::Variables(query.exact()),
-            Deletion::Tags(query) => Deletion::Tags(query.exact()),
-            Deletion::Attributes(query) => Deletion::Attributes(query.exact()),
-        }
-    }
-}
-
-/// What a deletion took away, or would.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeleteReport {
-    /// Runs.
-    pub runs: u64,
-    /// Steps.
-    pub steps: u64,
-    /// Variables.
-    pub variables: u64,
-    /// Tags.
-    pub tags: u64,
-    /// Attributes.
-    pub attributes: u64,
-    /// Fields.
-    pub fields: u64,
-    /// Attributes that stay, because other users wrote them in runs of others.
-    pub others: u64,
-    /// Whether it was done.
-    pub done: bool,
 }
 
 /// What a rebuild did.
@@ -204,20 +103,20 @@ impl Catalog {
 
     /// Declares a run, which is the caller's from then on. Denied where its fields are another's; Conflict where the run is there, unless `exist_ok`: then it must not contradict.
     pub fn create_run(&self, run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
-        self.inner.create_run(run, exist_ok, session)?;
-        self.inner.fields.changed(session)
+        declare::create_run(self.inner.registry(), run, exist_ok, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Says where data of runs that are outside of the store lie from now on. Denied where one run is another's.
     pub fn move_outside(&self, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
-        self.inner.move_outside(moved, session)?;
-        self.inner.fields.changed(session)
+        state::move_outside(self.inner.registry(), moved, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Says how a declared run goes: what was said last counts. Denied where it is another's.
     pub fn set_state(&self, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-        self.inner.set_state(run, state, session)?;
-        self.inner.fields.changed(session)
+        state::set_state(self.inner.registry(), run, state, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Declares variables of a run; Denied where it is another's. Declared again with other content: Conflict.
@@ -227,8 +126,8 @@ impl Catalog {
         variables: Vec<VariableDecl>,
         session: &Session,
     ) -> Result<()> {
-        self.inner.create_variables(run, variables, session)?;
-        self.inner.fields.changed(session)
+        declare::create_variables(self.inner.registry(), run, variables, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Declares variables from what their fields' files say: each under its version, or the next one that is free
@@ -239,23 +138,25 @@ impl Catalog {
         variables: Vec<VariableDecl>,
         session: &Session,
     ) -> Result<()> {
-        self.inner.create_versions(run, variables, session)?;
-        self.inner.fields.changed(session)
+        versions::create_versions(self.inner.registry(), run, variables, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Declares steps of a run; Denied where it is another's. Declared again with another time: Conflict.
     pub fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, session: &Session) -> Result<()> {
-        self.inner.create_steps(run, steps, session)?;
-        self.inner.fields.changed(session)
+        declare::create_steps(self.inner.registry(), run, steps, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Declares tags; gives them as they are shown: one of another type or unit under a number that is
     /// taken gets its own.
     pub fn create_tags(&self, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
         let declared = tags.clone();
-        let made = self.inner.create_tags(tags, session)?;
-        declared.iter().for_each(|tag| self.inner.declarations().note_declared(session.key(), tag));
-        self.inner.fields.changed(session)?;
+        let made = tags::create_tags(self.inner.registry(), tags, session)?;
+        declared
+            .iter()
+            .for_each(|tag| self.inner.registry().declarations().note_declared(session.key(), tag));
+        self.inner.store.fields.changed(session)?;
         Ok(made)
     }
 
@@ -270,7 +171,7 @@ impl Catalog {
         kind: ValueType,
         session: &Session,
     ) -> Result<TagDecl> {
-        self.inner.tag_for(session, name, version, kind)
+        tags::tag_for(self.inner.registry(), session, name, version, kind)
     }
 
     /// The tag of a name and a unit that takes values of this kind; made where there is none, beside those of the name that
@@ -297,8 +198,8 @@ impl Catalog {
         }
         let tag =
             TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
-        let made = self.inner.create_tags(vec![tag], session)?.pop();
-        self.inner.fields.changed(session)?;
+        let made = tags::create_tags(self.inner.registry(), vec![tag], session)?.pop();
+        self.inner.store.fields.changed(session)?;
         made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
     }
 
@@ -306,22 +207,22 @@ impl Catalog {
     /// variable's shape. They replace what this user said at the same place before. Denied where the run is
     /// another's who lets nobody else annotate it.
     pub fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
-        self.inner.annotate(batch, session)?;
-        self.inner.fields.changed(session)
+        annotate::annotate(self.inner.registry(), batch, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Takes attributes of several tags, as [`Catalog::annotate`] takes those of each.
     pub fn annotate_all(&self, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
-        self.inner.annotate_all(batches, session)?;
-        self.inner.fields.changed(session)
+        annotate::annotate_all(self.inner.registry(), batches, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Takes attributes that another store has, under the caller's name, also on a variable that nothing names here. Of
     /// rows at one place all hold where their records are of one call and one commit. Conflict where a box does not fit
     /// what is declared here.
     pub fn carry(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
-        self.inner.carry(batch, session)?;
-        self.inner.fields.changed(session)
+        carry::carry(self.inner.registry(), batch, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Removes attributes of a run by their ids, each with the user who wrote it; what was written meanwhile stays.
@@ -331,13 +232,13 @@ impl Catalog {
         attributes: &[(AttributeId, u32)],
         session: &Session,
     ) -> Result<()> {
-        self.inner.remove_attributes(run, attributes, session)?;
-        self.inner.fields.changed(session)
+        carry::remove_attributes(self.inner.registry(), run, attributes, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Where the declarations of a run, its steps and its variables were written.
     pub fn declarations(&self, run: &RunName, session: &Session) -> Result<Vec<DeclarationRow>> {
-        self.inner.look(Visibility::All(session), &mut |index| index.declarations(run))
+        self.inner.reader().look(Visibility::All(session), &mut |index| index.declarations(run))
     }
 
     /// Removes these declarations of a run; what was declared meanwhile, and all that stands below, stays. Denied where
@@ -348,15 +249,15 @@ impl Catalog {
         rows: &[DeclarationRow],
         session: &Session,
     ) -> Result<()> {
-        self.inner.remove_declarations(run, rows, session)?;
-        self.inner.fields.changed(session)
+        carry::remove_declarations(self.inner.registry(), run, rows, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Declares again what is declared alike, so that it stays when the older declarations are removed. Denied where the
     /// run is another's.
     pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: &Session) -> Result<()> {
-        self.inner.declare_again(run, records, session)?;
-        self.inner.fields.changed(session)
+        carry::declare_again(self.inner.registry(), run, records, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     /// Deletes what a query finds, with all that stands below; with `fields` also the fields there.
@@ -377,9 +278,9 @@ impl Catalog {
         doit: bool,
         session: &Session,
     ) -> Result<DeleteReport> {
-        let report = self.inner.delete(what, fields, doit, session)?;
+        let report = delete::delete(self.inner.registry(), what, fields, doit, session)?;
         if doit {
-            self.inner.fields.changed(session)?;
+            self.inner.store.fields.changed(session)?;
         }
         Ok(report)
     }
@@ -387,24 +288,24 @@ impl Catalog {
     /// Makes what a transaction holds of some kinds visible to all: `run`, `step`, `variable`, `tag`,
     /// `run_attribute`, `step_attribute`, `variable_attribute`, `fields`, `relation`.
     pub fn activate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
+        self.inner.store.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
     }
 
     /// Hides what a transaction holds of some kinds again.
     pub fn deactivate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
+        self.inner.store.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
     }
 
     // ---- reading
 
     /// The run of this name; NotFound, or Invalid where several projects have one and none is given.
     pub fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo> {
-        self.inner.run(project, name, session)
+        self.inner.registry().run(project, name, session)
     }
 
     /// What writes to a run do where their field is there; `None` where the run does not say.
     pub fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>> {
-        self.inner.exist_of(session, run)
+        self.inner.registry().exist_of(session, run)
     }
 
     /// A variable of a run; its newest version where none is given.
@@ -415,7 +316,7 @@ impl Catalog {
         version: Option<i64>,
         session: &Session,
     ) -> Result<VariableInfo> {
-        self.inner.variable(run, name, version, session)
+        self.inner.registry().variable(run, name, version, session)
     }
 
     /// A variable that was declared, as this handle knows it: what it declared itself at once, what the engine said for a
@@ -427,8 +328,8 @@ impl Catalog {
         session: &Session,
     ) -> Result<VariableInfo> {
         let names = std::slice::from_ref(variable);
-        let found = self.inner.find_variables(session, run, names)?.remove(variable);
-        found.ok_or_else(|| self.inner.no_variable(session, run, variable))
+        let found = self.inner.registry().find_variables(session, run, names)?.remove(variable);
+        found.ok_or_else(|| self.inner.registry().no_variable(session, run, variable))
     }
 
     /// The newest version of a variable, for who writes to it; `None` where there is none. It may be ten seconds old.
@@ -438,12 +339,12 @@ impl Catalog {
         name: &str,
         session: &Session,
     ) -> Result<Option<Arc<VariableInfo>>> {
-        self.inner.variable_to_write(session, run, name)
+        self.inner.registry().variable_to_write(session, run, name)
     }
 
     /// All hits, in columns. Conflict where they are ordered by values of one tag in several units.
     pub fn attributes(&self, query: &Query) -> Result<HitTable> {
-        self.inner.ask(query, |tables| {
+        self.inner.reader().ask(query, |tables| {
             if query.is_by_value() {
                 queries::check_units(tables, query)?;
             }
@@ -453,16 +354,16 @@ impl Catalog {
 
     /// All hits beside what `with …` of the query found related to them.
     pub fn pairs(&self, query: &Query) -> Result<PairTable> {
-        self.inner.ask(query, |tables| queries::collect_pairs(tables, query))
+        self.inner.reader().ask(query, |tables| queries::collect_pairs(tables, query))
     }
 
     /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an
     /// engine in memory, is collected first.
     pub fn stream(&self, query: &Query) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
         if query.is_by_value() {
-            self.inner.ask(query, |tables| queries::check_units(tables, query))?;
+            self.inner.reader().ask(query, |tables| queries::check_units(tables, query))?;
         }
-        self.inner.stream(query)
+        stream::stream(self.inner.reader(), query)
     }
 
     /// The type of the values that a query asks for, where all tags that it names have one; `None` else.
@@ -475,12 +376,12 @@ impl Catalog {
 
     /// How many hits there are.
     pub fn count(&self, query: &Query) -> Result<u64> {
-        Ok(self.inner.ask(query, |tables| queries::count(tables, query))?.0)
+        Ok(self.inner.reader().ask(query, |tables| queries::count(tables, query))?.0)
     }
 
     /// Count, least, greatest and mean number of groups of hits. Conflict for values of one tag in several units.
     pub fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
-        self.inner.ask(query, |tables| {
+        self.inner.reader().ask(query, |tables| {
             queries::check_units(tables, query)?;
             queries::aggregate(tables, query, by)
         })
@@ -488,52 +389,52 @@ impl Catalog {
 
     /// Boxes of hits, each once.
     pub fn boxes(&self, query: &Query) -> Result<Vec<BoxInfo>> {
-        self.inner.ask(query, |tables| queries::boxes(tables, query))
+        self.inner.reader().ask(query, |tables| queries::boxes(tables, query))
     }
 
     /// Runs: those that exist, or those that matching attributes touch.
     pub fn runs(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        self.inner.ask(query, |tables| queries::runs(tables, query))
+        self.inner.reader().ask(query, |tables| queries::runs(tables, query))
     }
 
     /// Runs that are to be changed. Names of the query are taken as they stand, as [`Catalog::delete`] takes them.
     pub fn runs_to_change(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        self.inner.runs_to_change(query)
+        delete::runs_to_change(self.inner.reader(), query)
     }
 
     /// Steps: those that exist, or those that matching attributes touch.
     pub fn steps(&self, query: &Query) -> Result<Vec<StepInfo>> {
-        self.inner.ask(query, |tables| queries::steps(tables, query))
+        self.inner.reader().ask(query, |tables| queries::steps(tables, query))
     }
 
     /// Variables: those that exist, or those that matching attributes touch.
     pub fn variables(&self, query: &Query) -> Result<Vec<VariableInfo>> {
-        self.inner.ask(query, |tables| queries::variables(tables, query))
+        self.inner.reader().ask(query, |tables| queries::variables(tables, query))
     }
 
     /// Tags: those that exist, or those that matching attributes have.
     pub fn tags(&self, query: &Query) -> Result<Vec<TagInfo>> {
-        self.inner.ask(query, |tables| queries::tags(tables, query))
+        self.inner.reader().ask(query, |tables| queries::tags(tables, query))
     }
 
     /// Why a query finds nothing: a name in it that nothing has.
     pub fn missing_name(&self, query: &Query) -> Result<Option<MissingName>> {
-        self.inner.ask(query, |tables| queries::missing_name(tables, query))
+        self.inner.reader().ask(query, |tables| queries::missing_name(tables, query))
     }
 
     /// The user who calls, as a hit has its number.
     pub fn user(&self, session: &Session) -> u32 {
-        self.inner.user(session)
+        self.inner.store.user(session)
     }
 
     /// The name of a user, as a hit has its number.
     pub fn user_name(&self, user: u32) -> String {
-        self.inner.user_name(user)
+        self.inner.store.user_name(user)
     }
 
     /// The process that wrote a hit, by the writer that its id names; `None` where the header of that log is damaged.
     pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
-        self.inner.writer(log)
+        self.inner.store.writer(log)
     }
 
     /// Key of the field that an attribute of a run, variable and step stands on, as keyword and value.
@@ -543,7 +444,7 @@ impl Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        roles::key_of(&self.inner.journal.schema(), run, variable, step)
+        roles::key_of(&self.inner.store.journal.schema(), run, variable, step)
     }
 
     // ---- the engine
@@ -551,14 +452,14 @@ impl Catalog {
     /// Makes the engine's tables anew from the logs. Unavailable where another process has the engine and
     /// does not get on; the message names it, where the system says.
     pub fn rebuild(&self) -> Result<RebuildReport> {
-        self.inner.rebuild()
+        whole::rebuild(self.inner.reader())
     }
 
     /// Compares the engine with a replay of the logs in memory, line by line: it takes memory of about ten
     /// times the bytes of the engine. What its pages' checksums do not show, because it was written so, is
     /// found here, and mended by [`rebuild`](Catalog::rebuild).
     pub fn verify(&self) -> Result<CatalogCheck> {
-        self.inner.verify()
+        whole::verify(self.inner.reader())
     }
 
     /// Rows of a read-only SQL statement over the documented views: names of columns, each once, then rows. In every ORDER
@@ -570,63 +471,66 @@ impl Catalog {
 
     /// The same with the types of columns; it ends with Invalid once `stop` says so.
     pub fn sql_until(&self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.sql(statement, stop))
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
+        self.inner
+            .reader()
+            .look(Visibility::All(&Session::default()), &mut |index| index.sql(statement, stop))
     }
 
     /// How a query is answered: probes, plans of the SQL used, rows visited and returned.
     pub fn explain(&self, query: &Query) -> Result<String> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
         let visibility = Visibility::All(&query.session);
-        let view = self.inner.consistent_view(visibility)?;
+        let view = self.inner.reader().consistent_view(visibility)?;
         let heads = view.seen.heads.clone();
-        let text = self.inner.look_from(view, visibility, &mut |index| queries::explain(index, query))?;
-        let place = self.inner.location_now(&heads)?;
+        let text =
+            self.inner.reader().look_from(view, visibility, &mut |index| queries::explain(index, query))?;
+        let place = self.inner.reader().follower.connections.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))
     }
 
     /// For tests: waits until nothing is applied beside the caller.
     #[doc(hidden)]
     pub fn join_applying(&self) {
-        self.inner.join_applying();
+        self.inner.reader().join_applying();
     }
 
     /// For tests: a session's overlay gets a copy of the engine when so many rows of it were overlaid on the shared
     /// one, whether that pays or not.
     #[doc(hidden)]
     pub fn copy_overlays_at(&self, rows: u64) {
-        self.inner.overlays().copy_at(rows);
+        self.inner.reader().overlays.copy_at(rows);
     }
 
     /// How many records that were not flushed this process has overlaid on the engine so far: what reading them
     /// has cost.
     pub fn overlaid(&self) -> u64 {
-        self.inner.overlays().laid()
+        self.inner.reader().overlays.laid()
     }
 
     /// Contradicting definitions that were found, in words.
     pub fn conflicts(&self) -> Result<Vec<String>> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.conflicts())
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
+        self.inner.reader().look(Visibility::All(&Session::default()), &mut |index| index.conflicts())
     }
 
     /// Whether the store's logs declare runs, steps, variables or groups of arrays. The engine is not asked, and not made.
     pub fn has_declarations(&self) -> Result<bool> {
-        self.inner.has_declarations()
+        whole::has_declarations(self.inner.reader())
     }
 
     /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
     pub fn has_records(&self) -> Result<bool> {
-        self.inner.has_records()
+        whole::has_records(self.inner.reader())
     }
 
     /// Applies what the logs hold and the engine does not, if no other process does so at this moment.
     pub fn catch_up(&self) -> Result<bool> {
-        self.inner.raise_apply_error()?;
-        self.inner.catch_up()
+        self.inner.reader().raise_apply_error()?;
+        self.inner.reader().catch_up()
     }
 }
 

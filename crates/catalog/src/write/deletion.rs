@@ -1,0 +1,98 @@
+//! What a deletion names, and what it took away.
+
+use fieldstone_core::{Error, Result};
+
+use crate::query::Query;
+
+/// What is to be deleted.
+#[derive(Debug, Clone)]
+pub enum Deletion {
+    /// Runs with all that stands below; their fields too, if asked for.
+    Runs(Query),
+    /// Steps.
+    Steps(Query),
+    /// Variables.
+    Variables(Query),
+    /// Tags.
+    Tags(Query),
+    /// Attributes.
+    Attributes(Query),
+}
+
+impl Deletion {
+    /// What goes of a query that was made from terms of these names, `where` being a condition of its own: the
+    /// deepest that is named; a `level` names variables. Of `run` alone the run with all below it; with `step` the step; with `variable` the
+    /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
+    /// attributes. Invalid where nothing is named, and for fields of what has none.
+    pub fn of_named(query: Query, named: &[&str], fields: bool) -> Result<Deletion> {
+        let has = |name: &str| named.contains(&name) || (name == "variable" && named.contains(&"level"));
+        let levels: Vec<&str> =
+            ["run", "variable", "tag", "step"].into_iter().filter(|name| has(name)).collect();
+        let attributes = has("where") || (has("tag") && levels.len() > 1) || (has("variable") && has("step"));
+        let what = match levels.last() {
+            _ if attributes => Deletion::Attributes(query),
+            Some(&"run") => Deletion::Runs(query),
+            Some(&"variable") => Deletion::Variables(query),
+            Some(&"tag") => Deletion::Tags(query),
+            Some(_) => Deletion::Steps(query),
+            None => {
+                return Err(Error::invalid("delete names nothing to delete").with_hint(
+                    "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
+                ));
+            }
+        };
+        let kind = match what {
+            Deletion::Tags(_) => "tags",
+            Deletion::Attributes(_) => "attributes",
+            _ => return Ok(what),
+        };
+        match fields {
+            true => Err(Error::invalid(format!("{kind} have no fields of their own"))
+                .with_hint("leave out fields=, or remove fields by store.remove")),
+            false => Ok(what),
+        }
+    }
+
+    /// The query that says what goes.
+    pub fn query(&self) -> &Query {
+        match self {
+            Deletion::Runs(query)
+            | Deletion::Steps(query)
+            | Deletion::Variables(query)
+            | Deletion::Tags(query)
+            | Deletion::Attributes(query) => query,
+        }
+    }
+
+    /// The same, whose names are names: see [`Query::exact`].
+    pub(crate) fn exact(&self) -> Deletion {
+        match self {
+            Deletion::Runs(query) => Deletion::Runs(query.exact()),
+            Deletion::Steps(query) => Deletion::Steps(query.exact()),
+            Deletion::Variables(query) => Deletion::Variables(query.exact()),
+            Deletion::Tags(query) => Deletion::Tags(query.exact()),
+            Deletion::Attributes(query) => Deletion::Attributes(query.exact()),
+        }
+    }
+}
+
+/// What a deletion took away, or would.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeleteReport {
+    /// Runs.
+    pub runs: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Variables.
+    pub variables: u64,
+    /// Tags.
+    pub tags: u64,
+    /// Attributes.
+    pub attributes: u64,
+    /// Fields.
+    pub fields: u64,
+    /// Attributes that stay, because other users wrote them in runs of others.
+    pub others: u64,
+    /// Whether it was done.
+    pub done: bool,
+}
