@@ -14,12 +14,14 @@ use std::rc::Rc;
 
 use fieldstone_core::Result;
 
+use super::Expr;
 use super::cond::{Cond, Related};
 use super::lookup::Lookup;
 use super::matched::Batch;
 use super::partition::Partition;
 use super::plan::{Piece, Plan, Planner, merge};
 use super::walk::{Ask, Walk};
+use super::writers::with_batches;
 use crate::engine::{Flow, Tables};
 
 /// Rows that are read before hits are handed on, about.
@@ -38,9 +40,12 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(tables: &'t mut dyn Tables, cond: &Cond, related: Vec<Related>) -> Exec<'t> {
-        let lookup = Lookup::new(tables, cond, &related);
-        Exec { lookup, planner: Planner::default(), related: Rc::new(related) }
+    /// What answers an expression, and the condition that it asks of hits.
+    pub(super) fn of(tables: &'t mut dyn Tables, expr: &Expr) -> Result<(Exec<'t>, Cond)> {
+        let (cond, related) = Cond::of(expr)?;
+        let (cond, related) = with_batches(tables, cond, related)?;
+        let lookup = Lookup::new(tables, &cond, &related);
+        Ok((Exec { lookup, planner: Planner::default(), related: Rc::new(related) }, cond))
     }
 
     /// Everything that matches, in order, to `out`.

@@ -22,7 +22,6 @@ use super::results::{Aggregate, By, Stats};
 use super::rows;
 use super::table::{HitTable, TableBuilder};
 use super::walk::{Ask, Walk};
-use super::writers::with_batches;
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
@@ -39,9 +38,7 @@ pub fn run(
     query: &Query,
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let mut exec = Exec::new(tables, &cond, related);
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
     Ok(exec.lookup.stats)
 }
@@ -64,10 +61,8 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// # Errors
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let plain = query.pick.is_none() && query.limit.is_none() && related.is_empty();
-    let mut exec = Exec::new(tables, &cond, related);
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
+    let plain = query.pick.is_none() && query.limit.is_none() && exec.related.is_empty();
     let mut hit_count = 0;
     if !plain {
         let unordered = Query { order: Vec::new(), ..query.clone() };

@@ -28,7 +28,6 @@ use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
 use super::rows;
 use super::variable_at::VariableAt;
 use super::walk::{Ask, Walk};
-use super::writers::with_batches;
 use super::{Expr, Key, Pick, Query, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
@@ -83,11 +82,9 @@ struct Listing<'t, 'q> {
 
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
-        let (cond, related) = Cond::of(&query.expr)?;
-        let (cond, related) = with_batches(tables, cond, related)?;
+        let (mut exec, cond) = Exec::of(tables, &query.expr)?;
         // A box in coordinates alone asks for what lies in it, not for what attributes there touch.
         let attributes = cond.has(&|leaf| leaf.of_attributes() && !leaf.of_coordinates());
-        let mut exec = Exec::new(tables, &cond, related);
         if cond.has(&Leaf::of_attributes) {
             check(&mut exec.lookup, &cond, &exec.related)?;
         }

@@ -6,27 +6,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::{AttributeId, RunName};
+use fieldstone_format::catalog::{AttributeId, RunName, VariableDecl};
 
 use super::cond::{Cond, KnownRow, Leaf, Names, Related, RunAt, TagAt};
 use super::partition::VariableMap;
 use super::results::Stats;
-use super::variable_at::VariableAt;
-use crate::engine::{CoordinateRange, Flow, NO_STEP, RunId, RunSelect, Tables};
+use super::variable_at::{PointsInRanges, VariableAt};
+use crate::engine::{
+    CoordinateRange, Flow, GridRegion, MeshRegion, NO_STEP, PointSet, RunId, RunSelect, Tables, VariableRow,
+};
 
 /// Tables, and what was learnt from them.
 pub(super) struct Lookup<'t> {
     pub(super) tables: &'t mut dyn Tables,
     pub(super) stats: Stats,
     /// Ranges of coordinates, a list for each region that is asked for.
-    pub(super) regions: Rc<[Arc<[CoordinateRange]>]>,
+    regions: Rc<[Arc<[CoordinateRange]>]>,
     /// What is asked of every variable that is looked at, where that is one condition.
-    pub(super) screen: Option<Cond>,
+    screen: Option<Cond>,
     /// What runs declared is asked for, whatever the condition.
     pub(super) by_decl: bool,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
-    pub(super) variables: Option<(RunId, Rc<VariableMap>)>,
+    variables: Option<(RunId, Rc<VariableMap>)>,
     times: Option<(RunId, Rc<HashMap<i64, f64>>)>,
     sources: HashMap<i64, (AttributeId, u32)>,
 }
@@ -145,6 +147,69 @@ impl<'t> Lookup<'t> {
         (AttributeId { row: first.row.wrapping_add(u32::try_from(row).unwrap_or(0)), ..first }, user)
     }
 
+    /// Variables with what a run says of them.
+    pub(super) fn variables(&mut self, run: RunId) -> Result<Rc<VariableMap>> {
+        if let Some((of, variables)) = &self.variables
+            && *of == run
+        {
+            return Ok(variables.clone());
+        }
+        let names = self.names()?;
+        let rows = self.tables.variables(run)?;
+        let mut points = self.points(run, &rows, &names)?.into_iter();
+        let own = rows.into_iter().filter_map(|row| {
+            let points = points.next().unwrap_or_default();
+            let at = names.get(&row.id)?;
+            Some((row.id, Arc::new(VariableAt { row: Some(Arc::new(row)), points, ..(**at).clone() })))
+        });
+        let variables = Rc::new(own.collect::<VariableMap>());
+        self.variables = Some((run, variables.clone()));
+        Ok(variables)
+    }
+
+    /// What the meshes and grids of a run's variables have of the regions that are asked for.
+    fn points(
+        &mut self,
+        run: RunId,
+        rows: &[VariableRow],
+        names: &VariableMap,
+    ) -> Result<Vec<Vec<Arc<PointsInRanges>>>> {
+        let mut found: Vec<Vec<Arc<PointsInRanges>>> = vec![Vec::new(); rows.len()];
+        if self.regions.is_empty() {
+            return Ok(found);
+        }
+        // What cannot match needs no points.
+        let may_match = |row: &VariableRow| {
+            let at = names.get(&row.id);
+            let own =
+                |at: &Arc<VariableAt>| VariableAt { row: Some(Arc::new(row.clone())), ..(**at).clone() };
+            self.screen.as_ref().is_none_or(|cond| at.is_some_and(|at| !cond.rules_out(&own(at))))
+        };
+        let asked: Vec<bool> = rows.iter().map(may_match).collect();
+        if !asked.contains(&true) {
+            return Ok(found);
+        }
+        for ranges in self.regions.clone().iter() {
+            for (variables, region) in self.tables.mesh_regions(run, ranges)? {
+                for (row, found) in rows.iter().zip(&mut found) {
+                    if variables.contains(&row.decl.variable) {
+                        found.push(Arc::new(on_mesh(&row.decl, ranges, &region)));
+                    }
+                }
+            }
+            let grids = self.tables.grid_regions(run, rows, &asked, ranges)?;
+            for (grid, found) in grids.into_iter().zip(&mut found) {
+                if let Some(GridRegion { decided, sets, steps }) = grid
+                    && found.iter().all(|other| other.ranges != *ranges)
+                {
+                    let ranges = ranges.clone();
+                    found.push(Arc::new(PointsInRanges { ranges, decided, behind_dims: false, sets, steps }));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Runs that a condition does not rule out, by project and name; what they declared only where the
     /// condition asks for it.
     pub(super) fn runs(&mut self, cond: &Cond, ids: Option<&BTreeMap<RunId, ()>>) -> Result<Vec<Rc<RunAt>>> {
@@ -214,4 +279,17 @@ pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
         }
         _ => None,
     }
+}
+
+/// What a mesh has in ranges, of a variable on it. Of a mesh whose dimension is not named it is the first.
+fn on_mesh(decl: &VariableDecl, ranges: &Arc<[CoordinateRange]>, region: &MeshRegion) -> PointsInRanges {
+    let dim = decl.dims.iter().position(|name| *name == region.dimension).unwrap_or(0);
+    let extent = decl
+        .shape
+        .as_ref()
+        .and_then(|shape| shape.get(dim))
+        .map_or(i64::MAX, |extent| i64::try_from(*extent).unwrap_or(i64::MAX));
+    let sets = vec![PointSet::new(vec![dim], vec![extent], region.elements.clone())];
+    let (ranges, decided) = (ranges.clone(), region.decided.clone());
+    PointsInRanges { ranges, decided, behind_dims: true, sets, steps: None }
 }

@@ -33,7 +33,6 @@ mod tests;
 pub mod text;
 mod units;
 mod variable_at;
-mod variables;
 mod walk;
 mod writers;
 

@@ -39,7 +39,8 @@ pub(super) struct Walk<'a> {
     /// What can match of each run, with the index of its tag, where tags named the runs.
     by_run: Option<HashMap<RunId, Vec<(usize, Span)>>>,
     /// The run that is walked, and its spans still to come.
-    now: Option<(Rc<RunAt>, std::vec::IntoIter<(usize, Span)>)>,
+    run: Option<Rc<RunAt>>,
+    spans: std::vec::IntoIter<(usize, Span)>,
 }
 
 impl<'a> Walk<'a> {
@@ -51,7 +52,14 @@ impl<'a> Walk<'a> {
                 tags.push(tag.clone());
             }
         }
-        let mut walk = Walk { ask, tags, runs: Vec::new().into_iter(), by_run: None, now: None };
+        let mut walk = Walk {
+            ask,
+            tags,
+            runs: Vec::new().into_iter(),
+            by_run: None,
+            run: None,
+            spans: Vec::new().into_iter(),
+        };
         if walk.tags.is_empty() {
             return Ok(walk);
         }
@@ -73,8 +81,8 @@ impl<'a> Walk<'a> {
     /// The next run and tag, unless there is none.
     pub(super) fn next(&mut self, lookup: &mut Lookup<'_>) -> Result<Option<Rc<Partition>>> {
         loop {
-            while let Some((run, spans)) = &mut self.now
-                && let Some((index, span)) = spans.next()
+            while let Some(run) = &self.run
+                && let Some((index, span)) = self.spans.next()
             {
                 let Some(tag) = self.tags.get(index) else { continue };
                 if let Some(partition) = partition(lookup, &self.ask, run, tag, span)? {
@@ -86,7 +94,7 @@ impl<'a> Walk<'a> {
                 Some(spans) => spans.remove(&run.id).unwrap_or_default(),
                 None => self.spans_of(lookup, &run)?,
             };
-            self.now = Some((run, own.into_iter()));
+            (self.run, self.spans) = (Some(run), own.into_iter());
         }
     }
 
