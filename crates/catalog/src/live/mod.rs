@@ -36,8 +36,8 @@ use fieldstone_journal::Session;
 pub use crate::reader::FieldPort;
 pub use crate::write::deletion::{DeleteReport, Deletion};
 
+use crate::engine::{self, Interrupt, Selection, Writer};
 pub use crate::engine::{DeclarationRow, Declared};
-use crate::engine::{Interrupt, Selection, Writer};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, Hit, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
@@ -238,7 +238,9 @@ impl Catalog {
 
     /// Where the declarations of a run, its steps and its variables were written.
     pub fn declarations(&self, run: &RunName, session: &Session) -> Result<Vec<DeclarationRow>> {
-        self.inner.reader().look(Visibility::All(session), &mut |index| index.declarations(run))
+        self.inner
+            .reader()
+            .look(Visibility::All(session), &mut |index| engine::declarations(index.database(), run))
     }
 
     /// Removes these declarations of a run; what was declared meanwhile, and all that stands below, stays. Denied where
@@ -487,7 +489,7 @@ impl Catalog {
         let heads = view.seen.heads.clone();
         let text =
             self.inner.reader().look_from(view, visibility, &mut |index| queries::explain(index, query))?;
-        let place = self.inner.reader().follower.connections.location_now(&heads)?;
+        let place = self.inner.reader().connections.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))
     }
 
@@ -514,7 +516,9 @@ impl Catalog {
     pub fn conflicts(&self) -> Result<Vec<String>> {
         self.inner.store.journal.check_there()?;
         self.inner.reader().raise_apply_error()?;
-        self.inner.reader().look(Visibility::All(&Session::default()), &mut |index| index.conflicts())
+        self.inner
+            .reader()
+            .look(Visibility::All(&Session::default()), &mut |index| engine::conflicts(index.database()))
     }
 
     /// Whether the store's logs declare runs, steps, variables or groups of arrays. The engine is not asked, and not made.

@@ -33,7 +33,7 @@ pub fn stream(
     let view = Visibility::All(&query.session);
     let moment = reader.consistent_view(view)?;
     let pending = query.session.transaction().is_some() || moment.has_own();
-    if pending || reader.follower.connections.location_now(&moment.seen.heads)? == EngineLocation::Memory {
+    if pending || reader.connections.location_now(&moment.seen.heads)? == EngineLocation::Memory {
         // Nobody else may use that engine, or write to it, for as long as it is read.
         let table = reader.look_from(moment, view, &mut |index| query::collect(index, query))?;
         return Ok(Box::new(TableHits { table, next: 0 }));
@@ -73,7 +73,7 @@ fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &S
     });
     let outcome = match outcome {
         Err(e) if can_stand_in(&e) && sent.count == 0 => {
-            reader.follower.connections.go_away();
+            reader.connections.go_away();
             // All at once: who takes the hits may ask for more of that engine meanwhile.
             reader.ask(query, |tables| query::collect(tables, query)).map(|table| {
                 TableHits { table, next: 0 }.all(|hit| sender.send(hit).is_ok());

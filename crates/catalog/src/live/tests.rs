@@ -1,4 +1,4 @@
-//! Several catalogs of one store that apply in turns.
+//! Catalogs of one store: what each knows and reads, and how several apply in turns.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,8 +18,9 @@ use fieldstone_store::api::{ArchiveOptions, FieldAccess, Value};
 use fieldstone_store::local::{LocalOptions, LocalStore};
 
 use super::{Catalog, CatalogSettings, FieldPort};
-use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
+use crate::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, RunSelect, Tables, VariableRow};
 use crate::query::Query;
+use crate::reader::Visibility;
 use fieldstone_journal::Session;
 use fieldstone_journal::participant::FlushParticipant;
 
@@ -80,7 +81,7 @@ fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
     for writer in 0..3 {
         let (fields, catalog) = at(folder.path());
         let name = format!("w{writer}");
-        let run = RunName { project: String::new(), name: name.clone() };
+        let run = run(&name);
         catalog.create_run(RunDecl::named(run.clone()), false, &Session::default()).unwrap();
         for step in 0..12 {
             let batch = AttributeBatch {
@@ -101,8 +102,7 @@ fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
             let text = step.to_string();
             let key = [("run", name.as_str()), ("variable", "t"), ("step", text.as_str())];
             fields.0.archive(&key, Value::Bytes(b"x"), &ArchiveOptions::default()).unwrap();
-            catalog.inner.hand_over(&Session::default());
-            catalog.inner.store.journal.flush(&Session::default()).unwrap();
+            flush(&catalog);
         }
     }
     for _ in 0..4 {
@@ -122,4 +122,53 @@ fn several_that_apply_in_turns_and_begin_anew_leave_nothing_out() {
         let check = at(folder.path()).1.verify().unwrap();
         assert!(check.ok(), "{check:#?}");
     }
+}
+
+fn run(name: &str) -> RunName {
+    RunName { project: String::new(), name: name.into() }
+}
+
+fn flush(catalog: &Catalog) {
+    catalog.inner.hand_over(&Session::default());
+    catalog.inner.store.journal.flush(&Session::default()).unwrap();
+}
+
+#[test]
+fn a_registry_knows_what_is_declared_here_at_once_and_by_others_once_it_is_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_fields, here) = at(folder.path());
+    let (_others, there) = at(folder.path());
+    let session = Session::default();
+    here.create_run(RunDecl::named(run("a")), false, &session).unwrap();
+    let (ours, theirs) = (here.inner.registry(), there.inner.registry());
+    assert!(ours.find_run(&session, &run("a")).unwrap().is_some_and(|info| info.declared));
+    assert_eq!(ours.reader.overlays.laid(), 0, "the engine is not asked");
+    assert!(theirs.find_run(&session, &run("a")).unwrap().is_none());
+    flush(&here);
+    assert!(theirs.find_run(&session, &run("a")).unwrap().is_some());
+    let me = here.inner.store.user(&session);
+    assert_eq!(theirs.run_owner(&session, &run("a")).unwrap(), Some(me));
+    theirs.refuse_others(&session, &run("a")).unwrap();
+    let error = theirs.known_run(&session, &run("aa")).unwrap_err();
+    assert!(error.message().contains("there is no run 'aa'"), "{error}");
+}
+
+#[test]
+fn a_reader_sees_as_much_as_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_fields, catalog) = at(folder.path());
+    let session = Session::default();
+    let reader = catalog.inner.reader();
+    let runs =
+        |visibility| reader.look(visibility, &mut |index| Ok(index.runs(&RunSelect::All)?.len())).unwrap();
+    catalog.create_run(RunDecl::named(run("a")), false, &session).unwrap();
+    assert_eq!((runs(Visibility::Synced), runs(Visibility::All(&session))), (0, 1));
+    assert!(
+        reader.overlays.laid() > 0 && reader.consistent_view(Visibility::All(&session)).unwrap().has_own()
+    );
+    flush(&catalog);
+    assert!(reader.catch_up().unwrap());
+    assert_eq!((runs(Visibility::AsIs), runs(Visibility::All(&session))), (1, 1));
+    assert!(!reader.consistent_view(Visibility::All(&session)).unwrap().has_own());
+    reader.raise_apply_error().unwrap();
 }

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use fieldstone_core::Result;
 use fieldstone_format::catalog::{declares, is_catalog};
+use fieldstone_format::log::SideRecord;
 use fieldstone_journal::Session;
+use fieldstone_journal::feed::Feed;
 
 use super::{CatalogCheck, RebuildReport};
-use crate::engine::{Index, Sqlite, is_busy};
+use crate::engine::{self, Index, Sqlite, is_busy};
 use crate::reader::connection::{Connection, Patience};
 use crate::reader::following::Replayed;
 use crate::reader::{EngineReader, Visibility};
@@ -15,12 +17,11 @@ use crate::reader::{EngineReader, Visibility};
 /// Differences that a check names.
 const NAMED: usize = 100;
 
-/// Whether some commit of the logs declares something; the first that does ends the search.
-pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
-    let feed = reader.store.journal.feed()?;
+/// Whether some commit of the logs has such a record; the first that does ends the search.
+fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
     for (writer, _) in feed.heads() {
         for commit in feed.commits(writer, 0)? {
-            if commit?.side.iter().any(declares) {
+            if commit?.side.iter().any(is) {
                 return Ok(true);
             }
         }
@@ -28,31 +29,26 @@ pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
     Ok(false)
 }
 
+/// Whether some commit of the logs declares something.
+pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
+    any_record(&reader.store.journal.feed()?, declares)
+}
+
 /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
 pub fn has_records(reader: &EngineReader) -> Result<bool> {
     let view = reader.consistent_view(Visibility::All(&Session::default()))?;
-    if view.has_own() {
-        return Ok(true);
-    }
-    for (writer, _) in view.seen.feed.heads() {
-        for commit in view.seen.feed.commits(writer, 0)? {
-            if commit?.side.iter().any(is_catalog) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
+    Ok(view.has_own() || any_record(&view.seen.feed, is_catalog)?)
 }
 
 /// Makes the engine's tables anew.
 pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
     reader.forget_apply_error();
     let feed = reader.store.journal.feed()?;
-    let place = reader.follower.connections.location_for(&feed.heads())?;
+    let place = reader.connections.location_for(&feed.heads())?;
     let mut work = |engine: &mut Connection| reader.follower.replay(engine.index()?, &feed);
-    let outcome = reader.follower.connections.with(&place, Patience::Full, &mut work);
+    let outcome = reader.connections.with(&place, Patience::Full, &mut work);
     let Replayed { applied, attributes } =
-        outcome.map_err(|e| if is_busy(&e) { reader.follower.connections.held(&place, e) } else { e })?;
+        outcome.map_err(|e| if is_busy(&e) { reader.connections.held(&place, e) } else { e })?;
     Ok(RebuildReport {
         logs: applied.logs,
         commits: applied.commits,
@@ -72,8 +68,8 @@ pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
     let problems = feed.problems().into_iter().filter(|problem| problem.damage);
     check.damaged.extend(problems.map(|problem| format!("{}: {}", problem.file, problem.why)));
-    let expected = replayed.dump()?;
-    let found = reader.look(Visibility::Synced, &mut |index| index.dump())?;
+    let expected = engine::dump(&mut replayed)?;
+    let found = reader.look(Visibility::Synced, &mut engine::dump)?;
     check.lines = expected.lines().count() as u64;
     let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
     for (have, other, what) in sides {

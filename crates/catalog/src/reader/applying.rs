@@ -35,11 +35,11 @@ impl EngineReader {
     pub fn catch_up(&self) -> Result<bool> {
         let (mut feed, mut newest) = (self.store.journal.feed()?, false);
         for _ in 0..ROUNDS {
-            let place = self.follower.connections.location_for(&feed.heads())?;
+            let place = self.connections.location_for(&feed.heads())?;
             let work = &mut |engine: &mut Connection| {
                 self.follower.follow(engine.index()?, &feed, newest, Patience::None)
             };
-            match self.follower.connections.with(&place, Patience::None, work) {
+            match self.connections.with(&place, Patience::None, work) {
                 Err(e) if is_busy(&e) => return Ok(false),
                 Ok(Followed::Behind) => (feed, newest) = self.store.newer(&feed)?,
                 outcome => return outcome.map(|followed| followed == Followed::Done),

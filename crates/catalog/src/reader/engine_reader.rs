@@ -31,6 +31,7 @@ pub const ROUNDS: usize = 64;
 pub struct EngineReader {
     pub store: Arc<OpenStore>,
     pub pending: Pending,
+    pub connections: Arc<Connections>,
     pub follower: Follower,
     pub overlays: Overlays,
     /// The thread that applies what was flushed.
@@ -41,10 +42,11 @@ pub struct EngineReader {
 
 impl EngineReader {
     pub fn new(store: Arc<OpenStore>) -> EngineReader {
-        let connections = Connections::new(store.clone());
+        let connections = Arc::new(Connections::new(store.clone()));
         EngineReader {
             pending: Pending::new(store.journal.clone()),
-            follower: Follower { store: store.clone(), connections },
+            follower: Follower { store: store.clone(), connections: connections.clone() },
+            connections,
             store,
             overlays: Overlays::default(),
             applying: Beside::default(),
@@ -89,10 +91,8 @@ impl EngineReader {
             {
                 return Ok(outcome);
             }
-            let place = self.follower.connections.location_for(&view.seen.heads)?;
-            self.follower
-                .connections
-                .with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
+            let place = self.connections.location_for(&view.seen.heads)?;
+            self.connections.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
         })
     }
 
@@ -105,9 +105,9 @@ impl EngineReader {
     ) -> Result<T> {
         let read = &mut self.with_sources(read);
         self.with_consistent_view(view, Visibility::Synced, &mut |view| {
-            let place = self.follower.connections.location_for(&view.seen.heads)?;
+            let place = self.connections.location_for(&view.seen.heads)?;
             let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
-            self.follower.connections.with(&place, Patience::Full, work)
+            self.connections.with(&place, Patience::Full, work)
         })
     }
 

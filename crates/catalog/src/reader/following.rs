@@ -17,7 +17,7 @@ use crate::view::IndexView;
 #[derive(Debug)]
 pub struct Follower {
     pub store: Arc<OpenStore>,
-    pub connections: Connections,
+    pub connections: Arc<Connections>,
 }
 
 /// What was read when an engine was made anew.

@@ -23,6 +23,14 @@ impl Registry {
         self.claim_run(session, run, owner)
     }
 
+    /// Refuses a run that is another's.
+    pub fn refuse_others(&self, session: &Session, run: &RunName) -> Result<()> {
+        match self.run_owner(session, run)?.filter(|owner| *owner != self.store.user(session)) {
+            Some(owner) => Err(self.owned_by(run, owner)),
+            None => Ok(()),
+        }
+    }
+
     /// Claims a run for a session, unless it is another's.
     pub fn claim_run(&self, session: &Session, run: &RunName, owner: Option<u32>) -> Result<()> {
         if self.declarations().is_mine(session.key(), run) {

@@ -9,7 +9,7 @@ use fieldstone_journal::Session;
 use super::Registry;
 use super::declaration_cache::Lookup;
 use super::shown::run_text;
-use crate::engine::{Flow, RunRow, RunSelect, Tables};
+use crate::engine::{Flow, RunRow, RunSelect, Tables, first_user};
 use crate::query::RunInfo;
 use crate::reader::Visibility;
 
@@ -79,7 +79,9 @@ impl Registry {
         let first = match known {
             Lookup::Hit(info) => info.first,
             // One that was deleted stays its owner's.
-            _ => self.search_from(view.clone(), visibility, &mut |index| index.first_user(run))?,
+            _ => {
+                self.search_from(view.clone(), visibility, &mut |index| first_user(index.database(), run))?
+            }
         };
         Ok(self.store.owner_at(&view.seen.feed, run, first))
     }
@@ -109,7 +111,7 @@ impl Registry {
         let view = self.reader.consistent_view(visibility)?;
         let mut first = None;
         let found = self.search_from(view.clone(), visibility, &mut |index| {
-            first = index.first_user(run)?;
+            first = first_user(index.database(), run)?;
             Ok(run_row(index, run)?.map(RunInfo::of))
         });
         let found = or_stale(found, known)?;
@@ -126,10 +128,12 @@ impl Registry {
         if let Lookup::Hit(annotate) = known {
             return Ok(annotate);
         }
-        match self.find_run(session, run)? {
-            Some(info) => Ok(info.decl.annotate),
-            None => Err(self.no_run(session, &run.name, &run_text(run))),
-        }
+        Ok(self.known_run(session, run)?.decl.annotate)
+    }
+
+    /// The run; the error that names those that are like it where there is none.
+    pub fn known_run(&self, session: &Session, run: &RunName) -> Result<RunInfo> {
+        self.find_run(session, run)?.ok_or_else(|| self.no_run(session, &run.name, &run_text(run)))
     }
 
     /// What writes to a run do where their field is there; `None` where neither it nor anybody says so.

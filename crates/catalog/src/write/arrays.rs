@@ -8,7 +8,7 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
 use fieldstone_journal::Session;
 
-use crate::engine::Index;
+use crate::engine::{self, Index};
 use crate::reader::Visibility;
 use crate::registry::{Registry, run_text};
 
@@ -41,7 +41,7 @@ fn listed<T>(registry: &Registry, session: &Session, list: impl Fn(&mut Index) -
 /// Groups of a run, by name.
 pub fn array_groups(registry: &Registry, run: &RunName, session: &Session) -> Result<Vec<ArrayGroup>> {
     registry.need_run(session, run)?;
-    listed(registry, session, |index| index.array_groups(run))
+    listed(registry, session, |index| engine::array_groups(index.database(), run))
 }
 
 /// A group of a run.
@@ -60,12 +60,12 @@ pub fn array_group(registry: &Registry, run: &RunName, name: &str, session: &Ses
 /// Imports of a run, by name.
 pub fn imports(registry: &Registry, run: &RunName, session: &Session) -> Result<Vec<ImportDecl>> {
     registry.need_run(session, run)?;
-    listed(registry, session, |index| index.imports(run))
+    listed(registry, session, |index| engine::imports(index.database(), run))
 }
 
 /// Meshes, by name.
 pub fn meshes(registry: &Registry, session: &Session) -> Result<Vec<MeshDecl>> {
-    listed(registry, session, Index::meshes)
+    listed(registry, session, |index| engine::meshes(index.database()))
 }
 
 /// A mesh.
@@ -83,7 +83,7 @@ pub fn mesh(registry: &Registry, name: &str, session: &Session) -> Result<MeshDe
 
 /// Histories, by path.
 pub fn histories(registry: &Registry, session: &Session) -> Result<Vec<HistoryDecl>> {
-    listed(registry, session, Index::histories)
+    listed(registry, session, |index| engine::histories(index.database()))
 }
 
 /// Gives what is new of declarations to a session; of a run only where it is ours.

@@ -85,8 +85,20 @@ pub fn create_variables(
     if fresh.is_empty() {
         return Ok(());
     }
+    declare_variables(registry, session, run, fresh)
+}
+
+/// Declares variables that are not there, or are named by fields alone.
+pub(super) fn declare_variables(
+    registry: &Registry,
+    session: &Session,
+    run: &RunName,
+    fresh: Vec<VariableDecl>,
+) -> Result<()> {
     registry.need_own(session, run)?;
-    registry.reader.pending.emit(session, vec![Record::Variables(run.clone(), fresh.clone())])?;
+    let record = Record::Variables(run.clone(), fresh.clone());
+    record.check()?;
+    registry.reader.pending.emit(session, vec![record])?;
     let mut known = registry.declarations();
     for decl in fresh {
         known.cache_variable(session.key(), VariableInfo { run: run.clone(), decl, declared: true }, true);

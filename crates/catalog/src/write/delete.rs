@@ -18,7 +18,7 @@ use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 use fieldstone_journal::Session;
 
 use super::deletion::{DeleteReport, Deletion};
-use crate::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
+use crate::engine::{self, Index, NO_STEP, RunSelect, Tables, TagRow};
 use crate::query::{self, Query, RunInfo};
 use crate::reader::consistent_view::{OWN, OWN_TRANSACTION};
 use crate::reader::{EngineReader, Visibility};
@@ -235,10 +235,10 @@ fn plan_attributes(tables: &mut Index, query: &Query, me: u32, plan: &mut Deleti
 /// A tag goes only where nobody else has something to do with it but in the caller's own runs.
 fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
     let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
-    if let Some(user) = other(index.users_of_tag(tag.id)?) {
+    if let Some(user) = other(engine::users_of_tag(index.database(), tag.id)?) {
         plan.tags.push((tag.decl.name.clone(), user));
     }
-    if !index.is_shared()? {
+    if !engine::is_shared(index.database())? {
         return Ok(());
     }
     for span in index.spans(tag.id, None)? {

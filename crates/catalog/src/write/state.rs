@@ -14,19 +14,13 @@ pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &
     let records = Record::States(vec![(run.clone(), state.clone())]);
     records.check()?;
     let _declaring = registry.declaring();
-    let Some(mut info) = registry.find_run(session, run)? else {
-        return Err(registry.no_run(session, &run.name, &run_text(run)));
-    };
+    let mut info = registry.known_run(session, run)?;
     if !info.declared {
         return Err(Code::RunNotFound
             .error(format!("run {} is named by fields alone, and has no state", run_text(run)))
             .with_hint("declare it with create_run"));
     }
-    if let Some(owner) =
-        registry.run_owner(session, run)?.filter(|owner| *owner != registry.store.user(session))
-    {
-        return Err(registry.owned_by(run, owner));
-    }
+    registry.refuse_others(session, run)?;
     registry.need_own(session, run)?;
     registry.reader.pending.emit(session, records.split())?;
     info.decl.state = Some(state);
@@ -41,24 +35,12 @@ pub fn move_outside(registry: &Registry, moved: Vec<(RunName, Value)>, session: 
     let _declaring = registry.declaring();
     let mut known = Vec::with_capacity(moved.len());
     for (run, outside) in &moved {
-        match registry.find_run(session, run)? {
-            Some(mut info) => {
-                info.decl.outside = Some(outside.clone());
-                known.push(info);
-            }
-            None => return Err(registry.no_run(session, &run.name, &run_text(run))),
-        }
+        let mut info = registry.known_run(session, run)?;
+        info.decl.outside = Some(outside.clone());
+        known.push(info);
     }
-    for (run, _) in &moved {
-        if let Some(owner) =
-            registry.run_owner(session, run)?.filter(|owner| *owner != registry.store.user(session))
-        {
-            return Err(registry.owned_by(run, owner));
-        }
-    }
-    for (run, _) in &moved {
-        registry.need_own(session, run)?;
-    }
+    moved.iter().try_for_each(|(run, _)| registry.refuse_others(session, run))?;
+    moved.iter().try_for_each(|(run, _)| registry.need_own(session, run))?;
     registry.reader.pending.emit(session, Record::Moved(moved).split())?;
     let mut declarations = registry.declarations();
     known.into_iter().for_each(|info| declarations.cache_run(session.key(), info, true));

@@ -4,11 +4,11 @@
 use std::mem;
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::{Record, RunName, VariableDecl, VariableName};
+use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 use fieldstone_journal::Session;
 
 use super::agreement::{check_variable, field_difference, variable_difference};
-use crate::query::VariableInfo;
+use super::declare::declare_variables;
 use crate::registry::Registry;
 
 /// Declares each variable under its version, or the next one that is free where others are declared otherwise.
@@ -47,13 +47,5 @@ pub fn create_versions(
     if fresh.is_empty() {
         return Ok(());
     }
-    registry.need_own(session, run)?;
-    let record = Record::Variables(run.clone(), fresh.clone());
-    record.check()?;
-    registry.reader.pending.emit(session, vec![record])?;
-    let mut known = registry.declarations();
-    for decl in fresh {
-        known.cache_variable(session.key(), VariableInfo { run: run.clone(), decl, declared: true }, true);
-    }
-    Ok(())
+    declare_variables(registry, session, run, fresh)
 }

@@ -17,7 +17,6 @@ const WIDE: &[(&str, &str, usize, usize)] = &[
     ("crates/array/src/container/define/mod.rs", "Definitions", 4, 42),
     ("crates/array/src/container/file/mod.rs", "Container", 4, 55),
     ("crates/array/src/distributed/mesh/mod.rs", "Mesh", 5, 40),
-    ("crates/catalog/src/engine/index.rs", "Index", 11, 164),
     ("crates/catalog/src/live/mod.rs", "Catalog", 4, 65),
     ("crates/core/src/env/sim/mod.rs", "SimWorld", 4, 42),
     ("crates/core/src/schema/mod.rs", "Inner", 6, 40),
