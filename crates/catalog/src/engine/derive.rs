@@ -20,11 +20,6 @@ use super::owners::{Owners, put_first};
 use super::rows::ints;
 use super::{Cell, NO_VARIABLE, RunId, TagId, VariableId};
 
-/// Pairs as the text of a map.
-fn map_text(pairs: &[(String, Value)]) -> String {
-    Value::named_json(pairs)
-}
-
 /// Derives again what declarations, fields and attributes say together.
 pub(super) fn recompute_declared(ground: &mut Ground, owners: &mut Owners) -> Result<()> {
     let dirty = std::mem::take(&mut ground.dirty);
@@ -115,7 +110,7 @@ fn recompute_run(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result
     }
     decl.state = state;
     let bytes = content(&Record::Runs(vec![decl.clone()]));
-    let (grid, params) = (decl.grid.as_ref().map(Value::to_json), map_text(&decl.params));
+    let (grid, params) = (decl.grid.as_ref().map(Value::to_json), Value::named_json(&decl.params));
     let cells = [
         Cell::Int(run),
         Cell::maybe_text(decl.job.as_deref()),
@@ -221,7 +216,7 @@ fn recompute_variable(
     let dtype = decl.as_ref().and_then(|decl| decl.dtype).map(|dtype| dtype.to_string());
     let shape = decl.as_ref().and_then(|decl| decl.shape.as_deref()).map(shape_text);
     let dims = decl.as_ref().filter(|decl| !decl.dims.is_empty()).map(|decl| decl.dims.join(","));
-    let attrs = decl.as_ref().map(|decl| map_text(&decl.attrs));
+    let attrs = decl.as_ref().map(|decl| Value::named_json(&decl.attrs));
     let bytes = kept.first().map_or(Cell::Null, |kept| Cell::Bytes(&kept.content));
     let [run, variable] = key;
     let cells = [

@@ -119,14 +119,7 @@ fn dig(
             Ok(Flow::More)
         })?;
         for (key, txn, user) in older {
-            if !work.owners.takes(&mut work.ground, run, source.user, user)? {
-                continue;
-            }
-            work.ground.not_revertible(txn)?;
-            let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
-                       AND sequence = $5 AND record = $6 AND place = $7";
-            work.ground.db.execute(sql, &key.map(Cell::Int))?;
-            work.ground.dirty.declaration(kind, run, key[2]);
+            delete_declaration(work, key, txn, (source.user, user))?;
         }
     }
     Ok(())
@@ -173,26 +166,28 @@ fn remove_declarations(
     (log, sequence, record): (i64, i64, i64),
     rows: &HashSet<i64>,
 ) -> Result<()> {
-    let mut found: Vec<[i64; 5]> = Vec::new();
     let sql = "SELECT kind, run, item, place, txn FROM decl WHERE log = $1 AND sequence = $2 AND record = $3";
-    work.ground.db.query(sql, &[log, sequence, record].map(Cell::Int), &mut |row| {
-        let place = row[3].int()?;
-        if goes_alone(row[0].int()?) && rows.contains(&place) {
-            found.push([row[0].int()?, row[1].int()?, row[2].int()?, place, row[4].int()?]);
-        }
-        Ok(Flow::More)
-    })?;
-    let writer = work.ground.names.user(log);
+    let found = work.ground.db.all(sql, &[log, sequence, record].map(Cell::Int), ints)?;
+    let users = (source.user, work.ground.names.user(log));
     for [kind, run, item, place, txn] in found {
-        if !work.owners.takes(&mut work.ground, run, source.user, writer)? {
-            continue;
+        if goes_alone(kind) && rows.contains(&place) {
+            delete_declaration(work, [kind, run, item, log, sequence, record, place], txn, users)?;
         }
-        work.ground.not_revertible(txn)?;
-        let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 \
-                   AND sequence = $5 AND record = $6 AND place = $7";
-        work.ground.db.execute(sql, &[kind, run, item, log, sequence, record, place].map(Cell::Int))?;
-        work.ground.dirty.declaration(kind, run, item);
     }
+    Ok(())
+}
+
+/// Deletes a declaration by its key, where who deletes it (`by`) takes what its writer (`of`) wrote.
+fn delete_declaration(work: &mut Workspace, key: [i64; 7], txn: i64, (by, of): (User, User)) -> Result<()> {
+    let [kind, run, item, ..] = key;
+    if !work.owners.takes(&mut work.ground, run, by, of)? {
+        return Ok(());
+    }
+    work.ground.not_revertible(txn)?;
+    let sql = "DELETE FROM decl WHERE kind = $1 AND run = $2 AND item = $3 AND log = $4 AND sequence = $5 \
+               AND record = $6 AND place = $7";
+    work.ground.db.execute(sql, &key.map(Cell::Int))?;
+    work.ground.dirty.declaration(kind, run, item);
     Ok(())
 }
 
