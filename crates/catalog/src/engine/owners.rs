@@ -8,7 +8,7 @@
 //! Invariants:
 //! * the tables follow from commits, decisions and owners, whatever came first. Where an owner turns out to
 //!   be another than records were applied for, the tables are *contested*: who applies makes them again,
-//!   with the oldest declarations known from the beginning ([`Index::clear_contested`]);
+//!   with the oldest declarations known from the beginning ([`Index::clear_contested`](super::Index::clear_contested));
 //! * a run that only one user has touched so far is never contested by his becoming its owner.
 
 use std::collections::{BTreeSet, HashMap};

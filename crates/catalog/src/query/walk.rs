@@ -23,7 +23,7 @@ pub(super) struct Ask<'a> {
     pub(super) cond: &'a Cond,
     /// Only in this run.
     pub(super) run: Option<&'a RunAt>,
-    /// Only at these steps; [`NO_STEP`] is one.
+    /// Only at these steps; [`NO_STEP`](crate::engine::NO_STEP) is one.
     pub(super) steps: Option<&'a Steps>,
     /// Boxes of whole variables are asked for.
     pub(super) boxes: bool,
