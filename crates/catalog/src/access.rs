@@ -34,13 +34,13 @@ use fieldstone_format::catalog::{
 use fieldstone_format::setting::Exist;
 use fieldstone_journal::Session;
 
-use crate::deletion::Deletion;
 use crate::engine::{DeclarationRow, Interrupt, Selection, Writer};
 use crate::query::{
     Aggregate, BoxInfo, By, Hit, HitTable, MissingName, PairTable, Query, RunInfo, StepInfo, TagInfo,
     VariableInfo,
 };
-use crate::reports::{CatalogCheck, DeleteReport, RebuildReport};
+use crate::reports::{CatalogCheck, RebuildReport};
+use crate::write::deletion::{DeleteReport, Deletion};
 
 /// All calls of a catalog. Whatever has them is one.
 pub trait CatalogAccess:

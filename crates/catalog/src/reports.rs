@@ -7,27 +7,6 @@ pub struct CatalogSettings {
     pub engine: Option<String>,
 }
 
-/// What a deletion took away, or would.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeleteReport {
-    /// Runs.
-    pub runs: u64,
-    /// Steps.
-    pub steps: u64,
-    /// Variables.
-    pub variables: u64,
-    /// Tags.
-    pub tags: u64,
-    /// Attributes.
-    pub attributes: u64,
-    /// Fields.
-    pub fields: u64,
-    /// Attributes that stay, because other users wrote them in runs of others.
-    pub others: u64,
-    /// Whether it was done.
-    pub done: bool,
-}
-
 /// What a rebuild did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebuildReport {

@@ -3,31 +3,25 @@
 //! They are kept in `decl` and derived from it as runs and variables are: the oldest of a name holds. Later
 //! declarations of a group that agree with it add their sets, in their order.
 
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{
     ArrayGroup, ArraySet, HistoryContent, HistoryDecl, ImportDecl, MeshDecl, Record, RunName, VariableName,
 };
 
-use super::declare::{content, record, shape_text};
-use super::index::Index;
-use super::names::one_int;
-use super::order::EntrySource;
-use super::points::{CoordinateRange, MeshRegion};
-use super::remove::{GROUP, HISTORY, IMPORT, MESH};
-use super::{Cell, Flow, RunId};
+use super::conflicts::note_conflicts;
+use super::declaration::{content, nameless, record, shape_text};
+use super::ground::Ground;
+use super::kinds::{GROUP, IMPORT, MESH};
+use super::owners::Owners;
+use super::points::{CoordinateRange, MeshRegion, PointSource};
+use super::rows;
+use super::{Cell, Database, RunId};
 
 /// A declaration's kind, run (0 for the store's) and item.
 type Key = (i64, RunId, i64);
 
-/// The run's name is left out of what is kept: it is known, and would be stored again and again.
-fn nameless() -> RunName {
-    RunName { project: String::new(), name: "-".to_owned() }
-}
-
 fn damaged(what: &str) -> Error {
-    Code::EngineDamaged
-        .error(format!("the catalog's engine holds something else where {what} belongs"))
-        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+    rows::damaged(format!("holds something else where {what} belongs"))
 }
 
 fn group_decl(content: &[u8]) -> Result<ArrayGroup> {
@@ -77,328 +71,271 @@ fn open_shape_text(set: &ArraySet) -> String {
     extents.collect::<Vec<String>>().join(",")
 }
 
-impl Index {
-    pub(super) fn declare_groups(
-        &mut self,
-        source: EntrySource,
-        run: &RunName,
-        groups: &[ArrayGroup],
-    ) -> Result<()> {
-        let run = self.names.run(&mut *self.db, run)?;
-        for (i, group) in groups.iter().enumerate() {
-            let item = self.names.array_item(&mut *self.db, GROUP, &group.name)?;
-            let bytes = content(&Record::Groups(nameless(), vec![group.clone()]));
-            self.declare(source, i, (GROUP, run, item), &bytes)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn declare_imports(
-        &mut self,
-        source: EntrySource,
-        run: &RunName,
-        imports: &[ImportDecl],
-    ) -> Result<()> {
-        let run = self.names.run(&mut *self.db, run)?;
-        for (i, import) in imports.iter().enumerate() {
-            let item = self.names.array_item(&mut *self.db, IMPORT, &import.name)?;
-            let bytes = content(&Record::Imports(nameless(), vec![import.clone()]));
-            self.declare(source, i, (IMPORT, run, item), &bytes)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn declare_meshes(&mut self, source: EntrySource, meshes: &[MeshDecl]) -> Result<()> {
-        for (i, mesh) in meshes.iter().enumerate() {
-            let item = self.names.array_item(&mut *self.db, MESH, &mesh.name)?;
-            self.declare(source, i, (MESH, 0, item), &content(&Record::Meshes(vec![mesh.clone()])))?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn declare_histories(&mut self, source: EntrySource, histories: &[HistoryDecl]) -> Result<()> {
-        for (i, history) in histories.iter().enumerate() {
-            let item = self.names.array_item(&mut *self.db, HISTORY, &history.path)?;
-            let bytes = content(&Record::Histories(vec![history.clone()]));
-            self.declare(source, i, (HISTORY, 0, item), &bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Derives again what the declarations of a group, an import, a mesh or a history say together.
-    pub(super) fn recompute_of_arrays(&mut self, key: Key) -> Result<()> {
-        let (kind, run, item) = key;
-        let (kept, others) = self.declared_in(kind, run, item)?;
-        let what = match kept.len() + others.len() {
-            0 => String::new(),
-            _ => self.array_text(key)?,
-        };
-        let holds = kept.first().map(|kept| kept.content.clone());
-        match kind {
-            GROUP => {
-                let mut group = holds.as_deref().map(group_decl).transpose()?;
-                self.note_conflicts(key, &what, &kept, &others, |_, later| {
-                    let later = group_decl(&later.content)?;
-                    Ok(group.as_mut().is_some_and(|group| group.merge(&later).is_err()))
-                })?;
-                return self.write_group(run, item, group.as_ref());
-            }
-            MESH => {
-                let mut mesh = kept.first().map(|first| mesh_decl(&first.content)).transpose()?;
-                self.note_conflicts(key, &what, &kept, &others, |first, later| {
-                    let decl = mesh_decl(&later.content)?;
-                    let Some(mesh) = &mut mesh else { return Ok(false) };
-                    let differs = mesh.difference(&decl).is_some();
-                    // A file that was lost and made again by its owner.
-                    if !differs && first.user == later.user && decl.sums.is_some() {
-                        mesh.sums = decl.sums;
-                    }
-                    Ok(differs)
-                })?;
-                let bytes = mesh.map(|mesh| content(&Record::Meshes(vec![mesh])));
-                return self.write_mesh(item, bytes.as_deref());
-            }
-            _ => self.note_conflicts(key, &what, &kept, &others, |a, b| Ok(a.content != b.content))?,
-        }
-        match kind {
-            IMPORT => self.write_import(run, item, holds.as_deref()),
-            _ => self.write_history(item, holds.as_deref()),
-        }
-    }
-
-    /// Group, import, mesh or history, as a conflict names it.
-    fn array_text(&mut self, (kind, run, item): Key) -> Result<String> {
-        let mut text = String::new();
-        let sql = "SELECT name FROM array_item WHERE item = $1";
-        self.db.query(sql, &[Cell::Int(item)], &mut |row| {
-            let kind = match kind {
-                GROUP => "group",
-                IMPORT => "import",
-                MESH => "mesh",
-                _ => "history",
-            };
-            text = format!("{kind} '{}'", row[0].text()?);
-            Ok(Flow::Stop)
-        })?;
-        if run != 0 {
-            text = format!("{text} of {}", self.run_text(run)?);
-        }
-        Ok(text)
-    }
-
-    fn write_group(&mut self, run: RunId, item: i64, group: Option<&ArrayGroup>) -> Result<()> {
-        let key = [run, item].map(Cell::Int);
-        self.db.execute("DELETE FROM array_set WHERE run = $1 AND item = $2", &key)?;
-        self.db.execute("DELETE FROM array_group WHERE run = $1 AND item = $2", &key)?;
-        let Some(group) = group else { return Ok(()) };
-        let bytes = content(&Record::Groups(nameless(), vec![group.clone()]));
-        let [run, item] = key;
-        let cells = [
-            run,
-            item,
-            Cell::Int(group.level.into()),
-            Cell::Text(group.layout.name()),
-            Cell::Text(&group.method),
-            Cell::Text(group.order.name()),
-            Cell::maybe_text(group.mesh.as_deref()),
-            Cell::maybe_text(group.location.map(|location| location.name())),
-            Cell::Bytes(&bytes),
-        ];
-        let sql = "INSERT INTO array_group (run, item, level, layout, method, storage_order, mesh, location, content) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        self.db.execute(sql, &cells)?;
-        for (place, set) in group.sets.iter().enumerate() {
-            let variable = self.names.variable(&mut *self.db, &set.variable)?;
-            let (dtype, shape) = (set.dtype.to_string(), open_shape_text(set));
-            let cells = [
-                run,
-                item,
-                Cell::Int(place as i64),
-                Cell::Int(variable),
-                Cell::Text(&dtype),
-                Cell::Text(&shape),
-                Cell::Int(set.shape.len() as i64),
-                set.elements().map_or(Cell::Null, size),
-                Cell::Text(set.pattern.name()),
-                Cell::Text(&set.view),
-            ];
-            let sql = "INSERT INTO array_set (run, item, place, variable, dtype, shape, dimensions, elements, pattern, \
-                       view_text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-            self.db.execute(sql, &cells)?;
-        }
-        Ok(())
-    }
-
-    fn write_import(&mut self, run: RunId, item: i64, bytes: Option<&[u8]>) -> Result<()> {
-        let key = [run, item].map(Cell::Int);
-        self.db.execute("DELETE FROM import_variable WHERE run = $1 AND item = $2", &key)?;
-        self.db.execute("DELETE FROM import_file WHERE run = $1 AND item = $2", &key)?;
-        let Some(bytes) = bytes else { return Ok(()) };
-        let import = import_decl(bytes)?;
-        let checksum = import.checksum.as_deref().map(hex);
-        let [run, item] = key;
-        let cells = [
-            run,
-            item,
-            Cell::Text(&import.source),
-            Cell::Text(import.format.name()),
-            size(import.size),
-            Cell::Int(import.mtime),
-            Cell::maybe_text(checksum.as_deref()),
-            Cell::Bytes(bytes),
-        ];
-        let sql = "INSERT INTO import_file (run, item, source, format, size, mtime, checksum, content) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        self.db.execute(sql, &cells)?;
-        for (place, variable) in import.variables.iter().enumerate() {
-            let (dtype, shape) = (variable.dtype.to_string(), shape_text(&variable.shape));
-            let elements = variable.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
-            let elements = elements.filter(|all| i64::try_from(*all).is_ok());
-            let cells = [
-                run,
-                item,
-                Cell::Int(place as i64),
-                Cell::Text(&variable.name),
-                Cell::Text(&dtype),
-                size(variable.offset),
-                Cell::Text(&shape),
-                elements.map_or(Cell::Null, size),
-            ];
-            let sql = "INSERT INTO import_variable (run, item, place, name, dtype, file_offset, shape, elements) \
-                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-            self.db.execute(sql, &cells)?;
-        }
-        Ok(())
-    }
-
-    fn write_mesh(&mut self, item: i64, bytes: Option<&[u8]>) -> Result<()> {
-        self.db.execute("DELETE FROM mesh WHERE item = $1", &[Cell::Int(item)])?;
-        let Some(bytes) = bytes else { return Ok(()) };
-        let mesh = mesh_decl(bytes)?;
-        let checksum = hex(&mesh.checksum);
-        let [nodes, edges, faces, volumes] = mesh.counts.map(size);
-        let (checksum, path) = (Cell::Text(&checksum), Cell::Text(&mesh.path));
-        let cells = [Cell::Int(item), checksum, path, nodes, edges, faces, volumes, Cell::Bytes(bytes)];
-        let sql = "INSERT INTO mesh (item, checksum, path, nodes, edges, faces, volumes, content) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        self.db.execute(sql, &cells).map(|_| ())
-    }
-
-    fn write_history(&mut self, item: i64, bytes: Option<&[u8]>) -> Result<()> {
-        let key = [Cell::Int(item)];
-        self.db.execute("DELETE FROM history_rank WHERE item = $1", &key)?;
-        self.db.execute("DELETE FROM history WHERE item = $1", &key)?;
-        let Some(bytes) = bytes else { return Ok(()) };
-        let history = history_decl(bytes)?;
-        let (kind, vector, ranks) = match &history.content {
-            HistoryContent::Edges => ("edges", String::new(), &[][..]),
-            HistoryContent::Parts { vector, ranks } => ("parts", hex(vector), &ranks[..]),
-        };
-        let mesh = hex(&history.mesh);
-        let cells = [
-            Cell::Int(item),
-            Cell::Text(&mesh),
-            Cell::Text(kind),
-            Cell::Text(&vector),
-            Cell::Int(ranks.len() as i64),
-            size(history.nodes),
-            size(history.edges),
-            Cell::Bytes(bytes),
-        ];
-        let sql = "INSERT INTO history (item, mesh, kind, vector, ranks, nodes, edges, content) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        self.db.execute(sql, &cells)?;
-        let cells: Vec<Cell<'_>> = (ranks.iter().enumerate())
-            .flat_map(|(rank, of)| {
-                let sizes = [of.nodes, of.ghosts, of.edges].map(size);
-                [Cell::Int(item), Cell::Int(rank as i64)].into_iter().chain(sizes)
-            })
-            .collect();
-        let sql = "INSERT INTO history_rank (item, rank, nodes, ghosts, edges) VALUES ($1, $2, $3, $4, $5)";
-        self.db.execute_many(sql, 5, &cells).map(|_| ())
-    }
-
-    fn contents<T>(&mut self, sql: &str, cells: &[Cell<'_>], read: fn(&[u8]) -> Result<T>) -> Result<Vec<T>> {
-        let mut found = Vec::new();
-        self.db.query(sql, cells, &mut |row| {
-            found.push(read(row[0].bytes()?)?);
-            Ok(Flow::More)
-        })?;
-        Ok(found)
-    }
-
-    fn number_of(&mut self, run: &RunName) -> Result<Option<RunId>> {
-        let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
-        one_int(&mut *self.db, "SELECT run FROM run WHERE name = $1 AND project = $2", &cells)
-    }
-
-    pub(super) fn groups_of(&mut self, run: RunId) -> Result<Vec<ArrayGroup>> {
-        let sql = "SELECT content FROM array_group WHERE run = $1";
-        let mut found = self.contents(sql, &[Cell::Int(run)], group_decl)?;
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
-    }
-
-    pub(super) fn imports_of(&mut self, run: RunId) -> Result<Vec<ImportDecl>> {
-        let sql = "SELECT content FROM import_file WHERE run = $1";
-        let mut found = self.contents(sql, &[Cell::Int(run)], import_decl)?;
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
-    }
-
-    /// Groups of a run, by name. Within a read.
-    pub fn array_groups(&mut self, run: &RunName) -> Result<Vec<ArrayGroup>> {
-        let run = self.number_of(run)?;
-        run.map_or(Ok(Vec::new()), |run| self.groups_of(run))
-    }
-
-    /// Imports of a run, by name. Within a read.
-    pub fn imports(&mut self, run: &RunName) -> Result<Vec<ImportDecl>> {
-        let run = self.number_of(run)?;
-        run.map_or(Ok(Vec::new()), |run| self.imports_of(run))
-    }
-
-    /// Meshes, by name. Within a read.
-    pub fn meshes(&mut self) -> Result<Vec<MeshDecl>> {
-        let mut found = self.contents("SELECT content FROM mesh", &[], mesh_decl)?;
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
-    }
-
-    /// What the meshes of a run have in ranges of coordinates, and which variables stand on each. Within a read.
-    pub(super) fn regions_of(
-        &mut self,
-        run: RunId,
-        ranges: &[CoordinateRange],
-    ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
-        let Some(source) = self.points.clone() else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for group in self.groups_of(run)? {
-            let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
-            let mesh = self.mesh_named(name)?.ok_or_else(|| {
-                Error::not_found(format!(
-                    "the group '{}' stands on the mesh '{name}', which is gone",
-                    group.name
-                ))
+/// Derives again what the declarations of a group, an import, a mesh or a history say together.
+pub(super) fn recompute_of_arrays(ground: &mut Ground, owners: &mut Owners, key: Key) -> Result<()> {
+    let (kind, run, item) = key;
+    let (kept, others) = owners.declared_in(ground, kind, run, item)?;
+    let what = match kept.len() + others.len() {
+        0 => String::new(),
+        _ => array_text(ground, key)?,
+    };
+    let holds = kept.first().map(|kept| kept.content.clone());
+    match kind {
+        GROUP => {
+            let mut group = holds.as_deref().map(group_decl).transpose()?;
+            note_conflicts(ground, key, &what, &kept, &others, |_, later| {
+                let later = group_decl(&later.content)?;
+                Ok(group.as_mut().is_some_and(|group| group.merge(&later).is_err()))
             })?;
-            if let Some(region) = source.region(&mesh, location, ranges)? {
-                found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
-            }
+            return write_group(ground, run, item, group.as_ref());
         }
-        Ok(found)
+        MESH => {
+            let mut mesh = kept.first().map(|first| mesh_decl(&first.content)).transpose()?;
+            note_conflicts(ground, key, &what, &kept, &others, |first, later| {
+                let decl = mesh_decl(&later.content)?;
+                let Some(mesh) = &mut mesh else { return Ok(false) };
+                let differs = mesh.difference(&decl).is_some();
+                // A file that was lost and made again by its owner.
+                if !differs && first.user == later.user && decl.sums.is_some() {
+                    mesh.sums = decl.sums;
+                }
+                Ok(differs)
+            })?;
+            let bytes = mesh.map(|mesh| content(&Record::Meshes(vec![mesh])));
+            return write_mesh(ground, item, bytes.as_deref());
+        }
+        _ => note_conflicts(ground, key, &what, &kept, &others, |a, b| Ok(a.content != b.content))?,
     }
+    match kind {
+        IMPORT => write_import(ground, run, item, holds.as_deref()),
+        _ => write_history(ground, item, holds.as_deref()),
+    }
+}
 
-    /// The mesh of a name. Within a read.
-    pub(super) fn mesh_named(&mut self, name: &str) -> Result<Option<MeshDecl>> {
-        let sql = "SELECT m.content FROM mesh m JOIN array_item i ON i.item = m.item WHERE i.kind = $1 AND i.name = $2";
-        let mut found = self.contents(sql, &[Cell::Int(MESH), Cell::Text(name)], mesh_decl)?;
-        Ok(found.pop())
-    }
+/// Group, import, mesh or history, as a conflict names it.
+fn array_text(ground: &mut Ground, (kind, run, item): Key) -> Result<String> {
+    let sql = "SELECT name FROM array_item WHERE item = $1";
+    let name = ground.db.first(sql, &[Cell::Int(item)], |row| Ok(row[0].text()?.to_owned()))?;
+    let kind = match kind {
+        GROUP => "group",
+        IMPORT => "import",
+        MESH => "mesh",
+        _ => "history",
+    };
+    let text = format!("{kind} '{}'", name.unwrap_or_default());
+    Ok(if run == 0 { text } else { format!("{text} of {}", ground.run_text(run)?) })
+}
 
-    /// Histories, by path. Within a read.
-    pub fn histories(&mut self) -> Result<Vec<HistoryDecl>> {
-        let mut found = self.contents("SELECT content FROM history", &[], history_decl)?;
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+fn write_group(ground: &mut Ground, run: RunId, item: i64, group: Option<&ArrayGroup>) -> Result<()> {
+    let key = [run, item].map(Cell::Int);
+    ground.db.execute("DELETE FROM array_set WHERE run = $1 AND item = $2", &key)?;
+    ground.db.execute("DELETE FROM array_group WHERE run = $1 AND item = $2", &key)?;
+    let Some(group) = group else { return Ok(()) };
+    let bytes = content(&Record::Groups(nameless(), vec![group.clone()]));
+    let [run, item] = key;
+    let cells = [
+        run,
+        item,
+        Cell::Int(group.level.into()),
+        Cell::Text(group.layout.name()),
+        Cell::Text(&group.method),
+        Cell::Text(group.order.name()),
+        Cell::maybe_text(group.mesh.as_deref()),
+        Cell::maybe_text(group.location.map(|location| location.name())),
+        Cell::Bytes(&bytes),
+    ];
+    let sql = "INSERT INTO array_group (run, item, level, layout, method, storage_order, mesh, location, content) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    ground.db.execute(sql, &cells)?;
+    for (place, set) in group.sets.iter().enumerate() {
+        let variable = ground.variable(&set.variable)?;
+        let (dtype, shape) = (set.dtype.to_string(), open_shape_text(set));
+        let cells = [
+            run,
+            item,
+            Cell::Int(place as i64),
+            Cell::Int(variable),
+            Cell::Text(&dtype),
+            Cell::Text(&shape),
+            Cell::Int(set.shape.len() as i64),
+            set.elements().map_or(Cell::Null, size),
+            Cell::Text(set.pattern.name()),
+            Cell::Text(&set.view),
+        ];
+        let sql = "INSERT INTO array_set (run, item, place, variable, dtype, shape, dimensions, elements, pattern, \
+                   view_text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        ground.db.execute(sql, &cells)?;
     }
+    Ok(())
+}
+
+fn write_import(ground: &mut Ground, run: RunId, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+    let key = [run, item].map(Cell::Int);
+    ground.db.execute("DELETE FROM import_variable WHERE run = $1 AND item = $2", &key)?;
+    ground.db.execute("DELETE FROM import_file WHERE run = $1 AND item = $2", &key)?;
+    let Some(bytes) = bytes else { return Ok(()) };
+    let import = import_decl(bytes)?;
+    let checksum = import.checksum.as_deref().map(hex);
+    let [run, item] = key;
+    let cells = [
+        run,
+        item,
+        Cell::Text(&import.source),
+        Cell::Text(import.format.name()),
+        size(import.size),
+        Cell::Int(import.mtime),
+        Cell::maybe_text(checksum.as_deref()),
+        Cell::Bytes(bytes),
+    ];
+    let sql = "INSERT INTO import_file (run, item, source, format, size, mtime, checksum, content) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    ground.db.execute(sql, &cells)?;
+    for (place, variable) in import.variables.iter().enumerate() {
+        let (dtype, shape) = (variable.dtype.to_string(), shape_text(&variable.shape));
+        let elements = variable.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+        let elements = elements.filter(|all| i64::try_from(*all).is_ok());
+        let cells = [
+            run,
+            item,
+            Cell::Int(place as i64),
+            Cell::Text(&variable.name),
+            Cell::Text(&dtype),
+            size(variable.offset),
+            Cell::Text(&shape),
+            elements.map_or(Cell::Null, size),
+        ];
+        let sql = "INSERT INTO import_variable (run, item, place, name, dtype, file_offset, shape, elements) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        ground.db.execute(sql, &cells)?;
+    }
+    Ok(())
+}
+
+fn write_mesh(ground: &mut Ground, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+    ground.db.execute("DELETE FROM mesh WHERE item = $1", &[Cell::Int(item)])?;
+    let Some(bytes) = bytes else { return Ok(()) };
+    let mesh = mesh_decl(bytes)?;
+    let checksum = hex(&mesh.checksum);
+    let [nodes, edges, faces, volumes] = mesh.counts.map(size);
+    let (checksum, path) = (Cell::Text(&checksum), Cell::Text(&mesh.path));
+    let cells = [Cell::Int(item), checksum, path, nodes, edges, faces, volumes, Cell::Bytes(bytes)];
+    let sql = "INSERT INTO mesh (item, checksum, path, nodes, edges, faces, volumes, content) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    ground.db.execute(sql, &cells).map(|_| ())
+}
+
+fn write_history(ground: &mut Ground, item: i64, bytes: Option<&[u8]>) -> Result<()> {
+    let key = [Cell::Int(item)];
+    ground.db.execute("DELETE FROM history_rank WHERE item = $1", &key)?;
+    ground.db.execute("DELETE FROM history WHERE item = $1", &key)?;
+    let Some(bytes) = bytes else { return Ok(()) };
+    let history = history_decl(bytes)?;
+    let (kind, vector, ranks) = match &history.content {
+        HistoryContent::Edges => ("edges", String::new(), &[][..]),
+        HistoryContent::Parts { vector, ranks } => ("parts", hex(vector), &ranks[..]),
+    };
+    let mesh = hex(&history.mesh);
+    let cells = [
+        Cell::Int(item),
+        Cell::Text(&mesh),
+        Cell::Text(kind),
+        Cell::Text(&vector),
+        Cell::Int(ranks.len() as i64),
+        size(history.nodes),
+        size(history.edges),
+        Cell::Bytes(bytes),
+    ];
+    let sql = "INSERT INTO history (item, mesh, kind, vector, ranks, nodes, edges, content) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    ground.db.execute(sql, &cells)?;
+    let cells: Vec<Cell<'_>> = (ranks.iter().enumerate())
+        .flat_map(|(rank, of)| {
+            let sizes = [of.nodes, of.ghosts, of.edges].map(size);
+            [Cell::Int(item), Cell::Int(rank as i64)].into_iter().chain(sizes)
+        })
+        .collect();
+    let sql = "INSERT INTO history_rank (item, rank, nodes, ghosts, edges) VALUES ($1, $2, $3, $4, $5)";
+    ground.db.execute_many(sql, 5, &cells).map(|_| ())
+}
+
+fn contents<T>(
+    db: &mut dyn Database,
+    sql: &str,
+    cells: &[Cell<'_>],
+    read: fn(&[u8]) -> Result<T>,
+) -> Result<Vec<T>> {
+    db.all(sql, cells, |row| read(row[0].bytes()?))
+}
+
+fn number_of(db: &mut dyn Database, run: &RunName) -> Result<Option<RunId>> {
+    let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+    db.int("SELECT run FROM run WHERE name = $1 AND project = $2", &cells)
+}
+
+pub(super) fn groups_of(db: &mut dyn Database, run: RunId) -> Result<Vec<ArrayGroup>> {
+    let sql = "SELECT content FROM array_group WHERE run = $1";
+    let mut found = contents(db, sql, &[Cell::Int(run)], group_decl)?;
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+pub(super) fn imports_of(db: &mut dyn Database, run: RunId) -> Result<Vec<ImportDecl>> {
+    let sql = "SELECT content FROM import_file WHERE run = $1";
+    let mut found = contents(db, sql, &[Cell::Int(run)], import_decl)?;
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// Groups of a run, by name. Within a read.
+pub fn array_groups(db: &mut dyn Database, run: &RunName) -> Result<Vec<ArrayGroup>> {
+    let run = number_of(db, run)?;
+    run.map_or(Ok(Vec::new()), |run| groups_of(db, run))
+}
+
+/// Imports of a run, by name. Within a read.
+pub fn imports(db: &mut dyn Database, run: &RunName) -> Result<Vec<ImportDecl>> {
+    let run = number_of(db, run)?;
+    run.map_or(Ok(Vec::new()), |run| imports_of(db, run))
+}
+
+/// Meshes, by name. Within a read.
+pub fn meshes(db: &mut dyn Database) -> Result<Vec<MeshDecl>> {
+    let mut found = contents(db, "SELECT content FROM mesh", &[], mesh_decl)?;
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// What the meshes of a run have in ranges of coordinates, and which variables stand on each. Within a read.
+pub(super) fn regions_of(
+    db: &mut dyn Database,
+    source: &dyn PointSource,
+    run: RunId,
+    ranges: &[CoordinateRange],
+) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
+    let mut found = Vec::new();
+    for group in groups_of(db, run)? {
+        let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
+        let mesh = mesh_named(db, name)?.ok_or_else(|| {
+            Error::not_found(format!("the group '{}' stands on the mesh '{name}', which is gone", group.name))
+        })?;
+        if let Some(region) = source.region(&mesh, location, ranges)? {
+            found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));
+        }
+    }
+    Ok(found)
+}
+
+/// The mesh of a name. Within a read.
+pub(super) fn mesh_named(db: &mut dyn Database, name: &str) -> Result<Option<MeshDecl>> {
+    let sql =
+        "SELECT m.content FROM mesh m JOIN array_item i ON i.item = m.item WHERE i.kind = $1 AND i.name = $2";
+    let mut found = contents(db, sql, &[Cell::Int(MESH), Cell::Text(name)], mesh_decl)?;
+    Ok(found.pop())
+}
+
+/// Histories, by path. Within a read.
+pub fn histories(db: &mut dyn Database) -> Result<Vec<HistoryDecl>> {
+    let mut found = contents(db, "SELECT content FROM history", &[], history_decl)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
 }

@@ -5,17 +5,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fieldstone_core::value::{Value, ValueType};
+use fieldstone_core::value::Value;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{AttributeBatch, Values};
 
-use super::index::Index;
-use super::names::{Batch, Tombstone};
-use super::order::EntrySource;
-use super::owners::User;
-use super::remove::{RUN, STEP, TAG, VARIABLE};
+use super::doomed::{Doomed, delete_row, leave_tombstone};
+use super::ground::{Batch, Tombstone};
+use super::kinds::{RUN, STEP, TAG, VARIABLE};
+use super::order::{EntrySource, User};
 use super::stored::{Stored, encode_cells, encode_keywords, encode_region};
 use super::summary::{Delta, Member};
+use super::workspace::Workspace;
 use super::{AttrRow, Cell, Flow, NO_CURVE, NO_STEP, NO_VARIABLE, Probe, RunId, TagId, curve};
 
 /// A row that is to be inserted.
@@ -41,439 +41,381 @@ impl Line {
     }
 }
 
-/// A row of the database that a new one meets.
-struct ExistingRow {
-    member: Member,
-    curve: i64,
-    batch: i64,
-    row: i64,
-    num: Option<f64>,
-    kind: ValueType,
-    /// Index of a line on the same cell.
-    line: usize,
-}
-
 type Cells<'a> = HashMap<(i64, i64, &'a [u8]), usize>;
 
-impl Index {
-    /// Applies one record of attributes.
-    pub(super) fn apply_attributes(
-        &mut self,
-        source: EntrySource,
-        bit: u32,
-        batch: &AttributeBatch,
-    ) -> Result<()> {
-        if batch.rows == 0 {
-            return Ok(());
-        }
-        let values = if batch.one_value { 1 } else { batch.rows };
-        if batch.values.len() < values || batch.rows > u32::MAX as usize {
-            return Err(Error::corrupt(format!(
-                "a record of attributes '{}' of run '{}' has {} values for {} rows",
-                batch.tag.name,
-                batch.run.name,
-                batch.values.len(),
-                batch.rows
-            )));
-        }
-        let run = self.names.run(&mut *self.db, &batch.run)?;
-        let tag = self.names.tag(&mut *self.db, &batch.tag)?;
-        let call = if batch.singles { source.record } else { source.call };
-        let (place, user) = (source.place(call, 0), source.user);
-        let info = Batch { place, singles: batch.singles, txn: source.txn, user };
-        if !self.may_annotate(run, user)? {
-            return Ok(());
-        }
-        let (mut lines, regions) = self.lines(batch)?;
-        let (first, last) =
-            lines.iter().fold((i64::MAX, i64::MIN), |(a, b), line| (a.min(line.step), b.max(line.step)));
-        self.keep_living(run, tag, info, &mut lines)?;
-        if batch.singles {
-            newest(&mut lines, &regions);
-        }
-        let members = members(&lines);
-        self.load_series(run, tag, &members)?;
-        let deleted_rows = self.deleted_rows(source, run)?;
-        self.correct(run, tag, info, &mut lines, &regions, &deleted_rows)?;
-        let number = self.names.next(&mut *self.db, "batch", "SELECT MAX(batch) FROM batch")?;
-        self.names.keep_batch(number, info);
-        self.write_batch(number, source, call, bit, batch.singles, (run, tag, first, last))?;
-        if !deleted_rows.is_empty() {
-            for line in lines.iter().filter(|line| deleted_rows.contains(&i64::from(line.row))) {
-                let key = (run, tag, line.step, line.variable, line.curve);
-                self.leave_tombstone(key, number, line.row.into(), line.region(&regions))?;
-                self.names.not_revertible(&mut *self.db, source.txn)?;
-            }
-            lines.retain(|line| !deleted_rows.contains(&i64::from(line.row)));
-        }
-        self.sum_lines(run, tag, batch, &lines)?;
-        self.insert_lines((run, tag, number), batch, &lines, &regions)?;
-        self.count_attributes(lines.len() as u64);
-        Ok(())
+/// Applies one record of attributes.
+pub(super) fn apply_attributes(
+    work: &mut Workspace,
+    source: EntrySource,
+    bit: u32,
+    batch: &AttributeBatch,
+) -> Result<()> {
+    if batch.rows == 0 {
+        return Ok(());
     }
-
-    /// A line for each row, in the order of their keys, and the boxes they point to.
-    fn lines(&mut self, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec<u8>)> {
-        let mut variables = Vec::with_capacity(batch.variables.len());
-        for variable in &batch.variables {
-            variables.push(self.names.variable(&mut *self.db, variable)?);
+    let values = if batch.one_value { 1 } else { batch.rows };
+    if batch.values.len() < values || batch.rows > u32::MAX as usize {
+        return Err(Error::corrupt(format!(
+            "a record of attributes '{}' of run '{}' has {} values for {} rows",
+            batch.tag.name,
+            batch.run.name,
+            batch.values.len(),
+            batch.rows
+        )));
+    }
+    let run = work.ground.run(&batch.run)?;
+    let tag = work.ground.tag(&batch.tag)?;
+    let call = if batch.singles { source.record } else { source.call };
+    let (place, user) = (source.place(call, 0), source.user);
+    let info = Batch { place, singles: batch.singles, txn: source.txn, user };
+    if !work.owners.may_annotate(&mut work.ground, run, user)? {
+        return Ok(());
+    }
+    let (mut lines, regions) = lines(work, batch)?;
+    let (first, last) =
+        lines.iter().fold((i64::MAX, i64::MIN), |(a, b), line| (a.min(line.step), b.max(line.step)));
+    keep_living(work, run, tag, info, &mut lines)?;
+    if batch.singles {
+        newest(&mut lines, &regions);
+    }
+    let members = members(&lines);
+    work.sums.load_series(&mut work.ground, run, tag, &members)?;
+    let deleted_rows = deleted_rows(work, source, run)?;
+    correct(work, run, tag, info, &mut lines, &regions, &deleted_rows)?;
+    let number = work.ground.next("batch", "SELECT MAX(batch) FROM batch")?;
+    work.ground.names.keep_batch(number, info);
+    write_batch(work, number, source, call, bit, batch.singles, (run, tag, first, last))?;
+    if !deleted_rows.is_empty() {
+        for line in lines.iter().filter(|line| deleted_rows.contains(&i64::from(line.row))) {
+            let key = (run, tag, line.step, line.variable, line.curve);
+            leave_tombstone(&mut work.ground, key, number, line.row.into(), line.region(&regions))?;
+            work.ground.not_revertible(source.txn)?;
         }
-        let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
-        let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
-        let shared = batch.boxes.as_ref().is_none_or(|boxes| boxes.start.len() == boxes.rank)
-            && batch.keywords.iter().all(|column| column.values.len() == 1);
-        for row in 0..batch.rows {
-            let (region, curve, extent) = match lines.first() {
-                Some(line) if shared => (line.region, line.curve, line.extent),
-                _ => {
-                    let from = regions.len();
-                    let (mut curve, mut extent) = (NO_CURVE, 0);
-                    if let Some((start, count)) = batch.box_of(row) {
-                        encode_region(start, count, &mut regions);
-                        extent = count.iter().copied().max().unwrap_or(0);
-                        curve = curve::key(start, count);
-                    }
-                    let keywords: Vec<_> = batch.keywords_of(row).collect();
-                    encode_keywords(keywords.into_iter(), from, &mut regions);
-                    if let Some((dim, cells)) = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row)) {
-                        encode_cells(dim, cells, &mut regions);
-                    }
-                    ((from as u32, regions.len() as u32), curve, extent)
+        lines.retain(|line| !deleted_rows.contains(&i64::from(line.row)));
+    }
+    sum_lines(work, run, tag, batch, &lines)?;
+    insert_lines(work, (run, tag, number), batch, &lines, &regions)?;
+    work.attributes += lines.len() as u64;
+    Ok(())
+}
+
+/// A line for each row, in the order of their keys, and the boxes they point to.
+fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec<u8>)> {
+    let mut variables = Vec::with_capacity(batch.variables.len());
+    for variable in &batch.variables {
+        variables.push(work.ground.variable(variable)?);
+    }
+    let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
+    let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
+    let shared = batch.boxes.as_ref().is_none_or(|boxes| boxes.start.len() == boxes.rank)
+        && batch.keywords.iter().all(|column| column.values.len() == 1);
+    for row in 0..batch.rows {
+        let (region, curve, extent) = match lines.first() {
+            Some(line) if shared => (line.region, line.curve, line.extent),
+            _ => {
+                let from = regions.len();
+                let (mut curve, mut extent) = (NO_CURVE, 0);
+                if let Some((start, count)) = batch.box_of(row) {
+                    encode_region(start, count, &mut regions);
+                    extent = count.iter().copied().max().unwrap_or(0);
+                    curve = curve::key(start, count);
                 }
-            };
-            lines.push(Line {
-                step: batch.step_of(row).unwrap_or(NO_STEP),
-                variable: batch.variable_index(row).map_or(NO_VARIABLE, |index| variables[index]),
-                curve,
-                row: row as u32,
-                region,
-                extent,
-            });
-        }
-        let key = |line: &Line| (line.step, line.variable, line.curve, line.row);
-        if !lines.is_sorted_by_key(key) {
-            lines.sort_unstable_by_key(key);
-        }
-        Ok((lines, regions))
-    }
-
-    /// Drops lines that were deleted as a whole by what is newer.
-    fn keep_living(&mut self, run: RunId, tag: TagId, info: Batch, lines: &mut Vec<Line>) -> Result<()> {
-        if self.names.tombstones.is_empty() {
-            return Ok(());
-        }
-        let mut not_revertible = HashSet::new();
-        // Who else than their writer deletes them, and may.
-        let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
-        if self.has_users() {
-            let mut users = HashSet::new();
-            for line in lines.iter() {
-                let met = tombstones_over(run, tag, line)
-                    .into_iter()
-                    .filter_map(|key| self.names.tombstones.get(&key));
-                users.extend(met.flatten().map(|tombstone| tombstone.user));
-            }
-            for user in users {
-                takers.insert(user, self.takes(run, user, info.user)?);
-            }
-        }
-        let tombstones = &self.names.tombstones;
-        let takes = |tombstone: &&Tombstone| takers.get(&tombstone.user) == Some(&true);
-        lines.retain(|line| {
-            let place = info.place(line.row.into());
-            let all =
-                tombstones_over(run, tag, line).into_iter().filter_map(|key| tombstones.get(&key)).flatten();
-            let newer = all.filter(takes).find(|tombstone| tombstone.place > place);
-            not_revertible.extend(newer.map(|tombstone| tombstone.txn));
-            newer.is_none()
-        });
-        if !not_revertible.is_empty() {
-            self.names.not_revertible(&mut *self.db, info.txn)?;
-        }
-        not_revertible.into_iter().try_for_each(|txn| self.names.not_revertible(&mut *self.db, txn))
-    }
-
-    /// Rows of this record that were deleted one by one.
-    fn deleted_rows(&mut self, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
-        let mut found = Vec::new();
-        let cells = [Cell::Int(source.log), Cell::Int(source.sequence as i64), Cell::Int(source.record)];
-        let sql = "SELECT row, uid FROM tombstone_row WHERE log = $1 AND sequence = $2 AND record = $3";
-        self.db.query(sql, &cells, &mut |row| {
-            found.push((row[0].int()?, row[1].int()?));
-            Ok(Flow::More)
-        })?;
-        let mut rows = HashSet::new();
-        for (row, user) in found {
-            if self.takes(run, user, source.user)? {
-                rows.insert(row);
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Deletes rows that the lines replace, and drops lines that what is there replaces.
-    fn correct(
-        &mut self,
-        run: RunId,
-        tag: TagId,
-        info: Batch,
-        lines: &mut Vec<Line>,
-        regions: &[u8],
-        deleted_rows: &HashSet<i64>,
-    ) -> Result<()> {
-        let (probes, cells) = self.probes(run, tag, lines, regions);
-        let mut met = Vec::new();
-        if !probes.is_empty() {
-            self.db.scan(&probes, &mut |row| {
-                if let Some(&line) = cells.get(&(row.step, row.variable, row.region)) {
-                    met.push(ExistingRow {
-                        member: (row.step, row.variable),
-                        curve: row.curve,
-                        batch: row.batch,
-                        row: row.row,
-                        num: row.num,
-                        kind: row.kind,
-                        line,
-                    });
+                let keywords: Vec<_> = batch.keywords_of(row).collect();
+                encode_keywords(keywords.into_iter(), from, &mut regions);
+                if let Some((dim, cells)) = batch.boxes.as_ref().and_then(|boxes| boxes.cells(row)) {
+                    encode_cells(dim, cells, &mut regions);
                 }
-                Ok(Flow::More)
-            })?;
-        }
-        let mut hidden = vec![false; lines.len()];
-        for met in &met {
-            let (line, theirs) = (lines[met.line], self.names.batch(&mut *self.db, met.batch)?);
-            let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
-            // Each user corrects what is his.
-            if ours == its || theirs.user != info.user {
-                continue;
-            }
-            self.names.not_revertible(&mut *self.db, info.txn)?;
-            self.names.not_revertible(&mut *self.db, theirs.txn)?;
-            if ours > its {
-                let alike = !deleted_rows.contains(&line.row.into());
-                self.delete_row(
-                    &AttrRow {
-                        run,
-                        tag,
-                        step: met.member.0,
-                        variable: met.member.1,
-                        curve: met.curve,
-                        batch: met.batch,
-                        row: met.row,
-                        kind: met.kind,
-                        num: met.num,
-                        payload: Cell::Null,
-                        region: &[],
-                    },
-                    alike,
-                )?;
-            } else {
-                hidden[met.line] = true;
-            }
-        }
-        self.hidden_by_tombstones(run, tag, info, lines, regions, &mut hidden)?;
-        if hidden.contains(&true) {
-            // Lines on one cell share their fate.
-            let gone: HashSet<(i64, i64, &[u8])> = (lines.iter().zip(&hidden).filter(|(_, hidden)| **hidden))
-                .map(|(line, _)| (line.step, line.variable, line.region(regions)))
-                .collect();
-            lines.retain(|line| !gone.contains(&(line.step, line.variable, line.region(regions))));
-        }
-        Ok(())
-    }
-
-    /// What to read to meet every row on the cell of a line, and a line for each cell. Series that were
-    /// empty cost nothing.
-    fn probes<'a>(
-        &self,
-        run: RunId,
-        tag: TagId,
-        lines: &[Line],
-        regions: &'a [u8],
-    ) -> (Vec<Probe>, Cells<'a>) {
-        let (mut probes, mut cells) = (Vec::new(), Cells::new());
-        let mut at = 0;
-        for group in lines.chunk_by(|a, b| a.member() == b.member()) {
-            let from = at;
-            at += group.len();
-            let (step, variable) = group[0].member();
-            let n = self.series_rows(run, tag, (step, variable));
-            if n == 0 {
-                continue;
-            }
-            for (i, line) in group.iter().enumerate() {
-                cells.entry((step, variable, line.region(regions))).or_insert(from + i);
-            }
-            let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
-            if group.len() as i64 * 4 >= n {
-                probes.push(key(None));
-            } else {
-                let curves = group.chunk_by(|a, b| a.curve == b.curve).map(|same| same[0].curve);
-                probes.extend(curves.map(|curve| key(Some(curve..=curve))));
-            }
-        }
-        (probes, cells)
-    }
-
-    /// Hides lines where something newer stood and was deleted.
-    fn hidden_by_tombstones(
-        &mut self,
-        run: RunId,
-        tag: TagId,
-        info: Batch,
-        lines: &[Line],
-        regions: &[u8],
-        hidden: &mut [bool],
-    ) -> Result<()> {
-        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
-        let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.step), Cell::Int(last.step)];
-        let sql = "SELECT step, variable, region, batch, row FROM tombstone_cell \
-                   WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4";
-        let mut found = Vec::new();
-        self.db.query(sql, &cells, &mut |row| {
-            let cell = (row[0].int()?, row[1].int()?, row[2].bytes()?.to_vec());
-            found.push((cell, row[3].int()?, row[4].int()?));
-            Ok(Flow::More)
-        })?;
-        if found.is_empty() {
-            return Ok(());
-        }
-        let mut cells = Cells::new();
-        for (i, line) in lines.iter().enumerate() {
-            cells.entry((line.step, line.variable, line.region(regions))).or_insert(i);
-        }
-        for ((step, variable, region), batch, row) in found {
-            let Some(&line) = cells.get(&(step, variable, region.as_slice())) else { continue };
-            let theirs = self.names.batch(&mut *self.db, batch)?;
-            if theirs.user == info.user && theirs.place(row) > info.place(lines[line].row.into()) {
-                hidden[line] = true;
-                self.names.not_revertible(&mut *self.db, info.txn)?;
-                self.names.not_revertible(&mut *self.db, theirs.txn)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes one row and takes it from its sums.
-    pub(super) fn delete_row(&mut self, row: &AttrRow<'_>, alike: bool) -> Result<()> {
-        self.take_row(row, alike)?;
-        let cells = [row.run, row.tag, row.step, row.variable, row.curve, row.batch, row.row].map(Cell::Int);
-        let sql = "DELETE FROM attr WHERE run = $1 AND tag = $2 AND step = $3 AND variable = $4 \
-                   AND curve = $5 AND batch = $6 AND row = $7";
-        self.db.execute(sql, &cells).map(|_| ())
-    }
-
-    /// Says that something stood here, and when, so that what is older stays hidden.
-    pub(super) fn leave_tombstone(
-        &mut self,
-        (run, tag, step, variable, curve): (RunId, TagId, i64, i64, i64),
-        batch: i64,
-        row: i64,
-        region: &[u8],
-    ) -> Result<()> {
-        let [run, tag, step, variable, curve, batch, row] =
-            [run, tag, step, variable, curve, batch, row].map(Cell::Int);
-        let cells = [run, tag, step, variable, curve, batch, row, Cell::Bytes(region)];
-        let sql = "INSERT INTO tombstone_cell (run, tag, step, variable, curve, batch, row, region) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
-        self.db.execute(sql, &cells).map(|_| ())
-    }
-
-    fn write_batch(
-        &mut self,
-        number: i64,
-        source: EntrySource,
-        call: i64,
-        bit: u32,
-        singles: bool,
-        (run, tag, first, last): (RunId, TagId, i64, i64),
-    ) -> Result<()> {
-        let cells = [
-            number,
-            source.log,
-            source.sequence as i64,
-            source.record,
-            call,
-            singles.into(),
-            source.order.0 as i64,
-            source.decider,
-            source.own as i64,
-            source.txn,
-            bit.into(),
-            run,
-            tag,
-            first,
-            last,
-        ]
-        .map(Cell::Int);
-        let sql = "INSERT INTO batch (batch, log, sequence, record, call, singles, stamp, decider, own, txn, \
-                   bit, run, tag, first, last) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
-        self.db.execute(sql, &cells).map(|_| ())
-    }
-
-    fn sum_lines(&mut self, run: RunId, tag: TagId, batch: &AttributeBatch, lines: &[Line]) -> Result<()> {
-        for group in lines.chunk_by(|a, b| a.member() == b.member()) {
-            let mut delta = Delta { n: group.len() as i64, ..Delta::default() };
-            for line in group {
-                delta.number(number(batch, line.row as usize));
-                let rank = batch.boxes.as_ref().map_or(0, |boxes| boxes.rank);
-                delta.levels |= curve::levels_of_key(line.curve, rank);
-                if line.curve != NO_CURVE {
-                    delta.extent = delta.extent.max(line.extent);
-                }
-            }
-            let member = group[0].member();
-            if self.add_rows(run, tag, member, &delta)? {
-                self.dirty.used_step(run, member.0);
-                self.dirty.used_variable(run, member.1);
-            }
-        }
-        Ok(())
-    }
-
-    fn insert_lines(
-        &mut self,
-        (run, tag, number): (RunId, TagId, i64),
-        batch: &AttributeBatch,
-        lines: &[Line],
-        regions: &[u8],
-    ) -> Result<()> {
-        let kind = batch.tag.kind;
-        // Values without a column of their own need memory for their bytes.
-        let any: &[Value] = if let Values::Any(values) = &batch.values { values } else { &[] };
-        let mut buffers = vec![Vec::new(); any.len()];
-        let any: Vec<Stored<'_>> =
-            any.iter().zip(&mut buffers).map(|(value, buffer)| Stored::value(value, buffer)).collect();
-        let stored = |row: u32| {
-            let at = if batch.one_value { 0 } else { row as usize };
-            match &batch.values {
-                Values::Bool(values) => Stored::bool(values[at]),
-                Values::Int(values) => Stored::int(values[at], kind),
-                Values::UInt(values) => Stored::uint(values[at]),
-                Values::Float(values) => Stored::float(values[at]),
-                Values::Text(values) => Stored::text(&values[at]),
-                Values::Any(_) => any[at],
+                ((from as u32, regions.len() as u32), curve, extent)
             }
         };
-        let mut rows = lines.iter().map(|line| {
-            let Stored { kind, num, payload } = stored(line.row);
-            AttrRow {
-                run,
-                tag,
-                step: line.step,
-                variable: line.variable,
-                curve: line.curve,
-                batch: number,
-                row: line.row.into(),
-                kind,
-                num,
-                payload,
-                region: line.region(regions),
-            }
+        lines.push(Line {
+            step: batch.step_of(row).unwrap_or(NO_STEP),
+            variable: batch.variable_index(row).map_or(NO_VARIABLE, |index| variables[index]),
+            curve,
+            row: row as u32,
+            region,
+            extent,
         });
-        self.db.insert_attrs(&mut rows).map(|_| ())
     }
+    let key = |line: &Line| (line.step, line.variable, line.curve, line.row);
+    if !lines.is_sorted_by_key(key) {
+        lines.sort_unstable_by_key(key);
+    }
+    Ok((lines, regions))
+}
+
+/// Drops lines that were deleted as a whole by what is newer.
+fn keep_living(
+    work: &mut Workspace,
+    run: RunId,
+    tag: TagId,
+    info: Batch,
+    lines: &mut Vec<Line>,
+) -> Result<()> {
+    if work.ground.names.tombstones.is_empty() {
+        return Ok(());
+    }
+    let mut not_revertible = HashSet::new();
+    // Who else than their writer deletes them, and may.
+    let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
+    if work.owners.has_users() {
+        let mut users = HashSet::new();
+        for line in lines.iter() {
+            let met = tombstones_over(run, tag, line)
+                .into_iter()
+                .filter_map(|key| work.ground.names.tombstones.get(&key));
+            users.extend(met.flatten().map(|tombstone| tombstone.user));
+        }
+        for user in users {
+            takers.insert(user, work.owners.takes(&mut work.ground, run, user, info.user)?);
+        }
+    }
+    let tombstones = &work.ground.names.tombstones;
+    let takes = |tombstone: &&Tombstone| takers.get(&tombstone.user) == Some(&true);
+    lines.retain(|line| {
+        let place = info.place(line.row.into());
+        let all =
+            tombstones_over(run, tag, line).into_iter().filter_map(|key| tombstones.get(&key)).flatten();
+        let newer = all.filter(takes).find(|tombstone| tombstone.place > place);
+        not_revertible.extend(newer.map(|tombstone| tombstone.txn));
+        newer.is_none()
+    });
+    if !not_revertible.is_empty() {
+        work.ground.not_revertible(info.txn)?;
+    }
+    not_revertible.into_iter().try_for_each(|txn| work.ground.not_revertible(txn))
+}
+
+/// Rows of this record that were deleted one by one.
+fn deleted_rows(work: &mut Workspace, source: EntrySource, run: RunId) -> Result<HashSet<i64>> {
+    let found = work.ground.deleted_rows((source.log, source.sequence, source.record))?;
+    let mut rows = HashSet::new();
+    for [row, user] in found {
+        if work.owners.takes(&mut work.ground, run, user, source.user)? {
+            rows.insert(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Deletes rows that the lines replace, and drops lines that what is there replaces.
+fn correct(
+    work: &mut Workspace,
+    run: RunId,
+    tag: TagId,
+    info: Batch,
+    lines: &mut Vec<Line>,
+    regions: &[u8],
+    deleted_rows: &HashSet<i64>,
+) -> Result<()> {
+    let (probes, cells) = probes(work, run, tag, lines, regions);
+    let mut met = Vec::new();
+    if !probes.is_empty() {
+        work.ground.db.scan(&probes, &mut |row| {
+            if let Some(&line) = cells.get(&(row.step, row.variable, row.region)) {
+                met.push((Doomed::of(&AttrRow { region: &[], ..*row }), line));
+            }
+            Ok(Flow::More)
+        })?;
+    }
+    let mut hidden = vec![false; lines.len()];
+    for (met, at) in &met {
+        let (line, theirs) = (lines[*at], work.ground.batch(met.batch)?);
+        let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
+        // Each user corrects what is his.
+        if ours == its || theirs.user != info.user {
+            continue;
+        }
+        work.ground.not_revertible(info.txn)?;
+        work.ground.not_revertible(theirs.txn)?;
+        if ours > its {
+            let alike = !deleted_rows.contains(&line.row.into());
+            delete_row(&mut work.ground, &mut work.sums, &met.row(run, tag), alike)?;
+        } else {
+            hidden[*at] = true;
+        }
+    }
+    hidden_by_tombstones(work, run, tag, info, lines, regions, &mut hidden)?;
+    if hidden.contains(&true) {
+        // Lines on one cell share their fate.
+        let gone: HashSet<(i64, i64, &[u8])> = (lines.iter().zip(&hidden).filter(|(_, hidden)| **hidden))
+            .map(|(line, _)| (line.step, line.variable, line.region(regions)))
+            .collect();
+        lines.retain(|line| !gone.contains(&(line.step, line.variable, line.region(regions))));
+    }
+    Ok(())
+}
+
+/// What to read to meet every row on the cell of a line, and a line for each cell. Series that were
+/// empty cost nothing.
+fn probes<'a>(
+    work: &Workspace,
+    run: RunId,
+    tag: TagId,
+    lines: &[Line],
+    regions: &'a [u8],
+) -> (Vec<Probe>, Cells<'a>) {
+    let (mut probes, mut cells) = (Vec::new(), Cells::new());
+    let mut at = 0;
+    for group in lines.chunk_by(|a, b| a.member() == b.member()) {
+        let from = at;
+        at += group.len();
+        let (step, variable) = group[0].member();
+        let n = work.sums.series_rows(run, tag, (step, variable));
+        if n == 0 {
+            continue;
+        }
+        for (i, line) in group.iter().enumerate() {
+            cells.entry((step, variable, line.region(regions))).or_insert(from + i);
+        }
+        let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
+        if group.len() as i64 * 4 >= n {
+            probes.push(key(None));
+        } else {
+            let curves = group.chunk_by(|a, b| a.curve == b.curve).map(|same| same[0].curve);
+            probes.extend(curves.map(|curve| key(Some(curve..=curve))));
+        }
+    }
+    (probes, cells)
+}
+
+/// Hides lines where something newer stood and was deleted.
+fn hidden_by_tombstones(
+    work: &mut Workspace,
+    run: RunId,
+    tag: TagId,
+    info: Batch,
+    lines: &[Line],
+    regions: &[u8],
+    hidden: &mut [bool],
+) -> Result<()> {
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
+    let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.step), Cell::Int(last.step)];
+    let sql = "SELECT step, variable, region, batch, row FROM tombstone_cell \
+               WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4";
+    let found = work.ground.db.all(sql, &cells, |row| {
+        let cell = (row[0].int()?, row[1].int()?, row[2].bytes()?.to_vec());
+        Ok((cell, row[3].int()?, row[4].int()?))
+    })?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut cells = Cells::new();
+    for (i, line) in lines.iter().enumerate() {
+        cells.entry((line.step, line.variable, line.region(regions))).or_insert(i);
+    }
+    for ((step, variable, region), batch, row) in found {
+        let Some(&line) = cells.get(&(step, variable, region.as_slice())) else { continue };
+        let theirs = work.ground.batch(batch)?;
+        if theirs.user == info.user && theirs.place(row) > info.place(lines[line].row.into()) {
+            hidden[line] = true;
+            work.ground.not_revertible(info.txn)?;
+            work.ground.not_revertible(theirs.txn)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_batch(
+    work: &mut Workspace,
+    number: i64,
+    source: EntrySource,
+    call: i64,
+    bit: u32,
+    singles: bool,
+    (run, tag, first, last): (RunId, TagId, i64, i64),
+) -> Result<()> {
+    let cells = [
+        number,
+        source.log,
+        source.sequence as i64,
+        source.record,
+        call,
+        singles.into(),
+        source.order.0 as i64,
+        source.decider,
+        source.own as i64,
+        source.txn,
+        bit.into(),
+        run,
+        tag,
+        first,
+        last,
+    ]
+    .map(Cell::Int);
+    let sql = "INSERT INTO batch (batch, log, sequence, record, call, singles, stamp, decider, own, txn, \
+               bit, run, tag, first, last) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    work.ground.db.execute(sql, &cells).map(|_| ())
+}
+
+fn sum_lines(
+    work: &mut Workspace,
+    run: RunId,
+    tag: TagId,
+    batch: &AttributeBatch,
+    lines: &[Line],
+) -> Result<()> {
+    for group in lines.chunk_by(|a, b| a.member() == b.member()) {
+        let mut delta = Delta { n: group.len() as i64, ..Delta::default() };
+        for line in group {
+            delta.number(number(batch, line.row as usize));
+            let rank = batch.boxes.as_ref().map_or(0, |boxes| boxes.rank);
+            delta.levels |= curve::levels_of_key(line.curve, rank);
+            if line.curve != NO_CURVE {
+                delta.extent = delta.extent.max(line.extent);
+            }
+        }
+        let member = group[0].member();
+        if work.sums.add_rows(&mut work.ground, run, tag, member, &delta)? {
+            work.ground.dirty.used_step(run, member.0);
+            work.ground.dirty.used_variable(run, member.1);
+        }
+    }
+    Ok(())
+}
+
+fn insert_lines(
+    work: &mut Workspace,
+    (run, tag, number): (RunId, TagId, i64),
+    batch: &AttributeBatch,
+    lines: &[Line],
+    regions: &[u8],
+) -> Result<()> {
+    let kind = batch.tag.kind;
+    // Values without a column of their own need memory for their bytes.
+    let any: &[Value] = if let Values::Any(values) = &batch.values { values } else { &[] };
+    let mut buffers = vec![Vec::new(); any.len()];
+    let any: Vec<Stored<'_>> =
+        any.iter().zip(&mut buffers).map(|(value, buffer)| Stored::value(value, buffer)).collect();
+    let stored = |row: u32| {
+        let at = if batch.one_value { 0 } else { row as usize };
+        match &batch.values {
+            Values::Bool(values) => Stored::bool(values[at]),
+            Values::Int(values) => Stored::int(values[at], kind),
+            Values::UInt(values) => Stored::uint(values[at]),
+            Values::Float(values) => Stored::float(values[at]),
+            Values::Text(values) => Stored::text(&values[at]),
+            Values::Any(_) => any[at],
+        }
+    };
+    let mut rows = lines.iter().map(|line| {
+        let Stored { kind, num, payload } = stored(line.row);
+        AttrRow {
+            run,
+            tag,
+            step: line.step,
+            variable: line.variable,
+            curve: line.curve,
+            batch: number,
+            row: line.row.into(),
+            kind,
+            num,
+            payload,
+            region: line.region(regions),
+        }
+    });
+    work.ground.db.insert_attrs(&mut rows).map(|_| ())
 }
 
 /// Where tombstones may lie that a line stands below.

@@ -2,14 +2,12 @@
 //! be made again.
 
 use fieldstone_core::value::Value;
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 
-use super::Cell;
+use super::{Cell, rows};
 
 fn damaged(expected: &str, found: &Cell<'_>) -> Error {
-    Code::EngineDamaged
-        .error(format!("the catalog's engine holds {found:?} where {expected} belongs"))
-        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+    rows::damaged(format!("holds {found:?} where {expected} belongs"))
 }
 
 impl<'a> Cell<'a> {

@@ -1,7 +1,7 @@
 //! Fields: which variable of a run is in which step, and of which type and shape its arrays are.
 //!
 //! A field that is archived makes rows (Q-5). Where an entry may not be the newest of its key, the store is asked
-//! what stands at the run, variable and step ([`Index::rechecks`], [`Index::set_held`]): where a field
+//! what stands at the run, variable and step ([`Fields::rechecks`], [`Fields::set_held`]): where a field
 //! was removed, and where arrays differ from one another or lie beside opaque bytes. So the tables follow
 //! from what the store holds, whatever the order in which entries came.
 //!
@@ -9,15 +9,18 @@
 //! the last by key. `held.says` has a bit for arrays and one for opaque bytes that were seen at a place;
 //! that of arrays is cleared where the store has none.
 
+use std::collections::HashMap;
+
 use fieldstone_core::dtype::DType;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{RunName, VariableName};
-use fieldstone_format::log::kinds;
 
-use super::declare::shape_text;
-use super::index::{Doing, Index};
-use super::names::one_int;
+use super::decisions::Decisions;
+use super::declaration::shape_text;
+use super::ground::Ground;
+use super::owners::Owners;
+use super::rows::ints;
 use super::{Cell, Flow, NO_STEP, NO_VARIABLE, RunId, VariableId};
 
 /// Variables whose last array is kept in memory before it is written.
@@ -82,11 +85,11 @@ struct Says {
 }
 
 /// The last array of each variable that was looked at.
-pub(super) type Arrays = std::collections::HashMap<(RunId, VariableId), Last>;
+type Arrays = HashMap<(RunId, VariableId), Last>;
 
 /// The last array of a variable.
 #[derive(Debug, Clone)]
-pub(super) struct Last {
+struct Last {
     /// Its step; `None` where the variable has no array.
     step: Option<i64>,
     says: Says,
@@ -94,108 +97,70 @@ pub(super) struct Last {
     changed: bool,
 }
 
-impl Index {
+/// Fields as they are applied: of each variable the last array.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    arrays: Arrays,
+}
+
+impl Fields {
     /// Applies entries of one log, in any order and as often as you like. Entries of a transaction count
     /// as far as its decision says so now.
-    pub fn apply_entries(&mut self, writer: Id, rows: &[FieldRow]) -> Result<()> {
+    pub fn apply(
+        &mut self,
+        ground: &mut Ground,
+        owners: &mut Owners,
+        decisions: &Decisions,
+        writer: Id,
+        rows: &[FieldRow],
+    ) -> Result<()> {
         let (mut last, mut of) = (None, None);
         for row in rows {
-            self.note_undecided(row.transaction)?;
-            let run = self.names.run(&mut *self.db, &row.run)?;
+            decisions.note_undecided(ground, row.transaction)?;
+            let run = ground.run(&row.run)?;
             if of != Some(run) {
-                self.act(run, row.user.into())?;
+                owners.act(ground, run, row.user.into())?;
                 of = Some(run);
             }
             let variable = match &row.variable {
-                Some(variable) => self.names.variable(&mut *self.db, variable)?,
+                Some(variable) => ground.variable(variable)?,
                 None => NO_VARIABLE,
             };
             let key = (run, variable, row.step.unwrap_or(NO_STEP));
             if !row.removal {
-                self.dirty.written(run, row.time);
+                ground.dirty.written(run, row.time);
             }
-            let seen = self.sees(writer, row);
+            let seen = row.transaction.is_none_or(|id| decisions.shows_fields(id, writer, row.sequence));
             if row.removal || !seen {
-                self.note_recheck(key, row.removal && seen)?;
+                note_recheck(ground, key, row.removal && seen)?;
                 last = None;
                 continue;
             }
             let says = if row.dtype.is_some() || row.shape.is_some() { ARRAY } else { OPAQUE };
             if last != Some((key, says)) {
-                self.note_held(key, says)?;
+                note_held(ground, key, says)?;
                 last = Some((key, says));
             }
             if says == ARRAY {
-                self.note_array(key, row)?;
+                self.note_array(ground, key, row)?;
             }
         }
         Ok(())
     }
 
-    /// Notes that a place holds a field, an array or opaque bytes.
-    fn note_held(&mut self, key: (RunId, VariableId, i64), says: i64) -> Result<()> {
-        let cells = [key.0, key.1, key.2, says].map(Cell::Int);
-        let here = "WHERE run = $1 AND variable = $2 AND step = $3";
-        if self.insert_held(key, says)? {
-            // A removal that is newer may have been read before.
-            return self.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells[..3]).map(|_| ());
-        }
-        let seen = one_int(&mut *self.db, &format!("SELECT says FROM held {here}"), &cells[..3])?;
-        if seen == Some(says) {
-            return Ok(());
-        }
-        // An array may hide opaque bytes or be hidden by them.
-        self.db.execute(&format!("UPDATE held SET says = {} {here}", ARRAY | OPAQUE), &cells[..3])?;
-        self.ask(key)
-    }
-
-    /// Adds a place that holds a field; `false` where it is known.
-    fn insert_held(&mut self, (run, variable, step): (RunId, VariableId, i64), says: i64) -> Result<bool> {
-        let sql =
-            "INSERT INTO held (run, variable, step, says) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-        let new = self.db.execute(sql, &[run, variable, step, says].map(Cell::Int))? > 0;
-        if new {
-            self.dirty.used_step(run, step);
-            self.dirty.used_variable(run, variable);
-        }
-        Ok(new)
-    }
-
-    fn sees(&self, writer: Id, row: &FieldRow) -> bool {
-        let Some(id) = row.transaction else { return true };
-        if self.doing == Doing::Overlay(Some(id)) {
-            return true;
-        }
-        let decision = self.decisions.get(&id);
-        decision.is_some_and(|decision| decision.visible(kinds::FIELDS, writer, row.sequence).is_some())
-    }
-
-    /// Notes that a place must be asked for. What was `removed` from is kept for fields that are read
-    /// later and may be older. An entry that is not visible may have been: then what it hid is there again.
-    fn note_recheck(&mut self, key: (RunId, VariableId, i64), removed: bool) -> Result<()> {
-        if removed {
-            return self.ask(key);
-        }
-        let cells = [key.0, key.1, key.2].map(Cell::Int);
-        let here = "WHERE run = $1 AND variable = $2 AND step = $3";
-        let both = ARRAY | OPAQUE;
-        if self.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells)? > 0 {
-            return self.db.execute(&format!("UPDATE held SET says = {both} {here}"), &cells).map(|_| ());
-        }
-        let sql = format!(
-            "INSERT INTO recheck (run, variable, step, open) SELECT run, variable, step, 1 FROM held {here}"
-        );
-        self.db.execute(&sql, &cells).map(|_| ())
-    }
-
     /// Takes an array as its variable's last one, if it is; the store is asked where another one of the
     /// same step differs.
-    fn note_array(&mut self, key: (RunId, VariableId, i64), row: &FieldRow) -> Result<()> {
+    fn note_array(
+        &mut self,
+        ground: &mut Ground,
+        key: (RunId, VariableId, i64),
+        row: &FieldRow,
+    ) -> Result<()> {
         let (run, variable, step) = key;
         if variable == NO_VARIABLE {
             return Ok(());
         }
-        let last = self.last_array(run, variable)?;
+        let last = self.last_array(ground, run, variable)?;
         if last.step.is_some_and(|last| last > step) {
             return Ok(());
         }
@@ -207,40 +172,33 @@ impl Index {
         if last.says == says {
             return Ok(());
         }
-        self.ask(key)
-    }
-
-    /// Notes that the store must be asked for a place.
-    fn ask(&mut self, (run, variable, step): (RunId, VariableId, i64)) -> Result<()> {
-        let sql = "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
-                   ON CONFLICT (run, variable, step) DO UPDATE SET open = 1";
-        self.db.execute(sql, &[run, variable, step].map(Cell::Int)).map(|_| ())
+        ask(ground, key)
     }
 
     /// A variable's last array, from memory or from the table.
-    fn last_array(&mut self, run: RunId, variable: VariableId) -> Result<&mut Last> {
+    fn last_array(&mut self, ground: &mut Ground, run: RunId, variable: VariableId) -> Result<&mut Last> {
         let key = (run, variable);
-        if !self.dirty.arrays.contains_key(&key) {
-            if self.dirty.arrays.len() >= LAST {
-                self.flush_fields()?;
+        if !self.arrays.contains_key(&key) {
+            if self.arrays.len() >= LAST {
+                self.flush(ground)?;
             }
             let mut last = Last { step: None, says: Says::default(), changed: false };
             let sql = "SELECT field_step, field_dtype, field_shape FROM variable \
                        WHERE run = $1 AND variable = $2";
-            self.db.query(sql, &[run, variable].map(Cell::Int), &mut |row| {
+            ground.db.query(sql, &[run, variable].map(Cell::Int), &mut |row| {
                 last.step = row[0].int_or_null()?;
                 last.says.dtype = row[1].text_or_null()?.map(str::to_owned);
                 last.says.shape = row[2].text_or_null()?.map(str::to_owned);
                 Ok(Flow::Stop)
             })?;
-            self.dirty.arrays.insert(key, last);
+            self.arrays.insert(key, last);
         }
-        self.dirty.arrays.get_mut(&key).ok_or_else(|| Error::internal("what was just kept is gone"))
+        self.arrays.get_mut(&key).ok_or_else(|| Error::internal("what was just kept is gone"))
     }
 
     /// Writes what the last arrays say.
-    pub(super) fn flush_fields(&mut self) -> Result<()> {
-        for ((run, variable), last) in std::mem::take(&mut self.dirty.arrays) {
+    pub fn flush(&mut self, ground: &mut Ground) -> Result<()> {
+        for ((run, variable), last) in std::mem::take(&mut self.arrays) {
             if !last.changed {
                 continue;
             }
@@ -255,55 +213,49 @@ impl Index {
                        VALUES ($1, $2, 0, $3, $4, $5) ON CONFLICT (run, variable) DO UPDATE SET \
                        field_step = excluded.field_step, field_dtype = excluded.field_dtype, \
                        field_shape = excluded.field_shape";
-            self.db.execute(sql, &cells)?;
+            ground.db.execute(sql, &cells)?;
             match last.step {
-                Some(_) => self.dirty.used_variable(run, variable),
+                Some(_) => ground.dirty.used_variable(run, variable),
                 // Perhaps nothing stands on the variable any more: then its row goes.
-                None => self.dirty.variable(run, variable),
+                None => ground.dirty.variable(run, variable),
             }
         }
         Ok(())
     }
 
     /// Places that the store must be asked for, at most `limit`: say what stands there with
-    /// [`Index::set_held`], until there are none. Each answer may ask for more.
-    pub fn rechecks(&mut self, limit: usize) -> Result<Vec<HeldPlace>> {
+    /// [`Index::set_held`](super::Index::set_held), until there are none. Each answer may ask for more.
+    pub fn rechecks(&mut self, ground: &mut Ground, limit: usize) -> Result<Vec<HeldPlace>> {
         let sql =
             "SELECT run, variable, step FROM recheck WHERE open = 1 ORDER BY run, variable, step LIMIT $1";
-        self.places(sql, &[Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
+        self.places(ground, sql, &[Cell::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
     }
 
     /// All places that are said to hold fields, behind `after`, at most `limit`: for a store of which a
     /// part was wiped.
-    pub fn held_places(&mut self, after: Option<&HeldPlace>, limit: usize) -> Result<Vec<HeldPlace>> {
+    pub fn held_places(
+        &mut self,
+        ground: &mut Ground,
+        after: Option<&HeldPlace>,
+        limit: usize,
+    ) -> Result<Vec<HeldPlace>> {
         let (run, variable, step) = after.map_or((0, 0, i64::MIN), |place| place.key);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) > ($1, $2, $3) \
                    ORDER BY run, variable, step LIMIT $4";
-        self.places(sql, &[run, variable, step, limit].map(Cell::Int))
+        self.places(ground, sql, &[run, variable, step, limit].map(Cell::Int))
     }
 
-    fn places(&mut self, sql: &str, cells: &[Cell<'_>]) -> Result<Vec<HeldPlace>> {
-        let mut keys = Vec::new();
-        self.db.query(sql, cells, &mut |row| {
-            keys.push((row[0].int()?, row[1].int()?, row[2].int()?));
-            Ok(Flow::More)
-        })?;
+    fn places(&mut self, ground: &mut Ground, sql: &str, cells: &[Cell<'_>]) -> Result<Vec<HeldPlace>> {
+        let keys = ground.db.all(sql, cells, ints)?;
         let mut places = Vec::with_capacity(keys.len());
-        for key in keys {
-            let mut run = RunName { project: String::new(), name: String::new() };
-            let sql = "SELECT project, name FROM run WHERE run = $1";
-            self.db.query(sql, &[Cell::Int(key.0)], &mut |row| {
-                run = RunName { project: row[0].text()?.to_owned(), name: row[1].text()?.to_owned() };
-                Ok(Flow::Stop)
-            })?;
-            let mut variable = None;
+        for key in keys.into_iter().map(<(RunId, VariableId, i64)>::from) {
+            let run = ground.run_name(key.0)?;
             let sql = "SELECT name, version FROM variable_name WHERE variable = $1";
-            self.db.query(sql, &[Cell::Int(key.1)], &mut |row| {
-                variable = Some(VariableName { name: row[0].text()?.to_owned(), version: row[1].int()? });
-                Ok(Flow::Stop)
+            let variable = ground.db.first(sql, &[Cell::Int(key.1)], |row| {
+                Ok(VariableName { name: row[0].text()?.to_owned(), version: row[1].int()? })
             })?;
-            let array = self.asks_array(key)?;
+            let array = self.asks_array(ground, key)?;
             let step = Some(key.2).filter(|step| *step != NO_STEP);
             places.push(HeldPlace { key, run, variable, step, array });
         }
@@ -311,48 +263,110 @@ impl Index {
     }
 
     /// Whether the last array of a variable may be the one at this place.
-    fn asks_array(&mut self, (run, variable, step): (RunId, VariableId, i64)) -> Result<bool> {
+    fn asks_array(
+        &mut self,
+        ground: &mut Ground,
+        (run, variable, step): (RunId, VariableId, i64),
+    ) -> Result<bool> {
         let sql = "SELECT says FROM held WHERE run = $1 AND variable = $2 AND step = $3";
-        let says = one_int(&mut *self.db, sql, &[run, variable, step].map(Cell::Int))?;
+        let says = ground.db.int(sql, &[run, variable, step].map(Cell::Int))?;
         if variable == NO_VARIABLE || says == Some(OPAQUE) {
             return Ok(false);
         }
-        Ok(self.last_array(run, variable)?.step.is_none_or(|last| last <= step))
+        Ok(self.last_array(ground, run, variable)?.step.is_none_or(|last| last <= step))
     }
 
     /// Says what stands at a place.
-    pub fn set_held(&mut self, place: &HeldPlace, standing: &Standing) -> Result<()> {
+    pub fn set_held(&mut self, ground: &mut Ground, place: &HeldPlace, standing: &Standing) -> Result<()> {
         let (run, variable, step) = place.key;
         let cells = [run, variable, step].map(Cell::Int);
         let here = "WHERE run = $1 AND variable = $2 AND step = $3";
-        self.db.execute(&format!("UPDATE recheck SET open = 0 {here}"), &cells)?;
+        ground.db.execute(&format!("UPDATE recheck SET open = 0 {here}"), &cells)?;
         if standing.held {
             // It may have come back; what was not asked for is taken for both.
-            self.insert_held(place.key, ARRAY | OPAQUE)?;
-        } else if self.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
-            self.dirty.step(run, step);
-            self.dirty.variable(run, variable);
+            insert_held(ground, place.key, ARRAY | OPAQUE)?;
+        } else if ground.db.execute(&format!("DELETE FROM held {here}"), &cells)? > 0 {
+            ground.dirty.step(run, step);
+            ground.dirty.variable(run, variable);
         }
         if !place.array {
             return Ok(());
         }
         if let Some((dtype, shape)) = &standing.array {
             let says = says(Some(*dtype), Some(shape));
-            *self.last_array(run, variable)? = Last { step: Some(step), says, changed: true };
+            *self.last_array(ground, run, variable)? = Last { step: Some(step), says, changed: true };
             return Ok(());
         }
-        self.db.execute(&format!("UPDATE held SET says = {OPAQUE} {here}"), &cells)?;
-        if self.last_array(run, variable)?.step != Some(step) {
+        ground.db.execute(&format!("UPDATE held SET says = {OPAQUE} {here}"), &cells)?;
+        if self.last_array(ground, run, variable)?.step != Some(step) {
             return Ok(());
         }
         // The one before may have been removed or hidden, too.
         let sql = format!(
             "SELECT MAX(step) FROM held WHERE run = $1 AND variable = $2 AND step < $3 AND says <> {OPAQUE}"
         );
-        let before = one_int(&mut *self.db, &sql, &cells)?;
-        *self.last_array(run, variable)? = Last { step: before, says: Says::default(), changed: true };
-        before.map_or(Ok(()), |before| self.ask((run, variable, before)))
+        let before = ground.db.int(&sql, &cells)?;
+        *self.last_array(ground, run, variable)? =
+            Last { step: before, says: Says::default(), changed: true };
+        before.map_or(Ok(()), |before| ask(ground, (run, variable, before)))
     }
+}
+
+/// Notes that a place holds a field, an array or opaque bytes.
+fn note_held(ground: &mut Ground, key: (RunId, VariableId, i64), says: i64) -> Result<()> {
+    let cells = [key.0, key.1, key.2, says].map(Cell::Int);
+    let here = "WHERE run = $1 AND variable = $2 AND step = $3";
+    if insert_held(ground, key, says)? {
+        // A removal that is newer may have been read before.
+        return ground.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells[..3]).map(|_| ());
+    }
+    let seen = ground.db.int(&format!("SELECT says FROM held {here}"), &cells[..3])?;
+    if seen == Some(says) {
+        return Ok(());
+    }
+    // An array may hide opaque bytes or be hidden by them.
+    ground.db.execute(&format!("UPDATE held SET says = {} {here}", ARRAY | OPAQUE), &cells[..3])?;
+    ask(ground, key)
+}
+
+/// Adds a place that holds a field; `false` where it is known.
+fn insert_held(
+    ground: &mut Ground,
+    (run, variable, step): (RunId, VariableId, i64),
+    says: i64,
+) -> Result<bool> {
+    let sql = "INSERT INTO held (run, variable, step, says) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let new = ground.db.execute(sql, &[run, variable, step, says].map(Cell::Int))? > 0;
+    if new {
+        ground.dirty.used_step(run, step);
+        ground.dirty.used_variable(run, variable);
+    }
+    Ok(new)
+}
+
+/// Notes that a place must be asked for. What was `removed` from is kept for fields that are read
+/// later and may be older. An entry that is not visible may have been: then what it hid is there again.
+fn note_recheck(ground: &mut Ground, key: (RunId, VariableId, i64), removed: bool) -> Result<()> {
+    if removed {
+        return ask(ground, key);
+    }
+    let cells = [key.0, key.1, key.2].map(Cell::Int);
+    let here = "WHERE run = $1 AND variable = $2 AND step = $3";
+    let both = ARRAY | OPAQUE;
+    if ground.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells)? > 0 {
+        return ground.db.execute(&format!("UPDATE held SET says = {both} {here}"), &cells).map(|_| ());
+    }
+    let sql = format!(
+        "INSERT INTO recheck (run, variable, step, open) SELECT run, variable, step, 1 FROM held {here}"
+    );
+    ground.db.execute(&sql, &cells).map(|_| ())
+}
+
+/// Notes that the store must be asked for a place.
+fn ask(ground: &mut Ground, (run, variable, step): (RunId, VariableId, i64)) -> Result<()> {
+    let sql = "INSERT INTO recheck (run, variable, step, open) VALUES ($1, $2, $3, 1) \
+               ON CONFLICT (run, variable, step) DO UPDATE SET open = 1";
+    ground.db.execute(sql, &[run, variable, step].map(Cell::Int)).map(|_| ())
 }
 
 fn says(dtype: Option<DType>, shape: Option<&[u64]>) -> Says {

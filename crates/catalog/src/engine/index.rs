@@ -19,19 +19,23 @@
 //! * the tables depend on which commits were applied and what is decided, not on the order of logs;
 //! * after an error the transaction must be given up with [`Index::abort`].
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fieldstone_core::{Error, ErrorKind, Result};
+use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
-use fieldstone_journal::feed::TransactionState;
 
-use super::names::NameTable;
+use super::decisions::Decisions;
+use super::derive::recompute_declared;
+use super::doomed::batches_of;
+use super::fields::Fields;
+use super::ground::id;
+use super::layout::EngineLayout;
+use super::owners::{OwnerOf, is_contested, seeds_of};
 use super::points::PointSource;
-use super::summary::Sums;
+use super::workspace::Workspace;
 use super::writers::{Callback, UserNames, WriterOf};
-use super::{Cell, Database, Dialect, Flow, Interrupt, Selection, Wait, schema, views};
+use super::{Cell, Database, Interrupt, RunId, Selection, TagId, Wait};
 
 /// What the index is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +53,15 @@ pub(super) enum Doing {
 /// The catalog's tables in a database. See the module.
 #[derive(Debug)]
 pub struct Index {
-    pub(super) db: Box<dyn Database>,
-    store: Id,
+    pub(super) work: Workspace,
+    layout: EngineLayout,
     pub(super) doing: Doing,
-    pub(super) names: NameTable,
-    pub(super) sums: Sums,
-    pub(super) decisions: HashMap<Id, TransactionState>,
-    pub(super) dirty: super::declare::Dirty,
-    /// Of the record of declarations that is applied.
-    pub(super) deleted_alone: Option<super::declare::DeletedAlone>,
-    pub(super) owners: super::owners::Owners,
+    pub(super) fields: Fields,
+    pub(super) decisions: Decisions,
     pub(super) problems: Vec<Error>,
     pub(super) points: Option<Arc<dyn PointSource>>,
     pub(super) writer_of: Option<Callback<WriterOf>>,
     pub(super) user_names: Option<Callback<UserNames>>,
-    attributes: u64,
 }
 
 impl Index {
@@ -85,124 +83,38 @@ impl Index {
     /// Opens the tables of a store, and makes them where there are none, or those of another store or
     /// layout.
     pub fn open(db: Box<dyn Database>, store: Id) -> Result<Index> {
-        let mut index = Index {
-            db,
-            store,
+        let layout = EngineLayout { store };
+        let mut work = Workspace::new(db);
+        layout.open(&mut *work.ground.db)?;
+        Ok(Index {
+            work,
+            layout,
             doing: Doing::Nothing,
-            names: NameTable::default(),
-            sums: Sums::default(),
-            decisions: HashMap::new(),
-            dirty: Default::default(),
-            deleted_alone: None,
-            owners: Default::default(),
+            fields: Fields::default(),
+            decisions: Decisions::default(),
             problems: Vec::new(),
             points: None,
             writer_of: None,
             user_names: None,
-            attributes: 0,
-        };
-        if !index.is_ours()? {
-            index.db.begin(true, Wait::Yes)?;
-            // Another process may have made them while this one waited.
-            let made = match index.ours_within() {
-                Ok(true) => Ok(()),
-                Ok(false) => index.create(),
-                Err(error) => Err(error),
-            };
-            match made {
-                Ok(()) => index.db.commit()?,
-                Err(error) => {
-                    let _ = index.db.rollback();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(index)
-    }
-
-    /// Whether the tables are there, of our layout and store. Their absence is an error of the statement.
-    fn is_ours(&mut self) -> Result<bool> {
-        self.db.begin(false, Wait::Yes)?;
-        let found = self.meta();
-        self.db.rollback()?;
-        match found {
-            Ok(found) => Ok(found == self.expected()),
-            Err(error) => match error.kind() {
-                // A server has no file that could be damaged as a whole: it is tables that are not there.
-                ErrorKind::Corrupt if self.db.dialect() == Dialect::Postgres => Ok(false),
-                ErrorKind::Corrupt | ErrorKind::Denied | ErrorKind::Unavailable => Err(error),
-                _ => Ok(false),
-            },
-        }
-    }
-
-    fn ours_within(&mut self) -> Result<bool> {
-        self.db.batch("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);")?;
-        Ok(self.meta()? == self.expected())
-    }
-
-    fn expected(&self) -> (String, String) {
-        (schema::LAYOUT.to_owned(), self.store.to_string())
-    }
-
-    fn meta(&mut self) -> Result<(String, String)> {
-        let mut found = (String::new(), String::new());
-        self.db.query("SELECT name, value FROM meta", &[], &mut |row| {
-            match row[0].text()? {
-                "layout" => found.0 = row[1].text()?.to_owned(),
-                "store" => found.1 = row[1].text()?.to_owned(),
-                _ => {}
-            }
-            Ok(Flow::More)
-        })?;
-        Ok(found)
-    }
-
-    fn create(&mut self) -> Result<()> {
-        let dialect = self.db.dialect();
-        self.db.batch(&views::drop())?;
-        self.db.batch(&schema::drop())?;
-        self.db.batch(&schema::create(dialect))?;
-        self.db.batch(&views::create(dialect))?;
-        let (layout, store) = self.expected();
-        if dialect == Dialect::Sqlite {
-            // In the file's header: another release reads it before it believes anything.
-            self.db.batch(&format!("PRAGMA user_version = {layout};"))?;
-        }
-        // Tables that are made anew count from elsewhere: who remembers the old ones must not take them for
-        // these, whose numbers mean other things.
-        let first = (RandomState::new().hash_one(self.store.0) >> 2).to_string();
-        for (name, value) in [("layout", layout.as_str()), ("store", &store), ("generation", &first)] {
-            let cells = [Cell::Text(name), Cell::Text(value)];
-            self.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
-        }
-        Ok(())
+        })
     }
 
     /// The database.
     pub fn database(&mut self) -> &mut dyn Database {
-        &mut *self.db
+        &mut *self.work.ground.db
     }
 
     /// How far each log is applied; nothing where the tables are contested and all must be applied again.
     pub fn watermarks(&mut self) -> Result<HashMap<Id, u64>> {
-        self.marks_of(
+        marks_of(
+            &mut *self.work.ground.db,
             "SELECT writer, sequence FROM log WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = 'contested')",
         )
     }
 
     /// How far each log was applied, also where the tables are contested.
     pub fn applied(&mut self) -> Result<HashMap<Id, u64>> {
-        self.marks_of("SELECT writer, sequence FROM log")
-    }
-
-    fn marks_of(&mut self, sql: &str) -> Result<HashMap<Id, u64>> {
-        let mut found = HashMap::new();
-        self.db.query(sql, &[], &mut |row| {
-            found.insert(super::names::id(row[0].bytes()?)?, row[1].int()? as u64);
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+        marks_of(&mut *self.work.ground.db, "SELECT writer, sequence FROM log")
     }
 
     /// Begins to apply; `false` where another process does and `wait` is No.
@@ -214,7 +126,7 @@ impl Index {
         if self.doing != Doing::Nothing {
             return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
         }
-        let begun = self.db.begin(true, wait);
+        let begun = self.work.ground.db.begin(true, wait);
         if begun.is_err() {
             // A server that was lost may come back with an older state.
             self.forget();
@@ -223,10 +135,10 @@ impl Index {
             return Ok(false);
         }
         self.doing = doing;
-        self.attributes = 0;
-        if let Err(error) =
-            self.names.refresh(&mut *self.db).and_then(|()| self.begin_owners(doing == Doing::Applying))
-        {
+        self.work.attributes = 0;
+        self.decisions.overlaid = if let Doing::Overlay(transaction) = doing { transaction } else { None };
+        let Workspace { ground, owners, .. } = &mut self.work;
+        if let Err(error) = ground.refresh().and_then(|()| owners.begin(ground, doing == Doing::Applying)) {
             self.abort()?;
             return Err(error);
         }
@@ -235,17 +147,17 @@ impl Index {
 
     /// Says that a log is applied up to `sequence`: its commits and its entries.
     pub fn set_watermark(&mut self, writer: Id, sequence: u64) -> Result<()> {
-        let log = self.names.log(&mut *self.db, writer)?;
-        let cells = [Cell::Int(log), Cell::Int(sequence as i64)];
-        self.db.execute("UPDATE log SET sequence = $2 WHERE log = $1 AND sequence < $2", &cells)?;
-        self.names.applied(writer, sequence);
+        let ground = &mut self.work.ground;
+        let cells = [Cell::Int(ground.log(writer)?), Cell::Int(sequence as i64)];
+        ground.db.execute("UPDATE log SET sequence = $2 WHERE log = $1 AND sequence < $2", &cells)?;
+        ground.names.applied(writer, sequence);
         Ok(())
     }
 
     /// Ends applying: all of it is there, or after an error nothing.
     pub fn end_apply(&mut self) -> Result<()> {
-        let done = self.update_derived().and_then(|()| self.names.next_generation(&mut *self.db));
-        let done = done.and_then(|()| self.db.commit());
+        let done = self.update_derived().and_then(|()| self.work.ground.next_generation());
+        let done = done.and_then(|()| self.work.ground.db.commit());
         match done {
             Ok(()) => {
                 self.doing = Doing::Nothing;
@@ -260,11 +172,13 @@ impl Index {
 
     /// Brings what is derived from rows up to date.
     pub(super) fn update_derived(&mut self) -> Result<()> {
-        self.flush_sums()?;
-        let declared = self.dirty.declared_runs();
-        self.settle_owners(&declared)?;
-        self.recompute_declared()?;
-        self.write_owners()
+        let Workspace { ground, sums, owners, .. } = &mut self.work;
+        sums.flush(ground)?;
+        let declared = ground.dirty.declared_runs();
+        owners.settle(ground, sums, &declared)?;
+        self.fields.flush(ground)?;
+        recompute_declared(ground, owners)?;
+        owners.write(ground)
     }
 
     /// Gives up what was begun: nothing of it stays.
@@ -274,14 +188,7 @@ impl Index {
             return Ok(());
         }
         self.doing = Doing::Nothing;
-        self.db.rollback()
-    }
-
-    fn forget(&mut self) {
-        self.names = NameTable::default();
-        self.sums = Sums::default();
-        self.dirty = Default::default();
-        self.owners.forget();
+        self.work.ground.db.rollback()
     }
 
     /// Begins to read one state of the tables.
@@ -289,7 +196,7 @@ impl Index {
         if self.doing != Doing::Nothing {
             return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
         }
-        let begun = self.db.begin(false, Wait::Yes);
+        let begun = self.work.ground.db.begin(false, Wait::Yes);
         match begun {
             Ok(_) => self.doing = Doing::Reading,
             Err(_) => self.forget(),
@@ -300,12 +207,12 @@ impl Index {
     /// Ends reading; what was overlaid on the tables is gone.
     pub fn end_read(&mut self) -> Result<()> {
         // What says who owns runs is of the state that was read.
-        self.forget_owners();
+        self.work.owners.forget_state();
         match self.doing {
             Doing::Overlay(_) => self.abort(),
             _ => {
                 self.doing = Doing::Nothing;
-                self.db.rollback()
+                self.work.ground.db.rollback()
             }
         }
     }
@@ -314,30 +221,20 @@ impl Index {
     pub fn clear(&mut self) -> Result<()> {
         self.forget();
         self.decisions.clear();
-        self.create()?;
-        self.owners.forget_all();
-        self.names.refresh(&mut *self.db)?;
-        self.begin_owners(true)
+        self.layout.create(&mut *self.work.ground.db)?;
+        self.work.owners.forget_all();
+        self.work.ground.refresh()?;
+        self.work.owners.begin(&mut self.work.ground, true)
     }
 
     /// A number that each transaction which applies something increases by one.
     pub fn generation(&mut self) -> Result<u64> {
-        let mut found = 0;
-        let sql = "SELECT value FROM meta WHERE name = 'generation'";
-        self.db.query(sql, &[], &mut |row| {
-            found = row[0].text()?.parse().unwrap_or(0);
-            Ok(Flow::Stop)
-        })?;
-        Ok(found)
+        self.work.ground.generation()
     }
 
     /// Attributes that were inserted since `begin_apply`.
     pub fn attributes_applied(&self) -> u64 {
-        self.attributes
-    }
-
-    pub(super) fn count_attributes(&mut self, n: u64) {
-        self.attributes += n;
+        self.work.attributes
     }
 
     /// Records that could not be read since the last call: damaged, or of a later release.
@@ -347,18 +244,51 @@ impl Index {
 
     /// What one statement of a user over the views gives. Within a read.
     pub fn sql(&mut self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
-        self.db.select(statement, stop)
+        self.work.ground.db.select(statement, stop)
     }
 
-    /// What contradicts what, in words.
-    pub fn conflicts(&mut self) -> Result<Vec<String>> {
-        let mut found = Vec::new();
-        let sql = "SELECT message FROM conflict ORDER BY kind, message";
-        self.db.query(sql, &[], &mut |row| {
-            found.push(row[0].text()?.to_owned());
-            Ok(Flow::More)
-        })?;
-        found.sort();
-        Ok(found)
+    fn forget(&mut self) {
+        self.work.forget();
+        self.fields = Fields::default();
     }
+
+    /// Says who owns runs, before [`Index::begin_apply`] and [`Index::overlay`]; `None` where all commits
+    /// are of one user. `folder`: who owns the folder of logs.
+    pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
+        self.work.owners.set(of, folder);
+    }
+
+    /// Forgets who says who owns runs: it is of one state of the store.
+    pub fn forget_owners(&mut self) {
+        self.work.owners.forget_state();
+    }
+
+    /// Whether an owner turned out to be another than records were applied for: call
+    /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask before anything
+    /// is applied, because another process may not have come to it, and when all is.
+    pub fn contested(&mut self) -> Result<bool> {
+        self.update_derived()?;
+        is_contested(&mut self.work.ground)
+    }
+
+    /// Empties contested tables, as [`Index::clear`] does, but for who declared runs first.
+    pub fn clear_contested(&mut self) -> Result<()> {
+        let seeds = seeds_of(&mut self.work.ground)?;
+        self.clear()?;
+        self.work.owners.seed(seeds);
+        Ok(())
+    }
+
+    /// Users who have attributes of a tag in a run. Within a read.
+    pub fn users_of(&mut self, run: RunId, tag: TagId) -> Result<BTreeSet<u32>> {
+        let ground = &mut self.work.ground;
+        ground.refresh()?;
+        let all = batches_of(ground, run, tag)?;
+        Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
+    }
+}
+
+fn marks_of(db: &mut dyn Database, sql: &str) -> Result<HashMap<Id, u64>> {
+    let marks = db.all(sql, &[], |row| Ok((id(row[0].bytes()?)?, row[1].int()? as u64)))?;
+    Ok(marks.into_iter().collect())
 }

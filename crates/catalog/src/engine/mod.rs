@@ -3,6 +3,7 @@
 //! ```text
 //! Database    one SQL connection: Sqlite (bundled) | Postgres        raw SQL, bulk insert, range scans
 //! Index       applies side records to a Database and serves Tables   the same code for both
+//! Workspace   what applying works on: Ground, Sums, Owners            tables and names, sums of rows, who owns runs
 //! Tables      what the query executor reads, within one read
 //! ```
 //!
@@ -16,27 +17,41 @@ mod arrays;
 mod attributes;
 mod cell;
 mod checked;
+mod conflicts;
 pub mod curve;
+mod decisions;
+mod declaration;
 mod declare;
+mod derive;
+mod dirty;
+mod doomed;
 mod dump;
 mod fields;
 mod fork;
+mod ground;
 mod index;
-mod names;
+mod kinds;
+mod layout;
+mod lists;
 mod order;
 mod owners;
 mod page;
 mod points;
 mod postgres;
+mod prepared;
 mod read;
 mod remove;
+mod rows;
 pub mod schema;
 mod sqlite;
 mod statement;
 pub mod stored;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod vfs;
 mod views;
+mod workspace;
 mod writers;
 
 use std::fmt;
@@ -52,9 +67,12 @@ use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, Variabl
 /// [patience](Database::set_patience); then it is an error of which [`is_busy`] says so.
 pub use fieldstone_journal::view::Wait;
 
-pub use declare::{DeclarationRow, Declared};
+pub use arrays::{array_groups, histories, imports, meshes};
+pub use conflicts::conflicts;
+pub use dump::dump;
 pub use fields::{FieldRow, HeldPlace, Standing};
 pub use index::Index;
+pub use lists::{DeclarationRow, Declared, declarations, first_user, is_shared, users_of_tag};
 pub use order::Decided;
 pub use owners::OwnerOf;
 pub(crate) use page::PAGE;

@@ -4,7 +4,10 @@
 use fieldstone_format::Id;
 use fieldstone_journal::snapshot::Order;
 
-use super::owners::User;
+/// A user's number; [`UNKNOWN`] for none.
+pub(super) type User = i64;
+/// Stands for the user of a log of which no commit is known.
+pub(super) const UNKNOWN: User = -1;
 
 /// The place of a call, a declaration or a deletion in the order of all. What is equal in it belongs to
 /// one call.

@@ -8,7 +8,7 @@
 //! Invariants:
 //! * the tables follow from commits, decisions and owners (Q-3), whatever came first. Where an owner turns out to
 //!   be another than records were applied for, the tables are *contested*: who applies makes them again,
-//!   with the oldest declarations known from the beginning ([`Index::clear_contested`]);
+//!   with the oldest declarations known from the beginning ([`Index::clear_contested`](super::Index::clear_contested));
 //! * a run that only one user has touched so far is never contested by his becoming its owner.
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,17 +18,14 @@ use fieldstone_core::Result;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{Annotate, RunName};
 
-use super::declare::run_decl;
-use super::index::{Doing, Index};
-use super::names::one_int;
-use super::order::OrderKey;
-use super::remove::{RUN, TAG};
-use super::{Cell, Flow, Probe, RunId, TagId};
-
-/// A user's number; [`UNKNOWN`] for none.
-pub(super) type User = i64;
-/// Stands for the user of a log of which no commit is known.
-pub(super) const UNKNOWN: User = -1;
+use super::declaration::{StoredDeclaration, declared, run_decl};
+use super::doomed::{batches_of, delete_rows, rows_of_batches};
+use super::ground::Ground;
+use super::kinds::{RUN, of_run};
+use super::order::{OrderKey, User};
+use super::rows::{no_name, run_name};
+use super::summary::Sums;
+use super::{Cell, Flow, RunId};
 
 /// Who owns a run, by what the store's logs hold; `None` where they name nobody.
 pub type OwnerOf = Arc<dyn Fn(&RunName) -> Option<u32> + Send + Sync>;
@@ -90,6 +87,8 @@ pub(super) struct Owners {
     guests: BTreeSet<RunId>,
     /// Oldest declarations by what was applied before the tables were emptied.
     seeds: HashMap<RunName, First>,
+    /// Whether what is applied stays: what is overlaid on the tables contests nothing.
+    applying: bool,
 }
 
 impl std::fmt::Debug for Owners {
@@ -118,160 +117,120 @@ const AGAIN: &str = "1";
 /// The same, where what was known of oldest declarations is not so any more.
 const AFRESH: &str = "2";
 
-impl Index {
-    /// Says who owns runs, before [`Index::begin_apply`] and [`Index::overlay`]; `None` where all commits
+impl Owners {
+    /// Says who owns runs, before a transaction begins; `None` where all commits
     /// are of one user. `folder`: who owns the folder of logs.
-    pub fn set_owners(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
-        self.owners.of = of;
-        self.owners.folder = folder.map(User::from);
-        self.owners.seeds.clear();
+    pub fn set(&mut self, of: Option<OwnerOf>, folder: Option<u32>) {
+        self.of = of;
+        self.folder = folder.map(User::from);
+        self.seeds.clear();
     }
 
     /// Forgets who says who owns runs: it is of one state of the store.
-    pub fn forget_owners(&mut self) {
-        self.owners.of = None;
-        self.owners.seeds.clear();
+    pub fn forget_state(&mut self) {
+        self.of = None;
+        self.seeds.clear();
     }
 
     fn first_of(&self, (place, user): (OrderKey, User)) -> First {
-        First { guest: self.owners.folder != Some(user), place, user }
+        First { guest: self.folder != Some(user), place, user }
     }
 
     /// Begins to look at users, with a transaction of the database that writes. Owners may be others than
     /// they were, also of runs that nothing new is said of: those that the store named nobody for.
-    pub(super) fn begin_owners(&mut self, applying: bool) -> Result<()> {
-        self.owners.forget();
-        if self.owners.of.is_none() {
+    pub fn begin(&mut self, ground: &mut Ground, applying: bool) -> Result<()> {
+        self.forget();
+        self.applying = applying;
+        if self.of.is_none() {
             return Ok(());
         }
         let mut asked = "owned = 1";
-        if self.names.sole.is_none() {
-            self.note_sole()?;
+        if ground.names.sole.is_none() {
+            self.note_sole(ground)?;
             asked = "owned < 2";
         }
         if !applying {
             return Ok(());
         }
-        let mut runs = Vec::new();
-        self.db.query(&format!("SELECT run FROM run WHERE {asked}"), &[], &mut |row| {
-            runs.push(row[0].int()?);
-            Ok(Flow::More)
-        })?;
-        runs.into_iter().try_for_each(|run| self.load_owner(run).map(drop))
+        let runs = ground.db.all(&format!("SELECT run FROM run WHERE {asked}"), &[], |row| row[0].int())?;
+        runs.into_iter().try_for_each(|run| self.load(ground, run).map(drop))
     }
 
-    fn note_sole(&mut self) -> Result<()> {
+    fn note_sole(&mut self, ground: &mut Ground) -> Result<()> {
         // From here on there may be several users. What is there is of one.
-        let mut runs = 0;
-        self.db.query("SELECT MAX(run) FROM run", &[], &mut |row| {
-            runs = row[0].int_or_null()?.unwrap_or(0);
-            Ok(Flow::Stop)
-        })?;
-        let user = self.names.only_user();
+        let runs = ground.db.int("SELECT MAX(run) FROM run", &[])?.unwrap_or(0);
+        let user = ground.names.only_user();
         let text = format!("{user} {runs}");
         let cells = [Cell::Text("sole"), Cell::Text(&text)];
-        self.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
-        self.names.sole = Some((user, runs));
+        ground.db.execute("INSERT INTO meta (name, value) VALUES ($1, $2)", &cells)?;
+        ground.names.sole = Some((user, runs));
         Ok(())
     }
 
     /// Notes that what was applied may not hold, because an owner is another.
-    fn contest(&mut self, how: &str) -> Result<()> {
-        if self.doing != Doing::Applying {
+    fn contest(&mut self, ground: &mut Ground, how: &str) -> Result<()> {
+        if !self.applying {
             // What is overlaid on the tables shows as it would if it came at last.
             return Ok(());
         }
         let sql = "INSERT INTO meta (name, value) VALUES ('contested', $1) \
                    ON CONFLICT (name) DO UPDATE SET value = \
                    CASE WHEN meta.value > excluded.value THEN meta.value ELSE excluded.value END";
-        self.db.execute(sql, &[Cell::Text(how)]).map(|_| ())
-    }
-
-    /// Whether an owner turned out to be another than records were applied for: call
-    /// [`Index::clear_contested`] and apply decisions and all logs from their beginning. Ask before anything
-    /// is applied, because another process may not have come to it, and when all is.
-    pub fn contested(&mut self) -> Result<bool> {
-        self.update_derived()?;
-        Ok(self.contest_of()?.is_some())
-    }
-
-    fn contest_of(&mut self) -> Result<Option<String>> {
-        let mut found = None;
-        self.db.query("SELECT value FROM meta WHERE name = 'contested'", &[], &mut |row| {
-            found = Some(row[0].text()?.to_owned());
-            Ok(Flow::Stop)
-        })?;
-        Ok(found)
-    }
-
-    /// Empties contested tables, as [`Index::clear`] does, but for who declared runs first.
-    pub fn clear_contested(&mut self) -> Result<()> {
-        let mut seeds: Vec<(RunName, (OrderKey, User))> = Vec::new();
-        if self.contest_of()?.is_none_or(|how| how != AFRESH) {
-            let sql = "SELECT project, name, first FROM run WHERE first IS NOT NULL";
-            self.db.query(sql, &[], &mut |row| {
-                let run = RunName { project: row[0].text()?.to_owned(), name: row[1].text()?.to_owned() };
-                seeds.push((run, read_first(row[2].bytes()?)?));
-                Ok(Flow::More)
-            })?;
-        }
-        self.clear()?;
-        self.owners.seeds = seeds.into_iter().map(|(run, first)| (run, self.first_of(first))).collect();
-        Ok(())
+        ground.db.execute(sql, &[Cell::Text(how)]).map(|_| ())
     }
 
     /// A log is of another user than its commits of before: all owners may be others.
-    pub(super) fn user_changed(&mut self) -> Result<()> {
-        self.contest(AFRESH)
+    pub fn user_changed(&mut self, ground: &mut Ground) -> Result<()> {
+        self.contest(ground, AFRESH)
     }
 
     /// Brings what is known of a run's owner into memory. Only where there are several users.
-    fn load_owner(&mut self, run: RunId) -> Result<Owned> {
-        if let Some(owned) = self.owners.runs.get(&run) {
+    fn load(&mut self, ground: &mut Ground, run: RunId) -> Result<Owned> {
+        if let Some(owned) = self.runs.get(&run) {
             return Ok(*owned);
         }
         let (mut stored, mut first, mut known) = (None, None, 0);
         let (mut closed, mut shut) = (false, false);
-        let mut name = RunName { project: String::new(), name: String::new() };
+        let mut name = no_name();
         let sql = "SELECT project, name, annotate, shut, owned, owner, first FROM run WHERE run = $1";
-        self.db.query(sql, &[Cell::Int(run)], &mut |row| {
-            name = RunName { project: row[0].text()?.to_owned(), name: row[1].text()?.to_owned() };
+        ground.db.query(sql, &[Cell::Int(run)], &mut |row| {
+            name = run_name(row)?;
             (closed, shut, known) = (row[2].int()? != 0, row[3].int()? != 0, row[4].int()?);
             stored = row[5].int_or_null()?;
             first = stored_first(&row[6])?;
             Ok(Flow::Stop)
         })?;
-        let news = [self.owners.firsts.get(&run), self.owners.seeds.get(&name)];
+        let news = [self.firsts.get(&run), self.seeds.get(&name)];
         let stored_first = first.map(|first| self.first_of(first));
         let first = stored_first.into_iter().chain(news.into_iter().flatten().copied()).min();
-        let by_store = self.owners.of.as_ref().and_then(|of| of(&name)).map(User::from);
+        let by_store = self.of.as_ref().and_then(|of| of(&name)).map(User::from);
         let owner = owner_of(by_store, first);
-        let actors = match self.names.sole {
-            _ if self.names.is_new(run) => Actors::Nobody,
+        let actors = match ground.names.sole {
+            _ if ground.names.is_new(run) => Actors::Nobody,
             Some((user, runs)) if known == 0 && run <= runs => Actors::One(user),
             _ => Actors::Many,
         };
         if owner != stored && !actors.only(owner) {
-            self.contest(AGAIN)?;
+            self.contest(ground, AGAIN)?;
         }
         let changed = known != 1 + i64::from(by_store.is_some()) || owner != stored;
         let owned = Owned { owner, by_store, first, closed, shut, actors, changed };
-        self.owners.runs.insert(run, owned);
+        self.runs.insert(run, owned);
         Ok(owned)
     }
 
     /// Whether there may be several users.
-    pub(super) fn has_users(&self) -> bool {
-        self.owners.of.is_some()
+    pub fn has_users(&self) -> bool {
+        self.of.is_some()
     }
 
     /// A record of `user` is applied to a run.
-    pub(super) fn act(&mut self, run: RunId, user: User) -> Result<()> {
+    pub fn act(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<()> {
         if !self.has_users() {
             return Ok(());
         }
-        self.load_owner(run)?;
-        if let Some(owned) = self.owners.runs.get_mut(&run) {
+        self.load(ground, run)?;
+        if let Some(owned) = self.runs.get_mut(&run) {
             owned.actors = match owned.actors {
                 Actors::Nobody => Actors::One(user),
                 Actors::One(one) if one == user => Actors::One(one),
@@ -282,7 +241,7 @@ impl Index {
     }
 
     /// Whether what `by` deletes in a run takes what `of` wrote there.
-    pub(super) fn takes(&mut self, run: RunId, by: User, of: User) -> Result<bool> {
+    pub fn takes(&mut self, ground: &mut Ground, run: RunId, by: User, of: User) -> Result<bool> {
         if by == of {
             return Ok(true);
         }
@@ -290,42 +249,55 @@ impl Index {
         if !self.has_users() || run == 0 {
             return Ok(false);
         }
-        self.act(run, by)?;
-        Ok(self.load_owner(run)?.owner == Some(by))
+        self.act(ground, run, by)?;
+        Ok(self.load(ground, run)?.owner == Some(by))
     }
 
     /// Whether what `user` declares of a run counts.
-    pub(super) fn counts(&mut self, run: RunId, user: User) -> Result<bool> {
+    pub fn counts(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<bool> {
         if !self.has_users() {
             return Ok(true);
         }
-        Ok(self.load_owner(run)?.owner.is_none_or(|owner| owner == user))
+        Ok(self.load(ground, run)?.owner.is_none_or(|owner| owner == user))
     }
 
     /// A declaration of the run itself came.
-    pub(super) fn declared_by(&mut self, run: RunId, place: OrderKey, user: User) -> Result<()> {
+    pub fn declared_by(
+        &mut self,
+        ground: &mut Ground,
+        run: RunId,
+        place: OrderKey,
+        user: User,
+    ) -> Result<()> {
         let one = self.first_of((place, user));
-        let first = self.owners.firsts.entry(run).or_insert(one);
+        let first = self.firsts.entry(run).or_insert(one);
         *first = (*first).min(one);
         // Also where it was deleted before it came: it is kept with the run.
-        self.dirty.declaration(RUN, run, 0);
+        ground.dirty.declaration(RUN, run, 0);
         if !self.has_users() {
             return Ok(());
         }
-        let owned = self.load_owner(run)?;
+        let owned = self.load(ground, run)?;
         let first = Some(owned.first.map_or(one, |first| first.min(one)));
         let owner = owner_of(owned.by_store, first);
         if owner != owned.owner && !owned.actors.only(owner) {
-            self.contest(AGAIN)?;
+            self.contest(ground, AGAIN)?;
         }
         let changed = owned.changed || owner != owned.owner;
-        self.owners.runs.insert(run, Owned { owner, first, changed, ..owned });
+        self.runs.insert(run, Owned { owner, first, changed, ..owned });
         Ok(())
     }
 
     /// A declaration of a run at this record is taken back.
-    pub(super) fn undeclared(&mut self, run: RunId, writer: Id, sequence: u64, record: i64) -> Result<()> {
-        let first = self.first(run)?;
+    pub fn undeclared(
+        &mut self,
+        ground: &mut Ground,
+        run: RunId,
+        writer: Id,
+        sequence: u64,
+        record: i64,
+    ) -> Result<()> {
+        let first = self.first(ground, run)?;
         let hit = |First { place, .. }: &First| {
             (place.writer, place.sequence, place.call) == (writer, sequence, record)
         };
@@ -333,168 +305,165 @@ impl Index {
             return Ok(());
         }
         if self.has_users() {
-            return self.contest(AFRESH);
+            return self.contest(ground, AFRESH);
         }
         // The next oldest, which is of the same user, is found with what is left.
-        self.owners.firsts.remove(&run);
+        self.firsts.remove(&run);
         let sql = "UPDATE run SET first = NULL WHERE run = $1";
-        self.db.execute(sql, &[Cell::Int(run)]).map(|_| ())
+        ground.db.execute(sql, &[Cell::Int(run)]).map(|_| ())
     }
 
     /// The least of these declarations of a run and those that were visible before.
-    pub(super) fn first_among(&mut self, run: RunId, kept: &[(OrderKey, User)]) -> Result<Option<First>> {
-        let known = self.first(run)?;
+    pub fn first_among(
+        &mut self,
+        ground: &mut Ground,
+        run: RunId,
+        kept: &[(OrderKey, User)],
+    ) -> Result<Option<First>> {
+        let known = self.first(ground, run)?;
         Ok(kept.iter().map(|one| self.first_of(*one)).chain(known).min())
     }
 
-    fn first(&mut self, run: RunId) -> Result<Option<First>> {
-        let new = self.owners.firsts.get(&run).copied();
-        if self.names.is_new(run) {
+    fn first(&mut self, ground: &mut Ground, run: RunId) -> Result<Option<First>> {
+        let new = self.firsts.get(&run).copied();
+        if ground.names.is_new(run) {
             return Ok(new);
         }
-        let mut stored = None;
-        self.db.query("SELECT first FROM run WHERE run = $1", &[Cell::Int(run)], &mut |row| {
-            stored = stored_first(&row[0])?;
-            Ok(Flow::Stop)
-        })?;
+        let sql = "SELECT first FROM run WHERE run = $1";
+        let stored = ground.db.first(sql, &[Cell::Int(run)], |row| stored_first(&row[0]))?.flatten();
         Ok(stored.map(|first| self.first_of(first)).into_iter().chain(new).min())
     }
 
     /// Whether attributes of `user` count in a run.
-    pub(super) fn may_annotate(&mut self, run: RunId, user: User) -> Result<bool> {
+    pub fn may_annotate(&mut self, ground: &mut Ground, run: RunId, user: User) -> Result<bool> {
         if !self.has_users() {
             return Ok(true);
         }
-        self.act(run, user)?;
-        let owned = self.load_owner(run)?;
+        self.act(ground, run, user)?;
+        let owned = self.load(ground, run)?;
         if owned.owner.is_none_or(|owner| owner == user) {
             return Ok(true);
         }
         if owned.closed {
             let changed = owned.changed || !owned.shut;
-            self.owners.runs.insert(run, Owned { shut: true, changed, ..owned });
+            self.runs.insert(run, Owned { shut: true, changed, ..owned });
             return Ok(false);
         }
         // Its declaration may come later and say that it is closed.
-        self.owners.guests.insert(run);
+        self.guests.insert(run);
         Ok(true)
     }
 
     /// Takes attributes of others out of runs that are their owners' alone.
-    pub(super) fn settle_owners(&mut self, declared: &BTreeSet<RunId>) -> Result<()> {
+    pub fn settle(&mut self, ground: &mut Ground, sums: &mut Sums, declared: &BTreeSet<RunId>) -> Result<()> {
         if !self.has_users() {
             return Ok(());
         }
-        let guests = std::mem::take(&mut self.owners.guests);
+        let guests = std::mem::take(&mut self.guests);
         for run in declared.union(&guests).copied() {
-            let owned = self.load_owner(run)?;
-            let closed = self.is_closed(run)?;
+            let owned = self.load(ground, run)?;
+            let closed = self.is_closed(ground, run)?;
             let mut shut = owned.shut;
             if closed && (!owned.closed || guests.contains(&run)) {
-                shut |= self.shut_out(run, owned.owner)?;
+                shut |= self.shut_out(ground, sums, run, owned.owner)?;
             } else if !closed && owned.closed && owned.shut {
                 // What was left out counts after all.
-                self.contest(AGAIN)?;
+                self.contest(ground, AGAIN)?;
             }
             let changed = owned.changed || shut != owned.shut;
-            self.owners.runs.insert(run, Owned { closed, shut, changed, ..owned });
+            self.runs.insert(run, Owned { closed, shut, changed, ..owned });
         }
         Ok(())
     }
 
     /// Writes owners that changed.
-    pub(super) fn write_owners(&mut self) -> Result<()> {
-        for (run, owned) in self.owners.runs.iter_mut().filter(|(_, owned)| owned.changed) {
+    pub fn write(&mut self, ground: &mut Ground) -> Result<()> {
+        for (run, owned) in self.runs.iter_mut().filter(|(_, owned)| owned.changed) {
             owned.changed = false;
             let owner = owned.owner.map_or(Cell::Null, Cell::Int);
             let known = Cell::Int(1 + i64::from(owned.by_store.is_some()));
             let cells = [Cell::Int(*run), known, owner, Cell::Int(owned.shut.into())];
             let sql = "UPDATE run SET owned = $2, owner = $3, shut = $4 WHERE run = $1";
-            self.db.execute(sql, &cells)?;
+            ground.db.execute(sql, &cells)?;
         }
         Ok(())
     }
 
     /// Whether the declaration that holds says that the owner alone annotates.
-    fn is_closed(&mut self, run: RunId) -> Result<bool> {
-        let (kept, _) = self.declared_in(RUN, run, 0)?;
+    fn is_closed(&mut self, ground: &mut Ground, run: RunId) -> Result<bool> {
+        let (kept, _) = self.declared_in(ground, RUN, run, 0)?;
         let decl = kept.first().map(|kept| run_decl(&kept.content)).transpose()?.flatten();
         Ok(decl.is_some_and(|decl| decl.annotate == Annotate::Owner))
     }
 
     /// Deletes attributes of others; whether there were any.
-    fn shut_out(&mut self, run: RunId, owner: Option<User>) -> Result<bool> {
+    fn shut_out(
+        &mut self,
+        ground: &mut Ground,
+        sums: &mut Sums,
+        run: RunId,
+        owner: Option<User>,
+    ) -> Result<bool> {
         let mut any = false;
-        self.flush_sums()?;
-        for tag in self.tags_of(run)? {
+        sums.flush(ground)?;
+        for tag in ground.tags_of(run)? {
             let steps = i64::MIN..=i64::MAX;
-            let batches = self.batches_of(run, tag)?;
+            let batches = batches_of(ground, run, tag)?;
             let others = batches.into_iter().filter(|(_, user)| Some(*user) != owner);
             let others: BTreeSet<i64> = others.map(|(batch, _)| batch).collect();
             if !others.is_empty() {
-                let rows = self.rows_of_batches(run, tag, steps, &|batch, _| others.contains(&batch))?;
+                let rows = rows_of_batches(ground, run, tag, steps, &|batch, _| others.contains(&batch))?;
                 any |= !rows.is_empty();
-                self.delete_rows(run, tag, &rows, false)?;
+                delete_rows(ground, sums, run, tag, &rows, false)?;
             }
         }
-        self.flush_sums()?;
+        sums.flush(ground)?;
         Ok(any)
+    }
+
+    /// Declarations of one name, oldest first: those that count, and those of users who do not own the run.
+    pub fn declared_in(
+        &mut self,
+        ground: &mut Ground,
+        kind: i64,
+        run: RunId,
+        item: i64,
+    ) -> Result<(Vec<StoredDeclaration>, Vec<StoredDeclaration>)> {
+        let mut kept = declared(ground, kind, run, item)?;
+        let mut others = Vec::new();
+        if self.has_users() && of_run(kind) {
+            for one in std::mem::take(&mut kept) {
+                let counts = self.counts(ground, run, one.user)?;
+                if counts { &mut kept } else { &mut others }.push(one);
+            }
+        }
+        Ok((kept, others))
+    }
+
+    /// Takes these as known from the beginning.
+    pub fn seed(&mut self, seeds: Vec<(RunName, (OrderKey, User))>) {
+        self.seeds = seeds.into_iter().map(|(run, first)| (run, self.first_of(first))).collect();
     }
 }
 
-impl Index {
-    /// Batches that have rows of a tag in a run, and whose they are.
-    fn batches_of(&mut self, run: RunId, tag: TagId) -> Result<Vec<(i64, User)>> {
-        let mut batches = BTreeSet::new();
-        let steps = i64::MIN..=i64::MAX;
-        let probe = Probe::Key { run, tag, steps, variable: None, curve: None };
-        self.db.scan(&[probe], &mut |row| {
-            batches.insert(row.batch);
-            Ok(Flow::More)
-        })?;
-        let mut found = Vec::with_capacity(batches.len());
-        for batch in batches {
-            found.push((batch, self.names.batch(&mut *self.db, batch)?.user));
-        }
-        Ok(found)
-    }
+/// Whether an owner turned out to be another than records were applied for.
+pub(super) fn is_contested(ground: &mut Ground) -> Result<bool> {
+    Ok(contest_of(ground)?.is_some())
+}
 
-    /// Users who have attributes of a tag in a run. Within a read.
-    pub fn users_of(&mut self, run: RunId, tag: TagId) -> Result<BTreeSet<u32>> {
-        self.names.refresh(&mut *self.db)?;
-        let all = self.batches_of(run, tag)?;
-        Ok(all.into_iter().filter_map(|(_, user)| u32::try_from(user).ok()).collect())
+/// Who declared runs first, by tables that are contested: what is known when they are made again.
+pub(super) fn seeds_of(ground: &mut Ground) -> Result<Vec<(RunName, (OrderKey, User))>> {
+    if contest_of(ground)?.is_some_and(|how| how == AFRESH) {
+        return Ok(Vec::new());
     }
+    let sql = "SELECT project, name, first FROM run WHERE first IS NOT NULL";
+    ground.db.all(sql, &[], |row| Ok((run_name(row)?, read_first(row[2].bytes()?)?)))
+}
 
-    /// Whether logs of several users were applied, or are overlaid on the tables. Within a read.
-    pub fn is_shared(&mut self) -> Result<bool> {
-        let sql = "SELECT COUNT(DISTINCT uid) FROM log WHERE uid <> $1";
-        Ok(one_int(&mut *self.db, sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
-    }
-
-    /// The user who declared a run first, living or deleted. Within a read.
-    pub fn first_user(&mut self, run: &RunName) -> Result<Option<u32>> {
-        let mut found = None;
-        let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
-        let sql = "SELECT first FROM run WHERE name = $1 AND project = $2";
-        self.db.query(sql, &cells, &mut |row| {
-            found = stored_first(&row[0])?.and_then(|(_, user)| u32::try_from(user).ok());
-            Ok(Flow::Stop)
-        })?;
-        Ok(found)
-    }
-
-    /// Users who declared a tag. Within a read.
-    pub fn users_of_tag(&mut self, tag: TagId) -> Result<BTreeSet<u32>> {
-        let mut users = BTreeSet::new();
-        let sql = "SELECT DISTINCT l.uid FROM decl d JOIN log l ON l.log = d.log \
-                   WHERE d.kind = $1 AND d.run = 0 AND d.item = $2";
-        self.db.query(sql, &[TAG, tag].map(Cell::Int), &mut |row| {
-            users.extend(u32::try_from(row[0].int()?).ok());
-            Ok(Flow::More)
-        })?;
-        Ok(users)
-    }
+fn contest_of(ground: &mut Ground) -> Result<Option<String>> {
+    ground
+        .db
+        .first("SELECT value FROM meta WHERE name = 'contested'", &[], |row| Ok(row[0].text()?.to_owned()))
 }
 
 /// The owner of a run that the store says is `by_store`'s.

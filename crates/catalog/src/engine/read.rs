@@ -6,13 +6,16 @@ use fieldstone_core::dtype::DType;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{AttributeId, RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-use super::declare::{run_decl, value_type, variable_decl};
+use super::arrays::regions_of;
+use super::declaration::{run_decl, value_type, variable_decl};
+use super::ground::{flushed, id, no_batch};
 use super::index::Index;
 use super::owners::stored_first;
+use super::rows::run_name;
 use super::writers;
 use super::{
-    AttrRow, Cell, CoordinateRange, Flow, GridRegion, MeshRegion, NO_STEP, Probe, RunId, RunRow, RunSelect,
-    Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, WriterRow,
+    AttrRow, Cell, CoordinateRange, Database, Flow, GridRegion, MeshRegion, NO_STEP, Probe, RunId, RunRow,
+    RunSelect, Series, Span, StepRow, Tables, TagId, TagRow, VariableId, VariableRow, WriterRow,
 };
 
 /// A run is shown if it is declared or something stands on it.
@@ -26,7 +29,7 @@ fn numbers(least: &Cell<'_>, greatest: &Cell<'_>) -> Result<Option<(f64, f64)>> 
 }
 
 fn run_row(row: &[Cell<'_>]) -> Result<RunRow> {
-    let run = RunName { project: row[1].text()?.to_owned(), name: row[2].text()?.to_owned() };
+    let run = run_name(&row[1..])?;
     let declared = row[3].int()? != 0;
     let decl = match row[4] {
         Cell::Null => None,
@@ -68,7 +71,8 @@ impl Tables for Index {
         run: RunId,
         ranges: &[CoordinateRange],
     ) -> Result<Vec<(Vec<VariableName>, MeshRegion)>> {
-        self.regions_of(run, ranges)
+        let Some(source) = self.points.clone() else { return Ok(Vec::new()) };
+        regions_of(self.database(), &*source, run, ranges)
     }
 
     fn grid_regions(
@@ -87,32 +91,24 @@ impl Tables for Index {
 
     fn runs(&mut self, which: &RunSelect) -> Result<Vec<RunRow>> {
         const COLUMNS: &str = "SELECT run, project, name, declared, content, first, written FROM run WHERE ";
-        let mut found = Vec::new();
-        let mut take = |row: &[Cell<'_>]| {
-            found.push(run_row(row)?);
-            Ok(Flow::More)
+        let mut some = |which: &str, cells: &[Cell<'_>]| {
+            self.database().all(&format!("{COLUMNS}{which}{SHOWN} ORDER BY run"), cells, run_row)
         };
         match which {
-            RunSelect::All => {
-                self.db.query(&format!("{COLUMNS}{SHOWN} ORDER BY run"), &[], &mut take)?;
-            }
-            RunSelect::Named(name) => {
-                let sql = format!("{COLUMNS}name = $1 AND {SHOWN} ORDER BY run");
-                self.db.query(&sql, &[Cell::Text(name)], &mut take)?;
-            }
+            RunSelect::All => some("", &[]),
+            RunSelect::Named(name) => some("name = $1 AND ", &[Cell::Text(name)]),
             RunSelect::Ids(ids) => {
-                for id in ids {
-                    self.db.query(&format!("{COLUMNS}run = $1 AND {SHOWN}"), &[Cell::Int(*id)], &mut take)?;
-                }
+                let found: Result<Vec<_>> =
+                    ids.iter().map(|id| some("run = $1 AND ", &[Cell::Int(*id)])).collect();
+                Ok(found?.concat())
             }
         }
-        Ok(found)
     }
 
     fn run_names(&mut self, row: &mut dyn FnMut(RunId, &RunName) -> Result<Flow>) -> Result<()> {
         let sql = format!("SELECT run, project, name FROM run WHERE {SHOWN} ORDER BY run");
         let mut name = RunName { project: String::new(), name: String::new() };
-        self.db.query(&sql, &[], &mut |cells| {
+        self.database().query(&sql, &[], &mut |cells| {
             name.project.clear();
             name.project.push_str(cells[1].text()?);
             name.name.clear();
@@ -122,63 +118,44 @@ impl Tables for Index {
     }
 
     fn steps(&mut self, run: RunId, steps: RangeInclusive<i64>) -> Result<Vec<StepRow>> {
-        let mut found = Vec::new();
         let sql = "SELECT step, time FROM step WHERE run = $1 AND step BETWEEN $2 AND $3 ORDER BY step";
-        self.db.query(sql, &[run, *steps.start(), *steps.end()].map(Cell::Int), &mut |row| {
-            found.push(StepRow { run, step: row[0].int()?, time: row[1].real_or_null()? });
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+        self.database().all(sql, &[run, *steps.start(), *steps.end()].map(Cell::Int), |row| {
+            Ok(StepRow { run, step: row[0].int()?, time: row[1].real_or_null()? })
+        })
     }
 
     fn variables(&mut self, run: RunId) -> Result<Vec<VariableRow>> {
-        let mut found = Vec::new();
         let sql = "SELECT v.variable, n.name, n.version, v.declared, v.content, v.field_dtype, v.field_shape \
                    FROM variable v JOIN variable_name n ON n.variable = v.variable \
                    WHERE v.run = $1 ORDER BY n.name, n.version";
-        self.db.query(sql, &[Cell::Int(run)], &mut |row| {
-            found.push(variable_row(run, row)?);
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+        self.database().all(sql, &[Cell::Int(run)], |row| variable_row(run, row))
     }
 
     fn variable_names(&mut self) -> Result<Vec<(VariableId, VariableName)>> {
-        let mut found = Vec::new();
         let sql = "SELECT variable, name, version FROM variable_name ORDER BY variable";
-        self.db.query(sql, &[], &mut |row| {
+        self.database().all(sql, &[], |row| {
             let name = VariableName { name: row[1].text()?.to_owned(), version: row[2].int()? };
-            found.push((row[0].int()?, name));
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+            Ok((row[0].int()?, name))
+        })
     }
 
     fn held(&mut self, run: RunId, variable: VariableId) -> Result<Vec<i64>> {
-        let mut found = Vec::new();
         let sql = "SELECT step FROM held WHERE run = $1 AND variable = $2 AND step > $3 ORDER BY step";
-        self.db.query(sql, &[run, variable, NO_STEP].map(Cell::Int), &mut |row| {
-            found.push(row[0].int()?);
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+        self.database().all(sql, &[run, variable, NO_STEP].map(Cell::Int), |row| row[0].int())
     }
 
     fn tags(&mut self) -> Result<Vec<TagRow>> {
-        let mut found = Vec::new();
         let sql = "SELECT tag, name, version, kind, unit, shown FROM tag WHERE declared = 1 \
                    OR EXISTS (SELECT 1 FROM span WHERE span.tag = tag.tag) ORDER BY tag";
-        self.db.query(sql, &[], &mut |row| {
+        self.database().all(sql, &[], |row| {
             let decl = TagDecl {
                 name: row[1].text()?.to_owned(),
                 version: row[2].int()?,
                 kind: value_type(row[3].int()?)?,
                 unit: row[4].text()?.to_owned(),
             };
-            found.push(TagRow { id: row[0].int()?, decl, version: row[5].int()? });
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+            Ok(TagRow { id: row[0].int()?, decl, version: row[5].int()? })
+        })
     }
 
     fn spans(&mut self, tag: TagId, run: Option<RunId>) -> Result<Vec<Span>> {
@@ -186,19 +163,18 @@ impl Tables for Index {
             Some(run) => ("tag = $1 AND run = $2", vec![Cell::Int(tag), Cell::Int(run)]),
             None => ("tag = $1 ORDER BY run", vec![Cell::Int(tag)]),
         };
-        self.some_spans(which, &cells)
+        some_spans(self.database(), which, &cells)
     }
 
     fn spans_of_run(&mut self, run: RunId) -> Result<Vec<Span>> {
-        self.some_spans("run = $1 ORDER BY tag", &[Cell::Int(run)])
+        some_spans(self.database(), "run = $1 ORDER BY tag", &[Cell::Int(run)])
     }
 
     fn series(&mut self, run: RunId, tag: TagId, steps: RangeInclusive<i64>) -> Result<Vec<Series>> {
-        let mut found = Vec::new();
         let sql = "SELECT step, variable, n, least, greatest, levels, extent FROM series \
                    WHERE run = $1 AND tag = $2 AND step BETWEEN $3 AND $4 ORDER BY step, variable";
-        self.db.query(sql, &[run, tag, *steps.start(), *steps.end()].map(Cell::Int), &mut |row| {
-            found.push(Series {
+        self.database().all(sql, &[run, tag, *steps.start(), *steps.end()].map(Cell::Int), |row| {
+            Ok(Series {
                 run,
                 tag,
                 step: row[0].int()?,
@@ -207,58 +183,45 @@ impl Tables for Index {
                 numbers: numbers(&row[3], &row[4])?,
                 levels: row[5].int()? as u64,
                 extent: row[6].int()?,
-            });
-            Ok(Flow::More)
-        })?;
-        Ok(found)
+            })
+        })
     }
 
     fn scan(&mut self, probes: &[Probe], row: &mut dyn FnMut(&AttrRow<'_>) -> Result<Flow>) -> Result<u64> {
-        self.db.scan(probes, row)
+        self.database().scan(probes, row)
     }
 
     fn source(&mut self, batch: i64) -> Result<(AttributeId, u32)> {
-        let mut found = None;
         let sql = "SELECT l.writer, b.sequence, b.record, l.uid FROM batch b JOIN log l ON l.log = b.log \
                    WHERE b.batch = $1";
-        self.db.query(sql, &[Cell::Int(batch)], &mut |row| {
-            let writer = super::names::flushed(super::names::id(row[0].bytes()?)?);
+        let found = self.database().first(sql, &[Cell::Int(batch)], |row| {
+            let writer = flushed(id(row[0].bytes()?)?);
             let (sequence, record) = (row[1].int()? as u64, row[2].int()? as u32);
             let user = u32::try_from(row[3].int()?).unwrap_or(u32::MAX);
-            found = Some((AttributeId { writer, sequence, record, row: 0 }, user));
-            Ok(Flow::Stop)
+            Ok((AttributeId { writer, sequence, record, row: 0 }, user))
         })?;
-        found.ok_or_else(|| {
-            Code::EngineDamaged
-                .error(format!("the catalog's engine holds attributes of batch {batch}, which is not there"))
-                .with_hint("the catalog is an index: fieldstone rebuild makes it again")
-        })
+        found.ok_or_else(|| no_batch(batch))
     }
 
     fn writers(&mut self) -> Result<Vec<WriterRow>> {
         let names = self.user_names.as_ref().map(|names| &names.0);
-        writers::rows(&mut *self.db, names)
+        writers::rows(&mut *self.work.ground.db, names)
     }
 
     fn batches_of(&mut self, logs: &[i64]) -> Result<Vec<(i64, i64)>> {
-        writers::batches(&mut *self.db, logs)
+        writers::batches(self.database(), logs)
     }
 }
 
-impl Index {
-    fn some_spans(&mut self, which: &str, cells: &[Cell<'_>]) -> Result<Vec<Span>> {
-        let mut found = Vec::new();
-        let sql = format!("SELECT tag, run, n, least, greatest, first, last FROM span WHERE {which}");
-        self.db.query(&sql, cells, &mut |row| {
-            found.push(Span {
-                tag: row[0].int()?,
-                run: row[1].int()?,
-                n: row[2].int()? as u64,
-                numbers: numbers(&row[3], &row[4])?,
-                steps: (row[5].int()?, row[6].int()?),
-            });
-            Ok(Flow::More)
-        })?;
-        Ok(found)
-    }
+fn some_spans(db: &mut dyn Database, which: &str, cells: &[Cell<'_>]) -> Result<Vec<Span>> {
+    let sql = format!("SELECT tag, run, n, least, greatest, first, last FROM span WHERE {which}");
+    db.all(&sql, cells, |row| {
+        Ok(Span {
+            tag: row[0].int()?,
+            run: row[1].int()?,
+            n: row[2].int()? as u64,
+            numbers: numbers(&row[3], &row[4])?,
+            steps: (row[5].int()?, row[6].int()?),
+        })
+    })
 }

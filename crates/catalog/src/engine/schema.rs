@@ -46,7 +46,7 @@ use super::Dialect;
 pub const LAYOUT: &str = "10";
 
 /// Every table, so that all can be dropped.
-pub const TABLES: &[&str] = &[
+const TABLES: &[&str] = &[
     "meta",
     "log",
     "batch",

@@ -18,8 +18,9 @@
 use std::sync::Arc;
 
 use fieldstone_core::value::{Value, ValueType};
-use fieldstone_core::{Code, Error, Result};
+use fieldstone_core::{Error, Result};
 
+use super::rows::damaged;
 use super::{AttrRow, Cell};
 
 /// Set in the rank of a box that keywords follow.
@@ -112,16 +113,10 @@ impl<'a> Stored<'a> {
     }
 }
 
-fn damaged(what: &str) -> Error {
-    Code::EngineDamaged
-        .error(format!("the catalog's engine holds {what}"))
-        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
-}
-
 impl AttrRow<'_> {
     /// The value.
     pub fn value(&self) -> Result<Value> {
-        let wrong = || damaged(&format!("an impossible {} {:?}", self.kind.name(), self.payload));
+        let wrong = || damaged(format!("holds an impossible {} {:?}", self.kind.name(), self.payload));
         let num = self.num;
         let whole = |payload: Cell<'_>| match payload {
             Cell::Null => num.map(|num| num as i64).ok_or_else(wrong),
@@ -156,7 +151,7 @@ impl AttrRow<'_> {
             (ValueType::Array | ValueType::Json, payload) => {
                 let mut bytes = payload.bytes()?;
                 let value = decode(&mut bytes, DEPTH).filter(|_| bytes.is_empty());
-                value.ok_or_else(|| damaged("a list or map that ends early"))?
+                value.ok_or_else(|| damaged("holds a list or map that ends early"))?
             }
         })
     }
@@ -344,7 +339,7 @@ fn read_keywords(region: &[u8]) -> Result<(Option<RowKeywords>, &[u8])> {
         };
         (0..count).map(|_| Some((text()?, text()?))).collect::<Option<RowKeywords>>()
     };
-    let found = read().ok_or_else(|| damaged("keywords that end early"))?;
+    let found = read().ok_or_else(|| damaged("holds keywords that end early"))?;
     Ok((Some(found), bytes))
 }
 
@@ -380,7 +375,7 @@ pub fn region_cells(region: &[u8]) -> Result<Option<(usize, Arc<[i64]>)>> {
         });
         Some((dim, cells.collect::<Option<_>>()?))
     };
-    read().map(Some).ok_or_else(|| damaged("a set of cells that ends early"))
+    read().map(Some).ok_or_else(|| damaged("holds a set of cells that ends early"))
 }
 
 /// Rank of a stored box; 0 for none.
@@ -407,7 +402,7 @@ impl Iterator for RegionDims<'_> {
         self.left = self.left.checked_sub(1)?;
         let mut dim =
             || Some((unzigzag(read_varint(&mut self.bytes)?), read_varint(&mut self.bytes)? as i64));
-        Some(dim().ok_or_else(|| damaged("a box that ends early")))
+        Some(dim().ok_or_else(|| damaged("holds a box that ends early")))
     }
 }
 

@@ -3,11 +3,12 @@
 //! While commits are applied, sums are kept in memory and written once. They are exact: where a row at
 //! an end of its series is deleted, the series is read again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use fieldstone_core::Result;
 
-use super::index::Index;
+use super::ground::Ground;
 use super::stored::region_dims;
 use super::{AttrRow, Cell, Flow, NO_CURVE, Probe, RunId, TagId, VariableId, curve};
 
@@ -107,37 +108,42 @@ fn numbers(least: &Cell<'_>, greatest: &Cell<'_>) -> Result<(f64, f64)> {
     ))
 }
 
-impl Index {
-    fn of_tag(&mut self, run: RunId, tag: TagId) -> Result<&mut OfTag> {
-        if !self.sums.tags.contains_key(&(run, tag)) {
-            let mut span = SpanSum {
-                n: 0,
-                least: f64::INFINITY,
-                greatest: f64::NEG_INFINITY,
-                first: i64::MAX,
-                last: i64::MIN,
-                dirty: false,
-                again: false,
-            };
-            let mut fresh = true;
-            let sql = "SELECT n, least, greatest, first, last FROM span WHERE tag = $1 AND run = $2";
-            self.db.query(sql, &[Cell::Int(tag), Cell::Int(run)], &mut |row| {
-                fresh = false;
-                (span.least, span.greatest) = numbers(&row[1], &row[2])?;
-                (span.n, span.first, span.last) = (row[0].int()?, row[3].int()?, row[4].int()?);
-                Ok(Flow::Stop)
-            })?;
-            self.sums.tags.insert((run, tag), OfTag { fresh, span, series: HashMap::new() });
-        }
-        self.sums.tags.get_mut(&(run, tag)).ok_or_else(|| fieldstone_core::Error::internal("a sum is lost"))
+impl Sums {
+    fn of_tag(&mut self, ground: &mut Ground, run: RunId, tag: TagId) -> Result<&mut OfTag> {
+        let of = match self.tags.entry((run, tag)) {
+            Entry::Occupied(of) => return Ok(of.into_mut()),
+            Entry::Vacant(of) => of,
+        };
+        let mut span = SpanSum {
+            n: 0,
+            least: f64::INFINITY,
+            greatest: f64::NEG_INFINITY,
+            first: i64::MAX,
+            last: i64::MIN,
+            dirty: false,
+            again: false,
+        };
+        let sql = "SELECT n, least, greatest, first, last FROM span WHERE tag = $1 AND run = $2";
+        let found = ground.db.first(sql, &[tag, run].map(Cell::Int), |row| {
+            (span.least, span.greatest) = numbers(&row[1], &row[2])?;
+            (span.n, span.first, span.last) = (row[0].int()?, row[3].int()?, row[4].int()?);
+            Ok(())
+        })?;
+        Ok(of.insert(OfTag { fresh: found.is_none(), span, series: HashMap::new() }))
     }
 
     /// Brings series of a run and tag into memory. `members` are ascending and distinct.
-    pub(super) fn load_series(&mut self, run: RunId, tag: TagId, members: &[Member]) -> Result<()> {
-        if self.sums.held > HELD {
-            self.flush_sums()?;
+    pub fn load_series(
+        &mut self,
+        ground: &mut Ground,
+        run: RunId,
+        tag: TagId,
+        members: &[Member],
+    ) -> Result<()> {
+        if self.held > HELD {
+            self.flush(ground)?;
         }
-        let of = self.of_tag(run, tag)?;
+        let of = self.of_tag(ground, run, tag)?;
         let missing: Vec<Member> =
             members.iter().filter(|member| !of.series.contains_key(member)).copied().collect();
         let (Some(first), Some(last)) = (missing.first(), missing.last()) else { return Ok(()) };
@@ -160,15 +166,15 @@ impl Index {
                                    WHERE run = $1 AND tag = $2 AND ";
             if missing.len() > FEW {
                 let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.0), Cell::Int(last.0)];
-                self.db.query(&format!("{COLUMNS}step BETWEEN $3 AND $4"), &cells, &mut take)?;
+                ground.db.query(&format!("{COLUMNS}step BETWEEN $3 AND $4"), &cells, &mut take)?;
             } else {
                 for (step, variable) in &missing {
                     let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(*step), Cell::Int(*variable)];
-                    self.db.query(&format!("{COLUMNS}step = $3 AND variable = $4"), &cells, &mut take)?;
+                    ground.db.query(&format!("{COLUMNS}step = $3 AND variable = $4"), &cells, &mut take)?;
                 }
             }
         }
-        let of = self.of_tag(run, tag)?;
+        let of = self.of_tag(ground, run, tag)?;
         let before = of.series.len();
         for (member, sum) in found {
             of.series.entry(member).or_insert(sum);
@@ -177,18 +183,25 @@ impl Index {
             of.series.entry(member).or_insert(NOTHING);
         }
         let more = of.series.len() - before;
-        self.sums.held += more;
+        self.held += more;
         Ok(())
     }
 
     /// Rows of a series that was loaded.
-    pub(super) fn series_rows(&self, run: RunId, tag: TagId, member: Member) -> i64 {
-        self.sums.tags.get(&(run, tag)).and_then(|of| of.series.get(&member)).map_or(0, |sum| sum.n)
+    pub fn series_rows(&self, run: RunId, tag: TagId, member: Member) -> i64 {
+        self.tags.get(&(run, tag)).and_then(|of| of.series.get(&member)).map_or(0, |sum| sum.n)
     }
 
     /// Adds rows to a series that was loaded; says whether it was empty.
-    pub(super) fn add_rows(&mut self, run: RunId, tag: TagId, member: Member, delta: &Delta) -> Result<bool> {
-        let of = self.of_tag(run, tag)?;
+    pub fn add_rows(
+        &mut self,
+        ground: &mut Ground,
+        run: RunId,
+        tag: TagId,
+        member: Member,
+        delta: &Delta,
+    ) -> Result<bool> {
+        let of = self.of_tag(ground, run, tag)?;
         let sum = of.series.entry(member).or_insert(NOTHING);
         let new = sum.n == 0;
         sum.n += delta.n;
@@ -204,18 +217,18 @@ impl Index {
         span.first = span.first.min(member.0);
         span.last = span.last.max(member.0);
         if of.fresh && !span.dirty {
-            self.dirty.tag(tag);
+            ground.dirty.tag(tag);
         }
-        let of = self.of_tag(run, tag)?;
+        let of = self.of_tag(ground, run, tag)?;
         of.span.dirty = true;
         Ok(new)
     }
 
     /// Takes rows from a series. `alike`: rows with the same boxes come in their place.
-    pub(super) fn take_row(&mut self, row: &AttrRow<'_>, alike: bool) -> Result<()> {
+    pub fn take_row(&mut self, ground: &mut Ground, row: &AttrRow<'_>, alike: bool) -> Result<()> {
         let (run, tag, member, num) = (row.run, row.tag, (row.step, row.variable), row.num);
-        self.load_series(run, tag, &[member])?;
-        let of = self.of_tag(run, tag)?;
+        self.load_series(ground, run, tag, &[member])?;
+        let of = self.of_tag(ground, run, tag)?;
         let sum = of.series.entry(member).or_insert(NOTHING);
         sum.n -= 1;
         sum.dirty = true;
@@ -228,81 +241,80 @@ impl Index {
     }
 
     /// Writes sums that changed.
-    pub(super) fn flush_sums(&mut self) -> Result<()> {
-        let tags = std::mem::take(&mut self.sums.tags);
-        self.sums.held = 0;
+    pub fn flush(&mut self, ground: &mut Ground) -> Result<()> {
+        let tags = std::mem::take(&mut self.tags);
+        self.held = 0;
         for ((run, tag), of) in tags {
             let mut members: Vec<(Member, Sum)> =
                 of.series.into_iter().filter(|(_, sum)| sum.dirty).collect();
             members.sort_unstable_by_key(|(member, _)| *member);
             let mut written = Vec::with_capacity(members.len() * SERIES_WIDTH);
             for (member, sum) in members {
-                let sum = if sum.again && sum.n > 0 { self.series_again(run, tag, member)? } else { sum };
+                let sum = if sum.again && sum.n > 0 { series_again(ground, run, tag, member)? } else { sum };
                 if sum.n == 0 {
                     let key = [run, tag, member.0, member.1].map(Cell::Int);
                     let sql =
                         "DELETE FROM series WHERE run = $1 AND tag = $2 AND step = $3 AND variable = $4";
-                    self.db.execute(sql, &key)?;
-                    self.dirty.step(run, member.0);
-                    self.dirty.variable(run, member.1);
+                    ground.db.execute(sql, &key)?;
+                    ground.dirty.step(run, member.0);
+                    ground.dirty.variable(run, member.1);
                 } else {
                     written.extend(series_cells(run, tag, member, &sum));
                 }
             }
-            self.db.execute_many(WRITE_SERIES, SERIES_WIDTH, &written)?;
+            ground.db.execute_many(WRITE_SERIES, SERIES_WIDTH, &written)?;
             if of.span.dirty {
-                self.write_span(run, tag, of.span)?;
+                write_span(ground, run, tag, of.span)?;
             }
         }
         Ok(())
     }
+}
 
-    fn series_again(&mut self, run: RunId, tag: TagId, (step, variable): Member) -> Result<Sum> {
-        let probe = Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve: None };
-        let mut delta = Delta::default();
-        self.db.scan(&[probe], &mut |row| {
-            delta.n += 1;
-            delta.number(row.num);
-            let mut rank = 0;
-            for dim in region_dims(row.region) {
-                rank += 1;
-                let count = dim?.1;
-                if row.curve != NO_CURVE {
-                    delta.extent = delta.extent.max(count);
-                }
+fn series_again(ground: &mut Ground, run: RunId, tag: TagId, (step, variable): Member) -> Result<Sum> {
+    let probe = Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve: None };
+    let mut delta = Delta::default();
+    ground.db.scan(&[probe], &mut |row| {
+        delta.n += 1;
+        delta.number(row.num);
+        let mut rank = 0;
+        for dim in region_dims(row.region) {
+            rank += 1;
+            let count = dim?.1;
+            if row.curve != NO_CURVE {
+                delta.extent = delta.extent.max(count);
             }
-            delta.levels |= curve::levels_of_key(row.curve, rank);
-            Ok(Flow::More)
-        })?;
-        let Delta { n, least, greatest, levels, extent } = delta;
-        Ok(Sum { n, least, greatest, levels, extent, ..NOTHING })
-    }
+        }
+        delta.levels |= curve::levels_of_key(row.curve, rank);
+        Ok(Flow::More)
+    })?;
+    let Delta { n, least, greatest, levels, extent } = delta;
+    Ok(Sum { n, least, greatest, levels, extent, ..NOTHING })
+}
 
-    fn write_span(&mut self, run: RunId, tag: TagId, mut span: SpanSum) -> Result<()> {
-        let key = [Cell::Int(tag), Cell::Int(run)];
-        if span.n == 0 {
-            self.dirty.tag(tag);
-            return self.db.execute("DELETE FROM span WHERE tag = $1 AND run = $2", &key).map(|_| ());
-        }
-        if span.again {
-            let sql = "SELECT MIN(least), MAX(greatest), MIN(step), MAX(step) FROM series \
-                       WHERE tag = $1 AND run = $2";
-            self.db.query(sql, &key, &mut |row| {
-                (span.least, span.greatest) = numbers(&row[0], &row[1])?;
-                (span.first, span.last) = (row[2].int()?, row[3].int()?);
-                Ok(Flow::Stop)
-            })?;
-        }
-        let [tag, run] = key;
-        let [least, greatest] = ends(span.least, span.greatest);
-        let cells =
-            [tag, run, Cell::Int(span.n), least, greatest, Cell::Int(span.first), Cell::Int(span.last)];
-        let sql = "INSERT INTO span (tag, run, n, least, greatest, first, last) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tag, run) DO UPDATE SET \
-                   n = excluded.n, least = excluded.least, greatest = excluded.greatest, \
-                   first = excluded.first, last = excluded.last";
-        self.db.execute(sql, &cells).map(|_| ())
+fn write_span(ground: &mut Ground, run: RunId, tag: TagId, mut span: SpanSum) -> Result<()> {
+    let key = [Cell::Int(tag), Cell::Int(run)];
+    if span.n == 0 {
+        ground.dirty.tag(tag);
+        return ground.db.execute("DELETE FROM span WHERE tag = $1 AND run = $2", &key).map(|_| ());
     }
+    if span.again {
+        let sql = "SELECT MIN(least), MAX(greatest), MIN(step), MAX(step) FROM series \
+                   WHERE tag = $1 AND run = $2";
+        ground.db.query(sql, &key, &mut |row| {
+            (span.least, span.greatest) = numbers(&row[0], &row[1])?;
+            (span.first, span.last) = (row[2].int()?, row[3].int()?);
+            Ok(Flow::Stop)
+        })?;
+    }
+    let [tag, run] = key;
+    let [least, greatest] = ends(span.least, span.greatest);
+    let cells = [tag, run, Cell::Int(span.n), least, greatest, Cell::Int(span.first), Cell::Int(span.last)];
+    let sql = "INSERT INTO span (tag, run, n, least, greatest, first, last) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tag, run) DO UPDATE SET \
+               n = excluded.n, least = excluded.least, greatest = excluded.greatest, \
+               first = excluded.first, last = excluded.last";
+    ground.db.execute(sql, &cells).map(|_| ())
 }
 
 const SERIES_WIDTH: usize = 9;

@@ -82,16 +82,13 @@ pub(super) fn describe(db: &mut dyn Database, log: i64, writer: &Writer) -> Resu
 
 /// Every log, by number; `names` gives the names of users.
 pub(super) fn rows(db: &mut dyn Database, names: Option<&UserNames>) -> Result<Vec<WriterRow>> {
-    let mut rows = Vec::new();
     let sql = "SELECT log, writer, uid, host, process, rank, job, attempt FROM log ORDER BY log";
-    db.query(sql, &[], &mut |row| {
+    db.all(sql, &[], |row| {
         let id = <[u8; 16]>::try_from(row[1].bytes()?).map(Id).unwrap_or(Id::LEAST);
         let user =
             number(&row[2])?.map(|user| (user, names.map_or_else(|| user.to_string(), |name| name(user))));
-        rows.push(WriterRow { log: row[0].int()?, id, user, writer: writer(&row[3..])? });
-        Ok(Flow::More)
-    })?;
-    Ok(rows)
+        Ok(WriterRow { log: row[0].int()?, id, user, writer: writer(&row[3..])? })
+    })
 }
 
 /// From host, process, rank, job, attempt.

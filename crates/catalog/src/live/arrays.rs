@@ -12,50 +12,51 @@ use fieldstone_journal::Session;
 use super::Catalog;
 use crate::access::{CatalogArrays, CatalogQueries};
 use crate::engine::{ARRAY_TABLES, Selection};
+use crate::write::arrays as write;
 
 impl CatalogArrays for Catalog {
     fn create_groups(&self, run: &RunName, groups: Vec<ArrayGroup>, session: &Session) -> Result<()> {
-        self.inner.create_groups(run, groups, session)?;
-        self.inner.fields.changed(session)
+        write::create_groups(self.inner.registry(), run, groups, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_imports(&self, run: &RunName, imports: Vec<ImportDecl>, session: &Session) -> Result<()> {
-        self.inner.create_imports(run, imports, session)?;
-        self.inner.fields.changed(session)
+        write::create_imports(self.inner.registry(), run, imports, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_meshes(&self, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
-        self.inner.create_meshes(meshes, session)?;
-        self.inner.fields.changed(session)
+        write::create_meshes(self.inner.registry(), meshes, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_histories(&self, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
-        self.inner.create_histories(histories, session)?;
-        self.inner.fields.changed(session)
+        write::create_histories(self.inner.registry(), histories, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn array_groups(&self, run: &RunName, session: &Session) -> Result<Vec<ArrayGroup>> {
-        self.inner.array_groups(run, session)
+        write::array_groups(self.inner.registry(), run, session)
     }
 
     fn array_group(&self, run: &RunName, name: &str, session: &Session) -> Result<ArrayGroup> {
-        self.inner.array_group(run, name, session)
+        write::array_group(self.inner.registry(), run, name, session)
     }
 
     fn imports(&self, run: &RunName, session: &Session) -> Result<Vec<ImportDecl>> {
-        self.inner.imports(run, session)
+        write::imports(self.inner.registry(), run, session)
     }
 
     fn meshes(&self, session: &Session) -> Result<Vec<MeshDecl>> {
-        self.inner.meshes(session)
+        write::meshes(self.inner.registry(), session)
     }
 
     fn mesh(&self, name: &str, session: &Session) -> Result<MeshDecl> {
-        self.inner.mesh(name, session)
+        write::mesh(self.inner.registry(), name, session)
     }
 
     fn histories(&self, session: &Session) -> Result<Vec<HistoryDecl>> {
-        self.inner.histories(session)
+        write::histories(self.inner.registry(), session)
     }
 
     fn array_table(&self, name: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {

@@ -4,30 +4,20 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `port` | what it asks of the store's fields, and what the store reports to it |
 //! | `inner` | what all calls share, and what each process has of it |
-//! | `consistent_view`, `following` | the engine: brought up to the logs, and read |
-//! | `overlay` | what is not flushed, at the cost of what is new |
-//! | `connection`, `lock_holders` | its connections, and what is done while other processes have it |
-//! | `location`, `engine_file` | where it is, its file set aside and cleared |
 //! | `arrays` | declarations of distributed arrays |
-//! | `query`, `run_answers` | queries and streams; runs by name |
+//! | `stream` | hits one after another |
+//! | `whole` | the engine and the logs, looked at as a whole |
 //!
-//! What writing checks and remembers is in `write`. The facade makes a [`Catalog`] of an open store, with an
-//! example of it.
+//! The engine is read by `reader`, what is declared is known to `registry`, and what writing checks is in `write`. The
+//! facade makes a [`Catalog`] of an open store, with an example of it.
 
 mod arrays;
-mod connection;
-pub(crate) mod consistent_view;
-mod engine_file;
-mod following;
-pub(crate) mod inner;
-mod location;
-mod lock_holders;
-mod overlay;
-mod port;
-mod query;
-mod run_answers;
+mod inner;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod whole;
 
 use std::sync::Arc;
 
@@ -43,19 +33,20 @@ use fieldstone_format::setting::Exist;
 use fieldstone_journal::Journal;
 use fieldstone_journal::Session;
 
-pub use crate::deletion::Deletion;
-pub use crate::reports::{CatalogCheck, CatalogSettings, DeleteReport, RebuildReport};
-pub use port::FieldPort;
+pub use crate::reader::FieldPort;
+pub use crate::reports::{CatalogCheck, CatalogSettings, RebuildReport};
+pub use crate::write::deletion::{DeleteReport, Deletion};
 
 use crate::access::{CatalogAdmin, CatalogLookup, CatalogQueries, CatalogWriter, Hits};
+use crate::engine::{self, Interrupt, Selection, Writer};
 pub use crate::engine::{DeclarationRow, Declared};
-use crate::engine::{Interrupt, Selection, Writer};
 use crate::query::{
     self as queries, Aggregate, BoxInfo, By, Expr, HitTable, MissingName, NameTest, PairTable, Query,
     RunInfo, StepInfo, TagInfo, Term, VariableInfo,
 };
+use crate::reader::Visibility;
 use crate::view::roles;
-use consistent_view::Visibility;
+use crate::write::{annotate, carry, declare, delete, state, tags, versions};
 use inner::Inner;
 
 /// The catalog of an open store. Clones share what they have.
@@ -73,40 +64,42 @@ impl Catalog {
 
 impl CatalogWriter for Catalog {
     fn create_run(&self, run: RunDecl, exist_ok: bool, session: &Session) -> Result<()> {
-        self.inner.create_run(run, exist_ok, session)?;
-        self.inner.fields.changed(session)
+        declare::create_run(self.inner.registry(), run, exist_ok, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn move_outside(&self, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
-        self.inner.move_outside(moved, session)?;
-        self.inner.fields.changed(session)
+        state::move_outside(self.inner.registry(), moved, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn set_state(&self, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-        self.inner.set_state(run, state, session)?;
-        self.inner.fields.changed(session)
+        state::set_state(self.inner.registry(), run, state, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_variables(&self, run: &RunName, variables: Vec<VariableDecl>, session: &Session) -> Result<()> {
-        self.inner.create_variables(run, variables, session)?;
-        self.inner.fields.changed(session)
+        declare::create_variables(self.inner.registry(), run, variables, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_versions(&self, run: &RunName, variables: Vec<VariableDecl>, session: &Session) -> Result<()> {
-        self.inner.create_versions(run, variables, session)?;
-        self.inner.fields.changed(session)
+        versions::create_versions(self.inner.registry(), run, variables, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_steps(&self, run: &RunName, steps: Vec<StepDecl>, session: &Session) -> Result<()> {
-        self.inner.create_steps(run, steps, session)?;
-        self.inner.fields.changed(session)
+        declare::create_steps(self.inner.registry(), run, steps, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn create_tags(&self, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
         let declared = tags.clone();
-        let made = self.inner.create_tags(tags, session)?;
-        declared.iter().for_each(|tag| self.inner.declarations().note_declared(session.key(), tag));
-        self.inner.fields.changed(session)?;
+        let made = tags::create_tags(self.inner.registry(), tags, session)?;
+        declared
+            .iter()
+            .for_each(|tag| self.inner.registry().declarations().note_declared(session.key(), tag));
+        self.inner.store.fields.changed(session)?;
         Ok(made)
     }
 
@@ -117,7 +110,7 @@ impl CatalogWriter for Catalog {
         kind: ValueType,
         session: &Session,
     ) -> Result<TagDecl> {
-        self.inner.tag_for(session, name, version, kind)
+        tags::tag_for(self.inner.registry(), session, name, version, kind)
     }
 
     fn tag_in_unit(
@@ -142,24 +135,24 @@ impl CatalogWriter for Catalog {
         }
         let tag =
             TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
-        let made = self.inner.create_tags(vec![tag], session)?.pop();
-        self.inner.fields.changed(session)?;
+        let made = tags::create_tags(self.inner.registry(), vec![tag], session)?.pop();
+        self.inner.store.fields.changed(session)?;
         made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
     }
 
     fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
-        self.inner.annotate(batch, session)?;
-        self.inner.fields.changed(session)
+        annotate::annotate(self.inner.registry(), batch, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn annotate_all(&self, batches: Vec<AttributeBatch>, session: &Session) -> Result<()> {
-        self.inner.annotate_all(batches, session)?;
-        self.inner.fields.changed(session)
+        annotate::annotate_all(self.inner.registry(), batches, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn carry(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
-        self.inner.carry(batch, session)?;
-        self.inner.fields.changed(session)
+        carry::carry(self.inner.registry(), batch, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn remove_attributes(
@@ -168,44 +161,44 @@ impl CatalogWriter for Catalog {
         attributes: &[(AttributeId, u32)],
         session: &Session,
     ) -> Result<()> {
-        self.inner.remove_attributes(run, attributes, session)?;
-        self.inner.fields.changed(session)
+        carry::remove_attributes(self.inner.registry(), run, attributes, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn remove_declarations(&self, run: &RunName, rows: &[DeclarationRow], session: &Session) -> Result<()> {
-        self.inner.remove_declarations(run, rows, session)?;
-        self.inner.fields.changed(session)
+        carry::remove_declarations(self.inner.registry(), run, rows, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn declare_again(&self, run: &RunName, records: Vec<Record>, session: &Session) -> Result<()> {
-        self.inner.declare_again(run, records, session)?;
-        self.inner.fields.changed(session)
+        carry::declare_again(self.inner.registry(), run, records, session)?;
+        self.inner.store.fields.changed(session)
     }
 
     fn delete(&self, what: &Deletion, fields: bool, doit: bool, session: &Session) -> Result<DeleteReport> {
-        let report = self.inner.delete(what, fields, doit, session)?;
+        let report = delete::delete(self.inner.registry(), what, fields, doit, session)?;
         if doit {
-            self.inner.fields.changed(session)?;
+            self.inner.store.fields.changed(session)?;
         }
         Ok(report)
     }
 
     fn activate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
+        self.inner.store.fields.decide_kinds(transaction, kind_bits(kinds)?, 0, session)
     }
 
     fn deactivate(&self, transaction: Id, kinds: &[&str], session: &Session) -> Result<()> {
-        self.inner.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
+        self.inner.store.fields.decide_kinds(transaction, 0, kind_bits(kinds)?, session)
     }
 }
 
 impl CatalogLookup for Catalog {
     fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo> {
-        self.inner.run(project, name, session)
+        self.inner.registry().run(project, name, session)
     }
 
     fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>> {
-        self.inner.exist_of(session, run)
+        self.inner.registry().exist_of(session, run)
     }
 
     fn variable(
@@ -215,7 +208,7 @@ impl CatalogLookup for Catalog {
         version: Option<i64>,
         session: &Session,
     ) -> Result<VariableInfo> {
-        self.inner.variable(run, name, version, session)
+        self.inner.registry().variable(run, name, version, session)
     }
 
     fn declared_variable(
@@ -225,8 +218,8 @@ impl CatalogLookup for Catalog {
         session: &Session,
     ) -> Result<VariableInfo> {
         let names = std::slice::from_ref(variable);
-        let found = self.inner.find_variables(session, run, names)?.remove(variable);
-        found.ok_or_else(|| self.inner.no_variable(session, run, variable))
+        let found = self.inner.registry().find_variables(session, run, names)?.remove(variable);
+        found.ok_or_else(|| self.inner.registry().no_variable(session, run, variable))
     }
 
     fn variable_to_write(
@@ -235,23 +228,25 @@ impl CatalogLookup for Catalog {
         name: &str,
         session: &Session,
     ) -> Result<Option<Arc<VariableInfo>>> {
-        self.inner.variable_to_write(session, run, name)
+        self.inner.registry().variable_to_write(session, run, name)
     }
 
     fn declarations(&self, run: &RunName, session: &Session) -> Result<Vec<DeclarationRow>> {
-        self.inner.look(Visibility::All(session), &mut |index| index.declarations(run))
+        self.inner
+            .reader()
+            .look(Visibility::All(session), &mut |index| engine::declarations(index.database(), run))
     }
 
     fn user(&self, session: &Session) -> u32 {
-        self.inner.user(session)
+        self.inner.store.user(session)
     }
 
     fn user_name(&self, user: u32) -> String {
-        self.inner.user_name(user)
+        self.inner.store.user_name(user)
     }
 
     fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
-        self.inner.writer(log)
+        self.inner.store.writer(log)
     }
 
     fn key_of(
@@ -260,21 +255,21 @@ impl CatalogLookup for Catalog {
         variable: Option<&str>,
         step: Option<i64>,
     ) -> Result<Vec<(String, String)>> {
-        roles::key_of(&self.inner.journal.schema(), run, variable, step)
+        roles::key_of(&self.inner.store.journal.schema(), run, variable, step)
     }
 
     fn has_declarations(&self) -> Result<bool> {
-        self.inner.has_declarations()
+        whole::has_declarations(self.inner.reader())
     }
 
     fn has_records(&self) -> Result<bool> {
-        self.inner.has_records()
+        whole::has_records(self.inner.reader())
     }
 }
 
 impl CatalogQueries for Catalog {
     fn attributes(&self, query: &Query) -> Result<HitTable> {
-        self.inner.ask(query, |tables| {
+        self.inner.reader().ask(query, |tables| {
             if query.is_by_value() {
                 queries::check_units(tables, query)?;
             }
@@ -283,14 +278,14 @@ impl CatalogQueries for Catalog {
     }
 
     fn pairs(&self, query: &Query) -> Result<PairTable> {
-        self.inner.ask(query, |tables| queries::collect_pairs(tables, query))
+        self.inner.reader().ask(query, |tables| queries::collect_pairs(tables, query))
     }
 
     fn stream(&self, query: &Query) -> Result<Hits> {
         if query.is_by_value() {
-            self.inner.ask(query, |tables| queries::check_units(tables, query))?;
+            self.inner.reader().ask(query, |tables| queries::check_units(tables, query))?;
         }
-        self.inner.stream(query)
+        stream::stream(self.inner.reader(), query)
     }
 
     fn value_kind(&self, query: &Query) -> Result<Option<ValueType>> {
@@ -301,92 +296,97 @@ impl CatalogQueries for Catalog {
     }
 
     fn count(&self, query: &Query) -> Result<u64> {
-        Ok(self.inner.ask(query, |tables| queries::count(tables, query))?.0)
+        Ok(self.inner.reader().ask(query, |tables| queries::count(tables, query))?.0)
     }
 
     fn aggregate(&self, query: &Query, by: &[By]) -> Result<Vec<Aggregate>> {
-        self.inner.ask(query, |tables| {
+        self.inner.reader().ask(query, |tables| {
             queries::check_units(tables, query)?;
             queries::aggregate(tables, query, by)
         })
     }
 
     fn boxes(&self, query: &Query) -> Result<Vec<BoxInfo>> {
-        self.inner.ask(query, |tables| queries::boxes(tables, query))
+        self.inner.reader().ask(query, |tables| queries::boxes(tables, query))
     }
 
     fn runs(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        self.inner.ask(query, |tables| queries::runs(tables, query))
+        self.inner.reader().ask(query, |tables| queries::runs(tables, query))
     }
 
     fn runs_to_change(&self, query: &Query) -> Result<Vec<RunInfo>> {
-        self.inner.runs_to_change(query)
+        delete::runs_to_change(self.inner.reader(), query)
     }
 
     fn steps(&self, query: &Query) -> Result<Vec<StepInfo>> {
-        self.inner.ask(query, |tables| queries::steps(tables, query))
+        self.inner.reader().ask(query, |tables| queries::steps(tables, query))
     }
 
     fn variables(&self, query: &Query) -> Result<Vec<VariableInfo>> {
-        self.inner.ask(query, |tables| queries::variables(tables, query))
+        self.inner.reader().ask(query, |tables| queries::variables(tables, query))
     }
 
     fn tags(&self, query: &Query) -> Result<Vec<TagInfo>> {
-        self.inner.ask(query, |tables| queries::tags(tables, query))
+        self.inner.reader().ask(query, |tables| queries::tags(tables, query))
     }
 
     fn missing_name(&self, query: &Query) -> Result<Option<MissingName>> {
-        self.inner.ask(query, |tables| queries::missing_name(tables, query))
+        self.inner.reader().ask(query, |tables| queries::missing_name(tables, query))
     }
 
     fn explain(&self, query: &Query) -> Result<String> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
         let visibility = Visibility::All(&query.session);
-        let view = self.inner.consistent_view(visibility)?;
+        let view = self.inner.reader().consistent_view(visibility)?;
         let heads = view.seen.heads.clone();
-        let text = self.inner.look_from(view, visibility, &mut |index| queries::explain(index, query))?;
-        let place = self.inner.location_now(&heads)?;
+        let text =
+            self.inner.reader().look_from(view, visibility, &mut |index| queries::explain(index, query))?;
+        let place = self.inner.reader().connections.location_now(&heads)?;
         Ok(format!("engine: {place}\n{text}"))
     }
 
     fn sql_until(&self, statement: &str, stop: Option<&Interrupt>) -> Result<Selection> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.sql(statement, stop))
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
+        self.inner
+            .reader()
+            .look(Visibility::All(&Session::default()), &mut |index| index.sql(statement, stop))
     }
 }
 
 impl CatalogAdmin for Catalog {
     fn rebuild(&self) -> Result<RebuildReport> {
-        self.inner.rebuild()
+        whole::rebuild(self.inner.reader())
     }
 
     fn verify(&self) -> Result<CatalogCheck> {
-        self.inner.verify()
+        whole::verify(self.inner.reader())
     }
 
     fn conflicts(&self) -> Result<Vec<String>> {
-        self.inner.journal.check_there()?;
-        self.inner.raise_apply_error()?;
-        self.inner.look(Visibility::All(&Session::default()), &mut |index| index.conflicts())
+        self.inner.store.journal.check_there()?;
+        self.inner.reader().raise_apply_error()?;
+        self.inner
+            .reader()
+            .look(Visibility::All(&Session::default()), &mut |index| engine::conflicts(index.database()))
     }
 
     fn catch_up(&self) -> Result<bool> {
-        self.inner.raise_apply_error()?;
-        self.inner.catch_up()
+        self.inner.reader().raise_apply_error()?;
+        self.inner.reader().catch_up()
     }
 
     fn overlaid(&self) -> u64 {
-        self.inner.overlays().laid()
+        self.inner.reader().overlays.laid()
     }
 
     fn join_applying(&self) {
-        self.inner.join_applying();
+        self.inner.reader().join_applying();
     }
 
     fn copy_overlays_at(&self, rows: u64) {
-        self.inner.overlays().copy_at(rows);
+        self.inner.reader().overlays.copy_at(rows);
     }
 }
 

@@ -4,6 +4,7 @@
 //! bounds loses nothing, and the condition itself decides the rows.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 use fieldstone_core::value::{Glob, Test, Value, ValueType};
 
@@ -315,6 +316,24 @@ pub(super) fn regions(cond: &Cond) -> Option<Vec<&BoxTest>> {
         }
         _ => None,
     }
+}
+
+/// Whether rows with these least and greatest numbers can match.
+pub(super) fn can_hold(values: &Values, numbers: Option<(f64, f64)>) -> bool {
+    match values {
+        Values::Any => true,
+        Values::Texts(ranges) => !ranges.is_empty(),
+        Values::Numbers(ranges) => numbers.is_some_and(|(least, greatest)| {
+            ranges.iter().any(|(from, to)| *from <= greatest && least <= *to)
+        }),
+    }
+}
+
+/// First and last of ranges of steps.
+pub(super) fn hull(steps: &Steps) -> RangeInclusive<i64> {
+    let first = steps.first().map_or(ALL_STEPS.0, |range| range.0);
+    let last = steps.last().map_or(ALL_STEPS.1, |range| range.1);
+    first..=last
 }
 
 #[cfg(test)]

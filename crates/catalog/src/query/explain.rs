@@ -5,10 +5,8 @@ use std::fmt::Write;
 use fieldstone_core::Result;
 
 use super::Query;
-use super::cond::Cond;
 use super::exec::Exec;
 use super::hits::hits;
-use super::writers::with_batches;
 use crate::engine::{Flow, Tables};
 
 /// Answers a query and says how: for each run and tag that was looked into, which rows were read; then
@@ -18,13 +16,11 @@ use crate::engine::{Flow, Tables};
 /// See [`run`](super::run).
 pub fn explain(tables: &mut dyn Tables, query: &Query) -> Result<String> {
     const SHOWN: usize = 100;
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let mut exec = Exec::new(tables, &cond, related);
-    exec.notes = Some(Vec::new());
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
+    exec.planner.notes = Some(Vec::new());
     hits(&mut exec, &cond, query, false, &mut |_| Ok(Flow::More))?;
-    let stats = exec.stats;
-    let notes = exec.notes.unwrap_or_default();
+    let stats = exec.lookup.stats;
+    let notes = exec.planner.notes.unwrap_or_default();
     let mut text = String::new();
     for note in notes.iter().take(SHOWN) {
         let _ = writeln!(text, "{note}");

@@ -9,14 +9,19 @@ use fieldstone_core::Result;
 use fieldstone_core::value::Value;
 use fieldstone_format::catalog::{AttributeId, RunName};
 
+use super::check::check;
 use super::cond::Cond;
-use super::exec::{Ask, Batch, Exec, MatchedRow, Out, Partition, Stats};
+use super::exec::{Exec, Out};
 use super::hit_ref::HitRef;
+use super::lookup::Lookup;
+use super::matched::{Batch, MatchedRow};
+use super::partition::Partition;
 use super::place::{OwnedRegion, RowRegion};
 use super::plan::Plan;
-use super::results::{Aggregate, By};
+use super::results::{Aggregate, By, Stats};
+use super::rows;
 use super::table::{HitTable, TableBuilder};
-use super::writers::with_batches;
+use super::walk::{Ask, Walk};
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
@@ -33,11 +38,9 @@ pub fn run(
     query: &Query,
     sink: &mut dyn FnMut(HitRef<'_>) -> Result<Flow>,
 ) -> Result<Stats> {
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let mut exec = Exec::new(tables, &cond, related);
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
     hits(&mut exec, &cond, query, false, &mut |row| sink(row.hit))?;
-    Ok(exec.stats)
+    Ok(exec.lookup.stats)
 }
 
 /// All hits, in columns.
@@ -58,10 +61,8 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
 /// # Errors
 /// See [`run`].
 pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let plain = query.pick.is_none() && query.limit.is_none() && related.is_empty();
-    let mut exec = Exec::new(tables, &cond, related);
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
+    let plain = query.pick.is_none() && query.limit.is_none() && exec.related.is_empty();
     let mut hit_count = 0;
     if !plain {
         let unordered = Query { order: Vec::new(), ..query.clone() };
@@ -69,16 +70,43 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
             hit_count += 1;
             Ok(Flow::More)
         })?;
-        return Ok((hit_count, exec.stats));
+        return Ok((hit_count, exec.lookup.stats));
     }
-    exec.check(&cond)?;
+    check(&mut exec.lookup, &cond, &exec.related)?;
     let ask = Ask { cond: &cond, run: None, steps: None, boxes: false, few: None };
-    exec.walk(&ask, &mut |exec, partition| {
-        hit_count += exec.count_unit(&partition)?;
-        Ok(Flow::More)
-    })?;
-    exec.stats.returned = hit_count;
-    Ok((hit_count, exec.stats))
+    let mut walk = Walk::of(&mut exec.lookup, ask)?;
+    while let Some(partition) = walk.next(&mut exec.lookup)? {
+        hit_count += count_unit(&mut exec, &partition)?;
+    }
+    exec.lookup.stats.returned = hit_count;
+    Ok((hit_count, exec.lookup.stats))
+}
+
+/// Hits of one partition, where no related attribute is asked for.
+fn count_unit(exec: &mut Exec<'_>, partition: &Partition) -> Result<u64> {
+    let all = partition
+        .steps
+        .first()
+        .is_some_and(|(from, to)| *from <= partition.span.steps.0 && *to >= partition.span.steps.1);
+    if all && partition.cond.is(true) {
+        return Ok(partition.span.n);
+    }
+    let pieces = match exec.planner.plan(&mut exec.lookup, partition, false)? {
+        Plan::Direct { probes, .. } => return rows::count(&mut exec.lookup, partition, &probes),
+        Plan::Series(pieces) => pieces,
+    };
+    let mut hits = 0;
+    let mut probes = Vec::new();
+    for piece in pieces {
+        match piece.all {
+            Some(n) => hits += n,
+            None => probes.extend(piece.probes),
+        }
+    }
+    if !probes.is_empty() {
+        hits += rows::count(&mut exec.lookup, partition, &probes)?;
+    }
+    Ok(hits)
 }
 
 /// Count, least, greatest and mean number of groups of hits, by run, step, variable and tag.
@@ -202,12 +230,12 @@ pub(super) fn hits(
     boxes: bool,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    exec.check(cond)?;
+    check(&mut exec.lookup, cond, &exec.related)?;
     let ordered = !query.order.is_empty();
     if query.limit == Some(0) {
         return Ok(());
     }
-    exec.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
+    exec.lookup.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
     let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
     // A pick may drop most rows, an order looks at all.
     let few = query.limit.filter(|_| !ordered && query.pick.is_none());
@@ -216,7 +244,7 @@ pub(super) fn hits(
     if !ordered {
         let mut out = Emit { pick: Picked::of(query.pick), left, sink };
         exec.ask(&ask, &mut out)?;
-        return out.finish(exec);
+        return out.finish(&mut exec.lookup);
     }
     let directions: Rc<[bool]> = query.order.iter().map(|(_, down)| *down).collect();
     let most = usize::try_from(left).unwrap_or(usize::MAX);
@@ -241,12 +269,12 @@ pub(super) fn hits(
         };
         let mut out = Emit { pick: Picked::of(query.pick), left: u64::MAX, sink: &mut keep };
         exec.ask(&ask, &mut out)?;
-        out.finish(exec)?;
+        out.finish(&mut exec.lookup)?;
     }
-    exec.stats.returned = 0;
+    exec.lookup.stats.returned = 0;
     for ranked in top.into_sorted_vec() {
         let Some(held) = ranked.kept else { continue };
-        exec.stats.returned += 1;
+        exec.lookup.stats.returned += 1;
         if held.pass_to(sink)? == Flow::Stop {
             break;
         }
@@ -397,19 +425,19 @@ struct Emit<'a, 's> {
 }
 
 impl Emit<'_, '_> {
-    fn give(&mut self, exec: &mut Exec<'_>, row: RowRef<'_>) -> Result<Flow> {
-        exec.stats.returned += 1;
+    fn give(&mut self, lookup: &mut Lookup<'_>, row: RowRef<'_>) -> Result<Flow> {
+        lookup.stats.returned += 1;
         self.left -= 1;
         let flow = (self.sink)(row)?;
         Ok(if self.left == 0 { Flow::Stop } else { flow })
     }
 
     /// Hands on what waits for its partition to end.
-    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.next_partition(exec, None).map(|_| ())
+    fn finish(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
+        self.next_partition(lookup, None).map(|_| ())
     }
 
-    fn next_partition(&mut self, exec: &mut Exec<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
+    fn next_partition(&mut self, lookup: &mut Lookup<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
         let waiting = match &mut self.pick {
             Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
                 *of = next.cloned();
@@ -428,7 +456,7 @@ impl Emit<'_, '_> {
         }
         rows.sort_by_key(|(step, rank, _)| (*step, *rank));
         for held in rows.into_iter().flat_map(|(.., held)| held) {
-            exec.stats.returned += 1;
+            lookup.stats.returned += 1;
             self.left -= 1;
             if held.pass_to(self.sink)? == Flow::Stop || self.left == 0 {
                 self.left = 0;
@@ -485,7 +513,7 @@ fn row_ref<'a>(
 }
 
 impl Out for Emit<'_, '_> {
-    fn take(&mut self, exec: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
+    fn take(&mut self, lookup: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow> {
         let rows = std::mem::take(&mut batch.found);
         let mut steps = steps_by_run(batch, &rows);
         // Times of the steps that were found, a run at a time.
@@ -497,17 +525,17 @@ impl Out for Emit<'_, '_> {
             if of != Some(partition.run.id) {
                 of = Some(partition.run.id);
                 let own = steps.remove(&partition.run.id).unwrap_or_default();
-                times = exec.times_at(partition.run.id, &own.into_iter().collect::<Vec<_>>())?;
+                times = lookup.times_at(partition.run.id, &own.into_iter().collect::<Vec<_>>())?;
             }
             if self.pick.passes_over(&partition, &row) {
                 continue;
             }
-            if self.next_partition(exec, Some(&partition))? == Flow::Stop {
+            if self.next_partition(lookup, Some(&partition))? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
             let bounds = batch.bounds(&row);
             let time = times.get(&row.step).copied();
-            let row_ref = row_ref(&partition, &row, value, time, bounds, exec.id(row.batch, row.row));
+            let row_ref = row_ref(&partition, &row, value, time, bounds, lookup.id(row.batch, row.row));
             if let Picked::Last(_, waiting) = &mut self.pick {
                 let last = waiting.entry(row.variable).or_insert_with(|| (row.step, Vec::new()));
                 if last.0 != row.step {
@@ -522,40 +550,11 @@ impl Out for Emit<'_, '_> {
                 });
                 continue;
             }
-            if self.give(exec, row_ref)? == Flow::Stop {
+            if self.give(lookup, row_ref)? == Flow::Stop {
                 self.left = 0;
                 return Ok(Flow::Stop);
             }
         }
         Ok(Flow::More)
-    }
-}
-
-impl Exec<'_> {
-    /// Hits of one partition, where no related attribute is asked for.
-    fn count_unit(&mut self, partition: &Partition) -> Result<u64> {
-        let all = partition
-            .steps
-            .first()
-            .is_some_and(|(from, to)| *from <= partition.span.steps.0 && *to >= partition.span.steps.1);
-        if all && partition.cond.is(true) {
-            return Ok(partition.span.n);
-        }
-        let pieces = match self.plan(partition, false)? {
-            Plan::Direct { probes, .. } => return self.count(partition, &probes),
-            Plan::Series(pieces) => pieces,
-        };
-        let mut hits = 0;
-        let mut probes = Vec::new();
-        for piece in pieces {
-            match piece.all {
-                Some(n) => hits += n,
-                None => probes.extend(piece.probes),
-            }
-        }
-        if !probes.is_empty() {
-            hits += self.count(partition, &probes)?;
-        }
-        Ok(hits)
     }
 }

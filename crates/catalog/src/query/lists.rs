@@ -11,21 +11,24 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use fieldstone_core::Result;
 use fieldstone_core::value::Value;
-use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 
 use super::bounds;
+use super::check::check;
 use super::cond::{Cond, KnownRow, Leaf, Row, RunAt, Series, TagAt};
-use super::exec::{Ask, Exec, Partition};
+use super::exec::Exec;
 use super::hits::hits;
+use super::partition::Partition;
 use super::place::RowRegion;
 use super::plan::{Piece, Plan};
-use super::region::{BoxTest, Lengths, Misfit, shape_of};
+use super::region::shape_of;
 use super::results::{BoxInfo, RunInfo, StepInfo, TagInfo, VariableInfo};
+use super::rows;
 use super::variable_at::VariableAt;
-use super::writers::with_batches;
-use super::{Dim, Expr, Key, Pick, Query, Range, Term};
+use super::walk::{Ask, Walk};
+use super::{Expr, Key, Pick, Query, Term};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE, RunId, RunSelect, Tables, VariableId};
 
 /// What is listed.
@@ -79,13 +82,11 @@ struct Listing<'t, 'q> {
 
 impl<'t, 'q> Listing<'t, 'q> {
     fn new(tables: &'t mut dyn Tables, query: &'q Query) -> Result<Listing<'t, 'q>> {
-        let (cond, related) = Cond::of(&query.expr)?;
-        let (cond, related) = with_batches(tables, cond, related)?;
+        let (mut exec, cond) = Exec::of(tables, &query.expr)?;
         // A box in coordinates alone asks for what lies in it, not for what attributes there touch.
         let attributes = cond.has(&|leaf| leaf.of_attributes() && !leaf.of_coordinates());
-        let mut exec = Exec::new(tables, &cond, related);
         if cond.has(&Leaf::of_attributes) {
-            exec.check(&cond)?;
+            check(&mut exec.lookup, &cond, &exec.related)?;
         }
         Ok(Listing { exec, query, cond, attributes })
     }
@@ -105,10 +106,10 @@ impl<'t, 'q> Listing<'t, 'q> {
             return Ok(things);
         }
         let ask = Ask { cond: &self.cond, run: None, steps: None, boxes: false, few: None };
-        self.exec.walk(&ask, &mut |exec, partition| {
-            touch(exec, kind, &partition, &mut things)?;
-            Ok(Flow::More)
-        })?;
+        let mut walk = Walk::of(&mut self.exec.lookup, ask)?;
+        while let Some(partition) = walk.next(&mut self.exec.lookup)? {
+            touch(&mut self.exec, kind, &partition, &mut things)?;
+        }
         Ok(things)
     }
 
@@ -122,7 +123,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let with_steps = with_steps || self.cond.has(&|leaf| matches!(leaf, Leaf::Step(_) | Leaf::Time(_)));
         let of_variable = |leaf: &Leaf| leaf.of_variable() || leaf.of_coordinates();
         let with_variables = with_variables || self.cond.has(&of_variable);
-        for run in self.exec.runs(&self.cond, None)? {
+        for run in self.exec.lookup.runs(&self.cond, None)? {
             let left = self.cond.known(&KnownRow { run: Some(&run), ..KnownRow::default() })?;
             self.places_of(&run, &left, with_steps, with_variables, take)?;
         }
@@ -155,7 +156,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let mut steps = Vec::new();
         if with_steps {
             for (from, to) in &reach {
-                let rows = self.exec.tables.steps(run.id, (*from).max(NO_STEP + 1)..=*to)?;
+                let rows = self.exec.lookup.tables.steps(run.id, (*from).max(NO_STEP + 1)..=*to)?;
                 steps.extend(rows.into_iter().map(|row| (row.step, row.time)));
             }
         }
@@ -168,7 +169,8 @@ impl<'t, 'q> Listing<'t, 'q> {
             return Ok(());
         }
         let outside = with_steps && self.outside(run.id)?;
-        let mut variables: Vec<Arc<VariableAt>> = self.exec.variables(run.id)?.values().cloned().collect();
+        let mut variables: Vec<Arc<VariableAt>> =
+            self.exec.lookup.variables(run.id)?.values().cloned().collect();
         variables.sort_by_key(|variable| variable.rank);
         for variable in variables {
             if !with_steps {
@@ -190,12 +192,12 @@ impl<'t, 'q> Listing<'t, 'q> {
 
     /// Steps in which a run holds fields of a variable: keys name no version, so that fields are those of each.
     fn held(&mut self, run: RunId, variable: &VariableAt) -> Result<BTreeSet<i64>> {
-        let mut held: BTreeSet<i64> = self.exec.tables.held(run, variable.id)?.into_iter().collect();
+        let mut held: BTreeSet<i64> = self.exec.lookup.tables.held(run, variable.id)?.into_iter().collect();
         if variable.version != 0 {
-            let names = self.exec.names()?;
+            let names = self.exec.lookup.names()?;
             let first = names.values().find(|other| other.version == 0 && other.name == variable.name);
             if let Some(first) = first {
-                held.extend(self.exec.tables.held(run, first.id)?);
+                held.extend(self.exec.lookup.tables.held(run, first.id)?);
             }
         }
         Ok(held)
@@ -203,7 +205,7 @@ impl<'t, 'q> Listing<'t, 'q> {
 
     /// Whether a run says that its data lie outside of the store.
     fn outside(&mut self, run: RunId) -> Result<bool> {
-        let rows = self.exec.tables.runs(&RunSelect::Ids(vec![run]))?;
+        let rows = self.exec.lookup.tables.runs(&RunSelect::Ids(vec![run]))?;
         Ok(rows.first().is_some_and(|row| row.decl.outside.is_some()))
     }
 
@@ -261,10 +263,10 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
     {
         return Ok(());
     }
-    let pieces = match exec.plan(partition, false)? {
+    let pieces = match exec.planner.plan(&mut exec.lookup, partition, false)? {
         Plan::Direct { probes, .. } => {
             let stop = matches!(kind, Kind::Runs | Kind::Tags);
-            return exec.each(partition, &probes, &mut |step, variable| {
+            return rows::each(&mut exec.lookup, partition, &probes, &mut |step, variable| {
                 if let Some(thing) = kind.of(partition, step, variable) {
                     things.add(kind, partition, thing);
                 }
@@ -293,7 +295,7 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
         while !rest.is_empty() {
             let (now, later) = rest.split_at(some.min(rest.len()));
             let probes: Vec<_> = now.iter().flat_map(|piece| piece.probes.iter().cloned()).collect();
-            if exec.any(partition, &probes)? {
+            if rows::any(&mut exec.lookup, partition, &probes)? {
                 things.add(kind, partition, thing);
                 break;
             }
@@ -344,7 +346,7 @@ pub fn runs(tables: &mut dyn Tables, query: &Query) -> Result<Vec<RunInfo>> {
     let mut rows = Vec::with_capacity(ids.len());
     let ids: Vec<RunId> = ids.into_iter().collect();
     for some in ids.chunks(512) {
-        let found = list.exec.tables.runs(&RunSelect::Ids(some.to_vec()))?;
+        let found = list.exec.lookup.tables.runs(&RunSelect::Ids(some.to_vec()))?;
         rows.extend(found.into_iter().map(RunInfo::of));
     }
     rows.sort_by(|a, b| a.decl.run.cmp(&b.decl.run));
@@ -379,7 +381,7 @@ pub fn steps(tables: &mut dyn Tables, query: &Query) -> Result<Vec<StepInfo>> {
             by_run.entry(run).or_default().push(step);
         }
         for (run, steps) in by_run {
-            let times = list.exec.times_at(run, &steps)?;
+            let times = list.exec.lookup.times_at(run, &steps)?;
             found.extend(steps.into_iter().map(|step| ((run, step), times.get(&step).copied())));
         }
     } else {
@@ -444,10 +446,10 @@ pub fn variables(tables: &mut dyn Tables, query: &Query) -> Result<Vec<VariableI
             Flow::More
         })?;
     }
-    let names = list.exec.names()?;
+    let names = list.exec.lookup.names()?;
     let mut rows = Vec::with_capacity(found.len());
     for (run, variable) in found {
-        let own = list.exec.variables(run)?;
+        let own = list.exec.lookup.variables(run)?;
         let (Some(of), Some(at)) = (runs.get(&run), own.get(&variable).or_else(|| names.get(&variable)))
         else {
             continue;
@@ -484,7 +486,7 @@ pub fn tags(tables: &mut dyn Tables, query: &Query) -> Result<Vec<TagInfo>> {
     let all = !list.cond.has(&|_| true) && query.pick.is_none();
     let found = match all {
         true if list.cond.known(&KnownRow::default())?.is(false) => Vec::new(),
-        true => list.exec.tags()?.to_vec(),
+        true => list.exec.lookup.tags()?.to_vec(),
         false => list.touched(Kind::Tags)?.tags,
     };
     let mut rows: Vec<TagInfo> =
@@ -540,87 +542,4 @@ pub fn boxes(tables: &mut dyn Tables, query: &Query) -> Result<Vec<BoxInfo>> {
         });
     }
     Ok(rows)
-}
-
-impl Exec<'_> {
-    /// Refuses regions and extents that no matching variable can have.
-    pub(super) fn check(&mut self, cond: &Cond) -> Result<()> {
-        let mut terms = Vec::new();
-        collect_terms(cond, &mut terms);
-        let related = self.related.clone();
-        let of_hits = terms.len();
-        related.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
-        for (index, leaf) in terms.into_iter().enumerate() {
-            // A related attribute may lie on any variable of the run.
-            let about = if index < of_hits { cond } else { &Cond::Const(true) };
-            self.check_term(cond, about, leaf)?;
-        }
-        Ok(())
-    }
-
-    fn check_term(&mut self, of_run: &Cond, about: &Cond, leaf: &Leaf) -> Result<()> {
-        let mut misfits: Vec<(String, Misfit)> = Vec::new();
-        let mut dims: BTreeSet<String> = BTreeSet::new();
-        for run in self.runs(of_run, None)? {
-            for variable in self.variables(run.id)?.values() {
-                if about.rules_out(variable) {
-                    continue;
-                }
-                let misfit = match leaf {
-                    Leaf::Region(term) => BoxTest::of(&term.0, term.1, Some(variable), None)?.err(),
-                    Leaf::Extent(term) => Lengths::of(&term.0, Some(variable)).err(),
-                    _ => None,
-                };
-                let Some(misfit) = misfit else { return Ok(()) };
-                let own = variable.row.iter().flat_map(|row| row.decl.dims.iter().cloned());
-                dims.extend(own.filter(|dim| !dim.is_empty()).take(16));
-                if misfits.len() < 16 {
-                    misfits.push((variable.name.to_string(), misfit));
-                }
-            }
-        }
-        let Some((variable, misfit)) = misfits.into_iter().min_by(|a, b| a.0.cmp(&b.0)) else {
-            return Ok(());
-        };
-        let there: Vec<String> = dims.into_iter().map(|dim| format!("'{dim}'")).collect();
-        Err(match misfit {
-            Misfit::Dimension(dim) => {
-                let error = Error::invalid(format!("no variable that matches has a dimension '{dim}'"));
-                error.with_hint(match there.is_empty() {
-                    true => format!(
-                        "variable '{variable}' does not name its dimensions: name them by index, 0 first"
-                    ),
-                    false => format!("there are {}", there.join(", ")),
-                })
-            }
-            Misfit::Coordinates(dim) => Error::invalid(format!(
-                "no variable that matches has coordinates along '{dim}'"
-            ))
-            .with_hint(format!(
-                "ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"
-            )),
-        })
-    }
-}
-
-/// Regions and extents that name a dimension or use coordinates.
-fn collect_terms<'a>(cond: &'a Cond, terms: &mut Vec<&'a Leaf>) {
-    match cond {
-        Cond::Const(_) => {}
-        Cond::All(list) | Cond::Any(list) => list.iter().for_each(|one| collect_terms(one, terms)),
-        Cond::Not(inner) => collect_terms(inner, terms),
-        Cond::Leaf(leaf) => {
-            let named = match leaf {
-                Leaf::Region(term) => term
-                    .0
-                    .iter()
-                    .any(|(dim, range)| matches!(dim, Dim::Name(_)) || matches!(range, Range::Physical(..))),
-                Leaf::Extent(term) => matches!(term.0, Dim::Name(_)),
-                _ => false,
-            };
-            if named {
-                terms.push(leaf);
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@
 
 mod batches;
 mod bounds;
+mod check;
 mod cond;
 mod exact;
 mod exec;
@@ -14,8 +15,11 @@ mod hit_ref;
 mod hits;
 mod levels;
 mod lists;
+mod lookup;
+mod matched;
 mod missing;
 mod pairs;
+mod partition;
 mod place;
 mod plan;
 mod region;
@@ -24,10 +28,12 @@ mod results;
 mod rows;
 mod size;
 mod table;
+#[cfg(test)]
+mod tests;
 pub mod text;
 mod units;
 mod variable_at;
-mod variables;
+mod walk;
 mod writers;
 
 use fieldstone_core::value::{Test, Value};
@@ -35,14 +41,13 @@ use fieldstone_journal::Session;
 
 pub use crate::engine::stored::RowKeywords;
 
-pub use exec::Stats;
 pub use explain::explain;
 pub use hit_ref::HitRef;
 pub use hits::{aggregate, collect, count, run};
 pub use lists::{boxes, runs, steps, tags, variables};
 pub use missing::{MissingName, missing_name};
 pub use pairs::{PairTable, collect_pairs};
-pub use results::{Aggregate, BoxInfo, By, RunInfo, StepInfo, TagInfo, VariableInfo};
+pub use results::{Aggregate, BoxInfo, By, RunInfo, Stats, StepInfo, TagInfo, VariableInfo};
 pub use table::{Coded, HitTable, TableBuilder};
 pub use units::check_units;
 

@@ -16,13 +16,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use fieldstone_core::{Code, Result};
 
-use super::cond::Cond;
 use super::exec::Exec;
 use super::hits::hits;
 use super::place::{OwnedRegion, RowRegion};
 use super::relate::{Boxes, place_key};
 use super::table::{HitTable, TableBuilder};
-use super::writers::with_batches;
 use super::{Expr, Hit, NameTest, Query, Term, Where};
 use crate::engine::{Flow, NO_STEP, RunId, Tables, VariableId};
 
@@ -119,9 +117,7 @@ fn beside<'e>(expr: &'e Expr, found: &mut Vec<(Where, &'e Expr)>) {
 
 /// All hits of a query with their places, and how many rows were read for them.
 fn placed(tables: &mut dyn Tables, query: &Query) -> Result<(Vec<Placed>, u64)> {
-    let (cond, related) = Cond::of(&query.expr)?;
-    let (cond, related) = with_batches(tables, cond, related)?;
-    let mut exec = Exec::new(tables, &cond, related);
+    let (mut exec, cond) = Exec::of(tables, &query.expr)?;
     let mut found = Vec::new();
     hits(&mut exec, &cond, query, true, &mut |row| {
         found.push(Placed {
@@ -132,7 +128,7 @@ fn placed(tables: &mut dyn Tables, query: &Query) -> Result<(Vec<Placed>, u64)> 
         });
         Ok(Flow::More)
     })?;
-    Ok((found, exec.stats.visited))
+    Ok((found, exec.lookup.stats.visited))
 }
 
 /// What is asked for beside hits, only where they are: in their runs and, but for [`Where::SameRun`], at their steps.

@@ -5,10 +5,13 @@
 //! few. By value, rows lie apart, and one costs about [`APART`] neighbours. The estimates are taken from spans and series; a wrong one
 //! costs time, never a hit.
 
+use std::collections::HashMap;
+
 use fieldstone_core::Result;
 
-use super::bounds::{self, Steps, Values};
-use super::exec::{CellCondition, Exec, Partition, can_hold, hull};
+use super::bounds::{self, Steps, Values, can_hold, hull};
+use super::lookup::Lookup;
+use super::partition::{CellCondition, Partition};
 use super::region::BoxTest;
 use crate::engine::{NO_CURVE, Probe, Series, curve};
 
@@ -42,9 +45,26 @@ pub(crate) struct Piece {
     pub(crate) side_by_side: Option<u32>,
 }
 
-impl Exec<'_> {
+/// A level, and the first and last cells asked for.
+type Asked = (u32, Vec<u64>, Vec<u64>);
+
+/// Decides how partitions are read.
+#[derive(Default)]
+pub(super) struct Planner {
+    /// Ranges of the curve that were worked out: many series have boxes of the same levels.
+    curves: HashMap<Asked, curve::Cover>,
+    /// What was decided, in words, where that is asked for.
+    pub(super) notes: Option<Vec<String>>,
+}
+
+impl Planner {
     /// How to read a partition; `by_series`: not by value.
-    pub(super) fn plan(&mut self, partition: &Partition, by_series: bool) -> Result<Plan> {
+    pub(super) fn plan(
+        &mut self,
+        lookup: &mut Lookup<'_>,
+        partition: &Partition,
+        by_series: bool,
+    ) -> Result<Plan> {
         let n = partition.span.n;
         let (run, tag) = (partition.run.id, partition.tag.id);
         if n <= FEW {
@@ -58,7 +78,7 @@ impl Exec<'_> {
             self.note(partition, || format!("by value, about {expected} of {n} rows"));
             return Ok(Plan::Direct { probes: probes.clone(), expected: *expected, guessed: true });
         }
-        let pieces = self.pieces(partition)?;
+        let pieces = self.pieces(lookup, partition)?;
         let total: u64 = pieces.iter().map(|piece| piece.expected + piece.probes.len() as u64 / ROW).sum();
         if let Some((probes, expected)) = by_value
             && expected.saturating_mul(APART) < total
@@ -81,18 +101,18 @@ impl Exec<'_> {
     }
 
     /// The series of a partition that can hold a hit, by step and name of the variable.
-    pub(super) fn pieces(&mut self, partition: &Partition) -> Result<Vec<Piece>> {
+    fn pieces(&mut self, lookup: &mut Lookup<'_>, partition: &Partition) -> Result<Vec<Piece>> {
         const RANGES: usize = 8;
         let (run, tag) = (partition.run.id, partition.tag.id);
         let mut rows: Vec<Series> = Vec::new();
         if partition.steps.len() <= RANGES {
             for (from, to) in &partition.steps {
-                rows.extend(self.tables.series(run, tag, *from..=*to)?);
+                rows.extend(lookup.tables.series(run, tag, *from..=*to)?);
             }
         } else {
-            rows = self.tables.series(run, tag, hull(&partition.steps))?;
+            rows = lookup.tables.series(run, tag, hull(&partition.steps))?;
         }
-        self.stats.series += rows.len() as u64;
+        lookup.stats.series += rows.len() as u64;
         let mut pieces: Vec<(u32, Piece)> = Vec::with_capacity(rows.len());
         let mut group = 0u32;
         for of_step in rows.chunk_by(|a, b| a.step == b.step) {

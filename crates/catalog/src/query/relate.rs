@@ -13,9 +13,12 @@ use fieldstone_core::value::Value;
 
 use super::bounds::Steps;
 use super::cond::{Cond, Leaf, Related, Row};
-use super::exec::{Ask, Batch, Exec, MatchedRow, Out};
+use super::exec::{Exec, Out};
+use super::lookup::Lookup;
+use super::matched::{Batch, MatchedRow};
 use super::place::{OwnedRegion, RowRegion};
 use super::region::BoxTest;
+use super::walk::Ask;
 use super::{Relation, Where};
 use crate::engine::{Flow, NO_STEP, NO_VARIABLE};
 
@@ -102,7 +105,7 @@ impl Mates {
 }
 
 impl Out for Mates {
-    fn take(&mut self, _: &mut Exec<'_>, batch: &mut Batch) -> Result<Flow> {
+    fn take(&mut self, _: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow> {
         for found in &batch.found {
             if self.place == Where::Overlapping {
                 let Some(place) = batch.bounds(found) else { continue };

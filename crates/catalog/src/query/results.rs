@@ -1,9 +1,24 @@
-//! What queries give beside attributes: runs, steps, variables, tags, boxes, numbers.
+//! What queries give beside attributes: runs, steps, variables, tags, boxes, numbers; and what it took to answer.
 
 use std::sync::Arc;
 
 use crate::engine::RunRow;
 use fieldstone_format::catalog::{RunDecl, RunName, TagDecl, VariableDecl, VariableName};
+
+/// What it took to answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Rows of attr that were read.
+    pub visited: u64,
+    /// Ranges of keys that were read.
+    pub probes: u64,
+    /// Rows of series that were read.
+    pub series: u64,
+    /// Pairs of run and tag that were looked into.
+    pub partitions: u64,
+    /// Hits that were handed on.
+    pub returned: u64,
+}
 
 /// A run that was found.
 #[derive(Debug, Clone)]

@@ -9,9 +9,10 @@ use fieldstone_core::value::Value;
 use super::Cells;
 use super::bounds;
 use super::cond::Row;
-use super::exec::{CellCondition, Partition};
+use super::lookup::Lookup;
+use super::partition::{CellCondition, Partition};
 use super::place::RowRegion;
-use crate::engine::{AttrRow, VariableId, stored};
+use crate::engine::{AttrRow, Flow, Probe, VariableId, stored};
 
 /// Decides rows one after another.
 #[derive(Default)]
@@ -132,4 +133,44 @@ impl Row for View<'_, '_> {
     fn related(&self, _: usize) -> Option<bool> {
         None
     }
+}
+
+/// Whether some row that these probes reach matches: reads no further than the first.
+pub(super) fn any(lookup: &mut Lookup<'_>, partition: &Partition, probes: &[Probe]) -> Result<bool> {
+    let (mut reader, mut hit) = (Reader::default(), false);
+    lookup.stats.visited += lookup.tables.scan(probes, &mut |row| {
+        hit = reader.matches(partition, row)?.is_some();
+        Ok(if hit { Flow::Stop } else { Flow::More })
+    })?;
+    lookup.stats.probes += probes.len() as u64;
+    Ok(hit)
+}
+
+/// Step and variable of every row that these probes reach and that matches.
+pub(super) fn each(
+    lookup: &mut Lookup<'_>,
+    partition: &Partition,
+    probes: &[Probe],
+    take: &mut dyn FnMut(i64, VariableId) -> Flow,
+) -> Result<()> {
+    let mut reader = Reader::default();
+    lookup.stats.visited += lookup.tables.scan(probes, &mut |row| {
+        Ok(match reader.matches(partition, row)? {
+            Some(_) => take(row.step, row.variable),
+            None => Flow::More,
+        })
+    })?;
+    lookup.stats.probes += probes.len() as u64;
+    Ok(())
+}
+
+/// How many rows that these probes reach match.
+pub(super) fn count(lookup: &mut Lookup<'_>, partition: &Partition, probes: &[Probe]) -> Result<u64> {
+    let (mut reader, mut hits) = (Reader::default(), 0);
+    lookup.stats.visited += lookup.tables.scan(probes, &mut |row| {
+        hits += u64::from(reader.matches(partition, row)?.is_some());
+        Ok(Flow::More)
+    })?;
+    lookup.stats.probes += probes.len() as u64;
+    Ok(hits)
 }

@@ -31,7 +31,7 @@ use fieldstone_journal::feed::{Commit, EntryChange, Feed, OWN_LOG, TransactionSt
 use fieldstone_journal::snapshot::Snapshot;
 use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
-use crate::engine::{FieldRow, Index, OwnerOf, Writer};
+use crate::engine::{FieldRow, Index, OwnerOf, Writer, dump};
 use roles::CatalogLocation;
 
 /// Rows of fields that are given to the engine at once.
@@ -258,10 +258,10 @@ impl<I: BorrowMut<Index>> View for IndexView<'_, I> {
 
     fn dump(&mut self) -> Result<String> {
         if self.begun {
-            return self.index().dump();
+            return dump(self.index());
         }
         self.index().begin_read()?;
-        let lines = self.index().dump();
+        let lines = dump(self.index());
         self.index().end_read()?;
         lines
     }

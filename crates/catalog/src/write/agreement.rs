@@ -4,7 +4,7 @@ use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::catalog::{Annotate, Coordinate, RunDecl, VariableDecl};
 
-use super::shown::variable_text;
+use crate::registry::variable_text;
 
 /// Whether a tag of type `tag` takes values of type `kind`, if they are exact there.
 pub fn takes(tag: ValueType, kind: ValueType) -> bool {

@@ -8,10 +8,9 @@ use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{ArrayGroup, ArraySet, HistoryDecl, ImportDecl, MeshDecl, Record, RunName};
 use fieldstone_journal::Session;
 
-use super::shown::run_text;
-use crate::engine::Index;
-use crate::live::consistent_view::Visibility;
-use crate::live::inner::Inner;
+use crate::engine::{self, Index};
+use crate::reader::Visibility;
+use crate::registry::{Registry, run_text};
 
 /// What of some declarations is new. Declared otherwise before, also among themselves, is Conflict.
 fn fresh<T: Clone>(
@@ -33,171 +32,182 @@ fn fresh<T: Clone>(
     Ok(fresh)
 }
 
-impl Inner {
-    /// What the engine says of all that a session may see.
-    fn listed<T>(&self, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
-        self.raise_apply_error()?;
-        self.look(Visibility::All(session), &mut |index| list(index))
-    }
+/// What the engine says of all that a session may see.
+fn listed<T>(registry: &Registry, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
+    registry.reader.raise_apply_error()?;
+    registry.reader.look(Visibility::All(session), &mut |index| list(index))
+}
 
-    /// Groups of a run, by name.
-    pub fn array_groups(&self, run: &RunName, session: &Session) -> Result<Vec<ArrayGroup>> {
-        self.need_run(session, run)?;
-        self.listed(session, |index| index.array_groups(run))
-    }
+/// Groups of a run, by name.
+pub fn array_groups(registry: &Registry, run: &RunName, session: &Session) -> Result<Vec<ArrayGroup>> {
+    registry.need_run(session, run)?;
+    listed(registry, session, |index| engine::array_groups(index.database(), run))
+}
 
-    /// A group of a run.
-    pub fn array_group(&self, run: &RunName, name: &str, session: &Session) -> Result<ArrayGroup> {
-        let all = self.array_groups(run, session)?;
-        let missing = || {
-            let error = Code::VariableNotFound.error(format!("run {} has no group '{name}'", run_text(run)));
-            match did_you_mean(name, all.iter().map(|group| group.name.as_str())) {
-                Some(hint) => error.with_hint(hint),
-                None => error.with_hint("declare it with its sets"),
-            }
-        };
-        all.iter().find(|group| group.name == name).cloned().ok_or_else(missing)
-    }
-
-    /// Imports of a run, by name.
-    pub fn imports(&self, run: &RunName, session: &Session) -> Result<Vec<ImportDecl>> {
-        self.need_run(session, run)?;
-        self.listed(session, |index| index.imports(run))
-    }
-
-    /// Meshes, by name.
-    pub fn meshes(&self, session: &Session) -> Result<Vec<MeshDecl>> {
-        self.listed(session, Index::meshes)
-    }
-
-    /// A mesh.
-    pub fn mesh(&self, name: &str, session: &Session) -> Result<MeshDecl> {
-        let all = self.meshes(session)?;
-        let missing = || {
-            let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
-            match did_you_mean(name, all.iter().map(|mesh| mesh.name.as_str())) {
-                Some(hint) => error.with_hint(hint),
-                None => error.with_hint("make it from arrays, or ingest its file"),
-            }
-        };
-        all.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(missing)
-    }
-
-    /// Histories, by path.
-    pub fn histories(&self, session: &Session) -> Result<Vec<HistoryDecl>> {
-        self.listed(session, Index::histories)
-    }
-
-    /// Gives what is new of declarations to a session; of a run only where it is ours.
-    fn declare_arrays(&self, session: &Session, run: Option<&RunName>, record: Record) -> Result<()> {
-        let parts = record.split();
-        if parts.is_empty() {
-            return Ok(());
+/// A group of a run.
+pub fn array_group(registry: &Registry, run: &RunName, name: &str, session: &Session) -> Result<ArrayGroup> {
+    let all = array_groups(registry, run, session)?;
+    let missing = || {
+        let error = Code::VariableNotFound.error(format!("run {} has no group '{name}'", run_text(run)));
+        match did_you_mean(name, all.iter().map(|group| group.name.as_str())) {
+            Some(hint) => error.with_hint(hint),
+            None => error.with_hint("declare it with its sets"),
         }
-        run.map_or(Ok(()), |run| self.need_own(session, run))?;
-        self.emit(session, parts)
-    }
+    };
+    all.iter().find(|group| group.name == name).cloned().ok_or_else(missing)
+}
 
-    /// Declares groups of a run.
-    pub fn create_groups(&self, run: &RunName, groups: Vec<ArrayGroup>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        Record::Groups(run.clone(), groups.clone()).check()?;
-        let _declaring = self.declaring();
-        let mut there = self.array_groups(run, session)?;
-        let mut fresh = Vec::new();
-        for mut group in groups {
-            let Some(known) = there.iter_mut().find(|known| known.name == group.name) else {
-                there.push(group.clone());
-                fresh.push(group);
-                continue;
-            };
-            let before = known.sets.clone();
-            known.merge(&group).map_err(|what| {
-                let (name, run) = (&group.name, run_text(run));
+/// Imports of a run, by name.
+pub fn imports(registry: &Registry, run: &RunName, session: &Session) -> Result<Vec<ImportDecl>> {
+    registry.need_run(session, run)?;
+    listed(registry, session, |index| engine::imports(index.database(), run))
+}
+
+/// Meshes, by name.
+pub fn meshes(registry: &Registry, session: &Session) -> Result<Vec<MeshDecl>> {
+    listed(registry, session, |index| engine::meshes(index.database()))
+}
+
+/// A mesh.
+pub fn mesh(registry: &Registry, name: &str, session: &Session) -> Result<MeshDecl> {
+    let all = meshes(registry, session)?;
+    let missing = || {
+        let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
+        match did_you_mean(name, all.iter().map(|mesh| mesh.name.as_str())) {
+            Some(hint) => error.with_hint(hint),
+            None => error.with_hint("make it from arrays, or ingest its file"),
+        }
+    };
+    all.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(missing)
+}
+
+/// Histories, by path.
+pub fn histories(registry: &Registry, session: &Session) -> Result<Vec<HistoryDecl>> {
+    listed(registry, session, |index| engine::histories(index.database()))
+}
+
+/// Gives what is new of declarations to a session; of a run only where it is ours.
+fn declare_arrays(
+    registry: &Registry,
+    session: &Session,
+    run: Option<&RunName>,
+    record: Record,
+) -> Result<()> {
+    let parts = record.split();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    run.map_or(Ok(()), |run| registry.need_own(session, run))?;
+    registry.reader.pending.emit(session, parts)
+}
+
+/// Declares groups of a run.
+pub fn create_groups(
+    registry: &Registry,
+    run: &RunName,
+    groups: Vec<ArrayGroup>,
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    Record::Groups(run.clone(), groups.clone()).check()?;
+    let _declaring = registry.declaring();
+    let mut there = array_groups(registry, run, session)?;
+    let mut fresh = Vec::new();
+    for mut group in groups {
+        let Some(known) = there.iter_mut().find(|known| known.name == group.name) else {
+            there.push(group.clone());
+            fresh.push(group);
+            continue;
+        };
+        let before = known.sets.clone();
+        known.merge(&group).map_err(|what| {
+            let (name, run) = (&group.name, run_text(run));
+            Code::VariableDiffers
+                .error(format!("group '{name}' of run {run} is declared with another {what}"))
+                .with_hint("take it as it was declared, or declare a group of another name")
+        })?;
+        let is_there = |set: &ArraySet| {
+            before.iter().any(|other| other.variable == set.variable && other.view == set.view)
+        };
+        group.sets = known.sets.iter().filter(|set| !is_there(set)).cloned().collect();
+        if !group.sets.is_empty() {
+            fresh.push(group);
+        }
+    }
+    declare_arrays(registry, session, Some(run), Record::Groups(run.clone(), fresh))
+}
+
+/// Declares imports of a run.
+pub fn create_imports(
+    registry: &Registry,
+    run: &RunName,
+    imports: Vec<ImportDecl>,
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    Record::Imports(run.clone(), imports.clone()).check()?;
+    let _declaring = registry.declaring();
+    let there = self::imports(registry, run, session)?;
+    let fresh = fresh(
+        there,
+        imports,
+        |a, b| a.name == b.name,
+        |known, decl| {
+            (known != decl).then(|| {
+                let (name, run) = (&decl.name, run_text(run));
                 Code::VariableDiffers
-                    .error(format!("group '{name}' of run {run} is declared with another {what}"))
-                    .with_hint("take it as it was declared, or declare a group of another name")
-            })?;
-            let is_there = |set: &ArraySet| {
-                before.iter().any(|other| other.variable == set.variable && other.view == set.view)
-            };
-            group.sets = known.sets.iter().filter(|set| !is_there(set)).cloned().collect();
-            if !group.sets.is_empty() {
-                fresh.push(group);
-            }
-        }
-        self.declare_arrays(session, Some(run), Record::Groups(run.clone(), fresh))
-    }
+                    .error(format!("import '{name}' of run {run} is another file, or of other variables"))
+                    .with_hint("import it under another name: what a run took from outside does not change")
+            })
+        },
+    )?;
+    declare_arrays(registry, session, Some(run), Record::Imports(run.clone(), fresh))
+}
 
-    /// Declares imports of a run.
-    pub fn create_imports(&self, run: &RunName, imports: Vec<ImportDecl>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        Record::Imports(run.clone(), imports.clone()).check()?;
-        let _declaring = self.declaring();
-        let there = self.imports(run, session)?;
-        let fresh = fresh(
-            there,
-            imports,
-            |a, b| a.name == b.name,
-            |known, decl| {
-                (known != decl).then(|| {
-                    let (name, run) = (&decl.name, run_text(run));
-                    Code::VariableDiffers
-                        .error(format!("import '{name}' of run {run} is another file, or of other variables"))
-                        .with_hint(
-                            "import it under another name: what a run took from outside does not change",
-                        )
-                })
-            },
-        )?;
-        self.declare_arrays(session, Some(run), Record::Imports(run.clone(), fresh))
-    }
+/// Declares meshes.
+pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    Record::Meshes(meshes.clone()).check()?;
+    let _declaring = registry.declaring();
+    let there = self::meshes(registry, session)?;
+    // A file that was lost and made again has other checksums where its attributes are others.
+    let is_made_again = |decl: &&MeshDecl| {
+        let known = there.iter().find(|known| known.name == decl.name);
+        decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)
+    };
+    let again: Vec<MeshDecl> = meshes.iter().filter(is_made_again).cloned().collect();
+    let mut fresh = fresh(
+        there,
+        meshes,
+        |a, b| a.name == b.name,
+        |known, decl| {
+            known.difference(decl).map(|what| {
+                Code::VariableDiffers
+                    .error(format!("mesh '{}' is there with another {what}", decl.name))
+                    .with_hint("a mesh does not change: give this one another name")
+            })
+        },
+    )?;
+    fresh.extend(again);
+    declare_arrays(registry, session, None, Record::Meshes(fresh))
+}
 
-    /// Declares meshes.
-    pub fn create_meshes(&self, meshes: Vec<MeshDecl>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        Record::Meshes(meshes.clone()).check()?;
-        let _declaring = self.declaring();
-        let there = self.meshes(session)?;
-        // A file that was lost and made again has other checksums where its attributes are others.
-        let is_made_again = |decl: &&MeshDecl| {
-            let known = there.iter().find(|known| known.name == decl.name);
-            decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)
-        };
-        let again: Vec<MeshDecl> = meshes.iter().filter(is_made_again).cloned().collect();
-        let mut fresh = fresh(
-            there,
-            meshes,
-            |a, b| a.name == b.name,
-            |known, decl| {
-                known.difference(decl).map(|what| {
-                    Code::VariableDiffers
-                        .error(format!("mesh '{}' is there with another {what}", decl.name))
-                        .with_hint("a mesh does not change: give this one another name")
-                })
-            },
-        )?;
-        fresh.extend(again);
-        self.declare_arrays(session, None, Record::Meshes(fresh))
-    }
-
-    /// Declares histories.
-    pub fn create_histories(&self, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        Record::Histories(histories.clone()).check()?;
-        let _declaring = self.declaring();
-        let fresh = fresh(
-            self.histories(session)?,
-            histories,
-            |a, b| a.path == b.path,
-            |known, decl| {
-                (known != decl).then(|| {
-                    Code::VariableDiffers
-                        .error(format!("history '{}' is there with other content", decl.path))
-                        .with_hint("a history is named by its file: write another file")
-                })
-            },
-        )?;
-        self.declare_arrays(session, None, Record::Histories(fresh))
-    }
+/// Declares histories.
+pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, session: &Session) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    Record::Histories(histories.clone()).check()?;
+    let _declaring = registry.declaring();
+    let fresh = fresh(
+        self::histories(registry, session)?,
+        histories,
+        |a, b| a.path == b.path,
+        |known, decl| {
+            (known != decl).then(|| {
+                Code::VariableDiffers
+                    .error(format!("history '{}' is there with other content", decl.path))
+                    .with_hint("a history is named by its file: write another file")
+            })
+        },
+    )?;
+    declare_arrays(registry, session, None, Record::Histories(fresh))
 }

@@ -5,107 +5,90 @@
 //! written meanwhile.
 
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName, is_catalog};
+use fieldstone_format::catalog::{AttributeBatch, AttributeId, Record, Removal, RunName};
 use fieldstone_journal::Session;
 
 use super::delete::IDS;
 use super::validate;
 use crate::engine::DeclarationRow;
-use crate::live::consistent_view::Visibility;
-use crate::live::inner::Inner;
+use crate::registry::Registry;
 
-impl Inner {
-    /// Takes attributes that another store has. Conflict where a variable is declared with another shape here.
-    pub fn carry(&self, batch: AttributeBatch, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        batch.check()?;
-        if let Some(info) = self.find_run(session, &batch.run)? {
-            self.need_annotate(session, &batch.run, info.decl.annotate)?;
-        }
-        if batch.boxes.is_some() {
-            let known = self.find_variables(session, &batch.run, &batch.variables)?;
-            let shape = |name| known.get(name).and_then(|info| info.decl.shape.clone());
-            let shapes: Vec<Option<Vec<u64>>> = batch.variables.iter().map(shape).collect();
-            validate::boxes(&batch, &shapes).map_err(|e| {
-                Code::VariableDiffers
-                    .error(format!("an attribute does not fit what is declared here: {}", e.message()))
-                    .with_hint("copy into another store, or under another name")
-            })?;
-        }
-        self.note_tag(session, &batch)?;
-        self.emit(session, batch.split().into_iter().map(Record::Attributes).collect())
+/// Takes attributes that another store has. Conflict where a variable is declared with another shape here.
+pub fn carry(registry: &Registry, batch: AttributeBatch, session: &Session) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    batch.check()?;
+    if let Some(info) = registry.find_run(session, &batch.run)? {
+        registry.need_annotate(session, &batch.run, info.decl.annotate)?;
     }
-
-    /// Removes attributes of a run, each with the user who wrote it. Denied where another wrote one, in a run that is
-    /// not the caller's.
-    pub fn remove_attributes(
-        &self,
-        run: &RunName,
-        attributes: &[(AttributeId, u32)],
-        session: &Session,
-    ) -> Result<()> {
-        self.journal.check_writable()?;
-        let me = self.user(session);
-        if let Some((_, user)) = attributes.iter().find(|(_, user)| *user != me)
-            && self.run_owner(session, run)? != Some(me)
-        {
-            let name = self.user_name(*user);
-            return Err(Code::AttributeOwned
-                .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
-                .with_hint(format!("ask {name}, or copy instead of moving")));
-        }
-        let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
-        self.remove_written(run, &ids, session)
+    if batch.boxes.is_some() {
+        let known = registry.find_variables(session, &batch.run, &batch.variables)?;
+        let shape = |name| known.get(name).and_then(|info| info.decl.shape.clone());
+        let shapes: Vec<Option<Vec<u64>>> = batch.variables.iter().map(shape).collect();
+        validate::boxes(&batch, &shapes).map_err(|e| {
+            Code::VariableDiffers
+                .error(format!("an attribute does not fit what is declared here: {}", e.message()))
+                .with_hint("copy into another store, or under another name")
+        })?;
     }
+    registry.note_tag(session, &batch)?;
+    registry.reader.pending.emit(session, batch.split().into_iter().map(Record::Attributes).collect())
+}
 
-    /// Removes declarations of a run, by where they were written. Denied where it is another's.
-    pub fn remove_declarations(
-        &self,
-        run: &RunName,
-        rows: &[DeclarationRow],
-        session: &Session,
-    ) -> Result<()> {
-        self.journal.check_writable()?;
-        self.need_own(session, run)?;
-        let ids: Vec<AttributeId> = rows.iter().map(|row| row.id).collect();
-        self.remove_written(run, &ids, session)
+/// Removes attributes of a run, each with the user who wrote it. Denied where another wrote one, in a run that is
+/// not the caller's.
+pub fn remove_attributes(
+    registry: &Registry,
+    run: &RunName,
+    attributes: &[(AttributeId, u32)],
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    let me = registry.store.user(session);
+    if let Some((_, user)) = attributes.iter().find(|(_, user)| *user != me)
+        && registry.run_owner(session, run)? != Some(me)
+    {
+        let name = registry.store.user_name(*user);
+        return Err(Code::AttributeOwned
+            .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
+            .with_hint(format!("ask {name}, or copy instead of moving")));
     }
+    let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
+    remove_written(registry, run, &ids, session)
+}
 
-    /// Writes declarations that are there already, so that they outlive a removal of the older ones.
-    pub fn declare_again(&self, run: &RunName, records: Vec<Record>, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        records.iter().try_for_each(Record::check)?;
-        self.need_own(session, run)?;
-        self.emit(session, records)
-    }
+/// Removes declarations of a run, by where they were written. Denied where it is another's.
+pub fn remove_declarations(
+    registry: &Registry,
+    run: &RunName,
+    rows: &[DeclarationRow],
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    registry.need_own(session, run)?;
+    let ids: Vec<AttributeId> = rows.iter().map(|row| row.id).collect();
+    remove_written(registry, run, &ids, session)
+}
 
-    fn remove_written(&self, run: &RunName, ids: &[AttributeId], session: &Session) -> Result<()> {
-        if ids.iter().any(|id| id.writer.is_none()) {
-            return Err(Error::conflict(format!(
-                "something to remove from run '{}' is not flushed",
-                run.name
-            ))
+/// Writes declarations that are there already, so that they outlive a removal of the older ones.
+pub fn declare_again(
+    registry: &Registry,
+    run: &RunName,
+    records: Vec<Record>,
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    records.iter().try_for_each(Record::check)?;
+    registry.need_own(session, run)?;
+    registry.reader.pending.emit(session, records)
+}
+
+fn remove_written(registry: &Registry, run: &RunName, ids: &[AttributeId], session: &Session) -> Result<()> {
+    if ids.iter().any(|id| id.writer.is_none()) {
+        return Err(Error::conflict(format!("something to remove from run '{}' is not flushed", run.name))
             .with_hint("flush the store, then move"));
-        }
-        let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
-        self.emit(session, records.collect())?;
-        self.declarations().note_deletion(session.key());
-        Ok(())
     }
-
-    /// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
-    pub fn has_records(&self) -> Result<bool> {
-        let view = self.consistent_view(Visibility::All(&Session::default()))?;
-        if view.has_own() {
-            return Ok(true);
-        }
-        for (writer, _) in view.seen.feed.heads() {
-            for commit in view.seen.feed.commits(writer, 0)? {
-                if commit?.side.iter().any(is_catalog) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
+    let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));
+    registry.reader.pending.emit(session, records.collect())?;
+    registry.declarations().note_deletion(session.key());
+    Ok(())
 }

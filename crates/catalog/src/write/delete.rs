@@ -12,15 +12,17 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use fieldstone_core::schema::Schema;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{AttributeId, Record, Removal, RunName};
 use fieldstone_journal::Session;
 
-use crate::engine::{Index, NO_STEP, RunSelect, Tables, TagRow};
-use crate::live::consistent_view::{OWN, OWN_TRANSACTION, Visibility};
-use crate::live::inner::Inner;
-use crate::live::{DeleteReport, Deletion};
-use crate::query::{self, Query};
+use super::deletion::{DeleteReport, Deletion};
+use crate::engine::{self, Index, NO_STEP, RunSelect, Tables, TagRow};
+use crate::query::{self, Query, RunInfo};
+use crate::reader::consistent_view::{OWN, OWN_TRANSACTION};
+use crate::reader::{EngineReader, Visibility};
+use crate::registry::{Registry, run_row, several_projects};
 use crate::view::roles;
 
 /// The steps under which attributes stand, those of runs among them.
@@ -45,216 +47,207 @@ struct DeletionPlan {
     report: DeleteReport,
 }
 
-impl Inner {
-    /// Deletes what a query finds, or says what it would delete.
-    pub fn delete(
-        &self,
-        what: &Deletion,
-        fields: bool,
-        doit: bool,
-        session: &Session,
-    ) -> Result<DeleteReport> {
-        if doit {
-            self.journal.check_writable()?;
-        }
-        if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
-            return Err(Error::invalid("no field belongs to a tag or an attribute")
-                .with_hint("fields go with runs, steps and variables"));
-        }
-        let what = &what.exact();
-        let mut plan =
-            self.look(Visibility::All(session), &mut |index| self.plan(index, what, self.user(session)))?;
-        self.only_own(session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
-        if fields {
-            for pairs in &plan.fields {
-                let request = roles::request_of(pairs);
-                plan.report.fields += match doit {
-                    true => self.fields.remove(&request, session)?,
-                    false => self.fields.count(&request, session)?,
-                };
-            }
-        }
-        if doit {
-            let mut records: Vec<Record> = Vec::new();
-            if !plan.removals.is_empty() {
-                records.push(Record::Remove(plan.removals));
-            }
-            let ids = plan.attributes.iter().map(|id| named(*id, session)).collect::<Result<Vec<_>>>()?;
-            let parts = ids.chunks(IDS);
-            records.extend(parts.map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())])));
-            if !records.is_empty() {
-                self.emit(session, records)?;
-                self.declarations().note_deletion(session.key());
-            }
-            plan.report.done = true;
-        }
-        Ok(plan.report)
+/// Deletes what a query finds, or says what it would delete.
+pub fn delete(
+    registry: &Registry,
+    what: &Deletion,
+    fields: bool,
+    doit: bool,
+    session: &Session,
+) -> Result<DeleteReport> {
+    if doit {
+        registry.store.journal.check_writable()?;
     }
+    if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
+        return Err(Error::invalid("no field belongs to a tag or an attribute")
+            .with_hint("fields go with runs, steps and variables"));
+    }
+    let what = &what.exact();
+    let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
+        plan(&registry.store.journal.schema(), index, what, registry.store.user(session))
+    })?;
+    only_own(registry, session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
+    if fields {
+        for pairs in &plan.fields {
+            let request = roles::request_of(pairs);
+            plan.report.fields += match doit {
+                true => registry.store.fields.remove(&request, session)?,
+                false => registry.store.fields.count(&request, session)?,
+            };
+        }
+    }
+    if doit {
+        let mut records: Vec<Record> = Vec::new();
+        if !plan.removals.is_empty() {
+            records.push(Record::Remove(plan.removals));
+        }
+        let ids = plan.attributes.iter().map(|id| named(*id, session)).collect::<Result<Vec<_>>>()?;
+        let parts = ids.chunks(IDS);
+        records.extend(parts.map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())])));
+        if !records.is_empty() {
+            registry.reader.pending.emit(session, records)?;
+            registry.declarations().note_deletion(session.key());
+        }
+        plan.report.done = true;
+    }
+    Ok(plan.report)
+}
 
-    /// Refuses what is others', or leaves it out where it is attributes that a query found.
-    fn only_own(&self, session: &Session, plan: &mut DeletionPlan, found: bool) -> Result<()> {
-        if let Some((tag, user)) = plan.tags.first() {
-            let name = self.user_name(*user);
-            return Err(Code::AttributeOwned
-                .error(format!("tag '{tag}' is declared by {name}, too"))
-                .with_hint(format!("ask {name}, or delete the attributes that are yours")));
-        }
-        let me = self.user(session);
-        let mut owners = Vec::with_capacity(plan.runs.len());
-        for (run, first) in &plan.runs {
-            let owner = self.owner(run, *first)?;
-            match owner.filter(|owner| *owner != me) {
-                Some(owner) if !found => return Err(self.owned_by(run, owner)),
-                _ => owners.push(owner),
-            }
-        }
-        let mut other = None;
-        for (id, user, run) in std::mem::take(&mut plan.of_others) {
-            if owners.get(run) == Some(&Some(me)) {
-                plan.attributes.push(id);
-            } else {
-                other = other.or(Some(user));
-                plan.report.others += 1;
-            }
-        }
-        if found {
-            plan.report.attributes = plan.attributes.len() as u64;
-        }
-        match other {
-            Some(user) if plan.attributes.is_empty() => {
-                let (n, name) = (plan.report.others, self.user_name(user));
-                Err(Code::AttributeOwned
-                    .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
-                    .with_hint(format!(
-                        "ask {name}; yours, and those in runs that you own, are yours to delete"
-                    )))
-            }
-            _ => Ok(()),
+/// Refuses what is others', or leaves it out where it is attributes that a query found.
+fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, found: bool) -> Result<()> {
+    if let Some((tag, user)) = plan.tags.first() {
+        let name = registry.store.user_name(*user);
+        return Err(Code::AttributeOwned
+            .error(format!("tag '{tag}' is declared by {name}, too"))
+            .with_hint(format!("ask {name}, or delete the attributes that are yours")));
+    }
+    let me = registry.store.user(session);
+    let mut owners = Vec::with_capacity(plan.runs.len());
+    for (run, first) in &plan.runs {
+        let owner = registry.store.owner(run, *first)?;
+        match owner.filter(|owner| *owner != me) {
+            Some(owner) if !found => return Err(registry.owned_by(run, owner)),
+            _ => owners.push(owner),
         }
     }
+    let mut other = None;
+    for (id, user, run) in std::mem::take(&mut plan.of_others) {
+        if owners.get(run) == Some(&Some(me)) {
+            plan.attributes.push(id);
+        } else {
+            other = other.or(Some(user));
+            plan.report.others += 1;
+        }
+    }
+    if found {
+        plan.report.attributes = plan.attributes.len() as u64;
+    }
+    match other {
+        Some(user) if plan.attributes.is_empty() => {
+            let (n, name) = (plan.report.others, registry.store.user_name(user));
+            Err(Code::AttributeOwned
+                .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
+                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+        }
+        _ => Ok(()),
+    }
+}
 
-    fn plan(&self, tables: &mut Index, what: &Deletion, me: u32) -> Result<DeletionPlan> {
-        check_projects(tables, what.query())?;
-        let mut plan = DeletionPlan::default();
-        match what {
-            Deletion::Runs(query) => self.plan_runs(tables, query, &mut plan)?,
-            Deletion::Steps(query) => self.plan_steps(tables, query, &mut plan)?,
-            Deletion::Variables(query) => self.plan_variables(tables, query, &mut plan)?,
-            Deletion::Tags(query) => self.plan_tags(tables, query, me, &mut plan)?,
-            Deletion::Attributes(query) => self.plan_attributes(tables, query, me, &mut plan)?,
-        }
-        Ok(plan)
+fn plan(schema: &Schema, tables: &mut Index, what: &Deletion, me: u32) -> Result<DeletionPlan> {
+    check_projects(tables, what.query())?;
+    let mut plan = DeletionPlan::default();
+    match what {
+        Deletion::Runs(query) => plan_runs(schema, tables, query, &mut plan)?,
+        Deletion::Steps(query) => plan_steps(schema, tables, query, &mut plan)?,
+        Deletion::Variables(query) => plan_variables(schema, tables, query, &mut plan)?,
+        Deletion::Tags(query) => plan_tags(tables, query, me, &mut plan)?,
+        Deletion::Attributes(query) => plan_attributes(tables, query, me, &mut plan)?,
     }
+    Ok(plan)
+}
 
-    fn plan_runs(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
-        for run in query::runs(tables, query)? {
-            plan.runs.push((run.decl.run.clone(), run.first));
-            let run = run.decl.run;
-            plan.report.runs += 1;
-            plan.fields.push(roles::key_of(&self.journal.schema(), &run, None, None)?);
-            if let Some(row) = super::declare::run_row(tables, &run)? {
-                plan.report.steps += tables.steps(row.id, ALL_STEPS)?.len() as u64;
-                plan.report.variables += tables.variables(row.id)?.len() as u64;
-                let spans = tables.spans_of_run(row.id)?;
-                plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
-            }
-            plan.removals.push(Removal::Run(run));
+fn plan_runs(schema: &Schema, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+    for run in query::runs(tables, query)? {
+        plan.runs.push((run.decl.run.clone(), run.first));
+        let run = run.decl.run;
+        plan.report.runs += 1;
+        plan.fields.push(roles::key_of(schema, &run, None, None)?);
+        if let Some(row) = run_row(tables, &run)? {
+            plan.report.steps += tables.steps(row.id, ALL_STEPS)?.len() as u64;
+            plan.report.variables += tables.variables(row.id)?.len() as u64;
+            let spans = tables.spans_of_run(row.id)?;
+            plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
         }
-        Ok(())
+        plan.removals.push(Removal::Run(run));
     }
+    Ok(())
+}
 
-    fn plan_steps(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
-        for step in query::steps(tables, query)? {
-            plan.report.steps += 1;
-            plan.fields.push(roles::key_of(&self.journal.schema(), &step.run, None, Some(step.step))?);
-            if let Some(row) = super::declare::run_row(tables, &step.run)? {
-                plan.note_run(&step.run, row.first);
-                for span in tables.spans_of_run(row.id)? {
-                    let series = tables.series(row.id, span.tag, step.step..=step.step)?;
-                    plan.report.attributes += series.iter().map(|series| series.n).sum::<u64>();
-                }
+fn plan_steps(schema: &Schema, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+    for step in query::steps(tables, query)? {
+        plan.report.steps += 1;
+        plan.fields.push(roles::key_of(schema, &step.run, None, Some(step.step))?);
+        if let Some(row) = run_row(tables, &step.run)? {
+            plan.note_run(&step.run, row.first);
+            for span in tables.spans_of_run(row.id)? {
+                let series = tables.series(row.id, span.tag, step.step..=step.step)?;
+                plan.report.attributes += series.iter().map(|series| series.n).sum::<u64>();
             }
-            plan.removals.push(Removal::Step(step.run, step.step));
         }
-        Ok(())
+        plan.removals.push(Removal::Step(step.run, step.step));
     }
+    Ok(())
+}
 
-    fn plan_variables(&self, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
-        for variable in query::variables(tables, query)? {
-            let name = variable.decl.variable;
-            plan.report.variables += 1;
-            let key = roles::key_of(&self.journal.schema(), &variable.run, Some(&name.name), None)?;
-            plan.fields.push(key);
-            if let Some(row) = super::declare::run_row(tables, &variable.run)? {
-                plan.note_run(&variable.run, row.first);
-                let known = tables.variables(row.id)?;
-                let id = known.iter().find(|row| row.decl.variable == name).map(|row| row.id);
-                for span in tables.spans_of_run(row.id)? {
-                    let series = tables.series(row.id, span.tag, ALL_STEPS)?;
-                    let of = series.iter().filter(|series| Some(series.variable) == id);
-                    plan.report.attributes += of.map(|series| series.n).sum::<u64>();
-                }
+fn plan_variables(schema: &Schema, tables: &mut Index, query: &Query, plan: &mut DeletionPlan) -> Result<()> {
+    for variable in query::variables(tables, query)? {
+        let name = variable.decl.variable;
+        plan.report.variables += 1;
+        let key = roles::key_of(schema, &variable.run, Some(&name.name), None)?;
+        plan.fields.push(key);
+        if let Some(row) = run_row(tables, &variable.run)? {
+            plan.note_run(&variable.run, row.first);
+            let known = tables.variables(row.id)?;
+            let id = known.iter().find(|row| row.decl.variable == name).map(|row| row.id);
+            for span in tables.spans_of_run(row.id)? {
+                let series = tables.series(row.id, span.tag, ALL_STEPS)?;
+                let of = series.iter().filter(|series| Some(series.variable) == id);
+                plan.report.attributes += of.map(|series| series.n).sum::<u64>();
             }
-            plan.removals.push(Removal::Variable(variable.run, name));
         }
-        Ok(())
+        plan.removals.push(Removal::Variable(variable.run, name));
     }
+    Ok(())
+}
 
-    fn plan_tags(&self, tables: &mut Index, query: &Query, me: u32, plan: &mut DeletionPlan) -> Result<()> {
-        let rows = tables.tags()?;
-        for tag in query::tags(tables, query)? {
-            plan.report.tags += 1;
-            if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
-                let spans = tables.spans(row.id, None)?;
-                plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
-                self.tag_of_others(tables, row, me, plan)?;
-            }
-            plan.removals.push(Removal::Tag(tag.decl));
+fn plan_tags(tables: &mut Index, query: &Query, me: u32, plan: &mut DeletionPlan) -> Result<()> {
+    let rows = tables.tags()?;
+    for tag in query::tags(tables, query)? {
+        plan.report.tags += 1;
+        if let Some(row) = rows.iter().find(|row| row.decl == tag.decl) {
+            let spans = tables.spans(row.id, None)?;
+            plan.report.attributes += spans.iter().map(|span| span.n).sum::<u64>();
+            tag_of_others(tables, row, me, plan)?;
         }
-        Ok(())
+        plan.removals.push(Removal::Tag(tag.decl));
     }
+    Ok(())
+}
 
-    fn plan_attributes(
-        &self,
-        tables: &mut Index,
-        query: &Query,
-        me: u32,
-        plan: &mut DeletionPlan,
-    ) -> Result<()> {
-        let found = query::collect(tables, query)?;
-        for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
-            if *user == me {
-                plan.attributes.push(*id);
-                continue;
-            }
-            let Some(hit) = found.hit(row) else { continue };
-            let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
-            if plan.runs.last().is_none_or(|(last, _)| *last != run) {
-                let first = super::declare::run_row(tables, &run)?.and_then(|row| row.first);
-                plan.runs.push((run, first));
-            }
-            plan.of_others.push((*id, *user, plan.runs.len() - 1));
+fn plan_attributes(tables: &mut Index, query: &Query, me: u32, plan: &mut DeletionPlan) -> Result<()> {
+    let found = query::collect(tables, query)?;
+    for (row, (id, user)) in found.id.iter().zip(&found.user).enumerate() {
+        if *user == me {
+            plan.attributes.push(*id);
+            continue;
         }
-        Ok(())
+        let Some(hit) = found.hit(row) else { continue };
+        let run = RunName { project: hit.project.to_string(), name: hit.run.to_string() };
+        if plan.runs.last().is_none_or(|(last, _)| *last != run) {
+            let first = run_row(tables, &run)?.and_then(|row| row.first);
+            plan.runs.push((run, first));
+        }
+        plan.of_others.push((*id, *user, plan.runs.len() - 1));
     }
+    Ok(())
+}
 
-    /// A tag goes only where nobody else has something to do with it but in the caller's own runs.
-    fn tag_of_others(&self, index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
-        let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
-        if let Some(user) = other(index.users_of_tag(tag.id)?) {
-            plan.tags.push((tag.decl.name.clone(), user));
-        }
-        if !index.is_shared()? {
-            return Ok(());
-        }
-        for span in index.spans(tag.id, None)? {
-            if other(index.users_of(span.run, tag.id)?).is_some() {
-                let runs = index.runs(&RunSelect::Ids(vec![span.run]))?;
-                plan.runs.extend(runs.into_iter().map(|row| (row.decl.run, row.first)));
-            }
-        }
-        Ok(())
+/// A tag goes only where nobody else has something to do with it but in the caller's own runs.
+fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
+    let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
+    if let Some(user) = other(engine::users_of_tag(index.database(), tag.id)?) {
+        plan.tags.push((tag.decl.name.clone(), user));
     }
+    if !engine::is_shared(index.database())? {
+        return Ok(());
+    }
+    for span in index.spans(tag.id, None)? {
+        if other(index.users_of(span.run, tag.id)?).is_some() {
+            let runs = index.runs(&RunSelect::Ids(vec![span.run]))?;
+            plan.runs.extend(runs.into_iter().map(|row| (row.decl.run, row.first)));
+        }
+    }
+    Ok(())
 }
 
 impl DeletionPlan {
@@ -267,7 +260,7 @@ impl DeletionPlan {
 }
 
 /// Refuses a run that is named without its project where several projects have one.
-pub(crate) fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
+fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
     for name in query.runs_without_project() {
         let rows = tables.runs(&RunSelect::Named(name.to_owned()))?;
         if rows.len() > 1 {
@@ -275,14 +268,6 @@ pub(crate) fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> R
         }
     }
     Ok(())
-}
-
-/// The error of a run's name that is in several projects.
-pub(crate) fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'a str>) -> Error {
-    let projects: Vec<String> = projects.map(|project| format!("'{project}'")).collect();
-    Code::RequestTooBroad
-        .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
-        .with_hint("give the project ('' for none)")
 }
 
 /// An attribute as a record of removal names it: one that is not flushed is of the same commit.
@@ -295,4 +280,13 @@ fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
             .with_hint("flush first, or delete it outside of the transaction"));
     }
     Ok(AttributeId { sequence: 0, ..id })
+}
+
+/// Runs that are to be changed: names are names, and one that several projects have is refused.
+pub fn runs_to_change(reader: &EngineReader, query: &Query) -> Result<Vec<RunInfo>> {
+    let query = query.exact();
+    reader.ask(&query, |tables| {
+        check_projects(tables, &query)?;
+        query::runs(tables, &query)
+    })
 }

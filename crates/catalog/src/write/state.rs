@@ -1,34 +1,48 @@
-//! How a run goes: a record says so, the newest one counts.
+//! What is said of a declared run later, in place of its declaration: how it goes, and where its data outside of the
+//! store lie. The newest record counts.
 
+use fieldstone_core::value::Value;
 use fieldstone_core::{Code, Result};
 use fieldstone_format::catalog::{Record, RunName, RunState};
 use fieldstone_journal::Session;
 
-use super::shown::run_text;
-use crate::live::inner::Inner;
+use crate::registry::{Registry, run_text};
 
-impl Inner {
-    /// Says how a declared run goes. Denied where it is another's.
-    pub fn set_state(&self, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-        self.journal.check_writable()?;
-        let records = Record::States(vec![(run.clone(), state.clone())]);
-        records.check()?;
-        let _declaring = self.declaring();
-        let Some(mut info) = self.find_run(session, run)? else {
-            return Err(self.no_run(session, &run.name, &run_text(run)));
-        };
-        if !info.declared {
-            return Err(Code::RunNotFound
-                .error(format!("run {} is named by fields alone, and has no state", run_text(run)))
-                .with_hint("declare it with create_run"));
-        }
-        if let Some(owner) = self.run_owner(session, run)?.filter(|owner| *owner != self.user(session)) {
-            return Err(self.owned_by(run, owner));
-        }
-        self.need_own(session, run)?;
-        self.emit(session, records.split())?;
-        info.decl.state = Some(state);
-        self.declarations().cache_run(session.key(), info, true);
-        Ok(())
+/// Says how a declared run goes. Denied where it is another's.
+pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &Session) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    let records = Record::States(vec![(run.clone(), state.clone())]);
+    records.check()?;
+    let _declaring = registry.declaring();
+    let mut info = registry.known_run(session, run)?;
+    if !info.declared {
+        return Err(Code::RunNotFound
+            .error(format!("run {} is named by fields alone, and has no state", run_text(run)))
+            .with_hint("declare it with create_run"));
     }
+    registry.refuse_others(session, run)?;
+    registry.need_own(session, run)?;
+    registry.reader.pending.emit(session, records.split())?;
+    info.decl.state = Some(state);
+    registry.declarations().cache_run(session.key(), info, true);
+    Ok(())
+}
+
+/// Says where data of declared runs lie from now on. Denied, and nothing is said, where one run is another's.
+pub fn move_outside(registry: &Registry, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    Record::Moved(moved.clone()).check()?;
+    let _declaring = registry.declaring();
+    let mut known = Vec::with_capacity(moved.len());
+    for (run, outside) in &moved {
+        let mut info = registry.known_run(session, run)?;
+        info.decl.outside = Some(outside.clone());
+        known.push(info);
+    }
+    moved.iter().try_for_each(|(run, _)| registry.refuse_others(session, run))?;
+    moved.iter().try_for_each(|(run, _)| registry.need_own(session, run))?;
+    registry.reader.pending.emit(session, Record::Moved(moved).split())?;
+    let mut declarations = registry.declarations();
+    known.into_iter().for_each(|info| declarations.cache_run(session.key(), info, true));
+    Ok(())
 }

@@ -14,123 +14,82 @@ use fieldstone_format::catalog::{Record, TagDecl};
 use fieldstone_journal::Session;
 
 use super::agreement::takes;
-use super::declare::tag_info;
-use crate::engine::Tables;
-use crate::live::inner::Inner;
 use crate::query::TagInfo;
+use crate::registry::{Registry, free_version};
 
-impl Inner {
-    /// Every tag of a name.
-    pub fn tags_of(&self, session: &Session, name: &str) -> Result<Vec<TagInfo>> {
-        if let Some(tags) = self.declarations().tags(session.key(), name) {
-            return Ok(tags);
+/// Declares tags; how they are shown.
+pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
+    registry.store.journal.check_writable()?;
+    Record::Tags(tags.clone()).check()?;
+    let _declaring = registry.declaring();
+    let mut shown = Vec::with_capacity(tags.len());
+    let mut fresh = Vec::new();
+    for decl in tags {
+        let known = registry.tags_of(session, &decl.name)?;
+        if let Some(tag) = known.iter().find(|tag| tag.decl == decl) {
+            shown.push(tag.clone());
+            continue;
         }
-        let found = self.look(self.visibility(session), &mut |tables| {
-            let all = tables.tags()?.into_iter().filter(|row| row.decl.name == name);
-            Ok(all.map(tag_info).collect::<Vec<TagInfo>>())
-        })?;
-        let mut tags = found;
-        let mut known = self.declarations();
-        for tag in &tags {
-            known.cache_tag(session.key(), tag.clone(), false);
-        }
-        known.note_asked(session.key(), name);
-        for own in known.own_tags(session.key(), name) {
-            if tags.iter().all(|tag| tag.decl != own.decl) {
-                let version = free_version(&tags, own.decl.version);
-                tags.push(TagInfo { version, ..own });
-            }
-        }
-        Ok(tags)
+        let tag = TagInfo { version: free_version(&known, decl.version), decl };
+        registry.declarations().cache_tag(session.key(), tag.clone(), true);
+        fresh.push(tag.decl.clone());
+        shown.push(tag);
     }
-
-    /// Declares tags; how they are shown.
-    pub fn create_tags(&self, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
-        self.journal.check_writable()?;
-        Record::Tags(tags.clone()).check()?;
-        let _declaring = self.declaring();
-        let mut shown = Vec::with_capacity(tags.len());
-        let mut fresh = Vec::new();
-        for decl in tags {
-            let known = self.tags_of(session, &decl.name)?;
-            if let Some(tag) = known.iter().find(|tag| tag.decl == decl) {
-                shown.push(tag.clone());
-                continue;
-            }
-            let tag = TagInfo { version: free_version(&known, decl.version), decl };
-            self.declarations().cache_tag(session.key(), tag.clone(), true);
-            fresh.push(tag.decl.clone());
-            shown.push(tag);
-        }
-        if !fresh.is_empty() {
-            self.emit(session, vec![Record::Tags(fresh)])?;
-        }
-        Ok(shown)
+    if !fresh.is_empty() {
+        registry.reader.pending.emit(session, vec![Record::Tags(fresh)])?;
     }
+    Ok(shown)
+}
 
-    /// The tag under which values of a type go.
-    pub fn tag_for(
-        &self,
-        session: &Session,
-        name: &str,
-        version: Option<i64>,
-        kind: ValueType,
-    ) -> Result<TagDecl> {
-        let known = self.tags_of(session, name)?;
-        let asked = |tag: &&TagInfo| version.is_none_or(|version| tag.version == version);
-        let mut tags: Vec<&TagInfo> = known.iter().filter(asked).collect();
-        let fits =
-            |tag: &TagInfo| takes(tag.decl.kind, kind) || (is_number(tag.decl.kind) && is_number(kind));
-        if tags.iter().any(|tag| fits(tag)) {
-            tags.retain(|tag| fits(tag));
-            let unit = self.unit_of(session, name, &tags)?;
-            tags.retain(|tag| tag.decl.unit == unit);
-        }
-        // The type itself before one that takes it, the newest version before others.
-        tags.sort_by_key(|tag| (tag.decl.kind != kind, !takes(tag.decl.kind, kind), -tag.version));
-        let decl =
-            |version, unit: &str| TagDecl { name: name.to_owned(), version, kind, unit: unit.to_owned() };
-        Ok(match tags.first() {
-            // Numbers go on as numbers: 0 was a whole one, 0.5 is none.
-            Some(tag) if version.is_none() && !takes(tag.decl.kind, kind) && fits(tag) => {
-                decl(0, &tag.decl.unit)
-            }
-            // Whether the very values fit is checked with the values, where the error can name them.
-            Some(tag) => tag.decl.clone(),
-            None => decl(version.unwrap_or(0), ""),
-        })
+/// The tag under which values of a type go.
+pub fn tag_for(
+    registry: &Registry,
+    session: &Session,
+    name: &str,
+    version: Option<i64>,
+    kind: ValueType,
+) -> Result<TagDecl> {
+    let known = registry.tags_of(session, name)?;
+    let asked = |tag: &&TagInfo| version.is_none_or(|version| tag.version == version);
+    let mut tags: Vec<&TagInfo> = known.iter().filter(asked).collect();
+    let fits = |tag: &TagInfo| takes(tag.decl.kind, kind) || (is_number(tag.decl.kind) && is_number(kind));
+    if tags.iter().any(|tag| fits(tag)) {
+        tags.retain(|tag| fits(tag));
+        let unit = unit_of(registry, session, name, &tags)?;
+        tags.retain(|tag| tag.decl.unit == unit);
     }
+    // The type itself before one that takes it, the newest version before others.
+    tags.sort_by_key(|tag| (tag.decl.kind != kind, !takes(tag.decl.kind, kind), -tag.version));
+    let decl = |version, unit: &str| TagDecl { name: name.to_owned(), version, kind, unit: unit.to_owned() };
+    Ok(match tags.first() {
+        // Numbers go on as numbers: 0 was a whole one, 0.5 is none.
+        Some(tag) if version.is_none() && !takes(tag.decl.kind, kind) && fits(tag) => decl(0, &tag.decl.unit),
+        // Whether the very values fit is checked with the values, where the error can name them.
+        Some(tag) => tag.decl.clone(),
+        None => decl(version.unwrap_or(0), ""),
+    })
+}
 
-    /// The unit that is meant by a name alone, of the tags that take a value.
-    fn unit_of(&self, session: &Session, name: &str, tags: &[&TagInfo]) -> Result<String> {
-        let units: BTreeSet<&str> = tags.iter().map(|tag| tag.decl.unit.as_str()).collect();
-        if let (1, Some(unit)) = (units.len(), units.first()) {
-            return Ok((*unit).to_owned());
-        }
-        let declared = self.declarations().declared_units(session.key(), name);
-        let mut own = declared.iter().filter(|unit| units.contains(unit.as_str()));
-        match (own.next(), own.next(), units.contains("")) {
-            (Some(unit), None, _) => Ok(unit.clone()),
-            (None, _, true) => Ok(String::new()),
-            _ => {
-                let shown: Vec<String> = units.iter().map(|unit| format!("'{unit}'")).collect();
-                Err(Code::Conflict
-                    .error(format!("tag '{name}' is declared in units {}", shown.join(" and ")))
-                    .with_hint("say which one is meant: unit=, --unit, or the tag that create_tag returned"))
-            }
+/// The unit that is meant by a name alone, of the tags that take a value.
+fn unit_of(registry: &Registry, session: &Session, name: &str, tags: &[&TagInfo]) -> Result<String> {
+    let units: BTreeSet<&str> = tags.iter().map(|tag| tag.decl.unit.as_str()).collect();
+    if let (1, Some(unit)) = (units.len(), units.first()) {
+        return Ok((*unit).to_owned());
+    }
+    let declared = registry.declarations().declared_units(session.key(), name);
+    let mut own = declared.iter().filter(|unit| units.contains(unit.as_str()));
+    match (own.next(), own.next(), units.contains("")) {
+        (Some(unit), None, _) => Ok(unit.clone()),
+        (None, _, true) => Ok(String::new()),
+        _ => {
+            let shown: Vec<String> = units.iter().map(|unit| format!("'{unit}'")).collect();
+            Err(Code::Conflict
+                .error(format!("tag '{name}' is declared in units {}", shown.join(" and ")))
+                .with_hint("say which one is meant: unit=, --unit, or the tag that create_tag returned"))
         }
     }
 }
 
 fn is_number(kind: ValueType) -> bool {
     matches!(kind, ValueType::Int | ValueType::UInt | ValueType::Float)
-}
-
-/// The number that is shown for a tag that asks for `version` after these.
-pub fn free_version(tags: &[TagInfo], version: i64) -> i64 {
-    let mut free = version;
-    while tags.iter().any(|tag| tag.version == free) {
-        free = free.saturating_add(1);
-    }
-    free
 }

@@ -4,62 +4,48 @@
 use std::mem;
 
 use fieldstone_core::Result;
-use fieldstone_format::catalog::{Record, RunName, VariableDecl, VariableName};
+use fieldstone_format::catalog::{RunName, VariableDecl, VariableName};
 use fieldstone_journal::Session;
 
 use super::agreement::{check_variable, field_difference, variable_difference};
-use crate::live::inner::Inner;
-use crate::query::VariableInfo;
+use super::declare::declare_variables;
+use crate::registry::Registry;
 
-impl Inner {
-    /// Declares each variable under its version, or the next one that is free where others are declared otherwise.
-    /// One that is declared already is no news.
-    pub fn create_versions(
-        &self,
-        run: &RunName,
-        mut variables: Vec<VariableDecl>,
-        session: &Session,
-    ) -> Result<()> {
-        self.journal.check_writable()?;
-        for variable in &variables {
-            check_variable(variable)?;
-        }
-        let _declaring = self.declaring();
-        self.need_run(session, run)?;
-        let mut fresh: Vec<VariableDecl> = Vec::new();
-        while !variables.is_empty() {
-            let names: Vec<VariableName> = variables.iter().map(|decl| decl.variable.clone()).collect();
-            let there = self.find_variables(session, run, &names)?;
-            for mut decl in mem::take(&mut variables) {
-                let known = there.get(&decl.variable);
-                let taken = fresh.iter().any(|other| other.variable == decl.variable);
-                let differs = known.is_some_and(|known| match known.declared {
-                    true => variable_difference(&known.decl, &decl).is_some(),
-                    false => field_difference(&known.decl, &decl).is_some(),
-                });
-                if taken || differs {
-                    decl.variable.version = decl.variable.version.saturating_add(1);
-                    variables.push(decl);
-                } else if !known.is_some_and(|known| known.declared) {
-                    fresh.push(decl);
-                }
+/// Declares each variable under its version, or the next one that is free where others are declared otherwise.
+/// One that is declared already is no news.
+pub fn create_versions(
+    registry: &Registry,
+    run: &RunName,
+    mut variables: Vec<VariableDecl>,
+    session: &Session,
+) -> Result<()> {
+    registry.store.journal.check_writable()?;
+    for variable in &variables {
+        check_variable(variable)?;
+    }
+    let _declaring = registry.declaring();
+    registry.need_run(session, run)?;
+    let mut fresh: Vec<VariableDecl> = Vec::new();
+    while !variables.is_empty() {
+        let names: Vec<VariableName> = variables.iter().map(|decl| decl.variable.clone()).collect();
+        let there = registry.find_variables(session, run, &names)?;
+        for mut decl in mem::take(&mut variables) {
+            let known = there.get(&decl.variable);
+            let taken = fresh.iter().any(|other| other.variable == decl.variable);
+            let differs = known.is_some_and(|known| match known.declared {
+                true => variable_difference(&known.decl, &decl).is_some(),
+                false => field_difference(&known.decl, &decl).is_some(),
+            });
+            if taken || differs {
+                decl.variable.version = decl.variable.version.saturating_add(1);
+                variables.push(decl);
+            } else if !known.is_some_and(|known| known.declared) {
+                fresh.push(decl);
             }
         }
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        self.need_own(session, run)?;
-        let record = Record::Variables(run.clone(), fresh.clone());
-        record.check()?;
-        self.emit(session, vec![record])?;
-        let mut known = self.declarations();
-        for decl in fresh {
-            known.cache_variable(
-                session.key(),
-                VariableInfo { run: run.clone(), decl, declared: true },
-                true,
-            );
-        }
-        Ok(())
     }
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    declare_variables(registry, session, run, fresh)
 }

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fieldstone_catalog::engine::{
-    AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Interrupt, Probe, RunSelect, Selection, Sqlite,
-    Standing, Tables, Wait,
+    self, AttrRow, Cell, Database, Dialect, FieldRow, Flow, Index, Interrupt, Probe, RunSelect, Selection,
+    Sqlite, Standing, Tables, Wait,
 };
 use fieldstone_core::dtype::DType;
 use fieldstone_core::value::{Value, ValueType};
@@ -152,7 +152,7 @@ fn a_damaged_page_is_corrupt() {
     let opened = Sqlite::open(&path).and_then(|db| Index::open(Box::new(db), STORE));
     let error = opened.and_then(|mut index| {
         index.begin_read()?;
-        index.dump()
+        engine::dump(&mut index)
     });
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use fieldstone_catalog::engine::{Flow, Index, Probe, RunSelect, Sqlite, Tables, Wait};
+use fieldstone_catalog::engine::{self, Flow, Index, Probe, RunSelect, Sqlite, Tables, Wait};
 use fieldstone_core::value::ValueType;
 use fieldstone_core::{Error, ErrorKind, Result};
 use fieldstone_format::Id;
@@ -89,7 +89,7 @@ fn content(index: &mut Index) -> Result<String> {
 }
 
 fn content_within(index: &mut Index) -> Result<String> {
-    let mut said = index.dump()?;
+    let mut said = engine::dump(index)?;
     let tags = index.tags()?;
     for run in index.runs(&RunSelect::All)? {
         for tag in &tags {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fieldstone_catalog::engine::Index;
+use fieldstone_catalog::engine::{self, Index};
 use fieldstone_core::dtype::DType;
 use fieldstone_format::catalog::{
     ArrayGroup, ArrayLayout, ArraySet, BasicPattern, HistoryContent, HistoryDecl, ImportDecl, ImportFormat,
@@ -132,18 +132,18 @@ pub fn found(index: &mut Index, lines: &mut BTreeSet<String>) {
     let mut line = |what: String, words: Words| assert!(lines.insert(format!("{what} says {words:?}")));
     for (project, name) in [("", "a"), ("", "b"), ("p", "a"), ("p", "b")] {
         let run = RunName { project: project.into(), name: name.into() };
-        for group in index.array_groups(&run).unwrap() {
+        for group in engine::array_groups(index.database(), &run).unwrap() {
             line(format!("group '{}' of {}", group.name, text(&run)), group_words(&group));
         }
-        for import in index.imports(&run).unwrap() {
+        for import in engine::imports(index.database(), &run).unwrap() {
             let what = format!("import '{}' of {}", import.name, text(&run));
             line(what, (format!("{import:?}"), Vec::new()));
         }
     }
-    for mesh in index.meshes().unwrap() {
+    for mesh in engine::meshes(index.database()).unwrap() {
         line(format!("mesh '{}'", mesh.name), (format!("{mesh:?}"), Vec::new()));
     }
-    for history in index.histories().unwrap() {
+    for history in engine::histories(index.database()).unwrap() {
         line(format!("history '{}'", history.path), (format!("{history:?}"), Vec::new()));
     }
 }

@@ -15,7 +15,7 @@ pub use records::record;
 use records::{run_name, variable};
 
 use fieldstone_catalog::engine::{Database, Index, NO_STEP, NO_VARIABLE, RunSelect, Tables, Wait, stored};
-use fieldstone_catalog::engine::{Flow, Probe};
+use fieldstone_catalog::engine::{Flow, Probe, conflicts, dump};
 use fieldstone_core::value::Value;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{
@@ -706,7 +706,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
         }
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for conflict in index.conflicts().unwrap() {
+    for conflict in conflicts(index.database()).unwrap() {
         let what = conflict.split(" is declared").next().unwrap().to_owned();
         let n = seen.entry(what.clone()).or_default();
         lines.insert(format!("conflict {what} {n}"));
@@ -732,7 +732,7 @@ pub fn check(seed: u64, users: u64, open: &mut dyn FnMut() -> Box<dyn Database>)
             "seed {seed}, {users} users\nmissing {missing:#?}\nsurplus {surplus:#?}"
         );
         index.begin_read().unwrap();
-        dumps.push(index.dump().unwrap());
+        dumps.push(dump(&mut index).unwrap());
         index.end_read().unwrap();
         assert!(index.take_problems().is_empty());
     }

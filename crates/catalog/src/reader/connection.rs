@@ -16,6 +16,7 @@
 //! * in a forked child no connection of its parent's is used, closed or waited for.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone_core::sync::Mutex;
@@ -23,9 +24,9 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::Id;
 
 use super::engine_file::{self, LockTerms};
-use super::inner::Inner;
 use super::location::{self, EngineLocation};
 use super::lock_holders;
+use super::open_store::OpenStore;
 use crate::engine::{
     Busy, Database, Dialect, Flow, Index, Postgres, Sqlite, Wait, can_stand_in, is_busy, schema,
 };
@@ -68,15 +69,21 @@ impl Patience {
 }
 
 /// The engines of one process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Connections {
+    store: Arc<OpenStore>,
+    turns: Turns,
     place: Mutex<Option<EngineLocation>>,
     /// Connections to the file or the server that nobody uses.
     idle: Mutex<Vec<Connection>>,
     /// The engine in memory: there is one, because it holds the data.
     memory: Mutex<Option<Connection>>,
-    /// Until when the shared engine is not tried, by the monotonic clock: others have it, and the one in
-    /// memory stands for it.
+}
+
+/// Which engine is tried, call by call: the shared one, or the one in memory that stands for it.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Until when the shared engine is not tried, by the monotonic clock: others have it.
     away: Mutex<Option<u64>>,
 }
 
@@ -164,15 +171,7 @@ enum EngineChoice {
     Private,
 }
 
-impl Connections {
-    /// Keeps a connection for whoever reads next.
-    fn put_back(&self, engine: Connection) {
-        let mut idle = self.idle.lock();
-        if idle.len() < IDLE {
-            idle.push(engine);
-        }
-    }
-
+impl Turns {
     fn turn(&self, now: u64) -> EngineChoice {
         let mut away = self.away.lock();
         match *away {
@@ -186,29 +185,52 @@ impl Connections {
         }
     }
 
+    /// Asks the engine in memory for a while.
+    fn go_away(&self, now: u64) {
+        *self.away.lock() = Some(now.saturating_add(RETRY));
+    }
+}
+
+impl Connections {
+    pub fn new(store: Arc<OpenStore>) -> Connections {
+        Connections {
+            store,
+            turns: Turns::default(),
+            place: Mutex::default(),
+            idle: Mutex::default(),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// Keeps a connection for whoever reads next.
+    fn put_back(&self, engine: Connection) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE {
+            idle.push(engine);
+        }
+    }
+
     /// The shared engine was of use: the one in memory is not needed any more.
     fn returned(&self) {
-        *self.away.lock() = None;
+        *self.turns.away.lock() = None;
         if let Some(mut own) = self.memory.try_lock() {
             drop(own.take());
         }
     }
-}
 
-impl Inner {
     fn terms(&self, limit: Duration) -> LockTerms<'_> {
-        LockTerms { uid: self.env.identity.uid(), clock: &*self.env.clock, limit }
+        LockTerms { uid: self.store.env.identity.uid(), clock: &*self.store.env.clock, limit }
     }
 
     fn now(&self) -> u64 {
-        self.env.clock.monotonic()
+        self.store.env.clock.monotonic()
     }
 
     /// Opens a file. Conflict where its tables are of a later release.
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Connection> {
         let limit = patience.limit(&EngineLocation::File(path.to_owned()));
         let terms = self.terms(limit);
-        let store = self.journal.home().id;
+        let store = self.store.journal.home().id;
         let inode;
         let outcome = {
             let _guard = engine_file::prepare(path, terms)?;
@@ -230,15 +252,15 @@ impl Inner {
 
     /// Where the engine is that this user's processes share.
     pub fn location(&self) -> Result<EngineLocation> {
-        let mut known = self.connections().place.lock();
-        let uid = self.env.identity.uid();
+        let mut known = self.place.lock();
+        let uid = self.store.env.identity.uid();
         // Its folder may have been deleted with it, or replaced.
         let gone = |place: &EngineLocation| matches!(place, EngineLocation::File(path) if !location::stands(path, uid));
         match &*known {
             Some(place) if !gone(place) => Ok(place.clone()),
             _ => {
-                let home = self.journal.home();
-                let place = location::choose(&home, self.settings.engine.as_deref())?;
+                let home = self.store.journal.home();
+                let place = location::choose(&home, self.store.engine.as_deref())?;
                 // Beside a store that is not made yet nothing can stand: it is asked again once it is.
                 match &home.folder {
                     Some(folder) if matches!(place, EngineLocation::File(_)) && !folder.exists() => {
@@ -257,16 +279,12 @@ impl Inner {
 
     /// The place of the engine that this handle asks at this moment.
     pub fn location_now(&self, heads: &[(Id, u64)]) -> Result<EngineLocation> {
-        if self.connections().away.lock().is_some() {
-            Ok(EngineLocation::Memory)
-        } else {
-            self.location_for(heads)
-        }
+        if self.turns.away.lock().is_some() { Ok(EngineLocation::Memory) } else { self.location_for(heads) }
     }
 
     /// A new connection. A file that is damaged is set aside.
     fn connect(&self, place: &EngineLocation, patience: Patience) -> Result<Connection> {
-        let store = self.journal.home().id;
+        let store = self.store.journal.home().id;
         match place {
             EngineLocation::Memory => Connection::of(Box::new(Sqlite::memory()?), None, store, patience),
             EngineLocation::Postgres(url) => {
@@ -279,7 +297,7 @@ impl Inner {
                     // Who has the later release goes on with that file, and we have one of our own.
                     let own = location::of_layout(path, schema::LAYOUT);
                     let engine = self.open_file(&own, patience)?;
-                    *self.connections().place.lock() = Some(EngineLocation::File(own));
+                    *self.place.lock() = Some(EngineLocation::File(own));
                     Ok(engine)
                 }
                 outcome => outcome,
@@ -295,7 +313,7 @@ impl Inner {
         work: &mut dyn FnMut(&mut Connection) -> Result<T>,
     ) -> Result<T> {
         if *place != EngineLocation::Memory
-            && let EngineChoice::Shared(patience) = self.connections().turn(self.now())
+            && let EngineChoice::Shared(patience) = self.turns.turn(self.now())
         {
             let outcome = self.with(place, patience, &mut |engine| {
                 // Who returns must find it free for what comes next, too: reading alone may do without.
@@ -314,7 +332,7 @@ impl Inner {
                 Err(e) if can_stand_in(&e) => self.go_away(),
                 Err(e) => return Err(e),
                 Ok(value) => {
-                    self.connections().returned();
+                    self.returned();
                     return Ok(value);
                 }
             }
@@ -324,7 +342,7 @@ impl Inner {
 
     /// Asks the engine in memory for a while.
     pub fn go_away(&self) {
-        *self.connections().away.lock() = Some(self.now().saturating_add(RETRY));
+        self.turns.go_away(self.now());
     }
 
     /// Lends a connection to this engine and no other; an error of which `is_busy` says so: others have it.
@@ -352,10 +370,9 @@ impl Inner {
         patience: Patience,
         work: &mut dyn FnMut(&mut Connection) -> Result<T>,
     ) -> std::result::Result<T, ConnectionFailure> {
-        let connections = self.connections();
         let broken = |error: Error| ConnectionFailure { again: error.kind() == ErrorKind::Corrupt, error };
         if *place == EngineLocation::Memory {
-            let mut slot = connections.memory.lock();
+            let mut slot = self.memory.lock();
             let mut engine = match slot.take() {
                 Some(engine) => engine,
                 None => self.connect(place, patience).map_err(broken)?,
@@ -366,13 +383,13 @@ impl Inner {
             }
             return outcome.map_err(broken);
         }
-        let idle = connections.idle.lock().pop().filter(Connection::is_current);
+        let idle = self.idle.lock().pop().filter(Connection::is_current);
         let was_idle = idle.is_some();
         let mut engine = match idle {
             Some(engine) => engine,
             None => {
                 // Others that lie idle have the old file, too.
-                connections.idle.lock().retain(Connection::is_current);
+                self.idle.lock().retain(Connection::is_current);
                 self.connect(place, patience).map_err(broken)?
             }
         };
@@ -383,7 +400,7 @@ impl Inner {
         }
         match work(&mut engine) {
             Ok(value) => {
-                connections.put_back(engine);
+                self.put_back(engine);
                 Ok(value)
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -400,11 +417,11 @@ impl Inner {
                 let ended =
                     on_server && was_idle && error.kind() == ErrorKind::Unavailable && !is_busy(&error);
                 if ended {
-                    connections.idle.lock().clear();
+                    self.idle.lock().clear();
                 }
                 let again = ended || !engine.is_current();
                 if keeps(&error) && !again {
-                    connections.put_back(engine);
+                    self.put_back(engine);
                 }
                 Err(ConnectionFailure { again, error })
             }
@@ -449,7 +466,7 @@ impl Inner {
         let [_, shm] = engine_file::companions(path);
         let mut marks: Vec<(Id, u64)> = index.watermarks().into_iter().flatten().collect();
         marks.sort_unstable();
-        (lock_holders::work(&shm, Some(SHM_LOCKS), self.env.identity.uid()), marks)
+        (lock_holders::work(&shm, Some(SHM_LOCKS), self.store.env.identity.uid()), marks)
     }
 
     /// Names who has the engine, in an error that says that it is not free.
@@ -463,11 +480,9 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
-    fn turn(engines: &Connections, now: u64) -> Option<Patience> {
+    fn turn(engines: &Turns, now: u64) -> Option<Patience> {
         match engines.turn(now) {
             EngineChoice::Shared(patience) => Some(patience),
             EngineChoice::Private => None,
@@ -476,18 +491,14 @@ mod tests {
 
     #[test]
     fn one_call_tries_to_return_after_a_while() {
-        let engines = Connections::default();
-        let own = || Connection::of(Box::new(Sqlite::memory().unwrap()), None, Id([1; 16]), Patience::Full);
+        let engines = Turns::default();
         assert_eq!(turn(&engines, 5), Some(Patience::Full));
-        *engines.away.lock() = Some(5 + RETRY);
-        *engines.memory.lock() = Some(own().unwrap());
+        engines.go_away(5);
         assert_eq!(turn(&engines, 4 + RETRY), None);
         assert_eq!(turn(&engines, 5 + RETRY), Some(Patience::Brief), "one tries");
         assert_eq!(turn(&engines, 5 + RETRY), None, "the others go on");
         assert_eq!(turn(&engines, 5 + 2 * RETRY), Some(Patience::Brief));
-        assert!(engines.memory.lock().is_some());
-        engines.returned();
-        assert!(engines.memory.lock().is_none());
+        *engines.away.lock() = None;
         assert_eq!(turn(&engines, 6 + 2 * RETRY), Some(Patience::Full));
     }
 }

@@ -1,11 +1,5 @@
 //! Reading the engine: brought up to the store's logs before each read, whichever engine it is (`connection`).
 //!
-//! ```text
-//! AsIs      what stands in the engine, without a look at the logs: enough to know that something is there
-//! Synced    all that is visible to everybody
-//! All(id)   that, what this handle has not flushed, and what a transaction holds
-//! ```
-//!
 //! Invariants:
 //! * a read of `Synced` or `All` begins only after the engine holds every commit that the store's logs
 //!   held when the read was asked for, and reads one state to its end;
@@ -14,53 +8,60 @@
 
 use std::sync::Arc;
 
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Code, Error, Result};
-use fieldstone_journal::feed::{Commit, OWN_LOG};
+use fieldstone_journal::beside::Beside;
 use fieldstone_journal::follow::{Followed, covers, is_ahead};
-use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
+use fieldstone_journal::instant::{Instant, ReadOwn};
 
-use super::connection::{Connection, Patience};
-use super::inner::Inner;
-use crate::engine::{Index, PointSource, UserNames, is_busy};
-use fieldstone_journal::Session;
-use fieldstone_journal::participant::FlushParticipant;
+use super::connection::{Connection, Connections, Patience};
+use super::consistent_view::{ConsistentView, Visibility, own_commits};
+use super::following::Follower;
+use super::open_store::OpenStore;
+use super::overlay::Overlays;
+use crate::engine::{Index, PointSource, Tables, UserNames};
+use crate::pending::Pending;
+use crate::query::Query;
 
 /// How often a read follows logs that move on, or an engine that is made again under it.
-const ROUNDS: usize = 64;
+pub const ROUNDS: usize = 64;
 
-/// What a read sees.
-#[derive(Debug, Clone, Copy)]
-pub enum Visibility<'a> {
-    /// What stands in the engine.
-    AsIs,
-    /// All that is visible to everybody.
-    Synced,
-    /// That, and what this session has not flushed, with what its transaction has prepared.
-    All(&'a Session),
+/// The engines of one process, read.
+#[derive(Debug)]
+pub struct EngineReader {
+    pub store: Arc<OpenStore>,
+    pub pending: Pending,
+    pub connections: Arc<Connections>,
+    pub follower: Follower,
+    pub overlays: Overlays,
+    /// The thread that applies what was flushed.
+    pub(super) applying: Beside,
+    /// What went wrong there, and no read has returned.
+    pub(super) apply_error: Mutex<Option<Error>>,
 }
 
-/// Number that stands for the commit in which what is outside of transactions will be flushed.
-pub const OWN: u64 = 1;
-/// The same for a transaction.
-pub const OWN_TRANSACTION: u64 = 2;
-
-/// The sight of a read: the content of the logs and what its session has not flushed, of one instant.
-#[derive(Debug, Clone)]
-pub struct ConsistentView {
-    /// The instant.
-    pub seen: Instant,
-    /// Whether nobody can give a newer feed.
-    pub newest: bool,
-}
-
-impl ConsistentView {
-    /// Whether the session has something that is not flushed.
-    pub fn has_own(&self) -> bool {
-        self.seen.pending.records() > 0
+impl EngineReader {
+    pub fn new(store: Arc<OpenStore>) -> EngineReader {
+        let connections = Arc::new(Connections::new(store.clone()));
+        EngineReader {
+            pending: Pending::new(store.journal.clone()),
+            follower: Follower { store: store.clone(), connections: connections.clone() },
+            connections,
+            store,
+            overlays: Overlays::default(),
+            applying: Beside::default(),
+            apply_error: Mutex::default(),
+        }
     }
-}
 
-impl Inner {
+    /// Answers from one state of all that a query may see.
+    pub fn ask<T>(&self, query: &Query, answer: impl Fn(&mut dyn Tables) -> Result<T>) -> Result<T> {
+        let _span = tracing::debug_span!("query", streamed = false).entered();
+        self.store.journal.check_there()?;
+        self.raise_apply_error()?;
+        self.look(Visibility::All(&query.session), &mut |index| answer(index))
+    }
+
     /// Lets `read` look at the catalog; it is called again where the engine broke under it.
     pub fn look<T>(
         &self,
@@ -70,7 +71,7 @@ impl Inner {
         self.look_from(self.consistent_view(visibility)?, visibility, read)
     }
 
-    /// As [`look`](Inner::look) at a view that was taken before.
+    /// As [`look`](EngineReader::look) at a view that was taken before.
     pub fn look_from<T>(
         &self,
         view: ConsistentView,
@@ -78,24 +79,24 @@ impl Inner {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<T> {
         if let Visibility::All(session) = visibility {
-            session.check(&*self.env.clock)?;
+            session.check(&*self.store.env.clock)?;
         }
-        self.overlays().drop_idle(self.env.clock.monotonic());
+        self.overlays.drop_idle(self.store.env.clock.monotonic());
         let read = &mut self.with_sources(read);
         self.with_consistent_view(view, visibility, &mut |view| {
             if let Visibility::All(session) = visibility
                 && (session.transaction().is_some() || view.has_own())
                 && view.seen.held.is_none()
-                && let Some(outcome) = self.look_at_copy(view, session, read)?
+                && let Some(outcome) = self.overlays.look_at(&self.follower, view, session, read)?
             {
                 return Ok(outcome);
             }
-            let place = self.location_for(&view.seen.heads)?;
-            self.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
+            let place = self.connections.location_for(&view.seen.heads)?;
+            self.connections.with_engine(&place, &mut |engine| self.look_at(engine, visibility, view, read))
         })
     }
 
-    /// As [`look`](Inner::look) at what all may see, but on the shared engine alone, which others may read
+    /// As [`look`](EngineReader::look) at what all may see, but on the shared engine alone, which others may read
     /// and write meanwhile. An error of which `is_busy` says so: it is not free.
     pub fn look_shared<T>(
         &self,
@@ -104,9 +105,9 @@ impl Inner {
     ) -> Result<T> {
         let read = &mut self.with_sources(read);
         self.with_consistent_view(view, Visibility::Synced, &mut |view| {
-            let place = self.location_for(&view.seen.heads)?;
+            let place = self.connections.location_for(&view.seen.heads)?;
             let work = &mut |engine: &mut Connection| self.look_at(engine, Visibility::Synced, view, read);
-            self.with(&place, Patience::Full, work)
+            self.connections.with(&place, Patience::Full, work)
         })
     }
 
@@ -115,8 +116,8 @@ impl Inner {
         &self,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> impl FnMut(&mut Index) -> Result<T> {
-        let points: Arc<dyn PointSource> = self.fields.clone();
-        let identity = self.env.identity.clone();
+        let points: Arc<dyn PointSource> = self.store.fields.clone();
+        let identity = self.store.env.identity.clone();
         let names: UserNames = Arc::new(move |user| identity.user_name(user));
         move |index| {
             index.set_points(points.clone());
@@ -137,7 +138,7 @@ impl Inner {
             if let Some(value) = work(&view)? {
                 return Ok(value);
             }
-            let (_, newest) = self.newer(&view.seen.feed)?;
+            let (_, newest) = self.store.newer(&view.seen.feed)?;
             view = ConsistentView { newest, ..self.view_with(visibility, ReadOwn::AtOnce)? };
         }
         Err(remade())
@@ -157,17 +158,18 @@ impl Inner {
             return reading(index, read).map(Some);
         }
         for _ in 0..ROUNDS {
-            if self.follow(index, feed, *newest, patience)? == Followed::Behind {
+            if self.follower.follow(index, feed, *newest, patience)? == Followed::Behind {
                 return Ok(None);
             }
             let overlaid = match visibility {
                 Visibility::All(session) => {
-                    let Some(own) = self.unflushed(view, session) else { return Ok(None) };
+                    let Some(own) = view.unflushed(&self.store.journal, session) else { return Ok(None) };
                     let records = own.end.records() as u64;
-                    let commits = self.own_commits(own, session);
-                    let laid = self.overlay(index, feed, session, &commits, patience)?;
+                    self.overlays.note(&own);
+                    let commits = own_commits(own, self.store.user(session));
+                    let laid = self.follower.overlay(index, feed, session, &commits, patience)?;
                     let rows = index.attributes_applied() + records;
-                    self.overlays().note_relaid(session.key(), if laid { rows } else { 0 });
+                    self.overlays.note_relaid(session.key(), if laid { rows } else { 0 });
                     laid
                 }
                 _ => false,
@@ -200,58 +202,17 @@ impl Inner {
 
     fn view_with(&self, visibility: Visibility<'_>, held: ReadOwn) -> Result<ConsistentView> {
         if let Visibility::All(session) = visibility {
-            self.hand_over(&session.within(None));
+            self.pending.hand_over(&session.within(None));
             if session.transaction().is_some() {
-                self.hand_over(session);
+                self.pending.hand_over(session);
             }
             for _ in 0..ROUNDS {
-                if let Some(seen) = Instant::now(&self.journal, session, held)? {
+                if let Some(seen) = Instant::now(&self.store.journal, session, held)? {
                     return Ok(ConsistentView { seen, newest: false });
                 }
             }
         }
-        Ok(ConsistentView { seen: Instant::of(self.journal.feed()?), newest: false })
-    }
-
-    /// Records of a view that its session has not flushed; `None` where some of it is flushed or gone by now.
-    pub fn unflushed(&self, view: &ConsistentView, session: &Session) -> Option<OwnRecords> {
-        match &view.seen.held {
-            None => OwnRecords::between(&self.journal, Cursors::default(), view.seen.pending, session),
-            held => held.clone(),
-        }
-    }
-
-    /// Records that are not flushed, as commits of the log that nobody has.
-    pub fn own_commits(&self, own: OwnRecords, session: &Session) -> Vec<Commit> {
-        let commit = |part: OwnPart| {
-            self.overlays().note(part.records.len());
-            Commit {
-                writer: OWN_LOG,
-                owner: self.user(session),
-                sequence: if part.within { OWN_TRANSACTION } else { OWN },
-                stamp: u64::MAX,
-                time: 0,
-                transaction: None,
-                side: part.records,
-            }
-        };
-        own.parts.into_iter().map(commit).collect()
-    }
-
-    /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
-    pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.journal.feed()?, false);
-        for _ in 0..ROUNDS {
-            let place = self.location_for(&feed.heads())?;
-            let work =
-                &mut |engine: &mut Connection| self.follow(engine.index()?, &feed, newest, Patience::None);
-            match self.with(&place, Patience::None, work) {
-                Err(e) if is_busy(&e) => return Ok(false),
-                Ok(Followed::Behind) => (feed, newest) = self.newer(&feed)?,
-                outcome => return outcome.map(|followed| followed == Followed::Done),
-            }
-        }
-        Ok(false)
+        Ok(ConsistentView { seen: Instant::of(self.store.journal.feed()?), newest: false })
     }
 }
 

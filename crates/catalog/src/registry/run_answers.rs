@@ -14,8 +14,8 @@ use fieldstone_journal::Journal;
 use fieldstone_journal::instant::{Cursors, Instant};
 use fieldstone_journal::writer::PendingCursor;
 
-use super::consistent_view::ConsistentView;
 use crate::query::RunInfo;
+use crate::reader::consistent_view::ConsistentView;
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
 

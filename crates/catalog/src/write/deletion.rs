@@ -1,4 +1,4 @@
-//! Requests to delete: of what kind, and which.
+//! What a deletion names, and what it took away.
 
 use fieldstone_core::{Error, Result};
 
@@ -74,4 +74,25 @@ impl Deletion {
             Deletion::Attributes(query) => Deletion::Attributes(query.exact()),
         }
     }
+}
+
+/// What a deletion took away, or would.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeleteReport {
+    /// Runs.
+    pub runs: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Variables.
+    pub variables: u64,
+    /// Tags.
+    pub tags: u64,
+    /// Attributes.
+    pub attributes: u64,
+    /// Fields.
+    pub fields: u64,
+    /// Attributes that stay, because other users wrote them in runs of others.
+    pub others: u64,
+    /// Whether it was done.
+    pub done: bool,
 }

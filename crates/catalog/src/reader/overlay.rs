@@ -38,8 +38,8 @@ use fieldstone_journal::instant::{Cursors, OwnRecords};
 use fieldstone_journal::writer::PendingCursor;
 
 use super::connection::{Connection, Patience, keeps};
-use super::consistent_view::ConsistentView;
-use super::inner::Inner;
+use super::consistent_view::{ConsistentView, own_commits};
+use super::following::Follower;
 use crate::engine::{Index, PAGE};
 use fieldstone_journal::Session;
 use fieldstone_journal::session::SessionKey;
@@ -136,7 +136,8 @@ impl Overlays {
     }
 
     /// Notes records that were overlaid on an engine.
-    pub fn note(&self, records: usize) {
+    pub fn note(&self, own: &OwnRecords) {
+        let records: usize = own.parts.iter().map(|part| part.records.len()).sum();
         self.laid.fetch_add(records as u64, Ordering::Relaxed);
     }
 
@@ -174,25 +175,26 @@ impl LaidOver {
     }
 }
 
-impl Inner {
+impl Overlays {
     /// Reads what a view shows from the session's copy of the engine; `None` where it has none, and `Some(None)`
     /// where the view is not of now any more.
-    pub fn look_at_copy<T>(
+    pub fn look_at<T>(
         &self,
+        follower: &Follower,
         view: &ConsistentView,
         session: &Session,
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<Option<T>>> {
-        let own = self.overlays().session(session.key());
+        let own = self.session(session.key());
         let mut slot = own.copy.lock();
-        own.read.store(self.env.clock.monotonic(), Ordering::Relaxed);
+        own.read.store(follower.store.env.clock.monotonic(), Ordering::Relaxed);
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
-        let pays_at = self.overlays().forced().unwrap_or(pays_at);
+        let pays_at = self.forced().unwrap_or(pays_at);
         if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
-            *slot = self.make_copy(&own, view, session)?;
+            *slot = self.make_copy(follower, &own, view, session)?;
         }
         let Some(copy) = &mut *slot else { return Ok(None) };
-        let outcome = self.look_over(copy, view, session, read);
+        let outcome = self.look_over(follower, copy, view, session, read);
         if outcome.as_ref().err().is_some_and(|error| !keeps(error)) {
             *slot = None;
         }
@@ -203,28 +205,30 @@ impl Inner {
     /// engine does.
     fn make_copy(
         &self,
+        follower: &Follower,
         own: &SessionOverlay,
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<EngineCopy>> {
-        let location = self.location_for(&view.seen.heads)?;
+        let location = follower.connections.location_for(&view.seen.heads)?;
         let relaid = own.relaid.load(Ordering::Relaxed);
         let mut pays_at = u64::MAX;
-        let copied = self.with_engine(&location, &mut |connection| {
+        let copied = follower.connections.with_engine(&location, &mut |connection| {
             let database = connection.index()?.database();
             let pages = database.pages()?.filter(|pages| pages.saturating_mul(PAGE as u64) <= COPY_MAX);
-            pays_at = pages.map_or(u64::MAX, |pages| self.overlays().forced().unwrap_or(pages));
-            let pays = relaid >= pays_at && self.overlays().has_room(session.key());
+            pays_at = pages.map_or(u64::MAX, |pages| self.forced().unwrap_or(pages));
+            let pays = relaid >= pays_at && self.has_room(session.key());
             if pays { database.copy() } else { Ok(None) }
         });
         own.pays_at.store(pays_at, Ordering::Relaxed);
         let Ok(Some(database)) = copied else { return Ok(None) };
-        let connection = Connection::private(database, self.journal.home().id)?;
+        let connection = Connection::private(database, follower.store.journal.home().id)?;
         Ok(Some(EngineCopy { connection, laid: None }))
     }
 
     fn look_over<T>(
         &self,
+        follower: &Follower,
         copy: &mut EngineCopy,
         view: &ConsistentView,
         session: &Session,
@@ -232,8 +236,8 @@ impl Inner {
     ) -> Result<Option<T>> {
         let index = copy.connection.index()?;
         let laid = match copy.laid.take().filter(|laid| laid.continues_to(view)) {
-            Some(laid) => self.lay_more(index, laid, view, session)?,
-            None => self.lay_anew(index, view, session)?,
+            Some(laid) => self.lay_more(follower, index, laid, view, session)?,
+            None => self.lay_anew(follower, index, view, session)?,
         };
         let Some(laid) = laid else { return Ok(None) };
         let answer = read(index)?;
@@ -244,18 +248,20 @@ impl Inner {
     /// Follows the logs and overlays all that is not flushed; `None` where the view is not of now any more.
     fn lay_anew(
         &self,
+        follower: &Follower,
         index: &mut Index,
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
         index.end_read()?;
-        if self.follow(index, &view.seen.feed, view.newest, Patience::Full)? == Followed::Behind {
+        if follower.follow(index, &view.seen.feed, view.newest, Patience::Full)? == Followed::Behind {
             return Ok(None);
         }
-        let Some(own) = self.unflushed(view, session) else { return Ok(None) };
+        let Some(own) = view.unflushed(&follower.store.journal, session) else { return Ok(None) };
         let pending = own.end;
-        let commits = self.own_commits(own, session);
-        if !self.overlay(index, &view.seen.feed, session, &commits, Patience::Full)? {
+        self.note(&own);
+        let commits = own_commits(own, follower.store.user(session));
+        if !follower.overlay(index, &view.seen.feed, session, &commits, Patience::Full)? {
             return Ok(None);
         }
         // It may have followed a newer feed than the view's, which knows of other decisions.
@@ -268,15 +274,17 @@ impl Inner {
     /// Lays over what came since; `None` where something of what was laid is flushed or gone by now.
     fn lay_more(
         &self,
+        follower: &Follower,
         index: &mut Index,
         laid: LaidOver,
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
-        let own = OwnRecords::between(&self.journal, laid.pending, view.seen.pending, session);
+        let own = OwnRecords::between(&follower.store.journal, laid.pending, view.seen.pending, session);
         let Some(own) = own else { return Ok(None) };
         let (pending, firsts) = (own.end, own.parts.iter().map(|part| part.before).collect::<Vec<_>>());
-        let more: Vec<_> = firsts.into_iter().zip(self.own_commits(own, session)).collect();
+        self.note(&own);
+        let more: Vec<_> = firsts.into_iter().zip(own_commits(own, follower.store.user(session))).collect();
         if !more.is_empty() {
             index.extend_overlay(&more)?;
         }

@@ -1,0 +1,89 @@
+//! What is read of the tables beside queries: where declarations were written, and by whom. All of it within a read.
+
+use std::collections::BTreeSet;
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{AttributeId, RunName, VariableName};
+
+use super::ground::{flushed, id};
+use super::kinds::{MOVED, RUN, STATE, STEP, TAG, VARIABLE};
+use super::order::UNKNOWN;
+use super::owners::stored_first;
+use super::{Cell, Database, Flow, TagId};
+
+/// Which name of a run is declared: its own, that of a step, or that of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declared {
+    /// The run, its state, or where its data lie.
+    Run,
+    /// A step.
+    Step(i64),
+    /// A variable.
+    Variable(VariableName),
+}
+
+/// Where a declaration was written, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclarationRow {
+    /// What it declares.
+    pub of: Declared,
+    /// Where it was written.
+    pub id: AttributeId,
+    /// The user who did.
+    pub user: u32,
+}
+
+/// Where the declarations of a run were written that are there, of itself and of its steps and variables. Within a
+/// read.
+pub fn declarations(db: &mut dyn Database, run: &RunName) -> Result<Vec<DeclarationRow>> {
+    let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+    let sql = "SELECT run FROM run WHERE name = $1 AND project = $2";
+    let Some(run) = db.int(sql, &cells)? else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    for kind in [RUN, MOVED, STATE, STEP, VARIABLE] {
+        let sql = "SELECT l.writer, d.sequence, d.record, d.place, l.uid, d.item, v.name, v.version \
+                   FROM decl d JOIN log l ON l.log = d.log LEFT JOIN variable_name v ON v.variable = d.item \
+                   WHERE d.kind = $1 AND d.run = $2";
+        db.query(sql, &[kind, run].map(Cell::Int), &mut |row| {
+            let id = AttributeId {
+                writer: flushed(id(row[0].bytes()?)?),
+                sequence: row[1].int()? as u64,
+                record: row[2].int()? as u32,
+                row: row[3].int()? as u32,
+            };
+            let of = match kind {
+                STEP => Declared::Step(row[5].int()?),
+                VARIABLE => Declared::Variable(VariableName {
+                    name: row[6].text()?.to_owned(),
+                    version: row[7].int()?,
+                }),
+                _ => Declared::Run,
+            };
+            rows.push(DeclarationRow { of, id, user: u32::try_from(row[4].int()?).unwrap_or(u32::MAX) });
+            Ok(Flow::More)
+        })?;
+    }
+    Ok(rows)
+}
+
+/// Whether logs of several users were applied, or are overlaid on the tables. Within a read.
+pub fn is_shared(db: &mut dyn Database) -> Result<bool> {
+    let sql = "SELECT COUNT(DISTINCT uid) FROM log WHERE uid <> $1";
+    Ok(db.int(sql, &[Cell::Int(UNKNOWN)])?.unwrap_or(0) > 1)
+}
+
+/// The user who declared a run first, living or deleted. Within a read.
+pub fn first_user(db: &mut dyn Database, run: &RunName) -> Result<Option<u32>> {
+    let cells = [Cell::Text(&run.name), Cell::Text(&run.project)];
+    let sql = "SELECT first FROM run WHERE name = $1 AND project = $2";
+    let first = db.first(sql, &cells, |row| stored_first(&row[0]))?.flatten();
+    Ok(first.and_then(|(_, user)| u32::try_from(user).ok()))
+}
+
+/// Users who declared a tag. Within a read.
+pub fn users_of_tag(db: &mut dyn Database, tag: TagId) -> Result<BTreeSet<u32>> {
+    let sql = "SELECT DISTINCT l.uid FROM decl d JOIN log l ON l.log = d.log \
+               WHERE d.kind = $1 AND d.run = 0 AND d.item = $2";
+    let users = db.all(sql, &[TAG, tag].map(Cell::Int), |row| row[0].int())?;
+    Ok(users.into_iter().filter_map(|user| u32::try_from(user).ok()).collect())
+}

@@ -1,0 +1,160 @@
+//! Records, applied; and those of transactions (Q-4), kept in `pending` until all of the transaction is decided and
+//! applied as soon as their kind is visible. Where a decision takes something back that nothing else met, its rows are
+//! deleted again; else the tables are made again from the logs.
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::Record;
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::feed::TransactionState;
+use fieldstone_journal::snapshot::Order;
+
+use super::order::EntrySource;
+use super::workspace::Workspace;
+use super::{Cell, attributes, declare, remove};
+
+/// A record of a transaction, as it is kept.
+pub(super) struct Pending {
+    pub log: i64,
+    pub sequence: i64,
+    record: i64,
+    own: i64,
+    call: i64,
+    bit: i64,
+    /// Since when it is applied.
+    pub applied: Option<(u64, i64)>,
+}
+
+pub(super) fn apply_record(work: &mut Workspace, source: EntrySource, record: &Record) -> Result<()> {
+    match record {
+        Record::Attributes(batch) => attributes::apply_attributes(work, source, record.kind_bit(), batch),
+        Record::Remove(removals) => remove::apply_removals(work, source, removals),
+        _ => declare::declare_record(work, source, record),
+    }
+}
+
+/// A record of a transaction: applied if it is visible, kept if that may change.
+pub(super) fn apply_prepared(
+    work: &mut Workspace,
+    mut source: EntrySource,
+    record: &Record,
+    side: &SideRecord,
+    decision: Option<&TransactionState>,
+) -> Result<()> {
+    let bit = record.kind_bit();
+    let seen = decision.and_then(|decision| decision.visible(bit, source.writer, source.sequence));
+    let mut applied = (0, 0, 0);
+    if let Some(order) = seen {
+        source.order = order;
+        source.decider = work.ground.log(order.1)?;
+        apply_record(work, source, record)?;
+        applied = (1, order.0 as i64, source.decider);
+    }
+    // Also what is not covered: a decision that is read late may be older than the end, and cover it.
+    if decision.is_some_and(|decision| decision.is_whole() || !decision.committed) {
+        return Ok(());
+    }
+    let [a, b, c, d, e, f, g, h, i, j, k] = [
+        source.txn,
+        source.log,
+        source.sequence as i64,
+        source.record,
+        source.own as i64,
+        source.call,
+        bit.into(),
+        applied.0,
+        applied.1,
+        applied.2,
+        side.kind.into(),
+    ]
+    .map(Cell::Int);
+    let cells = [a, b, c, d, e, f, g, h, i, j, k, Cell::Bytes(&side.bytes)];
+    let sql = "INSERT INTO pending (txn, log, sequence, record, own, call, bit, applied, stamp, decider, kind, \
+               content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING";
+    work.ground.db.execute(sql, &cells).map(|_| ())
+}
+
+/// Brings the rows of a transaction to what is decided now; `false` where that cannot be done.
+pub(super) fn change(
+    work: &mut Workspace,
+    txn: i64,
+    not_revertible: bool,
+    decision: &TransactionState,
+) -> Result<bool> {
+    let mut now = Vec::new();
+    for kept in pending(work, txn)? {
+        let writer = work.ground.names.writer(kept.log)?;
+        let seen = decision.visible(kept.bit as u32, writer, kept.sequence as u64);
+        let seen = match seen {
+            Some(order) => Some((order, work.ground.log(order.1)?)),
+            None => None,
+        };
+        if kept.applied == seen.map(|(order, decider)| (order.0, decider)) {
+            continue;
+        }
+        if kept.applied.is_some() {
+            if not_revertible {
+                return Ok(false);
+            }
+            remove::undo(work, kept.log, kept.sequence, kept.record, txn)?;
+        }
+        now.push((kept, seen));
+    }
+    for (kept, seen) in now {
+        if let Some((order, decider)) = seen {
+            apply_kept(work, txn, &kept, order, decider)?;
+        }
+        let (applied, order) = (i64::from(seen.is_some()), seen.map_or(0, |(order, _)| order.0 as i64));
+        let decider = seen.map_or(0, |(_, decider)| decider);
+        let cells = [txn, kept.log, kept.sequence, kept.record, applied, order, decider].map(Cell::Int);
+        let sql = "UPDATE pending SET applied = $5, stamp = $6, decider = $7 \
+                   WHERE txn = $1 AND log = $2 AND sequence = $3 AND record = $4";
+        work.ground.db.execute(sql, &cells)?;
+    }
+    Ok(true)
+}
+
+pub(super) fn pending(work: &mut Workspace, txn: i64) -> Result<Vec<Pending>> {
+    let sql = "SELECT log, sequence, record, own, call, bit, applied, stamp, decider FROM pending \
+               WHERE txn = $1 ORDER BY log, sequence, record";
+    work.ground.db.all(sql, &[Cell::Int(txn)], |row| {
+        let applied = (row[7].int()? as u64, row[8].int()?);
+        Ok(Pending {
+            log: row[0].int()?,
+            sequence: row[1].int()?,
+            record: row[2].int()?,
+            own: row[3].int()?,
+            call: row[4].int()?,
+            bit: row[5].int()?,
+            applied: Some(applied).filter(|_| matches!(row[6], Cell::Int(1))),
+        })
+    })
+}
+
+pub(super) fn apply_kept(
+    work: &mut Workspace,
+    txn: i64,
+    kept: &Pending,
+    order: Order,
+    decider: i64,
+) -> Result<()> {
+    let sql = "SELECT kind, content FROM pending \
+               WHERE txn = $1 AND log = $2 AND sequence = $3 AND record = $4";
+    let side =
+        work.ground.db.first(sql, &[txn, kept.log, kept.sequence, kept.record].map(Cell::Int), |row| {
+            Ok(SideRecord { kind: row[0].int()? as u16, bytes: row[1].bytes()?.into() })
+        })?;
+    let Some(side) = side else { return Ok(()) };
+    let source = EntrySource {
+        log: kept.log,
+        writer: work.ground.names.writer(kept.log)?,
+        sequence: kept.sequence as u64,
+        record: kept.record,
+        call: kept.call,
+        own: kept.own as u64,
+        user: work.ground.names.user(kept.log),
+        txn,
+        order,
+        decider,
+    };
+    apply_record(work, source, &Record::decode(&side)?)
+}

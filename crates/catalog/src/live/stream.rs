@@ -1,0 +1,171 @@
+//! Hits one after another, found by a thread of their own in bounded memory.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use fieldstone_core::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use fieldstone_core::sync::thread;
+use fieldstone_core::{Code, Error, Result};
+use fieldstone_format::catalog::AttributeId;
+use fieldstone_journal::session::Limits;
+
+use crate::engine::{Flow, can_stand_in};
+use crate::query::{self, Hit, HitTable, Query};
+use crate::reader::consistent_view::ConsistentView;
+use crate::reader::location::EngineLocation;
+use crate::reader::{EngineReader, Visibility};
+
+/// Hits that wait between the thread that finds them and the one that takes them.
+const WAITING: usize = 1024;
+/// Hits of a stream that are remembered, so that it can go on from another engine: some 4 MB.
+const REMEMBERED: usize = 1 << 16;
+
+/// Hits, one after another.
+pub fn stream(
+    reader: &Arc<EngineReader>,
+    query: &Query,
+) -> Result<Box<dyn Iterator<Item = Result<Hit>> + Send>> {
+    // Before it is copied for the thread that answers it.
+    query.expr.size().check()?;
+    reader.store.journal.check_there()?;
+    let _span = tracing::debug_span!("query", streamed = true).entered();
+    reader.raise_apply_error()?;
+    let view = Visibility::All(&query.session);
+    let moment = reader.consistent_view(view)?;
+    let pending = query.session.transaction().is_some() || moment.has_own();
+    if pending || reader.connections.location_now(&moment.seen.heads)? == EngineLocation::Memory {
+        // Nobody else may use that engine, or write to it, for as long as it is read.
+        let table = reader.look_from(moment, view, &mut |index| query::collect(index, query))?;
+        return Ok(Box::new(TableHits { table, next: 0 }));
+    }
+    let (sender, receiver) = sync_channel(WAITING);
+    let reader = reader.clone();
+    let query = query.clone();
+    thread::Builder::new()
+        .name("catalog".into())
+        .spawn(move || send(&reader, &query, moment, &sender))
+        .map_err(|e| Code::ProcessLimit.error(format!("cannot start a thread for a query: {e}")))?;
+    Ok(Box::new(HitStream { receiver: Some(receiver), process: std::process::id() }))
+}
+
+/// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
+/// one that is made anew gives those that were not sent yet.
+fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
+    let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
+    let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
+    let _within = span.enter();
+    let mut limits = query.session.limits(&reader.store.env.clock);
+    let outcome = reader.look_shared(moment, &mut |index| {
+        let again = sent.again()?;
+        query::run(index, query, &mut |hit| {
+            limits.as_mut().map_or(Ok(()), Limits::step)?;
+            let hit = hit.to_hit();
+            let id = hit.id;
+            if again && sent.ids.contains(&id) {
+                return Ok(Flow::More);
+            }
+            if sent.is_all() || sender.send(Ok(hit)).is_err() {
+                return Ok(Flow::Stop);
+            }
+            sent.note(id);
+            Ok(Flow::More)
+        })
+    });
+    let outcome = match outcome {
+        Err(e) if can_stand_in(&e) && sent.count == 0 => {
+            reader.connections.go_away();
+            // All at once: who takes the hits may ask for more of that engine meanwhile.
+            reader.ask(query, |tables| query::collect(tables, query)).map(|table| {
+                TableHits { table, next: 0 }.all(|hit| sender.send(hit).is_ok());
+            })
+        }
+        outcome => outcome.map(drop),
+    };
+    span.record("hits", sent.count);
+    if let Err(error) = outcome {
+        // Nobody may be there any more to hear of it.
+        drop(sender.send(Err(error)));
+    }
+}
+
+/// Hits of a stream that were sent.
+struct StreamProgress {
+    limit: Option<u64>,
+    /// The first of them, up to [`REMEMBERED`].
+    ids: HashSet<AttributeId>,
+    count: u64,
+}
+
+impl StreamProgress {
+    /// Whether hits were sent before. Unavailable where it is not known any more which.
+    fn again(&self) -> Result<bool> {
+        if self.count > self.ids.len() as u64 {
+            return Err(Error::unavailable("the catalog's engine broke while it was read")
+                .with_hint("ask again: it is made anew"));
+        }
+        Ok(self.count > 0)
+    }
+
+    fn is_all(&self) -> bool {
+        self.limit.is_some_and(|limit| self.count >= limit)
+    }
+
+    fn note(&mut self, id: AttributeId) {
+        self.count += 1;
+        if self.ids.len() < REMEMBERED {
+            self.ids.insert(id);
+        }
+    }
+}
+
+/// TableHits of a table as hits.
+struct TableHits {
+    table: HitTable,
+    next: usize,
+}
+
+impl Iterator for TableHits {
+    type Item = Result<Hit>;
+
+    fn next(&mut self) -> Option<Result<Hit>> {
+        let hit = self.table.hit(self.next)?;
+        self.next += 1;
+        Some(Ok(hit))
+    }
+}
+
+/// Hits that another thread finds. Dropping it ends that thread.
+struct HitStream {
+    receiver: Option<Receiver<Result<Hit>>>,
+    /// The process that has the thread.
+    process: u32,
+}
+
+impl HitStream {
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+impl Iterator for HitStream {
+    type Item = Result<Hit>;
+
+    fn next(&mut self) -> Option<Result<Hit>> {
+        if self.is_forked() {
+            // The thread is in the parent alone.
+            std::mem::forget(self.receiver.take()?);
+            let error = Code::Forked.error("these hits were asked for before this process was forked");
+            return Some(Err(error.with_hint("ask again in this process")));
+        }
+        self.receiver.as_ref()?.recv().ok()
+    }
+}
+
+impl Drop for HitStream {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // It may be locked by a thread that is not in this process.
+            std::mem::forget(self.receiver.take());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Calls that look at the logs or the engine as a whole.
+
+use std::collections::HashSet;
+
+use fieldstone_core::Result;
+use fieldstone_format::catalog::{declares, is_catalog};
+use fieldstone_format::log::SideRecord;
+use fieldstone_journal::Session;
+use fieldstone_journal::feed::Feed;
+
+use super::{CatalogCheck, RebuildReport};
+use crate::engine::{self, Index, Sqlite, is_busy};
+use crate::reader::connection::{Connection, Patience};
+use crate::reader::following::Replayed;
+use crate::reader::{EngineReader, Visibility};
+
+/// Differences that a check names.
+const NAMED: usize = 100;
+
+/// Whether some commit of the logs has such a record; the first that does ends the search.
+fn any_record(feed: &Feed, is: fn(&SideRecord) -> bool) -> Result<bool> {
+    for (writer, _) in feed.heads() {
+        for commit in feed.commits(writer, 0)? {
+            if commit?.side.iter().any(is) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether some commit of the logs declares something.
+pub fn has_declarations(reader: &EngineReader) -> Result<bool> {
+    any_record(&reader.store.journal.feed()?, declares)
+}
+
+/// Whether the logs, or this handle, hold anything for the catalog. The engine is not asked, and not made.
+pub fn has_records(reader: &EngineReader) -> Result<bool> {
+    let view = reader.consistent_view(Visibility::All(&Session::default()))?;
+    Ok(view.has_own() || any_record(&view.seen.feed, is_catalog)?)
+}
+
+/// Makes the engine's tables anew.
+pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
+    reader.forget_apply_error();
+    let feed = reader.store.journal.feed()?;
+    let place = reader.connections.location_for(&feed.heads())?;
+    let mut work = |engine: &mut Connection| reader.follower.replay(engine.index()?, &feed);
+    let outcome = reader.connections.with(&place, Patience::Full, &mut work);
+    let Replayed { applied, attributes } =
+        outcome.map_err(|e| if is_busy(&e) { reader.connections.held(&place, e) } else { e })?;
+    Ok(RebuildReport {
+        logs: applied.logs,
+        commits: applied.commits,
+        attributes,
+        fields: applied.entries,
+        engine: place.to_string(),
+    })
+}
+
+/// Compares the engine with a replay, both as lines of text in memory.
+pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
+    reader.raise_apply_error()?;
+    let feed = reader.store.journal.feed()?;
+    let mut replayed = Index::open(Box::new(Sqlite::memory()?), reader.store.journal.home().id)?;
+    reader.follower.replay(&mut replayed, &feed)?;
+    let mut check = CatalogCheck::default();
+    check.damaged.extend(replayed.take_problems().iter().map(|e| e.message().to_owned()));
+    let problems = feed.problems().into_iter().filter(|problem| problem.damage);
+    check.damaged.extend(problems.map(|problem| format!("{}: {}", problem.file, problem.why)));
+    let expected = engine::dump(&mut replayed)?;
+    let found = reader.look(Visibility::Synced, &mut engine::dump)?;
+    check.lines = expected.lines().count() as u64;
+    let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
+    for (have, other, what) in sides {
+        let other: HashSet<&str> = other.lines().collect();
+        let missing = have.lines().filter(|line| !other.contains(line));
+        let room = NAMED - check.different.len().min(NAMED);
+        check.different.extend(missing.take(room).map(|line| format!("{what}: {line}")));
+    }
+    Ok(check)
+}

@@ -1,0 +1,120 @@
+//! Records on their way into the next commit of a session, in the order of the calls; single attributes at different
+//! places are gathered into few records meanwhile.
+//!
+//! It counts attributes until they are applied: many that are flushed do not wait for the next read.
+
+mod attribute_buffer;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::sync::Mutex;
+use fieldstone_format::catalog::{AttributeBatch, Record};
+use fieldstone_journal::participant::Buffered;
+use fieldstone_journal::session::SessionKey;
+use fieldstone_journal::{Journal, Session};
+
+use attribute_buffer::AttributeBatches;
+
+/// What one process has given to sessions.
+#[derive(Debug)]
+pub struct Pending {
+    journal: Arc<Journal>,
+    attributes: Buffered<AttributeBatches>,
+    rows: Mutex<AttributeCounts>,
+}
+
+/// Attributes on their way into the engine.
+#[derive(Debug, Default)]
+struct AttributeCounts {
+    /// Given to sessions since they were last flushed.
+    sessions: HashMap<SessionKey, u64>,
+    /// Flushed and not applied.
+    unapplied: u64,
+}
+
+impl AttributeCounts {
+    /// A session was flushed; how many wait to be applied.
+    fn flush(&mut self, session: SessionKey) -> u64 {
+        self.unapplied += self.sessions.remove(&session).unwrap_or(0);
+        self.unapplied
+    }
+}
+
+impl Pending {
+    pub fn new(journal: Arc<Journal>) -> Pending {
+        Pending { journal, attributes: Buffered::default(), rows: Mutex::default() }
+    }
+
+    /// Gives records to the next commit of a session, behind all that was given before.
+    pub fn emit(&self, session: &Session, records: Vec<Record>) -> Result<()> {
+        let rows = records.iter().map(|record| match record {
+            Record::Attributes(batch) => batch.rows as u64,
+            _ => 0,
+        });
+        self.count(session, rows.sum());
+        self.hand_over(session);
+        self.journal.take_side(records.iter().map(Record::encode).collect(), session)
+    }
+
+    /// Takes one attribute, which may become part of a larger record. The journal counts it meanwhile, and
+    /// knows who is to hear of a failure.
+    pub fn buffer(&self, session: &Session, single: AttributeBatch) {
+        self.count(session, 1);
+        self.attributes.put(&self.journal, session, 1, |batches| batches.add(single));
+    }
+
+    fn count(&self, session: &Session, rows: u64) {
+        *self.rows.lock().sessions.entry(session.key()).or_default() += rows;
+    }
+
+    /// Gives what is gathered to the journal.
+    pub fn hand_over(&self, session: &Session) {
+        self.attributes.hand_over(&self.journal, session);
+    }
+
+    /// What a session holds is not to be.
+    pub fn discard(&self, session: &Session) {
+        self.attributes.discard(session);
+        self.forget(session.key());
+    }
+
+    /// A session has lost what it held.
+    pub fn forget(&self, session: SessionKey) {
+        self.rows.lock().sessions.remove(&session);
+    }
+
+    /// A session was flushed; how many attributes wait to be applied.
+    pub fn flushed(&self, session: SessionKey) -> u64 {
+        self.rows.lock().flush(session)
+    }
+
+    /// How many attributes are flushed and not applied.
+    pub fn unapplied(&self) -> u64 {
+        self.rows.lock().unapplied
+    }
+
+    /// So many of them are applied.
+    pub fn applied(&self, rows: u64) {
+        let mut left = self.rows.lock();
+        left.unapplied = left.unapplied.saturating_sub(rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fieldstone_format::Id;
+
+    #[test]
+    fn attributes_are_counted_by_session_until_they_are_flushed() {
+        let mut counts = AttributeCounts::default();
+        let (one, other) =
+            (SessionKey::default(), SessionKey { transaction: Some(Id([7; 16])), ..SessionKey::default() });
+        counts.sessions.extend([(one, 5), (other, 2)]);
+        assert_eq!(counts.flush(one), 5);
+        assert_eq!(counts.flush(one), 5, "nothing more was given");
+        assert_eq!(counts.flush(other), 7);
+    }
+}

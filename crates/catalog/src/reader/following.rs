@@ -1,0 +1,95 @@
+//! The engine as a view of the store's logs: how long it is waited for, and what it asks of the fields.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_journal::Session;
+use fieldstone_journal::feed::{Commit, Feed};
+use fieldstone_journal::follow::{self, Applied, Followed, Following, Pace};
+use fieldstone_journal::view::Wait;
+
+use super::connection::{Connections, Patience};
+use super::open_store::OpenStore;
+use crate::engine::Index;
+use crate::view::IndexView;
+
+/// Lets engines follow the logs of a store.
+#[derive(Debug)]
+pub struct Follower {
+    pub store: Arc<OpenStore>,
+    pub connections: Arc<Connections>,
+}
+
+/// What was read when an engine was made anew.
+#[derive(Debug)]
+pub struct Replayed {
+    pub applied: Applied,
+    pub attributes: u64,
+}
+
+impl Follower {
+    fn view<'a>(
+        &'a self,
+        index: &'a mut Index,
+        patience: Patience,
+        user: u32,
+    ) -> IndexView<'a, &'a mut Index> {
+        let insist = Box::new(move |index: &mut Index, begin: &mut dyn FnMut(&mut Index) -> Result<bool>| {
+            self.connections.insist(index, patience, begin)
+        });
+        IndexView::with(index, self.store.journal.schema(), user, insist).of_process(self.store.own_writer())
+    }
+
+    fn following(&self, patience: Patience, newest: bool) -> Following<'_> {
+        let wait = if patience == Patience::None { Wait::No } else { Wait::Yes };
+        let pace = Pace::usual(&*self.store.env.clock);
+        // In tests each commit is a transaction, and others, who look now and then, get their turn.
+        #[cfg(test)]
+        let pace = Pace { time: 1, rest: 2_000_000, ..pace };
+        Following { wait, newest, pace }
+    }
+
+    /// Brings an engine up to a feed. `newest`: nobody can give a newer one.
+    pub fn follow(
+        &self,
+        index: &mut Index,
+        feed: &Feed,
+        newest: bool,
+        patience: Patience,
+    ) -> Result<Followed> {
+        let how = self.following(patience, newest);
+        let view = &mut self.view(index, patience, self.store.env.identity.uid());
+        follow::follow(view, feed, &*self.store.fields.standing(feed), &how)
+    }
+
+    /// Begins to read with what a transaction has prepared and what is not flushed overlaid on the tables;
+    /// `false` where there is nothing of it, and nothing was begun.
+    pub fn overlay(
+        &self,
+        index: &mut Index,
+        feed: &Feed,
+        session: &Session,
+        own: &[Commit],
+        patience: Patience,
+    ) -> Result<bool> {
+        let view = &mut self.view(index, patience, self.store.user(session));
+        follow::overlay(view, feed, &*self.store.fields.standing(feed), session.transaction(), own)
+    }
+
+    /// Makes an engine's tables anew from the first commit on.
+    pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<Replayed> {
+        let mut view = self.view(index, Patience::Full, self.store.env.identity.uid());
+        let how = self.following(Patience::Full, false);
+        let (mut followed, applied) =
+            follow::rebuild(&mut view, feed, &*self.store.fields.standing(feed), &how)?;
+        let mut feed = feed.clone();
+        while followed == Followed::Behind {
+            // Others, who know of more, went on with it meanwhile.
+            let (later, newest) = self.store.newer(&feed)?;
+            let how = self.following(Patience::Full, newest);
+            followed = follow::follow(&mut view, &later, &*self.store.fields.standing(&later), &how)?;
+            feed = later;
+        }
+        Ok(Replayed { applied, attributes: view.attributes() })
+    }
+}

@@ -1,0 +1,77 @@
+//! The store that a catalog is of, as all processes of it share it: its fields, its journal and the world that it lives
+//! in; and who is who there.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_format::Id;
+use fieldstone_format::catalog::RunName;
+use fieldstone_journal::feed::Feed;
+use fieldstone_journal::{Journal, Session};
+
+use super::port::FieldPort;
+use crate::engine::Writer;
+use crate::view::roles::owner_level;
+use crate::view::writer_of;
+
+/// A store that is open.
+#[derive(Debug)]
+pub struct OpenStore {
+    pub fields: Arc<dyn FieldPort>,
+    pub journal: Arc<Journal>,
+    pub env: Env,
+    /// `postgresql://…`; the embedded engine where absent.
+    pub engine: Option<String>,
+}
+
+impl OpenStore {
+    /// The user of a session.
+    pub fn user(&self, session: &Session) -> u32 {
+        session.user(&*self.env.identity)
+    }
+
+    /// The name of a user.
+    pub fn user_name(&self, user: u32) -> String {
+        self.env.identity.user_name(user)
+    }
+
+    /// This process, as the header of its log says it.
+    pub fn own_writer(&self) -> Writer {
+        let (identity, origin) = (&self.env.identity, self.journal.origin());
+        Writer {
+            host: identity.host(),
+            process: identity.process(),
+            rank: origin.rank,
+            job: origin.job.clone(),
+            attempt: origin.attempt.clone(),
+        }
+    }
+
+    /// The writer of a log, as a hit names it; `None` where its header is damaged, or the log is not there.
+    pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
+        let Some(log) = log else { return Ok(Some(self.own_writer())) };
+        self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
+    }
+
+    /// The owner of a run; `first` is who declared it first.
+    pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
+        Ok(self.owner_at(&self.journal.feed()?, run, first))
+    }
+
+    /// The same at the moment of a feed.
+    pub fn owner_at(&self, feed: &Feed, run: &RunName, first: Option<u32>) -> Option<u32> {
+        if first.is_some() && first == feed.folder_owner() {
+            return first;
+        }
+        feed.owner(&owner_level(&self.journal.schema(), run)).or(first)
+    }
+
+    /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
+    pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
+        self.journal.refresh()?;
+        let later = self.journal.feed()?;
+        let newest = later.heads() == feed.heads();
+        Ok((later, newest))
+    }
+}

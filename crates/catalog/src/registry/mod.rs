@@ -1,0 +1,168 @@
+//! What is declared, as a session sees it: what this process declared itself at once, what the engine says for a while
+//! else what the engine says now.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `runs`, `variables` | what there is of a name, and the errors of what is not there |
+//! | `ownership` | who owns a run, and what others may do with it |
+//! | `declaration_cache` | what was declared or looked up lately, so that an attribute asks no engine |
+//! | `run_answers` | runs that were looked up, while nothing can have changed the answer |
+//! | `shown` | names as errors show them |
+//!
+//! Invariants:
+//! * what a session lost to a failure is forgotten before anything is asked of the session again;
+//! * of the store nothing is called with a lock held but what takes records, which calls nobody.
+
+mod declaration_cache;
+mod ownership;
+mod run_answers;
+mod runs;
+mod shown;
+mod variables;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_core::sync::{Mutex, MutexGuard};
+use fieldstone_format::catalog::AttributeBatch;
+use fieldstone_journal::Session;
+use fieldstone_journal::session::SessionKey;
+
+use crate::engine::{Index, Tables};
+use crate::query::TagInfo;
+use crate::reader::consistent_view::ConsistentView;
+use crate::reader::{EngineReader, OpenStore, Visibility};
+use declaration_cache::DeclarationCache;
+pub use declaration_cache::Lookup;
+use run_answers::RunAnswers;
+pub use runs::{run_row, several_projects};
+pub use shown::{run_text, variable_text};
+
+/// What one process knows of what is declared.
+#[derive(Debug)]
+pub struct Registry {
+    pub store: Arc<OpenStore>,
+    pub reader: Arc<EngineReader>,
+    declarations: Mutex<DeclarationCache>,
+    /// Held while something is declared, so that two threads do not declare the same.
+    declaring: Mutex<()>,
+    run_answers: RunAnswers,
+    /// How often each session had lost something when that was looked at last.
+    losses_seen: Mutex<HashMap<SessionKey, u64>>,
+}
+
+impl Registry {
+    pub fn new(store: Arc<OpenStore>) -> Registry {
+        Registry {
+            reader: Arc::new(EngineReader::new(store.clone())),
+            declarations: Mutex::new(DeclarationCache::new(store.env.clock.clone())),
+            store,
+            declaring: Mutex::default(),
+            run_answers: RunAnswers::default(),
+            losses_seen: Mutex::default(),
+        }
+    }
+
+    /// What is known of what was declared; nothing of what was lost since.
+    pub fn declarations(&self) -> MutexGuard<'_, DeclarationCache> {
+        self.forget_lost();
+        self.declarations.lock()
+    }
+
+    /// Forgets what is remembered of sessions that have lost something since this was asked last.
+    fn forget_lost(&self) {
+        let losses = self.store.journal.all_losses();
+        let mut seen = self.losses_seen.lock();
+        for (session, losses) in losses {
+            if seen.insert(session, losses) != Some(losses) {
+                self.declarations.lock().discarded(session);
+                self.reader.pending.forget(session);
+            }
+        }
+    }
+
+    /// Keeps others from declaring until it is dropped.
+    pub fn declaring(&self) -> MutexGuard<'_, ()> {
+        self.declaring.lock()
+    }
+
+    /// What a declaration is checked against: what everybody sees, and where that may not do also what a session
+    /// holds.
+    pub fn visibility<'a>(&self, session: &'a Session) -> Visibility<'a> {
+        let uncertain = self.declarations().deleted(session.key()) || session.transaction().is_some();
+        if uncertain { Visibility::All(session) } else { Visibility::Synced }
+    }
+
+    /// Asks the engine as it stands, which costs no wait; then, where it does not know, after it has
+    /// followed the logs, which are looked at once.
+    fn search<T>(
+        &self,
+        session: &Session,
+        mut find: impl FnMut(&mut Index) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let visibility = self.visibility(session);
+        self.search_from(self.reader.consistent_view(visibility)?, visibility, &mut find)
+    }
+
+    fn search_from<T>(
+        &self,
+        view: ConsistentView,
+        visibility: Visibility<'_>,
+        find: &mut dyn FnMut(&mut Index) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if matches!(visibility, Visibility::Synced)
+            && let Some(found) = self.reader.look_from(view.clone(), Visibility::AsIs, find)?
+        {
+            return Ok(Some(found));
+        }
+        self.reader.look_from(view, visibility, find)
+    }
+
+    /// Every tag of a name.
+    pub fn tags_of(&self, session: &Session, name: &str) -> Result<Vec<TagInfo>> {
+        if let Some(tags) = self.declarations().tags(session.key(), name) {
+            return Ok(tags);
+        }
+        let found = self.reader.look(self.visibility(session), &mut |tables| {
+            let all = tables.tags()?.into_iter().filter(|row| row.decl.name == name);
+            Ok(all.map(|row| TagInfo { decl: row.decl, version: row.version }).collect::<Vec<TagInfo>>())
+        })?;
+        let mut tags = found;
+        let mut known = self.declarations();
+        for tag in &tags {
+            known.cache_tag(session.key(), tag.clone(), false);
+        }
+        known.note_asked(session.key(), name);
+        for own in known.own_tags(session.key(), name) {
+            if tags.iter().all(|tag| tag.decl != own.decl) {
+                let version = free_version(&tags, own.decl.version);
+                tags.push(TagInfo { version, ..own });
+            }
+        }
+        Ok(tags)
+    }
+
+    /// Remembers the tag of a batch, which declares it.
+    pub fn note_tag(&self, session: &Session, batch: &AttributeBatch) -> Result<()> {
+        if self.declarations().has_tag(session.key(), &batch.tag) {
+            return Ok(());
+        }
+        let known = self.tags_of(session, &batch.tag.name)?;
+        if known.iter().any(|tag| tag.decl == batch.tag) {
+            return Ok(());
+        }
+        let version = free_version(&known, batch.tag.version);
+        self.declarations().cache_tag(session.key(), TagInfo { decl: batch.tag.clone(), version }, true);
+        Ok(())
+    }
+}
+
+/// The number that is shown for a tag that asks for `version` after these.
+pub fn free_version(tags: &[TagInfo], version: i64) -> i64 {
+    let mut free = version;
+    while tags.iter().any(|tag| tag.version == free) {
+        free = free.saturating_add(1);
+    }
+    free
+}
