@@ -2,6 +2,7 @@
 # make demo    a tour on real data
 # make test    format, lints, Rust and Python tests, the examples of the docs
 # make wheel  a wheel for old Linux systems and an sdist, in dist; docs/release.md
+# make test-loopback   the suites of the facade and of Python through stores that are reached as bytes
 # make test-long   the campaigns that `make test` runs in short: every fault, every bit, the paper's volume
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -32,7 +33,7 @@ SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find crates 
 # Two builds at once take turns: the second looks at what is there when the first is done.
 IN_TURN := $(if $(shell command -v flock),flock .build.lock) $(MAKE) --no-print-directory
 
-.PHONY: build test-tools workspace demo test test-rust test-python test-long lint bench wheel try-sdist clean
+.PHONY: build test-tools workspace demo test test-rust test-python test-loopback test-long lint bench wheel try-sdist clean
 
 build:
 	+@$(IN_TURN) .venv/.built
@@ -60,8 +61,17 @@ test-rust: test-tools
 test-python: build test-tools
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --junit-xml=target/pytest.xml
 
+# The suites of the facade and of Python, with every store reached as bytes. What is listed looks at more than a store's calls.
+LOOPBACK := FIELDSTONE_LOOPBACK=1
+test-loopback: build test-tools
+	$(LOOPBACK) FIELDSTONE_TEST_LIBRARY=$(CURDIR)/target/debug .venv/bin/python python/tests/pg_server.py \
+	  .venv/bin/cargo-nextest nextest run $(WORKSPACE) \
+	  -E 'package(fieldstone) $(shell sed -n "s/^rust \([^ ]*\) .*/- test(=\1)/p" tests/loopback.txt)'
+	$(LOOPBACK) .venv/bin/python -m pytest -n $(WORKERS) --dist worksteal \
+	  $(shell sed -n "s/^python \([^ ]*\) .*/--deselect \1/p" tests/loopback.txt)
+
 # docs/faults.md says what each part does, and how often.
-test-long:
+test-long: test-loopback
 	cargo build -p fieldstone --examples --locked --quiet
 	FIELDSTONE_CRASH=full cargo test -p fieldstone-store --locked --test all -- --nocapture \
 	  crash:: power_cut:: syncs:: damage:: schedules:: checkpoint::

@@ -21,6 +21,7 @@ mod cubes;
 pub mod execution;
 pub mod explain;
 pub mod files;
+mod filtered;
 pub mod finders;
 pub mod graph;
 mod interop;

@@ -36,6 +36,7 @@ use fieldstone_format::Id;
 use fieldstone_format::catalog::TagDecl;
 use fieldstone_journal::Session;
 use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Listing};
+use fieldstone_store::frontends::FilterStore;
 use fieldstone_store::local::LocalStore;
 
 use self::composed::Composed;
@@ -94,6 +95,13 @@ impl Store {
             "a field was archived without {keyword}, which the schema lets it lack: those of two days are one field; \
              add {keyword}=YYYYMMDD to the key"
         ))
+    }
+
+    /// This store with those fields alone that a request selects; catalog and graph are the whole store's. `Invalid` for a
+    /// request that the schema does not take, and for days relative to today.
+    pub fn filtered(&self, request: Request) -> Result<Store> {
+        let filter: FilterStore<dyn Backend> = FilterStore::new(self.backend.clone(), request)?;
+        Ok(Store::over(Arc::new(filter), self.settings.clone()))
     }
 
     /// As a field store among others, for a frontend or a list of stores.

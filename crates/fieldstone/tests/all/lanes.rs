@@ -60,6 +60,33 @@ fn entries_of_a_key_are_newest_first_with_removals_among_them() {
 }
 
 #[test]
+fn a_filter_is_a_backend_that_shows_its_part_and_changes_nothing_of_the_whole() {
+    let (_folder, store, _) = store();
+    put(&store, Value::Bytes(b"x"), Session::default());
+    let before = store.version().unwrap();
+    let other = [("run", "a"), ("variable", "u")];
+    store.archive(&other, Value::Bytes(b"y"), &ArchiveOptions::default()).unwrap();
+    store.flush(None).unwrap();
+    let winds = store.filtered(Request::parse("variable=u").unwrap()).unwrap();
+    // At the far end of a loopback, too.
+    let far = Store::over(loopback(winds.backend().clone()), CatalogSettings::default());
+    for shown in [&winds, &far] {
+        let backend = shown.backend();
+        assert_eq!(backend.entries(&KEY, &Session::default()).unwrap(), []);
+        assert_eq!(backend.entries(&other, &Session::default()).unwrap().len(), 1);
+        let (all, options) = (Request::new(), fieldstone::ListOptions::default());
+        assert_eq!(shown.list(&all, &options).unwrap().count(), 1);
+        assert_eq!(shown.list_since(&all, &before, &options).unwrap().0.count(), 1);
+        let origins = backend.origins(&all, &Session::default()).unwrap();
+        let commits = origins.iter().map(|(commit, _)| (commit.log, commit.sequence)).collect();
+        assert_eq!((origins.len(), backend.list_commits(commits, &options).unwrap().count()), (1, 1));
+        assert_eq!(shown.set_exist(Exist::Error).unwrap_err().code(), fieldstone::Code::OutsideFilter);
+        assert_eq!(shown.upgrade().unwrap_err().code(), fieldstone::Code::OutsideFilter);
+        assert_eq!(shown.catalog().runs(&fieldstone::catalog::Query::all()).unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn transactions_have_a_state_before_and_after_their_decision() {
     let (_folder, store, backends) = store();
     let [open, kept, given_up] = [(); 3].map(|()| {

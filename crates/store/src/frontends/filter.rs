@@ -57,31 +57,36 @@ use crate::read::{Match, Matcher};
 
 /// A store that shows and takes only what a request selects.
 #[derive(Debug)]
-pub struct FilterStore {
-    beneath: Arc<dyn FieldStore>,
+pub struct FilterStore<S: ?Sized = dyn FieldStore> {
+    beneath: Arc<S>,
     filter: Request,
     /// The filter, ready to be compared with keys.
     matcher: Mutex<Matcher>,
 }
 
-impl FilterStore {
+impl<S: FieldStore + ?Sized> FilterStore<S> {
     /// What `filter` selects of a store.
     ///
     /// Invalid for a filter that the schema does not take, and for one with days relative to today: what it
     /// shows would change overnight.
-    pub fn new(beneath: Arc<dyn FieldStore>, filter: Request) -> Result<FilterStore> {
+    pub fn new(beneath: Arc<S>, filter: Request) -> Result<FilterStore<S>> {
         let schema = beneath.schema();
         let selection = schema.select(&filter).map_err(|e| e.context(format!("the filter {filter}")))?;
         Ok(FilterStore { beneath, filter, matcher: Mutex::new(Matcher::new(selection)) })
     }
 
+    /// The store beneath.
+    pub fn beneath(&self) -> &Arc<S> {
+        &self.beneath
+    }
+
     /// A caller's request, of what is shown alone.
-    fn shown(&self, request: &Request) -> Request {
+    pub fn shown(&self, request: &Request) -> Request {
         request.clone().within(self.filter.clone())
     }
 
     /// Whether an encoded key is shown.
-    fn shows(&self, key: &[u8]) -> Result<bool> {
+    pub fn shows(&self, key: &[u8]) -> Result<bool> {
         // A panic of one caller must not lock all others out: the matcher only remembers kinds of keys.
         let mut matcher = self.matcher.lock();
         Ok(matcher.test(key)? == Match::Yes)
@@ -102,7 +107,8 @@ impl FilterStore {
             .with_hint("give it to the store itself, opened without the filter")
     }
 
-    fn refused(&self, what: &str) -> Error {
+    /// The refusal of a call that is the whole store's.
+    pub fn refused(&self, what: &str) -> Error {
         Code::OutsideFilter
             .error(format!(
                 "{what} is of the whole store at {}, of which {} is shown",
@@ -140,7 +146,7 @@ impl FilterStore {
     }
 }
 
-impl FieldAccess for FilterStore {
+impl<S: FieldStore + ?Sized> FieldAccess for FilterStore<S> {
     fn url(&self) -> &str {
         self.beneath.url()
     }
@@ -252,7 +258,7 @@ impl FieldAccess for FilterStore {
     }
 }
 
-impl Transactions for FilterStore {
+impl<S: FieldStore + ?Sized> Transactions for FilterStore<S> {
     fn flush(&self, session: &Session) -> Result<()> {
         self.beneath.flush(session)
     }
@@ -290,7 +296,7 @@ impl Transactions for FilterStore {
     }
 }
 
-impl Admin for FilterStore {
+impl<S: FieldStore + ?Sized> Admin for FilterStore<S> {
     fn stats(&self, request: &Request) -> Result<Stats> {
         self.beneath.stats(&self.shown(request))
     }

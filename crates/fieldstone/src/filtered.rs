@@ -1,0 +1,154 @@
+//! A filter over a backend, as a backend: its fields are those that a request selects; catalog and graph are those of the
+//! whole store, and so is whatever concerns it as a whole, which is refused to be changed.
+//!
+//! ```
+//! use fieldstone::{ArchiveOptions, ListOptions, OpenOptions, Request, Value};
+//!
+//! let store = fieldstone::open("memory:", &OpenOptions::default())?;
+//! let winds = store.filtered(Request::parse("variable=u/v")?)?;
+//! for variable in ["u", "t"] {
+//!     store.archive(&[("run", "a"), ("variable", variable)], Value::Bytes(b"x"), &ArchiveOptions::default())?;
+//! }
+//! store.flush(None)?;
+//! assert_eq!(winds.list(&Request::new(), &ListOptions::default())?.count(), 1);
+//! assert_eq!(winds.catalog().runs(&fieldstone::catalog::Query::all())?.len(), 1);
+//! # Ok::<(), fieldstone::Error>(())
+//! ```
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fieldstone_catalog::access::CatalogAccess;
+use fieldstone_catalog::live::CatalogSettings;
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+use fieldstone_core::request::Request;
+use fieldstone_format::Id;
+use fieldstone_format::commit_id::CommitId;
+use fieldstone_format::keys::encode_key;
+use fieldstone_graph::access::GraphAccess;
+use fieldstone_store::api::{
+    AcceptanceReport, Exist, FieldAccess, KeyEntry, ListOptions, Listing, Pairs, Session, StoreSettings,
+    TransactionState,
+};
+use fieldstone_store::frontends::FilterStore;
+
+use crate::backend::{Backend, BackendAdmin, BackendLane, GraphPlace};
+
+impl Backend for FilterStore<dyn Backend> {
+    fn env(&self) -> &Env {
+        self.beneath().env()
+    }
+
+    fn id(&self) -> Id {
+        self.beneath().id()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.beneath().folder()
+    }
+
+    fn native_folder(&self) -> Option<PathBuf> {
+        self.beneath().native_folder()
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.beneath().check_writable()
+    }
+
+    fn check_format(&self, since: u32, what: &str) -> Result<()> {
+        self.beneath().check_format(since, what)
+    }
+
+    fn create(&self) -> Result<()> {
+        self.beneath().create()
+    }
+
+    fn has_pending(&self, session: &Session) -> bool {
+        self.beneath().has_pending(session)
+    }
+
+    fn is_decided(&self, transaction: Id) -> Result<bool> {
+        self.beneath().is_decided(transaction)
+    }
+
+    fn list_since(&self, request: &Request, since: &str, options: &ListOptions) -> Result<(Listing, String)> {
+        self.beneath().list_since(&self.shown(request), since, options)
+    }
+
+    fn list_commits(&self, commits: HashSet<(Id, u64)>, options: &ListOptions) -> Result<Listing> {
+        let selection = self.select(&Request::new())?;
+        let entries = self.beneath().list_commits(commits, options)?;
+        Ok(Box::new(
+            entries.filter(move |entry| entry.as_ref().map_or(true, |entry| selection.takes(&entry.key))),
+        ))
+    }
+
+    fn origins(&self, request: &Request, session: &Session) -> Result<Vec<(CommitId, u64)>> {
+        self.beneath().origins(&self.shown(request), session)
+    }
+
+    fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool> {
+        self.beneath().wait(since, timeout, session)
+    }
+
+    fn take_undated(&self) -> Option<Arc<str>> {
+        self.beneath().take_undated()
+    }
+
+    fn close_quietly(&self, session: &Session) -> Result<()> {
+        self.beneath().close_quietly(session)
+    }
+
+    fn catalog(self: Arc<Self>, settings: CatalogSettings) -> Arc<dyn CatalogAccess> {
+        self.beneath().clone().catalog(settings)
+    }
+
+    fn graph(self: Arc<Self>) -> Arc<dyn GraphAccess> {
+        self.beneath().clone().graph()
+    }
+
+    fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>> {
+        self.beneath().clone().graph_in(place)
+    }
+}
+
+impl BackendAdmin for FilterStore<dyn Backend> {
+    fn set_exist(&self, _exist: Exist, _session: &Session) -> Result<()> {
+        Err(self.refused("a setting"))
+    }
+
+    fn accept(&self, _name: &str, _why: &str, _session: &Session) -> Result<AcceptanceReport> {
+        Err(self.refused("an accepted loss"))
+    }
+
+    fn upgrade(&self, _session: &Session) -> Result<(u32, u32)> {
+        Err(self.refused("the format"))
+    }
+
+    fn pin_format(&self, _version: u32, _session: &Session) -> Result<()> {
+        Err(self.refused("the format"))
+    }
+}
+
+impl BackendLane for FilterStore<dyn Backend> {
+    fn entries(&self, key: &Pairs<'_>, session: &Session) -> Result<Vec<KeyEntry>> {
+        match self.shows(&encode_key(&self.schema().resolve(key)?).bytes)? {
+            true => self.beneath().entries(key, session),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn transactions(&self) -> Result<Vec<TransactionState>> {
+        self.beneath().transactions()
+    }
+
+    fn settings(&self) -> Result<StoreSettings> {
+        self.beneath().settings()
+    }
+
+    fn named_files(&self) -> Result<Vec<(String, u64)>> {
+        self.beneath().named_files()
+    }
+}
