@@ -37,7 +37,7 @@ use fieldstone_store::api::{AcceptanceReport, Exist, FieldStore, ListOptions, Li
 
 use fieldstone_catalog::live::CatalogSettings;
 use fieldstone_graph::live::Graph;
-use fieldstone_graph::slot::SlotOptions;
+use fieldstone_slots::SlotOptions;
 
 /// How the graph of a store keeps its segments.
 #[derive(Debug, Clone, Default)]

@@ -36,6 +36,7 @@ const STORE: &str = "fieldstone-store";
 const ARRAY: &str = "fieldstone-array";
 const CATALOG: &str = "fieldstone-catalog";
 const GRAPH: &str = "fieldstone-graph";
+const SLOTS: &str = "fieldstone-slots";
 const FACADE: &str = "fieldstone";
 
 /// Each package of ours, and those of ours that it may use.
@@ -47,7 +48,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (ARRAY, &[CORE, FORMAT]),
     (CATALOG, &[CORE, FORMAT, JOURNAL]),
     (GRAPH, &[CORE, FORMAT, JOURNAL]),
-    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH]),
+    (SLOTS, &[CORE, FORMAT, JOURNAL, GRAPH]),
+    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, SLOTS]),
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),

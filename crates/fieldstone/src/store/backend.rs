@@ -95,7 +95,7 @@ impl Backend for Composed {
         match place {
             GraphPlace::Own => Graph::new(self, journal),
             GraphPlace::Folder(folder) => Graph::in_folder(self, journal, folder),
-            GraphPlace::Slots(folder, options) => Graph::with_slots(self, journal, folder, options),
+            GraphPlace::Slots(folder, options) => Graph::with_slots(self, journal, folder, Arc::new(options)),
         }
     }
 }

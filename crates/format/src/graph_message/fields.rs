@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::value::Test;
 
-use super::{VertexPartition, VertexSplits};
+use super::{ShownSplits, VertexPartition, VertexSplits};
 use crate::bytes::{Cursor, Put};
 use crate::graph::VertexName;
 use crate::graph_segment::{CommitKnown, VertexPlace};
@@ -203,3 +203,4 @@ fields!(VertexName { kind, id });
 fields!(CommitKnown { since, stamp });
 fields!(VertexPartition { vertex, partition });
 fields!(VertexSplits { vertex, partitions });
+fields!(ShownSplits { vertex, known, finished });

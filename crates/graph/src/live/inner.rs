@@ -35,7 +35,7 @@ use fieldstone_journal::view::{HeldField, Holds, Wait};
 use super::GraphPort;
 use crate::folder::{MergeOlder, SegmentFolder};
 use crate::segment::{PageCache, Segment, merge_young};
-use crate::slot::SlotOptions;
+use crate::slot::StartSlots;
 use crate::state::GraphState;
 use crate::view::{GraphView, dump};
 use fieldstone_journal::Session;
@@ -78,7 +78,7 @@ pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     pub(super) env: Env,
-    pub(super) options: SlotOptions,
+    pub(super) starter: Arc<dyn StartSlots>,
     /// The folder for segments that the caller chose.
     chosen: Option<PathBuf>,
     /// Where segments are written, once the store is there and they can stand somewhere.
@@ -205,14 +205,14 @@ impl GraphInner {
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
         chosen: Option<PathBuf>,
-        options: SlotOptions,
+        starter: Arc<dyn StartSlots>,
     ) -> Arc<GraphInner> {
         let env = journal.env().clone();
         let identity = env.identity.clone();
         let inner = Arc::new_cyclic(|me: &Weak<GraphInner>| {
             let process = PerProcess::new(identity, ProcessState::new());
             let (folder, me) = (OnceLock::new(), me.clone());
-            GraphInner { journal, port, env, options, chosen, folder, me, process }
+            GraphInner { journal, port, env, starter, chosen, folder, me, process }
         });
         // Not before it lives: who flushes meanwhile forgets those who do not.
         inner.port.join_graph(inner.me.clone());
@@ -514,7 +514,8 @@ impl GraphInner {
     /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
     pub(super) fn save(&self, older: MergeOlder) {
         let Some(folder) = self.folder() else { return };
-        let Some(frozen) = self.process().view.lock().as_mut().map(GraphView::freeze) else { return };
+        let frozen = self.process().view.lock().as_mut().map(GraphView::freeze);
+        let Some(Ok(frozen)) = frozen else { return };
         let saved = frozen.save(&folder, older).unwrap_or(None);
         let done = saved.is_some();
         let mut slot = self.process().view.lock();

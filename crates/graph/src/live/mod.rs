@@ -34,7 +34,7 @@ use crate::find;
 use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
 use crate::relations::{self, RelationTest, TypeMatches};
-use crate::slot::{Engine, SlotOptions};
+use crate::slot::{Engine, StartSlots};
 use crate::state::GraphState;
 use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
 use crate::travel::{Travel, Travelled, VertexTest};
@@ -49,6 +49,9 @@ pub trait GraphPort: Send + Sync + std::fmt::Debug {
 
     /// Lets a graph take part in every flush of this process, for as long as it lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
+
+    /// Starts the slots of a view that is cut into several.
+    fn slots(&self) -> Arc<dyn StartSlots>;
 }
 
 /// The graph of an open store. Clones share what they have.
@@ -60,12 +63,14 @@ pub struct Graph {
 impl Graph {
     /// The graph over a journal. Nothing is read before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, None, SlotOptions::default()) }
+        let slots = port.slots();
+        Graph { inner: GraphInner::new(port, journal, None, slots) }
     }
 
     /// The same, with a folder for its segments that the caller chose: what simulations use.
     pub fn in_folder(port: Arc<dyn GraphPort>, journal: Arc<Journal>, folder: PathBuf) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, Some(folder), SlotOptions::default()) }
+        let slots = port.slots();
+        Graph { inner: GraphInner::new(port, journal, Some(folder), slots) }
     }
 
     /// The same, with slots that run as the caller says.
@@ -73,9 +78,9 @@ impl Graph {
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
         folder: PathBuf,
-        options: SlotOptions,
+        slots: Arc<dyn StartSlots>,
     ) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, Some(folder), options) }
+        Graph { inner: GraphInner::new(port, journal, Some(folder), slots) }
     }
 
     // ---- writing: visible to this process at once, to all at flush; with a transaction, at its commit

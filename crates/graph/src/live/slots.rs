@@ -15,8 +15,7 @@ use super::inner::{GraphInner, WHOLE};
 use super::partitions::Partitions;
 use crate::folder::MergeOlder;
 use crate::segment::Segment;
-use crate::slot::travels::{self, SlotTravel};
-use crate::slot::{Engine, SlotCluster};
+use crate::slot::{BegunTravel, Engine, Slots};
 use crate::state::GraphState;
 use crate::travel::{Travel, TravelPlan, Travelled, WalkAgain, travel as walk_plan};
 use crate::view::{GraphView, SlotHost};
@@ -24,7 +23,7 @@ use crate::view::{GraphView, SlotHost};
 /// A traversal that has begun: it sees nothing that is put from here on.
 enum Begun {
     InOnePiece(Arc<GraphState>, TravelPlan),
-    InSlots(Arc<SlotCluster>, SlotTravel),
+    InSlots(Arc<dyn Slots>, Box<dyn BegunTravel>),
 }
 
 /// What a traversal saw: the logs, and over them what was not flushed.
@@ -74,8 +73,7 @@ impl GraphInner {
     pub(super) fn host(&self) -> SlotHost {
         let known = *self.process().partitioning.lock();
         let partitioning = known.or_else(|| self.folder()?.partitioning()).unwrap_or_default();
-        let (clock, options) = (self.env.clock.clone(), self.options.clone());
-        SlotHost { partitioning, clock, options }
+        SlotHost { partitioning, env: self.env.clone(), starter: self.starter.clone() }
     }
 
     pub(super) fn keep_partitioning(&self, partitioning: Partitioning) {
@@ -92,7 +90,7 @@ impl GraphInner {
             let begun = match view.in_slots(state) {
                 None => Begun::InOnePiece(state.clone(), plan),
                 Some((slots, over)) => {
-                    Begun::InSlots(slots.clone(), travels::begin(slots, state, over, plan, engine)?)
+                    Begun::InSlots(slots.clone(), slots.clone().begin(state, over, plan, engine)?)
                 }
             };
             Ok((begun, seen))

@@ -11,10 +11,9 @@ use fieldstone_journal::feed::Commit;
 use fieldstone_journal::view::Marks;
 
 use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
-use crate::partition::{Partition, Splits};
+use crate::partition::{Partition, Splits, partitioner};
 use crate::segment::{KeepHalves, Segment};
-use crate::slot::SlotCluster;
-use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
+use crate::slot::{KeepsOwn, ShelfContent, Slots, SplitTable, VertexSplitting, all_splits};
 
 /// What the view holds between its transactions.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +21,7 @@ pub struct Applied {
     /// Segments of what is there for good, slot by slot, of each the older first.
     pub segments: Vec<Arc<Segment>>,
     /// The slots, where there are several.
-    pub(super) slots: Option<Arc<SlotCluster>>,
+    pub(super) slots: Option<Arc<dyn Slots>>,
     /// How far each log is applied.
     pub marks: Marks,
     /// Commits of transactions that may still change.
@@ -58,11 +57,11 @@ impl Applied {
     }
 
     /// Takes what slots have by now.
-    pub(super) fn take_slots(&mut self) {
+    pub(super) fn take_slots(&mut self) -> Result<()> {
         if let Some(slots) = &self.slots {
-            let contents = slots.shelves().iter().map(|shelf| shelf.content());
-            self.segments = contents.flat_map(|content| content.segments).collect();
+            self.segments = slots.segments()?;
         }
+        Ok(())
     }
 }
 
@@ -75,12 +74,12 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    pub(super) fn of(applied: Applied) -> Frozen {
+    pub(super) fn of(applied: Applied) -> Result<Frozen> {
         let shelves = match &applied.slots {
-            Some(slots) => slots.freeze(),
+            Some(slots) => slots.freeze()?,
             None => vec![ShelfContent { segments: applied.segments.clone(), ..ShelfContent::default() }],
         };
-        Frozen { applied, shelves }
+        Ok(Frozen { applied, shelves })
     }
 
     /// The number of the list on disk that it began with.
@@ -95,7 +94,12 @@ impl Frozen {
         if let Some(slots) = &self.applied.slots {
             list.partitioning = slots.partitioning();
             list.splits = split_vertices(&self.shelves);
-            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| slots.keeps(slot, shelf)));
+            let partitioner = partitioner(&list.partitioning);
+            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| KeepsOwn {
+                partitioner: partitioner.clone(),
+                slot,
+                splits: shelf.splits.clone(),
+            }));
         }
         let keep = |i: usize| keeps.get(i).map(|keep| keep as &dyn KeepHalves);
         let slots: Vec<SlotSegments<'_>> = self
@@ -109,19 +113,19 @@ impl Frozen {
 }
 
 /// Writes what is in memory to disk, where nobody else does.
-pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
-    let frozen = Frozen::of(applied);
+pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied> {
+    let frozen = Frozen::of(applied)?;
     let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
     let Frozen { mut applied, .. } = frozen;
-    let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
+    let segments = saved.as_ref().map(|saved| saved.segments.clone());
     if let Some(slots) = &applied.slots {
-        slots.shelves().iter().for_each(|shelf| shelf.thaw(segments.as_mut().and_then(Iterator::next)));
+        slots.thaw(segments)?;
     } else if let Some(segments) = segments {
-        applied.segments = segments.flatten().collect();
+        applied.segments = segments.into_iter().flatten().collect();
     }
-    applied.take_slots();
+    applied.take_slots()?;
     applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
-    applied
+    Ok(applied)
 }
 
 /// What a list says of each slot's segments and splits.
