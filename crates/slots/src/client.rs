@@ -164,6 +164,9 @@ impl SlotClient {
                     Some(taken) => return Ok(taken),
                     None => {}
                 },
+                Arrival::Gone(end) if end == self.address() => {
+                    return Err(Error::unavailable("a client of the graph's slots was closed"));
+                }
                 Arrival::Gone(end) => self.note_gone(end),
                 Arrival::Nothing => {
                     if let Some(lost) = self.gone.first() {
@@ -285,8 +288,8 @@ impl SlotClient {
         loop {
             match self.network.receive(self.address(), Duration::ZERO) {
                 Arrival::Frame(frame) => drop(self.take(&frame)),
-                Arrival::Gone(end) => self.note_gone(end),
-                Arrival::Nothing => return,
+                Arrival::Gone(end) if end != self.address() => self.note_gone(end),
+                Arrival::Gone(_) | Arrival::Nothing => return,
             }
         }
     }
