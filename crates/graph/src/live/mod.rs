@@ -9,9 +9,15 @@
 //! What a process puts it sees at once, all others at its flush; what is put within a transaction sees who names
 //! that, and all others at its commit.
 
+mod buffer;
 mod inner;
+mod own;
 mod partitions;
+mod saving;
 mod slots;
+mod stamps;
+mod types;
+mod view_cache;
 mod write;
 
 use std::collections::BTreeSet;
