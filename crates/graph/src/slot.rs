@@ -14,6 +14,7 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::env::Env;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_format::graph_segment::manifest::SplitVertex;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 
 use crate::hashing::PlaceMap;
@@ -59,6 +60,27 @@ pub struct VertexSplitting {
 
 /// Vertices of which partitions are split.
 pub type SplitTable = PlaceMap<VertexSplitting>;
+
+/// Splits as lists on disk and messages say them.
+pub fn split_rows<'a>(
+    splits: impl IntoIterator<Item = (&'a VertexPlace, &'a VertexSplitting)>,
+) -> Vec<SplitVertex> {
+    let row = |(vertex, of): (&VertexPlace, &VertexSplitting)| SplitVertex {
+        vertex: vertex.0,
+        split: of.known.numbers(),
+        finished: of.finished.numbers(),
+    };
+    splits.into_iter().map(row).collect()
+}
+
+/// The splits that such rows say.
+pub fn split_table(rows: &[SplitVertex]) -> SplitTable {
+    let splitting = |row: &SplitVertex| {
+        let [known, finished] = [&row.split, &row.finished].map(|numbers| Splits::of_numbers(numbers));
+        (VertexPlace(row.vertex), VertexSplitting { known, finished })
+    };
+    rows.iter().map(splitting).collect()
+}
 
 /// What a slot holds at one moment.
 #[derive(Debug, Clone, Default)]
@@ -177,5 +199,13 @@ mod tests {
         assert_eq!(keeps(Splits::default()), (false, 99));
         let (leaves_out, kept) = keeps(root.clone());
         assert!(leaves_out && (1..99).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn splits_come_back_from_their_rows() {
+        let root: Splits = [Partition::ROOT].into_iter().collect();
+        let splitting = VertexSplitting { known: root, finished: Splits::default() };
+        let table = SplitTable::from_iter([(VertexPlace(7), splitting)]);
+        assert_eq!(split_table(&split_rows(&table)), table);
     }
 }

@@ -238,8 +238,7 @@ impl SlotClient {
 
     fn learn(&mut self, splits: Vec<VertexSplits>) {
         for VertexSplits { vertex, partitions } in splits {
-            let known: Splits = partitions.into_iter().filter_map(Partition::of_number).collect();
-            self.splits.entry(vertex).or_default().merge(&known);
+            self.splits.entry(vertex).or_default().merge(&Splits::of_numbers(&partitions));
         }
     }
 

@@ -15,14 +15,14 @@ use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_graph::partition::{Partitioner, SlotNumber, Splits, partitioner};
 use fieldstone_graph::segment::Segment;
-use fieldstone_graph::slot::{Engine, ShelfContent, SplitTable};
+use fieldstone_graph::slot::{Engine, ShelfContent, SplitTable, split_table};
 use fieldstone_graph::travel::TravelPlan;
 
 use crate::client::{SlotClient, WalkedSlots};
 use crate::network::{Arrival, Mailboxes, Network, Networks};
 use crate::placed::placed;
 use crate::server::{Serving, SlotServer, SlotSetup};
-use crate::shelf::{SlotShelf, split_table, stored};
+use crate::shelf::{SlotShelf, stored};
 use crate::shelves::ShownShelf;
 use crate::storage::SharedSegments;
 

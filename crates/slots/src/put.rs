@@ -84,7 +84,7 @@ impl SlotServer {
         vertices.dedup();
         let table = self.shelf.splits();
         let splits_of = |vertex| {
-            let partitions = table.get(&vertex)?.known.partitions().map(Partition::number).collect();
+            let partitions = table.get(&vertex)?.known.numbers();
             Some(VertexSplits { vertex, partitions })
         };
         let splits = vertices.into_iter().filter_map(splits_of).collect();

@@ -19,7 +19,7 @@ use fieldstone_format::graph_message::Message;
 use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink};
 use fieldstone_format::graph_segment::VertexPlace;
-use fieldstone_graph::partition::{Partition, Partitioner, SlotNumber, Splits};
+use fieldstone_graph::partition::{Partitioner, SlotNumber, Splits};
 use fieldstone_graph::slot::SplitTable;
 use fieldstone_graph::state::{Edge, GraphState};
 use fieldstone_graph::travel::expand::{Expander, Moment};
@@ -342,7 +342,7 @@ impl SlotQuery {
     ) {
         let vertex = expansion.vertex;
         if let Some(splitting) = self.splits.get(&vertex) {
-            expansion.splits = splitting.known.partitions().map(Partition::number).collect();
+            expansion.splits = splitting.known.numbers();
         }
         for slot in self.slots_of(vertex, side) {
             let expansion = expansion.clone();
@@ -441,14 +441,14 @@ impl SlotQuery {
     /// Sends a request on to slots that who asked did not know of: something was split since.
     fn pass_on(&mut self, expansion: &Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) {
         let Some(own) = self.splits.get(&expansion.vertex) else { return };
-        let asked: Splits = expansion.splits.iter().filter_map(|n| Partition::of_number(*n)).collect();
+        let asked = Splits::of_numbers(&expansion.splits);
         if own.known.partitions().all(|partition| asked.has(partition)) {
             return;
         }
         let mut all = asked.clone();
         all.merge(&own.known);
         let known = side.partitioner.slots_of(expansion.vertex, &asked);
-        let splits: Vec<u32> = all.partitions().map(Partition::number).collect();
+        let splits = all.numbers();
         for slot in side.partitioner.slots_of(expansion.vertex, &all) {
             if !known.contains(&slot) && slot != side.number {
                 self.step(hop, round).requests += 1;

@@ -13,6 +13,7 @@ use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_graph::hashing::PlaceMap;
 use fieldstone_graph::partition::{Partitioner, SlotNumber};
+use fieldstone_graph::slot::split_rows;
 
 use crate::delivery::{Delivery, Outgoing};
 use crate::query::SlotQuery;
@@ -200,7 +201,7 @@ impl SlotServer {
     /// Says what is here.
     fn show(&mut self, to: Address, token: u64, splits: bool, out: &mut Outgoing) {
         let segments = self.shelf.names();
-        let splits = if splits { self.shelf.shown_splits() } else { Vec::new() };
+        let splits = if splits { split_rows(&**self.shelf.splits()) } else { Vec::new() };
         self.say(to, Message::Shown { token, segments, splits }, out);
     }
 

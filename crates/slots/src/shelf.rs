@@ -6,9 +6,7 @@
 use std::sync::Arc;
 
 use fieldstone_core::{Error, Result};
-use fieldstone_format::graph_message::ShownSplits;
 use fieldstone_format::graph_segment::VertexPlace;
-use fieldstone_graph::partition::{Partition, Splits};
 use fieldstone_graph::segment::{Segment, merge_young};
 use fieldstone_graph::slot::{ShelfContent, SplitTable, VertexSplitting};
 
@@ -88,17 +86,6 @@ impl SlotShelf {
         before.iter().for_each(|(number, _)| self.storage.forget(*number));
         self.named.iter().map(|(number, _)| *number).collect()
     }
-
-    /// The splits as an answer says them.
-    pub fn shown_splits(&self) -> Vec<ShownSplits> {
-        let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
-        let shown = |(vertex, of): (&VertexPlace, &VertexSplitting)| ShownSplits {
-            vertex: *vertex,
-            known: numbers(&of.known),
-            finished: numbers(&of.finished),
-        };
-        self.content.splits.iter().map(shown).collect()
-    }
 }
 
 /// Segments that a message names.
@@ -107,15 +94,6 @@ impl SlotShelf {
 pub fn stored(storage: &SharedSegments, numbers: &[u64]) -> Result<Vec<Arc<Segment>>> {
     let gone = || Error::unavailable("a segment of the graph's view is gone").with_hint("ask again");
     numbers.iter().map(|number| storage.get(*number).ok_or_else(gone)).collect()
-}
-
-/// The splits that an answer says.
-pub fn split_table(shown: &[ShownSplits]) -> SplitTable {
-    let splits = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
-    let one = |of: &ShownSplits| {
-        (of.vertex, VertexSplitting { known: splits(&of.known), finished: splits(&of.finished) })
-    };
-    shown.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -141,13 +119,5 @@ mod tests {
         assert_eq!(shelf.names().len(), 2);
         assert!(stored(&storage, &names).is_err(), "what was replaced is forgotten");
         assert!(shelf.thaw(Some(&names)).is_err());
-    }
-
-    #[test]
-    fn splits_are_said_as_they_are() {
-        let mut shelf = SlotShelf::new(ShelfContent::default(), Arc::default());
-        let vertex = VertexPlace(7);
-        shelf.split(vertex, |of| of.known.add(Partition::ROOT));
-        assert_eq!(split_table(&shelf.shown_splits()), **shelf.splits());
     }
 }

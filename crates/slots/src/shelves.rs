@@ -1,7 +1,8 @@
 //! A client asks slots what they hold, and has them keep that while it is written to disk.
 
 use fieldstone_core::Result;
-use fieldstone_format::graph_message::{Message, ShownSplits};
+use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_segment::manifest::SplitVertex;
 
 use crate::client::SlotClient;
 
@@ -11,7 +12,7 @@ pub struct ShownShelf {
     /// The segments, the older first.
     pub segments: Vec<u64>,
     /// The splits.
-    pub splits: Vec<ShownSplits>,
+    pub splits: Vec<SplitVertex>,
 }
 
 impl SlotClient {

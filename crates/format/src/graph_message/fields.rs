@@ -11,9 +11,10 @@ use std::sync::Arc;
 use fieldstone_core::Result;
 use fieldstone_core::value::Test;
 
-use super::{ShownSplits, VertexPartition, VertexSplits};
+use super::{VertexPartition, VertexSplits};
 use crate::bytes::{Cursor, Put};
 use crate::graph::VertexName;
+use crate::graph_segment::manifest::SplitVertex;
 use crate::graph_segment::{CommitKnown, VertexPlace};
 use crate::value_test::{put_test, read_test};
 
@@ -203,4 +204,4 @@ fields!(VertexName { kind, id });
 fields!(CommitKnown { since, stamp });
 fields!(VertexPartition { vertex, partition });
 fields!(VertexSplits { vertex, partitions });
-fields!(ShownSplits { vertex, known, finished });
+fields!(SplitVertex { vertex, split, finished });

@@ -37,6 +37,7 @@ use crate::bytes::{Cursor, Put};
 use crate::crc;
 use crate::graph::VertexName;
 use crate::graph_segment::VertexPlace;
+use crate::graph_segment::manifest::SplitVertex;
 use ends::{Address, QueryId};
 use fields::{Field, message_kinds};
 use plan::WalkPlan;
@@ -63,17 +64,6 @@ pub struct VertexSplits {
     pub vertex: VertexPlace,
     /// The partitions.
     pub partitions: Vec<u32>,
-}
-
-/// What a slot says of the partitions of a vertex that are split, by their numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownSplits {
-    /// The vertex.
-    pub vertex: VertexPlace,
-    /// Those that it knows to be split.
-    pub known: Vec<u32>,
-    /// Those of its own of which all that they gave away is where it belongs.
-    pub finished: Vec<u32>,
 }
 
 /// One partition of a vertex.
@@ -275,7 +265,7 @@ pub enum Message {
         /// Its segments, the older first, by their numbers in the storage that all ends share.
         segments: Vec<u64>,
         /// Its splits, where they were asked for.
-        splits: Vec<ShownSplits>,
+        splits: Vec<SplitVertex>,
     },
     /// To a slot: what was written to disk takes the place of what was frozen; the answer is what it holds then.
     Thaw {

@@ -14,7 +14,8 @@ use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
 use fieldstone_format::graph_message::rows::{PlacedRows, Refused, RowsCommit};
 use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
-use fieldstone_format::graph_message::{Frame, Message, ShownSplits, VertexPartition, VertexSplits};
+use fieldstone_format::graph_message::{Frame, Message, VertexPartition, VertexSplits};
+use fieldstone_format::graph_segment::manifest::SplitVertex;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_testkit::{Random, random::seeds, seeded};
@@ -201,9 +202,9 @@ fn address(dice: &mut Random) -> Address {
 /// A message about what a slot holds, by the number of its kind.
 fn of_shelves(dice: &mut Random, kind: u8) -> Message {
     let (token, segments) = (number(dice), list(dice, number));
-    let splits = |dice: &mut Random| ShownSplits {
-        vertex: place(dice),
-        known: list(dice, short),
+    let splits = |dice: &mut Random| SplitVertex {
+        vertex: place(dice).0,
+        split: list(dice, short),
         finished: list(dice, short),
     };
     match kind {

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::graph_segment::VertexPlace;
-use fieldstone_format::graph_segment::manifest::{Manifest, SplitVertex};
+use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_journal::feed::Commit;
 use fieldstone_journal::view::Marks;
 
 use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
-use crate::partition::{Partition, Splits, partitioner};
+use crate::partition::partitioner;
 use crate::segment::{KeepHalves, Segment};
-use crate::slot::{KeepsOwn, ShelfContent, Slots, SplitTable, VertexSplitting, all_splits};
+use crate::slot::{KeepsOwn, ShelfContent, Slots, all_splits, split_rows, split_table};
 
 /// What the view holds between its transactions.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +92,7 @@ impl Frozen {
         let mut keeps = Vec::new();
         if let Some(slots) = &self.applied.slots {
             list.partitioning = slots.partitioning();
-            list.splits = split_vertices(&self.shelves);
+            list.splits = split_rows(&all_splits(&self.shelves));
             let partitioner = partitioner(&list.partitioning);
             keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| KeepsOwn {
                 partitioner: partitioner.clone(),
@@ -130,16 +129,7 @@ pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied>
 
 /// What a list says of each slot's segments and splits.
 pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
-    let partitions = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
-    let splits: SplitTable = manifest
-        .splits
-        .iter()
-        .map(|of| {
-            let (known, finished) = (partitions(&of.split), partitions(&of.finished));
-            (VertexPlace(of.vertex), VertexSplitting { known, finished })
-        })
-        .collect();
-    let splits = Arc::new(splits);
+    let splits = Arc::new(split_table(&manifest.splits));
     let slots = usize::from(manifest.partitioning.slots);
     let mut contents = vec![ShelfContent { segments: Vec::new(), splits }; slots];
     for (live, segment) in manifest.segments.iter().zip(segments) {
@@ -148,15 +138,4 @@ pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<She
         }
     }
     contents
-}
-
-/// What a list says of splits.
-fn split_vertices(shelves: &[ShelfContent]) -> Vec<SplitVertex> {
-    let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
-    let one = |(vertex, VertexSplitting { known, finished }): (VertexPlace, VertexSplitting)| SplitVertex {
-        vertex: vertex.0,
-        split: numbers(&known),
-        finished: numbers(&finished),
-    };
-    all_splits(shelves).into_iter().map(one).collect()
 }

@@ -64,6 +64,9 @@ impl SlotHost {
     }
 }
 
+/// All slots, and the segments of a state that lie over what they have.
+type SlotsUnder<'a> = (&'a Arc<dyn Slots>, &'a [Arc<Segment>]);
+
 /// The view. See the module.
 #[derive(Debug, Default)]
 pub struct GraphView {
@@ -130,7 +133,7 @@ impl GraphView {
     }
 
     /// The slots, where there are several, and the segments of a state that no slot has: they lie over the others.
-    pub fn in_slots<'a>(&'a self, state: &'a GraphState) -> Option<(&'a Arc<dyn Slots>, &'a [Arc<Segment>])> {
+    pub fn in_slots<'a>(&'a self, state: &'a GraphState) -> Option<SlotsUnder<'a>> {
         let slots = self.applied.slots.as_ref()?;
         Some((slots, state.segments().get(self.applied.segments.len()..).unwrap_or_default()))
     }
