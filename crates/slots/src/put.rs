@@ -169,7 +169,7 @@ impl SlotServer {
         }
         self.shelve()?;
         for WaitingAnswer { to, answer, batches } in std::mem::take(&mut self.gathered.answers) {
-            self.give(batches, Then::Say { to, answer }, out);
+            self.give(batches, Then::Say { to, answer: Box::new(answer) }, out);
         }
         self.split_what_grew(out)
     }
@@ -358,7 +358,7 @@ impl SlotServer {
         if moving.get().open == 0 {
             match moving.remove().then {
                 Then::Complete(of) => self.say(self.lead, Message::Complete { of }, out),
-                Then::Say { to, answer } => self.say(to, answer, out),
+                Then::Say { to, answer } => self.say(to, *answer, out),
             }
         }
     }

@@ -33,7 +33,7 @@ pub enum Then {
     /// A split is complete.
     Complete(VertexPartition),
     /// Another slot, or a client, is answered.
-    Say { to: Address, answer: Message },
+    Say { to: Address, answer: Box<Message> },
 }
 
 /// Rows that came, and are not on the shelf.
