@@ -26,7 +26,7 @@ else
 fi
 
 cargo build --release --quiet --locked -p fieldstone-array --examples
-cargo build --release --quiet --locked -p fieldstone-graph --example slots
+cargo build --release --quiet --locked -p fieldstone-slots --example slots
 cargo build --release --quiet --locked -p fieldstone-capi
 cargo build --release --quiet --locked -p fieldstone --example sharing --example graph_scan
 cargo build --release --quiet --locked --manifest-path bench/floor/Cargo.toml --target-dir bench/floor/target

@@ -2,7 +2,7 @@
 
     .venv-bench/bin/python bench/slots.py [--quick] [--runs N] [--work DIR]
 
-This is `bench/run.py --only slots`. The slots are threads of `crates/graph/examples/slots`, which puts a
+This is `bench/run.py --only slots`. The slots are threads of `crates/slots/examples/slots`, which puts a
 graph and then answers one question after another; a figure's programs stay while it is measured, so that the
 partitioners take turns.
 """

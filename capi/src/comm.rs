@@ -14,7 +14,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Step, Team};
+use fieldstone::env::comm::{
+    Comm, CommFile, CommReader, CommWriter, FileMode, Hints, Parts, PartsMut, Reduce, Step, Team,
+};
 use fieldstone::env::real::refuse_waiting;
 use fieldstone::{Code, Env, Error, Result};
 
@@ -548,18 +550,7 @@ fn listed(round: &[Piece], offset_of: impl Fn(usize) -> u64) -> (Vec<u64>, Vec<c
     (offsets, lengths, round.iter().map(|piece| piece.end - piece.begin).sum())
 }
 
-impl CommFile for TableFile {
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        let _using = self.using()?;
-        for (n, part) in data.chunks(ROUND).enumerate() {
-            let at = offset.saturating_add((n * ROUND) as u64);
-            let (start, length) = (part.as_ptr().cast(), int(part.len()));
-            ask!(self.comm.table, file_write_at(self.file.0, start, length, at))
-                .map_err(|cause| self.failed("write", cause))?;
-        }
-        Ok(())
-    }
-
+impl CommReader for TableFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let _using = self.using()?;
         let mut total = 0;
@@ -576,28 +567,6 @@ impl CommFile for TableFile {
             }
         }
         Ok(total)
-    }
-
-    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
-        let _using = self.using()?;
-        let own = rounds(parts.iter().map(|(_, data)| data.len()), FILE_ROUND, FILE_PARTS);
-        in_rounds(&self.comm, &own, |round, several| {
-            let (offsets, lengths, _) = listed(round, |part| parts[part].0);
-            let data: Vec<u8> =
-                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
-            ask!(
-                self.comm.table,
-                file_write_all(
-                    self.file.0,
-                    c_int::from(several),
-                    int(round.len()),
-                    offsets.as_ptr(),
-                    lengths.as_ptr(),
-                    address(&data),
-                )
-            )
-            .map_err(|cause| self.failed("write", cause))
-        })
     }
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
@@ -640,7 +609,44 @@ impl CommFile for TableFile {
         let _using = self.using()?;
         self.length()
     }
+}
 
+impl CommWriter for TableFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        let _using = self.using()?;
+        for (n, part) in data.chunks(ROUND).enumerate() {
+            let at = offset.saturating_add((n * ROUND) as u64);
+            let (start, length) = (part.as_ptr().cast(), int(part.len()));
+            ask!(self.comm.table, file_write_at(self.file.0, start, length, at))
+                .map_err(|cause| self.failed("write", cause))?;
+        }
+        Ok(())
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let _using = self.using()?;
+        let own = rounds(parts.iter().map(|(_, data)| data.len()), FILE_ROUND, FILE_PARTS);
+        in_rounds(&self.comm, &own, |round, several| {
+            let (offsets, lengths, _) = listed(round, |part| parts[part].0);
+            let data: Vec<u8> =
+                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
+            ask!(
+                self.comm.table,
+                file_write_all(
+                    self.file.0,
+                    c_int::from(several),
+                    int(round.len()),
+                    offsets.as_ptr(),
+                    lengths.as_ptr(),
+                    address(&data),
+                )
+            )
+            .map_err(|cause| self.failed("write", cause))
+        })
+    }
+}
+
+impl CommFile for TableFile {
     fn set_len(&self, len: u64) -> Result<()> {
         let _using = self.using()?;
         ask!(self.comm.table, file_set_length(self.file.0, len))

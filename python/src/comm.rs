@@ -12,7 +12,9 @@ use std::sync::Arc;
 use fieldstone::env::comm::check::check;
 use fieldstone::env::comm::rounds::{Piece, in_rounds, rounds};
 use fieldstone::env::comm::single::SingleComm;
-use fieldstone::env::comm::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
+use fieldstone::env::comm::{
+    Comm, CommFile, CommReader, CommWriter, FileMode, Hints, Parts, PartsMut, Reduce, Teams,
+};
 use fieldstone::env::real::refuse_waiting;
 use fieldstone::{Code, Env, Error, Result};
 use pyo3::prelude::*;
@@ -275,16 +277,7 @@ impl PythonFile {
     }
 }
 
-impl CommFile for PythonFile {
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        data.chunks(ROUND).enumerate().try_for_each(|(n, chunk)| {
-            let at = offset.saturating_add((n * ROUND) as u64);
-            // MPI reads the bytes where they are.
-            let place = (chunk.as_ptr().expose_provenance(), chunk.len());
-            self.call("write", "write_at", |py| (place, at).into_pyobject(py), |_| Ok(()))
-        })
-    }
-
+impl CommReader for PythonFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         for chunk in buffer.chunks_mut(ROUND) {
@@ -300,31 +293,6 @@ impl CommFile for PythonFile {
             }
         }
         Ok(done)
-    }
-
-    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
-        let own = rounds(parts.iter().map(|(_, data)| data.len()), ROUND, PARTS);
-        in_rounds(&self.comm, &own, |round, several| {
-            let data: Vec<u8> =
-                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
-            let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();
-            if !several {
-                let offset = offsets.first().copied().unwrap_or(0);
-                return self.call(
-                    "write",
-                    "write_part",
-                    |py| (offset, PyBytes::new(py, &data)).into_pyobject(py),
-                    |_| Ok(()),
-                );
-            }
-            let lengths: Vec<usize> = round.iter().map(|p| p.end - p.begin).collect();
-            self.call(
-                "write",
-                "write_parts",
-                |py| (offsets, lengths, PyBytes::new(py, &data)).into_pyobject(py),
-                |_| Ok(()),
-            )
-        })
     }
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
@@ -363,7 +331,45 @@ impl CommFile for PythonFile {
     fn len(&self) -> Result<u64> {
         self.call("stat", "length", |py| Ok(PyTuple::empty(py)), |value| value.extract())
     }
+}
 
+impl CommWriter for PythonFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        data.chunks(ROUND).enumerate().try_for_each(|(n, chunk)| {
+            let at = offset.saturating_add((n * ROUND) as u64);
+            // MPI reads the bytes where they are.
+            let place = (chunk.as_ptr().expose_provenance(), chunk.len());
+            self.call("write", "write_at", |py| (place, at).into_pyobject(py), |_| Ok(()))
+        })
+    }
+
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        let own = rounds(parts.iter().map(|(_, data)| data.len()), ROUND, PARTS);
+        in_rounds(&self.comm, &own, |round, several| {
+            let data: Vec<u8> =
+                round.iter().flat_map(|p| &parts[p.part].1[p.begin..p.end]).copied().collect();
+            let offsets: Vec<u64> = round.iter().map(|p| parts[p.part].0 + p.begin as u64).collect();
+            if !several {
+                let offset = offsets.first().copied().unwrap_or(0);
+                return self.call(
+                    "write",
+                    "write_part",
+                    |py| (offset, PyBytes::new(py, &data)).into_pyobject(py),
+                    |_| Ok(()),
+                );
+            }
+            let lengths: Vec<usize> = round.iter().map(|p| p.end - p.begin).collect();
+            self.call(
+                "write",
+                "write_parts",
+                |py| (offsets, lengths, PyBytes::new(py, &data)).into_pyobject(py),
+                |_| Ok(()),
+            )
+        })
+    }
+}
+
+impl CommFile for PythonFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.call("set the length of", "set_length", |py| (len,).into_pyobject(py), |_| Ok(()))
     }

@@ -233,7 +233,7 @@ fn exchange(case: &ExchangeCase) -> [u64; 4] {
         let mut found = vec![0; bytes.len()];
         let mut into = BufferMut::new(&mut found, element, view.local_shape())?;
         let read = Read { view: &view, array, into: &mut into, past_end: PastFileEnd::Corrupt, settings };
-        let (done, took_read) = peak(team.rank(), || planner.read(&file, "get", Ok(read)));
+        let (done, took_read) = peak(team.rank(), || planner.read(&file.reader(), "get", Ok(read)));
         done?;
         assert!(found.as_chunks().0.iter().zip(&asked).all(|(bytes, at)| i64::from_be_bytes(*bytes) == *at));
         Ok([took_first, took_later, took_read, took_again])

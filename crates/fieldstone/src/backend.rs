@@ -41,7 +41,7 @@ use fieldstone_store::api::{
 use fieldstone_catalog::access::CatalogAccess;
 use fieldstone_catalog::live::CatalogSettings;
 use fieldstone_graph::access::GraphAccess;
-use fieldstone_graph::slot::SlotOptions;
+use fieldstone_slots::SlotOptions;
 
 /// How a graph keeps its segments, where the caller chooses.
 #[derive(Debug, Clone)]

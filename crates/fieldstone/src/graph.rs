@@ -26,6 +26,7 @@ pub use archive::{archive, archive_into};
 pub use fieldstone_format::graph::{
     Archive, EdgeType, PropValue, Props, RelationBatch, TextColumn, TypeDecl, VertexName, VertexType,
 };
+pub use fieldstone_format::graph_message::ends::Address;
 pub use fieldstone_format::graph_message::walk::SlotStep;
 pub use fieldstone_format::graph_segment::partitioning::{
     PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels, THRESHOLD,
@@ -38,13 +39,14 @@ pub use fieldstone_graph::live::{Check, Partitions, SlotContent, Stats};
 pub use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 pub use fieldstone_graph::read::{Relation, Versions, Vertex};
 pub use fieldstone_graph::relations::{RelationTest, TypeMatches};
-pub use fieldstone_graph::slot::network::{Mailboxes, Network, Networks};
-pub use fieldstone_graph::slot::{Engine, SlotOptions};
+pub use fieldstone_graph::slot::Engine;
 pub use fieldstone_graph::trace::{Lineage, Step, TraceOptions, Way};
 pub use fieldstone_graph::travel::{
     Path, PathStream, SlotFigures, StepFigures, Travel, TravelStep, Traversal, TraversalSummary, VertexTest,
 };
 pub use fieldstone_graph::vocabulary;
+pub use fieldstone_slots::SlotOptions;
+pub use fieldstone_slots::network::{Arrival, Mailboxes, Network, Networks};
 pub use subject::LineageSubject;
 pub use text::{parse_stamp, parse_travel};
 

@@ -690,7 +690,7 @@ fn a_graph_with_options_of_its_own_is_asked_for_first() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let store = memory();
-    store.graph_in(folder.path()).unwrap();
-    let late = store.graph_in(folder.path()).unwrap_err();
+    store.graph_with_slots(folder.path(), Default::default()).unwrap();
+    let late = store.graph_with_slots(folder.path(), Default::default()).unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Invalid);
 }

@@ -37,6 +37,7 @@ const ARRAY: &str = "fieldstone-array";
 const CATALOG: &str = "fieldstone-catalog";
 const GRAPH: &str = "fieldstone-graph";
 const WIRE: &str = "fieldstone-wire";
+const SLOTS: &str = "fieldstone-slots";
 const FACADE: &str = "fieldstone";
 
 /// Each package of ours, and those of ours that it may use.
@@ -48,8 +49,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     (ARRAY, &[CORE, FORMAT]),
     (CATALOG, &[CORE, FORMAT, JOURNAL]),
     (GRAPH, &[CORE, FORMAT, JOURNAL]),
+    (SLOTS, &[CORE, FORMAT, JOURNAL, GRAPH]),
     (WIRE, &[CORE, FORMAT, JOURNAL, STORE, CATALOG, GRAPH]),
-    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, WIRE]),
+    (FACADE, &[CORE, FORMAT, JOURNAL, STORE, ARRAY, CATALOG, GRAPH, SLOTS, WIRE]),
     ("fieldstone-cli", &[FACADE]),
     ("fieldstone-capi", &[FACADE]),
     ("fieldstone-python", &[FACADE]),

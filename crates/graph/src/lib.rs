@@ -21,7 +21,7 @@
 //! | [`relations`] | relations by what they are |
 //! | `reports` | reports of its calls |
 //! | [`segment`] | sorted parts of the view: building, merging, reading |
-//! | [`slot`] | parts of a partitioned view, which know of one another by messages |
+//! | [`slot`] | a view that is cut into slots, whoever runs them |
 //! | [`state`] | all segments of one moment, read as one graph |
 //! | [`trace`] | lineage, by cause |
 //! | [`travel`] | traversals, step by step |
@@ -37,7 +37,7 @@ pub mod dossier;
 pub mod find;
 pub mod folder;
 mod frame;
-mod hashing;
+pub mod hashing;
 pub mod live;
 mod parallel;
 pub mod partition;

@@ -192,7 +192,7 @@ impl GraphState {
     }
 
     /// Where a commit of a user says that its marked versions are.
-    pub(crate) fn archive_of(&self, known: CommitKnown, user: u32) -> Archive {
+    pub fn archive_of(&self, known: CommitKnown, user: u32) -> Archive {
         // A commit names one store; should two be known at once, everybody takes the same.
         let of_commit = self.archives().filter(|row| (row.known, row.user) == (known, user));
         of_commit.map(|row| &row.archive).min().cloned().unwrap_or(Archive { before: 0, url: "".into() })

@@ -9,7 +9,9 @@ use fieldstone_core::env::comm::threads::{self, Faults};
 use fieldstone_core::env::read_exact_at;
 use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::value::{Test, Value};
+use fieldstone_format::Id;
 use fieldstone_format::graph::{self, Props, Record, RelationRow, VertexName, VertexRow};
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
 use fieldstone_format::graph_message::rows::{PlacedRows, RowsCommit};
 use fieldstone_format::graph_message::{Frame, Message};
@@ -103,10 +105,13 @@ fn messages() -> [(String, Vec<u8>); 2] {
     let named = WalkTest { named: Some(vec![job]), ..WalkTest::default() };
     let plan =
         WalkPlan { starting: vec![named], hops: vec![hop], repeat: Some((1, 3)), ..WalkPlan::default() };
-    let begin = Message::Begin { query: 1, engine: 0, plan, rows: PlacedRows::default() };
+    let client = Id::LEAST;
+    let query = QueryId { client, number: 1 };
+    let begin = Message::Begin { query, engine: 0, plan, rows: PlacedRows::default() };
     let all = [("insert", Message::Insert { batch: 1, rows }), ("begin", begin)];
     all.map(|(name, message)| {
-        let frame = Frame { from: 8, to: 2, number: 1, message }.encode();
+        let frame =
+            Frame { from: Address::Client(client), to: Address::Slot(2), number: 1, message }.encode();
         (format!("message-{name}"), [vec![10], frame].concat())
     })
 }

@@ -164,7 +164,7 @@ impl Case {
         let mut into = BufferMut::strided(&mut memory.bytes, element, &local, &strides, origin)?;
         let (past_end, settings) = (PastFileEnd::Zeros, self.settings);
         let read = Read { view: &view, array: self.array, into: &mut into, past_end, settings };
-        let report = planner.read(file, "get", Ok(read))?;
+        let report = planner.read(&file.reader(), "get", Ok(read))?;
         assert!(memory.bytes == expected, "rank {rank} reads {spec:?} of {:?} by {}", self.shape, report.why);
         Ok(report)
     }

@@ -340,7 +340,7 @@ fn read_back(random: &mut Random, case: &Case, env: &Env, durable: &Durable) {
             let file = team.open("read", &Path::new(FOLDER).join(&array.set.file), FileMode::Read)?;
             let dtype = case.sets[array.set.set].dtype;
             let source = ArraySource {
-                file: file.clone(),
+                file: file.reader(),
                 array: FileArray::dense(array.set.extent.offset, dtype.size() as u64),
                 shape: array.shape.clone(),
                 dtype: dtype.with_order(ByteOrder::Big),

@@ -79,7 +79,7 @@ fn a_rank_that_fails_in_a_round_fails_all_and_they_go_on() {
                     let into = &mut BufferMut::new(&mut bytes, element, &[EACH])?;
                     let past_end = PastFileEnd::Corrupt;
                     match planner.read(
-                        &file,
+                        &file.reader(),
                         "read",
                         Ok(Read { view: &view, array, into, past_end, settings }),
                     ) {

@@ -2,12 +2,12 @@
 //!
 //! Each rank reads the blocks that it touches, checked as in every read of the store.
 
-use fieldstone_core::env::comm::CommFile;
+use fieldstone_core::env::comm::CommReader;
 use fieldstone_core::geometry::flat_boxes;
 use fieldstone_core::{Error, Result};
 use fieldstone_store::Field;
 
-/// A field as a file that is only read.
+/// A field as bytes to read.
 #[derive(Debug)]
 pub struct LoggedArray {
     field: Field,
@@ -27,15 +27,7 @@ impl LoggedArray {
     }
 }
 
-fn only_read() -> Error {
-    Error::internal("a field of the store is written as a file")
-}
-
-impl CommFile for LoggedArray {
-    fn write_at(&self, _: &[u8], _: u64) -> Result<()> {
-        Err(only_read())
-    }
-
+impl CommReader for LoggedArray {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let end = self.total().min(offset.saturating_add(buffer.len() as u64));
         let Some(len) = end.checked_sub(offset).filter(|len| *len > 0) else { return Ok(0) };
@@ -51,10 +43,6 @@ impl CommFile for LoggedArray {
         Ok(done)
     }
 
-    fn write_all(&self, _: &[(u64, &[u8])]) -> Result<()> {
-        Err(only_read())
-    }
-
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         parts.iter_mut().try_for_each(|(offset, part)| match self.read_at(part, *offset)? {
             n if n == part.len() => Ok(()),
@@ -64,17 +52,5 @@ impl CommFile for LoggedArray {
 
     fn len(&self) -> Result<u64> {
         Ok(self.total())
-    }
-
-    fn set_len(&self, _: u64) -> Result<()> {
-        Err(only_read())
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_concurrent(&self) -> bool {
-        true
     }
 }

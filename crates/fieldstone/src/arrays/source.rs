@@ -12,7 +12,7 @@ use fieldstone_array::distributed::files::image::Extent;
 use fieldstone_array::distributed::group::{ArraySource, READ};
 use fieldstone_array::distributed::plan::{FileArray, PastFileEnd};
 use fieldstone_core::env::comm::hints::Hints;
-use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::env::comm::{CommReader, FileMode, Team, TeamFile};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::array_source::{SourceMessage, StoredSlab};
 use fieldstone_store::Field;
@@ -108,8 +108,9 @@ impl OpenFiles {
                 let len = len.ok_or_else(|| Error::corrupt("an array exceeds 64 bits"))?;
                 let extent = Extent { offset: slab.offset, len };
                 let sums: Arc<[u32]> = slab.sums.as_slice().into();
-                let checked =
-                    file.and_then(|(file, _)| CheckedFile::over(&file, &slab.path, extent, slab.block, sums));
+                let checked = file.and_then(|(file, _)| {
+                    CheckedFile::over(&file.reader(), &slab.path, extent, slab.block, sums)
+                });
                 (team.agree(READ, checked)?.0, slab.offset, opened)
             }
             None => {
@@ -125,7 +126,7 @@ impl OpenFiles {
                         }
                     }
                 });
-                (team.pseudo_file(Arc::new(team.agree(READ, own)?)), 0, false)
+                (team.pseudo_file::<dyn CommReader>(Arc::new(team.agree(READ, own)?)), 0, false)
             }
         };
         let array = FileArray::dense(begin, size);

@@ -27,9 +27,10 @@ use fieldstone_graph::audit::AuditOptions;
 use fieldstone_graph::put::{Deletion, RelationPut, VertexPut};
 use fieldstone_graph::read::Versions;
 use fieldstone_graph::relations::RelationTest;
-use fieldstone_graph::slot::{Engine, SlotOptions};
+use fieldstone_graph::slot::Engine;
 use fieldstone_graph::trace::{Lineage, Step, TraceOptions};
 use fieldstone_graph::travel::{Path as Way, Travel, Traversal, VertexTest};
+use fieldstone_slots::SlotOptions;
 use fieldstone_store::api::{
     ArchiveOptions, BlockPlace, CheckpointOptions, Exist, FieldSpec, ListEntry, ListOptions, ReadOptions,
     RemoveOptions, RetrieveOptions, Session,

@@ -101,7 +101,7 @@ impl Backend for Composed {
 
     fn graph_in(self: Arc<Self>, place: GraphPlace) -> Result<Arc<dyn GraphAccess>> {
         let journal = self.journal.clone();
-        Ok(Arc::new(Graph::with_slots(self, journal, place.folder, place.slots)))
+        Ok(Arc::new(Graph::with_slots(self, journal, place.folder, Arc::new(place.slots))))
     }
 }
 

@@ -119,15 +119,10 @@ impl Store {
         self.graph.get_or_init(|| Graph::of(self.backend.clone().graph()))
     }
 
-    /// The graph with its segments in a folder that the caller chose: what simulations use. There every close writes what is
-    /// in memory.
+    /// The graph with its segments in a folder that the caller chose, and slots that run as he says: on a network of their own,
+    /// with slow disks, or plainly. There every close writes whatever is in memory.
     ///
     /// Errors: `Invalid` where a call before has asked for the graph.
-    pub fn graph_in(&self, folder: &std::path::Path) -> Result<&Graph> {
-        self.graph_with_slots(folder, SlotOptions::default())
-    }
-
-    /// The same, with slots that run as the caller says: on a network of their own, with slow disks.
     pub fn graph_with_slots(&self, folder: &std::path::Path, options: SlotOptions) -> Result<&Graph> {
         let place = GraphPlace { folder: folder.to_owned(), slots: options };
         let graph = Graph::of(self.backend.clone().graph_in(place)?);

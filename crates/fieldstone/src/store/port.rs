@@ -1,6 +1,6 @@
 //! What catalog and graph ask of the store that they are joined to.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use fieldstone_catalog::engine::{CoordinateRange, GridRegion, MeshRegion, PointSource, VariableRow};
 use fieldstone_catalog::live::FieldPort;
@@ -10,9 +10,11 @@ use fieldstone_core::sync::Mutex;
 use fieldstone_format::Id;
 use fieldstone_format::catalog::{MeshDecl, MeshLocation, RunName};
 use fieldstone_graph::live::GraphPort;
+use fieldstone_graph::slot::StartSlots;
 use fieldstone_journal::feed::Feed;
 use fieldstone_journal::participant::FlushParticipant;
 use fieldstone_journal::view::Holds;
+use fieldstone_slots::SlotOptions;
 use fieldstone_store::Standing;
 use fieldstone_store::api::{FieldAccess, ListOptions, RemoveOptions, Transactions};
 
@@ -34,6 +36,10 @@ impl GraphPort for Composed {
 
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>) {
         self.take_part(graph);
+    }
+
+    fn slots(&self) -> Arc<dyn StartSlots> {
+        Arc::new(SlotOptions::default())
     }
 }
 

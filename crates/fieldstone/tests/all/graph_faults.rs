@@ -33,7 +33,7 @@ fn open(env: &Env) -> Result<Store> {
     let _ = env.disk.create_dir_all(Path::new(VIEW));
     // A kill may come before there is anything else.
     store.will_write();
-    store.graph_in(Path::new(VIEW)).unwrap();
+    store.graph_with_slots(Path::new(VIEW), Default::default()).unwrap();
     Ok(store)
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use fieldstone::Session;
 use fieldstone::graph::{
-    Deletion, Engine, Mailboxes, Network, Networks, PartitionScheme, Partitioning, RelationPut, SlotOptions,
-    Traversal, VertexName, parse_travel,
+    Address, Arrival, Deletion, Engine, Mailboxes, Network, Networks, PartitionScheme, Partitioning,
+    RelationPut, SlotOptions, Traversal, VertexName, parse_travel,
 };
 use fieldstone::graph::{Path as Way, Travel};
 use fieldstone::{OpenOptions, Result, Store};
@@ -155,20 +155,24 @@ impl Networks for Losing {
 }
 
 impl Network for LosingNetwork {
-    fn send(&self, to: u32, frame: Vec<u8>) {
+    fn open(&self, end: Address) {
+        self.inner.open(end);
+    }
+
+    fn send(&self, to: Address, frame: Vec<u8>) {
         let mut loses = self.loses.lock().unwrap();
         if *loses
-            && to == 1
+            && to == Address::Slot(1)
             && let Ok(Frame { message: Message::Step { hop: 2, .. }, .. }) = Frame::decode(&frame)
         {
             *loses = false;
-            self.inner.leave(1);
+            self.inner.close(to);
             return;
         }
         self.inner.send(to, frame);
     }
 
-    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+    fn receive(&self, end: Address, wait: Duration) -> Arrival {
         self.inner.receive(end, wait)
     }
 
@@ -176,15 +180,7 @@ impl Network for LosingNetwork {
         true
     }
 
-    fn serves(&self, slot: u32) -> bool {
-        self.inner.serves(slot)
-    }
-
-    fn leave(&self, slot: u32) {
-        self.inner.leave(slot);
-    }
-
-    fn close(&self, end: u32) {
+    fn close(&self, end: Address) {
         self.inner.close(end);
     }
 }

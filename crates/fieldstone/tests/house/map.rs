@@ -13,7 +13,8 @@ use std::path::Path;
 use super::{files, has_word, none, root};
 
 /// The crates whose names begin such paths.
-const CRATES: &[&str] = &["core", "format", "journal", "store", "array", "catalog", "graph", "fieldstone"];
+const CRATES: &[&str] =
+    &["core", "format", "journal", "store", "array", "catalog", "graph", "slots", "fieldstone"];
 /// The folders that begin paths of files.
 const FOLDERS: &[&str] = &["bench/", "capi/", "crates/", "docs/", "fuzz/", "python/", "spec/", "tests/"];
 

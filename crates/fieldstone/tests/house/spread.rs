@@ -23,7 +23,6 @@ const WIDE: &[(&str, &str, usize, usize)] = &[
     ("crates/fieldstone/src/arrays/inner.rs", "JobInner", 10, 54),
     ("crates/fieldstone/src/run/mod.rs", "Run", 9, 40),
     ("crates/fieldstone/src/store/mod.rs", "Store", 9, 52),
-    ("crates/graph/src/live/inner.rs", "GraphInner", 4, 55),
     ("crates/journal/src/journal/mod.rs", "Journal", 7, 87),
     ("crates/journal/src/writer/mod.rs", "Writer", 4, 44),
     ("python/src/graph/mod.rs", "PyGraph", 7, 40),

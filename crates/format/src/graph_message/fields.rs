@@ -14,6 +14,7 @@ use fieldstone_core::value::Test;
 use super::{VertexPartition, VertexSplits};
 use crate::bytes::{Cursor, Put};
 use crate::graph::VertexName;
+use crate::graph_segment::manifest::SplitVertex;
 use crate::graph_segment::{CommitKnown, VertexPlace};
 use crate::value_test::{put_test, read_test};
 
@@ -203,3 +204,4 @@ fields!(VertexName { kind, id });
 fields!(CommitKnown { since, stamp });
 fields!(VertexPartition { vertex, partition });
 fields!(VertexSplits { vertex, partitions });
+fields!(SplitVertex { vertex, split, finished });

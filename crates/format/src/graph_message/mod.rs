@@ -2,27 +2,30 @@
 //! `spec/graph-messages.md`.
 //!
 //! ```text
-//! frame   = crc: u32 of all behind it  from: varint  to: varint  number: varint  message
+//! frame   = crc: u32 of all behind it  from: address  to: address  number: varint  message
 //! message = kind: u8  fields
 //! ```
-//! Ends are numbers: slots from 0, clients behind the last slot. Frames from one end to another are numbered from 1;
-//! an acknowledgement has no number of its own, which is 0. Frames may come twice, late, in any order or not at all:
-//! who sends keeps a frame until it is acknowledged, who receives takes each number once.
+//! Frames from one end to another are numbered from 1; an acknowledgement has no number of its own, which is 0. Frames may
+//! come twice, late, in any order or not at all: the sender keeps a frame until it is acknowledged, the receiver takes each
+//! number once.
 //!
 //! | module | what |
 //! |---|---|
+//! | [`ends`] | names of ends and of traversals, the same in all processes |
 //! | `fields` | how fields of messages are written |
 //! | [`rows`] | rows that go to a slot, with the commits they are of |
 //! | [`walk`] | what a traversal sends from slot to slot |
 //! | [`plan`] | what is walked |
 //!
 //! ```
+//! use fieldstone_format::graph_message::ends::Address;
 //! use fieldstone_format::graph_message::{Frame, Message};
-//! let frame = Frame { from: 0, to: 2, number: 7, message: Message::End { query: 3 } };
+//! let frame = Frame { from: Address::Slot(0), to: Address::Slot(2), number: 7, message: Message::Settle };
 //! assert_eq!(Frame::decode(&frame.encode())?, frame);
 //! # Ok::<(), fieldstone_core::Error>(())
 //! ```
 
+pub mod ends;
 mod fields;
 pub mod plan;
 pub mod rows;
@@ -34,6 +37,8 @@ use crate::bytes::{Cursor, Put};
 use crate::crc;
 use crate::graph::VertexName;
 use crate::graph_segment::VertexPlace;
+use crate::graph_segment::manifest::SplitVertex;
+use ends::{Address, QueryId};
 use fields::{Field, message_kinds};
 use plan::WalkPlan;
 use rows::{PlacedRows, Refused};
@@ -42,10 +47,10 @@ use walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
 /// What goes from one end to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// Who sends it.
-    pub from: u32,
-    /// Who is to have it.
-    pub to: u32,
+    /// The end that sends it.
+    pub from: Address,
+    /// The end that is to have it.
+    pub to: Address,
     /// Its number among those from here to there; 0: it is not acknowledged.
     pub number: u64,
     /// What it says.
@@ -133,7 +138,7 @@ pub enum Message {
     /// A traversal begins: what is put from here on is not seen by it. The rows are the asker's own.
     Begin {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// 0: by steps, reading ahead; 1: by steps; 2: without steps.
         engine: u8,
         /// What is walked.
@@ -144,12 +149,12 @@ pub enum Message {
     /// It is known here.
     Begun {
         /// The traversal.
-        query: u64,
+        query: QueryId,
     },
     /// A hop begins, in all slots.
     Step {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// The hop.
         hop: u32,
         /// The round of what is repeated, from 1; 0 behind it.
@@ -158,7 +163,7 @@ pub enum Message {
     /// Vertices are reached, at their home.
     Reach {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// The set: 0 is the start.
         set: u32,
         /// The round of what is repeated, from 1; 0 behind it.
@@ -169,7 +174,7 @@ pub enum Message {
     /// Relations of vertices are walked, where they are.
     Expand {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// The hop.
         hop: u32,
         /// The round of what is repeated, from 1; 0 behind it.
@@ -180,7 +185,7 @@ pub enum Message {
     /// What must be known of all relations of a vertex is asked, where they are.
     Gather {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// By which the answer is known.
         token: u64,
         /// What is asked.
@@ -191,7 +196,7 @@ pub enum Message {
     /// The answer: stamps, or places as numbers.
     Gathered {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// By which the answer is known.
         token: u64,
         /// Stamps, or places.
@@ -202,7 +207,7 @@ pub enum Message {
     /// How many frames of a traversal a slot has sent to each end and has received from each, so far.
     Report {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// To each slot, then to the asker.
         sent: Vec<u64>,
         /// From each slot, then from the asker.
@@ -213,12 +218,12 @@ pub enum Message {
     /// What came out is asked for.
     Collect {
         /// The traversal.
-        query: u64,
+        query: QueryId,
     },
     /// The answer.
     Collected {
         /// The traversal.
-        query: u64,
+        query: QueryId,
         /// Vertices of the sets.
         nodes: Vec<WalkNode>,
         /// What led to what.
@@ -229,12 +234,12 @@ pub enum Message {
     /// A traversal is over.
     End {
         /// The traversal.
-        query: u64,
+        query: QueryId,
     },
     /// A slot cannot do what was asked of it, and why.
     Failed {
-        /// The traversal.
-        query: u64,
+        /// The traversal, where it is one that failed.
+        query: Option<QueryId>,
         /// The error's code.
         code: String,
         /// Its message.
@@ -244,6 +249,31 @@ pub enum Message {
     },
     /// A slot stops.
     Stop,
+    /// To a slot: what does it hold?
+    Show {
+        /// By which the answer is known.
+        token: u64,
+        /// Whether it leaves that as it is until it is thawed.
+        freeze: bool,
+        /// Whether its splits are asked for, too.
+        splits: bool,
+    },
+    /// The answer.
+    Shown {
+        /// By which the answer is known.
+        token: u64,
+        /// Its segments, the older first, by their numbers in the storage that all ends share.
+        segments: Vec<u64>,
+        /// Its splits, where they were asked for.
+        splits: Vec<SplitVertex>,
+    },
+    /// To a slot: what was written to disk takes the place of what was frozen; the answer is what it holds then.
+    Thaw {
+        /// By which the answer is known.
+        token: u64,
+        /// What was written, as in [`Message::Shown`]; `None`: nothing was.
+        saved: Option<Vec<u64>>,
+    },
 }
 
 message_kinds! { Message {
@@ -271,11 +301,14 @@ message_kinds! { Message {
     21 => End { query },
     22 => Failed { query, code, why, hint },
     23 => Stop {},
+    24 => Show { token, freeze, splits },
+    25 => Shown { token, segments, splits },
+    26 => Thaw { token, saved },
 } }
 
 impl Message {
     /// That something failed.
-    pub fn failed(query: u64, error: &fieldstone_core::Error) -> Message {
+    pub fn failed(query: Option<QueryId>, error: &fieldstone_core::Error) -> Message {
         let (code, hint) = (error.code().as_str().to_owned(), error.hint().map(str::to_owned));
         Message::Failed { query, code, why: error.message().to_owned(), hint }
     }
@@ -294,8 +327,8 @@ impl Frame {
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
-        out.put_varint(u64::from(self.from));
-        out.put_varint(u64::from(self.to));
+        self.from.put(&mut out);
+        self.to.put(&mut out);
         out.put_varint(self.number);
         self.message.put(&mut out);
         let sum = crc(&out[4..]);

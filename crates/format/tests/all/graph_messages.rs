@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use fieldstone_core::ErrorKind;
 use fieldstone_core::value::{Test, Value};
+use fieldstone_format::Id;
 use fieldstone_format::bytes::Cursor;
 use fieldstone_format::graph::{
     Archive, Props, Record, RelationRow, TypeDecl, Version, VertexName, VertexRow, VertexType,
 };
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::plan::{WalkHop, WalkPlan, WalkTest};
 use fieldstone_format::graph_message::rows::{PlacedRows, Refused, RowsCommit};
 use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink, WalkNode};
 use fieldstone_format::graph_message::{Frame, Message, VertexPartition, VertexSplits};
+use fieldstone_format::graph_segment::manifest::SplitVertex;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SLOTS_MAX, SlotLabels};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 /// Kinds of messages.
-const KINDS: u8 = 24;
+const KINDS: u8 = 27;
 
 /// A number; short ones are as frequent as long ones.
 fn number(dice: &mut Random) -> u64 {
@@ -188,6 +191,29 @@ fn partition(dice: &mut Random) -> VertexPartition {
     VertexPartition { vertex: place(dice), partition: short(dice) }
 }
 
+fn id(dice: &mut Random) -> Id {
+    Id(std::array::from_fn(|_| dice.below(256) as u8))
+}
+
+fn address(dice: &mut Random) -> Address {
+    if dice.coin() { Address::Slot(short(dice) as u16) } else { Address::Client(id(dice)) }
+}
+
+/// A message about what a slot holds, by the number of its kind.
+fn of_shelves(dice: &mut Random, kind: u8) -> Message {
+    let (token, segments) = (number(dice), list(dice, number));
+    let splits = |dice: &mut Random| SplitVertex {
+        vertex: place(dice).0,
+        split: list(dice, short),
+        finished: list(dice, short),
+    };
+    match kind {
+        24 => Message::Show { token, freeze: dice.coin(), splits: dice.coin() },
+        25 => Message::Shown { token, segments, splits: list(dice, splits) },
+        _ => Message::Thaw { token, saved: dice.coin().then_some(segments) },
+    }
+}
+
 /// A message of putting rows and of splits, by the number of its kind.
 fn of_rows(dice: &mut Random, kind: u8) -> Message {
     let batch = number(dice);
@@ -212,7 +238,8 @@ fn of_rows(dice: &mut Random, kind: u8) -> Message {
 
 /// Any message, by the number of its kind.
 fn message(dice: &mut Random, kind: u8) -> Message {
-    let (query, hop, round) = (number(dice), short(dice), short(dice));
+    let query = QueryId { client: id(dice), number: number(dice) };
+    let (hop, round) = (short(dice), short(dice));
     match kind {
         0..=10 => of_rows(dice, kind),
         11 => Message::Begin { query, engine: dice.below(256) as u8, plan: plan(dice), rows: rows(dice) },
@@ -269,14 +296,15 @@ fn message(dice: &mut Random, kind: u8) -> Message {
         21 => Message::End { query },
         22 => {
             let hint = (dice.below(2) == 1).then(|| text(dice));
-            Message::Failed { query, code: text(dice), why: text(dice), hint }
+            Message::Failed { query: dice.coin().then_some(query), code: text(dice), why: text(dice), hint }
         }
-        _ => Message::Stop,
+        23 => Message::Stop,
+        _ => of_shelves(dice, kind),
     }
 }
 
 fn frame(dice: &mut Random, kind: u8) -> Frame {
-    Frame { from: short(dice), to: short(dice), number: number(dice), message: message(dice, kind) }
+    Frame { from: address(dice), to: address(dice), number: number(dice), message: message(dice, kind) }
 }
 
 fn corrupt(bytes: &[u8]) {
@@ -308,7 +336,12 @@ fn every_message_comes_back_and_no_damaged_one_is_taken() {
 /// Where the number of the kind stands.
 fn kind_at(bytes: &[u8]) -> usize {
     let mut cursor = Cursor::new(&bytes[4..]);
-    (0..3).for_each(|_| assert!(cursor.varint().is_ok()));
+    for _ in 0..2 {
+        if cursor.varint().unwrap() == 0 {
+            cursor.take(16).unwrap();
+        }
+    }
+    cursor.varint().unwrap();
     bytes.len() - cursor.remaining()
 }
 
@@ -407,14 +440,16 @@ fn the_examples_are_what_is_written() {
         of_relations: vec![2],
         ..PlacedRows::default()
     };
-    let insert = Frame { from: 8, to: 2, number: 1, message: Message::Insert { batch: 5, rows } };
+    let client = Id(std::array::from_fn(|n| 0xa0 + n as u8));
+    let (from, to) = (Address::Client(client), Address::Slot(2));
+    let insert = Frame { from, to, number: 1, message: Message::Insert { batch: 5, rows } };
     assert_eq!(hex(&insert.encode()), example(0));
 
-    let (query, vertex) = (8 << 32 | 1, VertexPlace::of(&a));
+    let (query, vertex) = (QueryId { client, number: 1 }, VertexPlace::of(&a));
     let (moments, replacing, splits) = (vec![None], None, vec![1, 3]);
     let expansion = Expansion { vertex, node: vertex, moments, replacing, splits };
     let message = Message::Expand { query, hop: 0, round: 1, vertices: vec![expansion] };
-    assert_eq!(hex(&Frame { from: 2, to: 3, number: 0, message }.encode()), example(1));
+    assert_eq!(hex(&Frame { from: to, to: Address::Slot(3), number: 0, message }.encode()), example(1));
 
     let mut bytes = Vec::new();
     Partitioning { slots: 32, ..Partitioning::default() }.put(&mut bytes);

@@ -1,77 +1,63 @@
 //! What a graph has in common for all its calls, and what each process has of it.
 //!
+//! | part of a process | its one job |
+//! |---|---|
+//! | `buffer` | rows that the journal does not have yet |
+//! | `view_cache` | the view: opened, made again, written to disk |
+//! | `saving` | when it is written, and the thread that does it |
+//! | `own` | rows of a session over the view |
+//! | `stamps` | stamps above all that were read or given away |
+//! | `types` | types of relations that were looked for |
+//!
 //! Invariants:
 //! * after a fork the child has a view and a buffer of its own;
-//! * a stamp that is given away is above every stamp that this process has read or given away before;
 //! * what a session lost to a failure is in no answer: rows wait here until the journal takes them, and it says
 //!   whether it still wants them;
 //! * of the journal nothing is called with the lock of the view or of a buffer held but what calls nobody.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-
-use fieldstone_core::sync::Mutex;
+use std::sync::{Arc, Weak};
 
 use fieldstone_core::env::Env;
-use fieldstone_core::env::real::trusted_folder;
-use fieldstone_core::request::Request;
 use fieldstone_core::{Error, ErrorKind, Result};
-use fieldstone_format::Id;
-use fieldstone_format::graph::{Archive, Record, RelationRow, VertexRow};
-use fieldstone_format::graph_segment::partitioning::Partitioning;
-use fieldstone_format::log::SideRecord;
-use fieldstone_journal::Journal;
-use fieldstone_journal::beside::Beside;
-use fieldstone_journal::feed::{Commit, Feed, OWN_LOG};
-use fieldstone_journal::follow::{self, Followed, Following, Pace};
+use fieldstone_format::graph::Archive;
+use fieldstone_journal::feed::Feed;
+use fieldstone_journal::follow::Followed;
 use fieldstone_journal::fork::PerProcess;
-use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords, ReadOwn};
-use fieldstone_journal::medium::{clock_stamp, is_believed};
-use fieldstone_journal::participant::{Buffered, FlushParticipant, Growing};
-use fieldstone_journal::view::{HeldField, Holds, Wait};
+use fieldstone_journal::instant::{Instant, ReadOwn};
+use fieldstone_journal::participant::{Buffered, FlushParticipant};
+use fieldstone_journal::{Journal, Session};
 
 use super::GraphPort;
-use crate::folder::{MergeOlder, SegmentFolder};
+use super::buffer::RowBuffer;
+use super::own::OwnRows;
+use super::saving::Saving;
+use super::stamps::Stamps;
+use super::types::KnownTypes;
+use super::view_cache::{ViewCache, ViewPlace, follow};
+use crate::folder::MergeOlder;
 use crate::reports::{Check, Stats};
-use crate::segment::{PageCache, Segment, merge_young};
-use crate::slot::SlotOptions;
+use crate::slot::StartSlots;
 use crate::state::GraphState;
 use crate::view::{GraphView, dump};
-use fieldstone_journal::Session;
-use fieldstone_journal::session::SessionKey;
 
 /// What is taken of a view: its state, and what the logs held then.
 type Taking<'a, T> = &'a dyn Fn(&GraphView, &Arc<GraphState>, &Feed) -> Result<T>;
 
 /// How often a read follows logs that move on under it.
 const ROUNDS: usize = 64;
-/// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
-const SAVE: u64 = 8 << 20;
-/// How long that is, nanoseconds: of what comes in a flood, much is written at once.
-const SETTLED: u64 = 1_000_000_000;
-/// Bytes after which they are written whenever they came.
-const FLOOD: u64 = 64 << 20;
 /// Bytes of segments in memory after which a read waits for those that are being written.
 const FULL: u64 = 128 << 20;
-/// Bytes of records that are applied at once: as rows and segments they take several times as much.
-const STEP: usize = 16 << 20;
 /// Bytes of a segment that is made of others while the logs are followed: so many take some seconds, and a reader may wait
 /// for them.
 const LARGEST: u64 = 512 << 20;
 /// Bytes of a segment that a rebuild makes of others.
-pub(super) const WHOLE: u64 = 1 << 30;
-/// The same at the end, when others are to find it there.
+const WHOLE: u64 = 1 << 30;
+/// Bytes of segments in memory that are written to disk at the end, so that others find them there.
 const SAVE_AT_END: u64 = 256 << 10;
-/// Bytes of pages of segments that a process keeps.
-const CACHE: usize = 128 << 20;
 /// Most differences that are reported.
 const NOTES: usize = 100;
-/// Name of the folder in the store's.
-const FOLDER: &str = "graph";
-/// Sessions whose own rows are kept ready to be read.
-const SESSIONS: usize = 64;
 
 /// The graph itself; [`Graph`](super::Graph) is a handle on it.
 #[derive(Debug)]
@@ -79,11 +65,7 @@ pub struct GraphInner {
     pub journal: Arc<Journal>,
     port: Arc<dyn GraphPort>,
     pub(super) env: Env,
-    pub(super) options: SlotOptions,
-    /// The folder for segments that the caller chose.
-    chosen: Option<PathBuf>,
-    /// Where segments are written, once the store is there and they can stand somewhere.
-    folder: OnceLock<Arc<SegmentFolder>>,
+    place: Arc<ViewPlace>,
     pub(super) me: Weak<GraphInner>,
     process: PerProcess<ProcessState>,
 }
@@ -91,77 +73,24 @@ pub struct GraphInner {
 /// What one process has.
 #[derive(Debug)]
 pub(super) struct ProcessState {
-    buffers: Buffered<RowBuffer>,
-    /// `None` before the first read.
-    pub(super) view: Mutex<Option<GraphView>>,
-    /// The thread that writes segments to disk.
-    saving: Beside,
-    /// What of each session lies over the view.
-    pub(super) own: Mutex<HashMap<SessionKey, Own>>,
-    /// The greatest stamp that was given away or read.
-    last: AtomicU64,
-    /// The state that was asked for types last.
-    types: Mutex<Option<Arc<GraphState>>>,
-    /// When more than a little was in memory first, by the clock that never goes back; 0 where it is not.
-    waits_since: AtomicU64,
-    /// Types of relations that were looked for and that nobody had declared.
-    kinds: Mutex<HashSet<String>>,
-    /// How the view is cut into slots, once that is known.
-    pub(super) partitioning: Mutex<Option<Partitioning>>,
-}
-
-/// Rows of a session that the journal does not have yet.
-#[derive(Debug, Default)]
-struct RowBuffer {
-    vertices: Vec<VertexRow>,
-    relations: Vec<RelationRow>,
-}
-
-impl Growing for RowBuffer {
-    fn rows(&self) -> u64 {
-        (self.vertices.len() + self.relations.len()) as u64
-    }
-
-    fn into_records(self) -> Vec<SideRecord> {
-        Record::encode_rows(&self.vertices, &self.relations)
-    }
-}
-
-/// What lies over the view for a session.
-#[derive(Debug)]
-pub(super) struct Own {
-    base: Arc<GraphState>,
-    pending: Cursors,
-    segments: Vec<Arc<Segment>>,
-    shown: Arc<GraphState>,
-}
-
-/// The graph asks for no fields.
-struct NoFields;
-
-impl Holds for NoFields {
-    fn fields(
-        &self,
-        _: &Request,
-        _: Option<Id>,
-        _: &mut dyn FnMut(&HeldField) -> Result<bool>,
-    ) -> Result<()> {
-        Ok(())
-    }
+    /// By session.
+    pub buffers: Buffered<RowBuffer>,
+    pub views: ViewCache,
+    pub saving: Saving,
+    pub own: OwnRows,
+    pub stamps: Stamps,
+    pub types: KnownTypes,
 }
 
 impl ProcessState {
-    fn new() -> ProcessState {
+    fn new(env: &Env, place: &Arc<ViewPlace>) -> ProcessState {
         ProcessState {
             buffers: Buffered::default(),
-            view: Mutex::default(),
-            saving: Beside::default(),
-            own: Mutex::default(),
-            last: AtomicU64::new(0),
-            types: Mutex::default(),
-            waits_since: AtomicU64::new(0),
-            kinds: Mutex::default(),
-            partitioning: Mutex::default(),
+            views: ViewCache::new(place.clone()),
+            saving: Saving::default(),
+            own: OwnRows::default(),
+            stamps: Stamps::new(env.clock.clone()),
+            types: KnownTypes::default(),
         }
     }
 }
@@ -171,15 +100,13 @@ impl GraphInner {
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
         chosen: Option<PathBuf>,
-        options: SlotOptions,
+        slots: Arc<dyn StartSlots>,
     ) -> Arc<GraphInner> {
         let env = journal.env().clone();
-        let identity = env.identity.clone();
-        let inner = Arc::new_cyclic(|me: &Weak<GraphInner>| {
-            let process = PerProcess::new(identity, ProcessState::new());
-            let (folder, me) = (OnceLock::new(), me.clone());
-            GraphInner { journal, port, env, options, chosen, folder, me, process }
-        });
+        let place = Arc::new(ViewPlace::new(journal.clone(), chosen, slots));
+        let process = PerProcess::new(env.identity.clone(), ProcessState::new(&env, &place));
+        let new = |me: &Weak<GraphInner>| GraphInner { journal, port, env, place, me: me.clone(), process };
+        let inner = Arc::new_cyclic(new);
         // Not before it lives: who flushes meanwhile forgets those who do not.
         inner.port.join_graph(inner.me.clone());
         inner
@@ -188,19 +115,8 @@ impl GraphInner {
     pub(super) fn process(&self) -> &ProcessState {
         self.process.get(|| {
             self.port.join_graph(self.me.clone());
-            ProcessState::new()
+            ProcessState::new(&self.env, &self.place)
         })
-    }
-
-    /// Where segments are written; `None`: they stay in memory.
-    pub(super) fn folder(&self) -> Option<Arc<SegmentFolder>> {
-        if let Some(known) = self.folder.get() {
-            return Some(known.clone());
-        }
-        let path = self.chosen.clone().or_else(|| own_folder(&self.journal))?;
-        let (store, cache) = (self.journal.home().id, PageCache::new(CACHE));
-        let folder = Arc::new(SegmentFolder::new(self.env.clone(), path, store, cache));
-        Some(self.folder.get_or_init(|| folder).clone())
     }
 
     /// Something was put.
@@ -223,82 +139,23 @@ impl GraphInner {
         self.env.identity.user_number(name)
     }
 
-    /// The clock, nanoseconds since 1970.
-    pub fn clock(&self) -> i64 {
-        self.env.clock.now()
-    }
-
     /// A stamp above all that were read or given away.
     pub fn stamp(&self) -> u64 {
-        self.stamps(1).0
-    }
-
-    /// The first of so many stamps above all that were read or given away, and the clock.
-    pub fn stamps(&self, count: u64) -> (u64, i64) {
-        let clock = self.clock();
-        let now = clock_stamp(clock);
-        let first = |last: u64| now.max(last.saturating_add(1));
-        let next = |last: u64| first(last).saturating_add(count.saturating_sub(1));
-        let last = &self.process().last;
-        let before = last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
-        // It always succeeds: the closure always gives one.
-        (first(before.unwrap_or_default()), clock)
-    }
-
-    /// Whether a stamp is one that others follow.
-    pub fn is_believed(&self, stamp: u64) -> bool {
-        // Rows put here are for hosts whose clocks are right, also where this one's is a century off.
-        is_believed(stamp, clock_stamp(self.clock()).cast_signed())
-    }
-
-    /// Notes a stamp that was read: what is put from here on is above it.
-    pub fn note_stamp(&self, stamp: u64) {
-        if self.is_believed(stamp) {
-            self.process().last.fetch_max(stamp, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes rows for the next commit of a session.
-    pub fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
-        let rows = (vertices.len() + relations.len()) as u64;
-        self.process().buffers.put(&self.journal, session, rows, |own| {
-            own.vertices.extend(vertices);
-            own.relations.extend(relations);
-            None
-        });
-    }
-
-    /// Gives records of so many rows to the next commit of a session, behind what waits for it here.
-    pub fn give_records(&self, session: &Session, rows: u64, records: Vec<SideRecord>) {
-        self.process().buffers.pass(&self.journal, session, rows, records);
+        self.process().stamps.next()
     }
 
     /// A state that says what a relation's type is: a put looks at the logs for each name once.
     pub fn types(&self, session: &Session, kind: &str) -> Result<Arc<GraphState>> {
-        if session.transaction().is_none()
-            && let Some(known) = &*self.process().types.lock()
-            && self.knows_type(known, kind)
-        {
-            return Ok(known.clone());
+        let types = &self.process().types;
+        if session.transaction().is_some() {
+            return self.state(session);
+        }
+        if let Some(known) = types.get(kind) {
+            return Ok(known);
         }
         let state = self.state(session)?;
-        if session.transaction().is_none() {
-            self.process().kinds.lock().insert(kind.to_owned());
-            *self.process().types.lock() = Some(state.clone());
-        }
+        types.keep(kind, &state);
         Ok(state)
-    }
-
-    /// Whether a state says what a type is: it is declared there, or nobody had declared it when it was looked for.
-    pub fn knows_type(&self, state: &GraphState, kind: &str) -> bool {
-        let vocabulary = state.vocabulary();
-        vocabulary.edge(kind).is_some() || self.process().kinds.lock().contains(kind)
-    }
-
-    /// Types were declared here: they are looked at anew.
-    pub fn forget_types(&self) {
-        *self.process().types.lock() = None;
-        self.process().kinds.lock().clear();
     }
 
     /// Follows the logs and gives what they say, with what this process has not flushed and what a transaction holds.
@@ -318,8 +175,9 @@ impl GraphInner {
     /// The same for who also keeps what the logs held then.
     pub(super) fn with_moment<T>(&self, session: &Session, take: Taking<'_, T>) -> Result<T> {
         let outside = &session.within(None);
-        if self.process().view.lock().as_ref().is_some_and(|view| view.applied().in_memory() >= FULL) {
-            self.join_saving();
+        let process = self.process();
+        if process.views.in_memory() >= FULL {
+            process.saving.join();
         }
         let (mut newest, mut reopened) = (false, false);
         for _ in 0..ROUNDS {
@@ -331,9 +189,9 @@ impl GraphInner {
             // What another thread flushes meanwhile must not be missed: then once more.
             let Some(seen) = Instant::now(&self.journal, session, ReadOwn::Later)? else { continue };
             let (feed, pending) = (seen.feed, seen.pending);
-            let mut slot = self.process().view.lock();
-            let view = self.opened(&mut slot, &feed)?;
-            let followed = match self.follow(view, &feed, newest) {
+            let mut slot = process.views.lock();
+            let view = process.views.opened(&mut slot, &feed)?;
+            let followed = match follow(view, &feed, newest, &*self.env.clock) {
                 Err(_) if !reopened && view.lost_slots() => {
                     // Whoever is lost has nothing that is not on disk and in the logs.
                     (*slot, reopened) = (None, true);
@@ -347,10 +205,10 @@ impl GraphInner {
                 newest = self.journal.feed()?.heads() == feed.heads();
                 continue;
             }
-            self.note_stamp(view.state().most());
-            feed.snapshot().logs.iter().for_each(|log| self.note_stamp(log.record.stamp));
-            let shown = self.with_own(view, session, pending)?;
-            let save = self.is_due(view.applied().in_memory());
+            process.stamps.note(view.state().most());
+            feed.snapshot().logs.iter().for_each(|log| process.stamps.note(log.record.stamp));
+            let shown = process.own.over(view, (&self.journal, session, self.user(session)), pending)?;
+            let save = process.saving.is_due(view.applied().in_memory(), self.env.clock.monotonic());
             let taken = shown.map(|shown| take(view, &shown, &feed)).transpose();
             drop(slot);
             if save {
@@ -361,31 +219,6 @@ impl GraphInner {
             }
         }
         Err(Error::unavailable("the logs move faster than the graph follows").with_hint("try again"))
-    }
-
-    /// The view, opened where it is not.
-    fn opened<'a>(&self, slot: &'a mut Option<GraphView>, feed: &Feed) -> Result<&'a mut GraphView> {
-        let view = match slot.take() {
-            Some(view) => view,
-            None => {
-                let view = GraphView::open(self.folder(), self.host(), feed)?;
-                self.keep_partitioning(view.partitioning());
-                view
-            }
-        };
-        Ok(slot.insert(view))
-    }
-
-    /// Segments of a state that lie over the view for a session: what is not flushed.
-    pub(super) fn own_segments(&self, session: &Session, state: &Arc<GraphState>) -> Vec<Arc<Segment>> {
-        let sessions = self.process().own.lock();
-        let own = sessions.get(&session.key()).filter(|own| Arc::ptr_eq(&own.shown, state));
-        own.map_or_else(Vec::new, |own| own.segments.clone())
-    }
-
-    pub(super) fn follow(&self, view: &mut GraphView, feed: &Feed, newest: bool) -> Result<Followed> {
-        let pace = Pace { bytes: STEP, ..Pace::usual(&*self.env.clock) };
-        follow::follow(view, feed, &NoFields, &Following { wait: Wait::Yes, newest, pace })
     }
 
     /// Reads a state. Where a segment turns out to be damaged, the view is made anew from the logs, once.
@@ -402,38 +235,38 @@ impl GraphInner {
 
     /// Forgets the view, on disk too.
     pub(super) fn remake(&self) -> Result<()> {
-        self.join_saving();
-        let host = self.host();
-        self.keep_partitioning(host.partitioning);
-        let mut slot = self.process().view.lock();
-        // What cannot be removed is found to be damaged again, and then it is the error of that read.
-        let removed = self.folder().map_or(Ok(()), |folder| folder.forget());
-        // The old slots stop before new ones write in their place.
-        *slot = None;
-        *slot = Some(GraphView::empty(self.folder(), host)?);
-        self.process().own.lock().clear();
-        *self.process().types.lock() = None;
-        removed
+        let ProcessState { views, saving, own, types, .. } = self.process();
+        saving.join();
+        let remade = views.remake();
+        own.clear();
+        types.forget();
+        remade
     }
 
     pub fn rebuild(&self) -> Result<Stats> {
         self.remake()?;
         drop(self.state(&Session::default())?);
-        self.join_saving();
-        self.save(MergeOlder::UpTo(WHOLE));
+        self.save_whole();
         self.stats()
+    }
+
+    /// Writes the view to disk, in as few segments as it can be.
+    pub(super) fn save_whole(&self) {
+        self.process().saving.join();
+        self.process().views.save(MergeOlder::UpTo(WHOLE));
     }
 
     pub fn verify(&self) -> Result<Check> {
         let feed = self.journal.feed()?;
         let mut anew = GraphView::new();
-        self.follow(&mut anew, &feed, true)?;
+        follow(&mut anew, &feed, true, &*self.env.clock)?;
         let expected = dump(&anew.state())?;
         let mut check = Check { damaged: anew.applied().damaged.clone(), ..Check::default() };
-        let mut slot = self.process().view.lock();
-        let view = self.opened(&mut slot, &feed)?;
+        let views = &self.process().views;
+        let mut slot = views.lock();
+        let view = views.opened(&mut slot, &feed)?;
         // Others may write meanwhile: both show the moment of the feed, or the view a later one.
-        if self.follow(view, &feed, false)? == Followed::Behind {
+        if follow(view, &feed, false, &*self.env.clock)? == Followed::Behind {
             return Err(Error::unavailable("others write while the graph is verified").with_hint("try again"));
         }
         let found = match dump(&view.state()) {
@@ -453,92 +286,10 @@ impl GraphInner {
         Ok(check)
     }
 
-    /// Whether so many bytes in memory are to be written to disk by now.
-    fn is_due(&self, in_memory: u64) -> bool {
-        let since = &self.process().waits_since;
-        if in_memory < SAVE {
-            since.store(0, Ordering::Relaxed);
-            return false;
-        }
-        let now = self.env.clock.monotonic().max(1);
-        let first = since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        in_memory >= FLOOD || first.is_err_and(|first| now.saturating_sub(first) >= SETTLED)
-    }
-
     /// Writes segments to disk on a thread of its own, unless one is at it.
     fn save_beside(&self) {
-        let Some(inner) = self.folder().and_then(|_| self.me.upgrade()) else { return };
-        // Where no thread can be started, they stay in memory.
-        let work = move || inner.save(MergeOlder::Tiers(LARGEST));
-        let _ = self.process().saving.start("graph-save", work);
-    }
-
-    pub(super) fn join_saving(&self) {
-        self.process().saving.join();
-    }
-
-    /// Writes segments to disk. Where that fails they stay in memory: nobody needs them there.
-    pub(super) fn save(&self, older: MergeOlder) {
-        let Some(folder) = self.folder() else { return };
-        let Some(frozen) = self.process().view.lock().as_mut().map(GraphView::freeze) else { return };
-        let saved = frozen.save(&folder, older).unwrap_or(None);
-        let done = saved.is_some();
-        let mut slot = self.process().view.lock();
-        if let Some(view) = slot.as_mut() {
-            view.install(&frozen, saved);
-            if !done && folder.number() > frozen.began_with() {
-                // Another process has written more: the next read begins there.
-                *slot = None;
-            }
-        }
-    }
-
-    /// The view with what is not flushed; `None` where some of that was flushed meanwhile.
-    fn with_own(
-        &self,
-        view: &GraphView,
-        session: &Session,
-        pending: Cursors,
-    ) -> Result<Option<Arc<GraphState>>> {
-        let base = view.state();
-        if pending.records() == 0 && session.transaction().is_none() {
-            return Ok(Some(base));
-        }
-        let mut sessions = self.process().own.lock();
-        let holds = |own: &Own| Arc::ptr_eq(&own.base, &base) && pending.continues(own.pending);
-        let known = sessions.remove(&session.key()).filter(holds);
-        let mut own = match known {
-            Some(own) => own,
-            None => {
-                let prepared = view.prepared(session.transaction())?;
-                let segments = Vec::from_iter(prepared);
-                let shown = Arc::new(base.with(segments.iter().cloned()));
-                Own { base, pending: Cursors::default(), segments, shown }
-            }
-        };
-        let Some(more) = OwnRecords::between(&self.journal, own.pending, pending, session) else {
-            return Ok(None);
-        };
-        let commits: Vec<Commit> =
-            more.parts.into_iter().map(|part| self.own_commit(session, part)).collect();
-        if let Some(segment) = GraphView::segment_of(&commits)? {
-            own.segments.push(Arc::new(segment));
-            merge_young(&mut own.segments)?;
-            own.shown = Arc::new(own.base.with(own.segments.iter().cloned()));
-        }
-        own.pending = pending;
-        let shown = own.shown.clone();
-        if sessions.len() >= SESSIONS {
-            sessions.clear();
-        }
-        sessions.insert(session.key(), own);
-        Ok(Some(shown))
-    }
-
-    /// Records that are not flushed as a commit, newer than all.
-    fn own_commit(&self, session: &Session, part: OwnPart) -> Commit {
-        let (owner, stamp) = (self.user(session), u64::MAX / 2 + part.before as u64);
-        Commit { writer: OWN_LOG, owner, sequence: 1, stamp, time: 0, transaction: None, side: part.records }
+        let Some(inner) = self.place.folder().and_then(|_| self.me.upgrade()) else { return };
+        self.process().saving.start(move || inner.process().views.save(MergeOlder::Tiers(LARGEST)));
     }
 
     pub fn stats(&self) -> Result<Stats> {
@@ -551,22 +302,12 @@ impl GraphInner {
             stats.relations += segment.summary.relations;
             stats.bytes += segment.bytes;
         }
-        let view = self.process().view.lock();
+        let view = self.process().views.lock();
         let archives: BTreeSet<&Archive> = state.archives().map(|row| &row.archive).collect();
         stats.archives = archives.into_iter().cloned().collect();
         stats.problems.extend(view.iter().flat_map(|view| view.applied().damaged.iter().cloned()));
         Ok(stats)
     }
-}
-
-/// The folder for the segments of a store; `None` for a store in memory or at an older version.
-fn own_folder(journal: &Journal) -> Option<PathBuf> {
-    let home = journal.home();
-    let store = home.folder.as_ref().filter(|_| !home.pinned)?;
-    // Nothing is made before the store is there.
-    let there = journal.env().disk.stat(store).is_ok();
-    let id = home.id.to_string();
-    there.then(|| trusted_folder::for_view(store, FOLDER, &[&id, FOLDER], home.env.identity.uid()))?
 }
 
 impl FlushParticipant for GraphInner {
@@ -576,23 +317,22 @@ impl FlushParticipant for GraphInner {
 
     fn discarded(&self, session: &Session) {
         self.process().buffers.discard(session);
-        drop(self.process().own.lock().remove(&session.key()));
+        self.process().own.forget(session);
     }
 
     fn flushed(&self, session: &Session) {
-        drop(self.process().own.lock().remove(&session.key()));
+        self.process().own.forget(session);
     }
 
     fn closed(&self) {
-        self.process().own.lock().clear();
-        self.join_saving();
-        let view = self.process().view.lock();
-        let cut = view.as_ref().is_some_and(|view| view.partitioning().slots > 1);
+        let ProcessState { views, saving, own, .. } = self.process();
+        own.clear();
+        saving.join();
+        let cut = views.lock().as_ref().is_some_and(|view| view.partitioning().slots > 1);
         // What is cut into slots is not cut again by whoever opens the store next.
-        let least = if self.chosen.is_some() || cut { 1 } else { SAVE_AT_END };
-        if view.as_ref().is_some_and(|view| view.applied().in_memory() >= least) {
-            drop(view);
-            self.save(MergeOlder::Tiers(LARGEST));
+        let least = if self.place.is_chosen() || cut { 1 } else { SAVE_AT_END };
+        if views.in_memory() >= least {
+            views.save(MergeOlder::Tiers(LARGEST));
         }
     }
 }

@@ -9,9 +9,15 @@
 //! What a process puts it sees at once, all others at its flush; what is put within a transaction sees who names
 //! that, and all others at its commit.
 
+mod buffer;
 mod inner;
+mod own;
 mod partitions;
+mod saving;
 mod slots;
+mod stamps;
+mod types;
+mod view_cache;
 mod write;
 
 use std::collections::BTreeSet;
@@ -36,7 +42,7 @@ use crate::put::{Deletion, RelationPut, VertexPut};
 use crate::read::{self, Relation, Versions, Vertex};
 use crate::relations::{self, RelationTest, TypeMatches};
 pub use crate::reports::{Check, Partitions, SlotContent, Stats};
-use crate::slot::{Engine, SlotOptions};
+use crate::slot::{Engine, StartSlots};
 use crate::state::GraphState;
 use crate::trace::{Lineage, Step, TraceOptions, trace, trace_all, trace_on};
 use crate::travel::{Travel, Traversal, VertexTest};
@@ -49,6 +55,9 @@ pub trait GraphPort: Send + Sync + std::fmt::Debug {
 
     /// Lets a graph take part in every flush of this process, for as long as it lives.
     fn join_graph(&self, graph: Weak<dyn FlushParticipant>);
+
+    /// Starts the slots of a view that is cut into several.
+    fn slots(&self) -> Arc<dyn StartSlots>;
 }
 
 /// The graph of an open store. Clones share what they have.
@@ -60,7 +69,8 @@ pub struct Graph {
 impl Graph {
     /// The graph over a journal. Nothing is read before it is needed.
     pub fn new(port: Arc<dyn GraphPort>, journal: Arc<Journal>) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, None, SlotOptions::default()) }
+        let slots = port.slots();
+        Graph { inner: GraphInner::new(port, journal, None, slots) }
     }
 
     /// The same, with a folder for its segments and slots that run as the caller says.
@@ -68,9 +78,9 @@ impl Graph {
         port: Arc<dyn GraphPort>,
         journal: Arc<Journal>,
         folder: PathBuf,
-        options: SlotOptions,
+        slots: Arc<dyn StartSlots>,
     ) -> Graph {
-        Graph { inner: GraphInner::new(port, journal, Some(folder), options) }
+        Graph { inner: GraphInner::new(port, journal, Some(folder), slots) }
     }
 
     /// All of it, as it is now: nothing that is put later shows.

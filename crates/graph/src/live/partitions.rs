@@ -4,7 +4,7 @@ use fieldstone_core::Result;
 
 use crate::reports::{Partitions, SlotContent};
 use crate::segment::Segment;
-use crate::slot::shelf::{ShelfContent, all_splits};
+use crate::slot::{ShelfContent, all_splits};
 use crate::state::GraphState;
 use crate::view::GraphView;
 
@@ -27,7 +27,7 @@ impl Partitions {
             let whole = SlotContent::of(state.segments().iter().map(|segment| &**segment));
             return Ok(Partitions { partitioning, slots: vec![whole], splits: 0, unfinished: 0 });
         };
-        let contents: Vec<ShelfContent> = slots.shelves().iter().map(|shelf| shelf.content()).collect();
+        let contents = slots.contents()?;
         let (mut splits, mut unfinished) = (0, 0);
         for splitting in all_splits(&contents).values() {
             let open = splitting.known.partitions().filter(|partition| !splitting.finished.has(*partition));

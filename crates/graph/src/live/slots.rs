@@ -11,20 +11,19 @@ use fieldstone_journal::Session;
 
 use fieldstone_journal::feed::Feed;
 
-use super::inner::{GraphInner, WHOLE};
-use crate::folder::MergeOlder;
+use super::inner::GraphInner;
+use super::view_cache::follow;
 use crate::reports::Partitions;
 use crate::segment::Segment;
-use crate::slot::travels::{self, SlotTravel};
-use crate::slot::{Engine, SlotCluster};
+use crate::slot::{BegunTravel, Engine, Slots};
 use crate::state::GraphState;
 use crate::travel::{Travel, TravelPlan, Travelled, WalkAgain, travel as walk_plan};
-use crate::view::{GraphView, SlotHost};
+use crate::view::GraphView;
 
 /// A traversal that has begun: it sees nothing that is put from here on.
 enum Begun {
     InOnePiece(Arc<GraphState>, TravelPlan),
-    InSlots(Arc<SlotCluster>, SlotTravel),
+    InSlots(Arc<dyn Slots>, Box<dyn BegunTravel>),
 }
 
 /// What a traversal saw: the logs, and over them what was not flushed.
@@ -64,35 +63,23 @@ impl SeenMoment {
             return Ok(state);
         }
         let mut view = GraphView::new();
-        inner.follow(&mut view, &self.feed, true)?;
+        follow(&mut view, &self.feed, true, &*inner.env.clock)?;
         Ok(view.state())
     }
 }
 
 impl GraphInner {
-    /// How a view is cut that is made anew: as it was, or as the one on disk is.
-    pub(super) fn host(&self) -> SlotHost {
-        let known = *self.process().partitioning.lock();
-        let partitioning = known.or_else(|| self.folder()?.partitioning()).unwrap_or_default();
-        let (clock, options) = (self.env.clock.clone(), self.options.clone());
-        SlotHost { partitioning, clock, options }
-    }
-
-    pub(super) fn keep_partitioning(&self, partitioning: Partitioning) {
-        *self.process().partitioning.lock() = Some(partitioning);
-    }
-
     /// Walks the graph step by step, in its slots where it has several.
     pub fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Travelled> {
         self.journal.check_there()?;
         let begin = |view: &GraphView, state: &Arc<GraphState>, feed: &Feed| {
             let plan = travel.plan(state.vocabulary())?;
-            let (feed, own) = (feed.clone(), self.own_segments(session, state));
+            let (feed, own) = (feed.clone(), self.process().own.segments(session, state));
             let seen = SeenMoment { inner: self.me.clone(), travel: travel.clone(), feed, own };
             let begun = match view.in_slots(state) {
                 None => Begun::InOnePiece(state.clone(), plan),
                 Some((slots, over)) => {
-                    Begun::InSlots(slots.clone(), travels::begin(slots, state, over, plan, engine)?)
+                    Begun::InSlots(slots.clone(), slots.clone().begin(state, over, plan, engine)?)
                 }
             };
             Ok((begun, seen))
@@ -112,23 +99,19 @@ impl GraphInner {
             });
             match outcome {
                 Err(error) if again && error.kind() == ErrorKind::Corrupt => self.remake()?,
-                Err(_) if again && self.lost_slots() => self.reopen(),
+                Err(_) if again && self.process().views.has_lost_slots() => self.reopen(),
                 outcome => return outcome,
             }
             again = false;
         }
     }
 
-    /// Whether a slot of the view does not serve any more.
-    fn lost_slots(&self) -> bool {
-        self.process().view.lock().as_ref().is_some_and(GraphView::lost_slots)
-    }
-
     /// Lets go of the view: the next read makes it from the list on disk and what the logs have behind it.
     fn reopen(&self) {
-        self.join_saving();
-        *self.process().view.lock() = None;
-        self.process().own.lock().clear();
+        let process = self.process();
+        process.saving.join();
+        process.views.let_go();
+        process.own.clear();
     }
 
     /// Makes the view anew, cut into slots in another way, and writes it to disk.
@@ -140,12 +123,11 @@ impl GraphInner {
             ))
             .with_hint(format!("take 1 to {SLOTS_MAX} slots, and a threshold of 1 at least")));
         }
-        self.keep_partitioning(partitioning);
+        self.process().views.cut_as(partitioning);
         self.remake()?;
         drop(self.state(&Session::default())?);
         self.settle()?;
-        self.join_saving();
-        self.save(MergeOlder::UpTo(WHOLE));
+        self.save_whole();
         self.partitions()
     }
 

@@ -51,7 +51,7 @@ impl GraphInner {
         if types.is_empty() {
             return Ok(());
         }
-        self.forget_types();
+        self.process().types.forget();
         self.journal.take_side(vec![Record::Types(types).encode()], session)
     }
 
@@ -70,7 +70,9 @@ impl GraphInner {
         }
         let HiddenVersions { vertices, relations, .. } = versions;
         let stamps = vertices.iter().map(|row| row.version.stamp);
-        stamps.chain(relations.iter().map(|row| row.version.stamp)).for_each(|stamp| self.note_stamp(stamp));
+        stamps
+            .chain(relations.iter().map(|row| row.version.stamp))
+            .for_each(|stamp| self.process().stamps.note(stamp));
         self.buffer(session, vertices.clone(), relations.clone());
         Ok(())
     }
@@ -87,18 +89,28 @@ impl GraphInner {
         self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), session)
     }
 
+    /// Takes rows for the next commit of a session.
+    fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
+        let rows = (vertices.len() + relations.len()) as u64;
+        self.process().buffers.put(&self.journal, session, rows, |own| {
+            own.vertices.extend(vertices);
+            own.relations.extend(relations);
+            None
+        });
+    }
+
     /// The version of a row that is put at a stamp, or now.
     fn version(&self, time: Option<u64>, deleted: bool) -> Result<Version> {
         let Some(stamp) = time else {
-            let (stamp, time) = self.stamps(1);
+            let (stamp, time) = self.process().stamps.several(1);
             return Ok(Version { stamp, time, deleted });
         };
-        if !self.is_believed(stamp) {
+        if !self.process().stamps.is_believed(stamp) {
             return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
                 .with_hint("times are seconds since 1970, or stamps"));
         }
         // What is put from here on is newer: it may follow from this.
-        self.note_stamp(stamp);
+        self.process().stamps.note(stamp);
         Ok(Version { stamp, time: stamp as i64, deleted })
     }
 
@@ -138,15 +150,16 @@ impl GraphInner {
         if !vertices.is_empty() {
             self.buffer(session, vertices, Vec::new());
         }
-        let (first, time) = self.stamps(batch.rows as u64);
+        let (first, time) = self.process().stamps.several(batch.rows as u64);
         let now = |row: usize| Version { stamp: first + row as u64, time, deleted: false };
         let version = |row: usize| match batch.times.as_ref().and_then(|times| times[row]) {
             None => now(row),
             Some(stamp) => Version { stamp, time: stamp as i64, deleted: false },
         };
         let versions: Vec<Version> = (0..batch.rows).map(version).collect();
-        batch.times.iter().flatten().flatten().for_each(|stamp| self.note_stamp(*stamp));
-        self.give_records(session, batch.rows as u64, batch.encode(&versions));
+        batch.times.iter().flatten().flatten().for_each(|stamp| self.process().stamps.note(*stamp));
+        let records = batch.encode(&versions);
+        self.process().buffers.pass(&self.journal, session, batch.rows as u64, records);
         Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
     }
 
@@ -171,7 +184,7 @@ impl GraphInner {
             let ids = [batch.source_ids.get(row).len(), batch.target_ids.get(row).len()];
             let (time, until) = batch.moments(row);
             let sound = ids.into_iter().all(|id| (1..=ID_MAX).contains(&id))
-                && [time, until].into_iter().flatten().all(|stamp| self.is_believed(stamp))
+                && [time, until].into_iter().flatten().all(|stamp| self.process().stamps.is_believed(stamp))
                 // Without a time, it is now: what ended before is refused, or not, by the moment it is put.
                 && until.is_none_or(|until| time.is_some_and(|time| until >= time));
             if !sound {
@@ -214,7 +227,7 @@ impl GraphInner {
                 return Err(Error::invalid(format!("the relation {kind} of {source} ends before it begins"))
                     .with_hint("until is not before time"));
             }
-            if put.until.is_some_and(|until| !self.is_believed(until)) {
+            if put.until.is_some_and(|until| !self.process().stamps.is_believed(until)) {
                 return Err(Error::invalid("a relation ends a century ahead"));
             }
             rows.push(RelationRow { kind, source, target, version, until: put.until, props: put.props });
@@ -309,7 +322,11 @@ impl Types<'_> {
         let mut direction = builtin.direction(&kind);
         if !direction.reverse && !Vocabulary::is_builtin(&kind) {
             let inner = self.inner;
-            if !self.known.as_ref().is_some_and(|state| inner.knows_type(state, &direction.kind)) {
+            if !self
+                .known
+                .as_ref()
+                .is_some_and(|state| inner.process().types.are_said_by(state, &direction.kind))
+            {
                 self.known = Some(inner.types(self.session, &direction.kind)?);
             }
             if let Some(state) = &self.known {

@@ -90,6 +90,16 @@ impl Splits {
         self.0.iter().copied()
     }
 
+    /// Those of these numbers, as lists on disk and messages say them.
+    pub fn of_numbers(numbers: &[u32]) -> Splits {
+        numbers.iter().filter_map(|number| Partition::of_number(*number)).collect()
+    }
+
+    /// Their numbers, the shallower first.
+    pub fn numbers(&self) -> Vec<u32> {
+        self.partitions().map(Partition::number).collect()
+    }
+
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

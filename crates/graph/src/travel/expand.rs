@@ -14,15 +14,17 @@ use crate::read::{self, Vertex};
 use crate::state::{Edge, EdgeVersion, GraphState};
 
 /// When a walk by cause is somewhere: at no time yet, as long as no relation moved it.
-pub(crate) type Moment = Option<u64>;
+pub type Moment = Option<u64>;
 
 /// A vertex in a walk, by number.
-pub(crate) type Number = u32;
+pub type Number = u32;
 
 /// A relation that a walk took, and where it goes on.
 #[derive(Debug, Clone)]
-pub(crate) struct TakenRelation {
+pub struct TakenRelation {
+    /// The vertex at the far end.
     pub far: Number,
+    /// The moment that the walk carries there.
     pub moment: Moment,
     /// The end from which it was taken, its type, and the version; none where the walk stays.
     pub way: Option<(VertexPlace, Edge)>,
@@ -30,20 +32,24 @@ pub(crate) struct TakenRelation {
 
 /// Reads a state for a plan; counts what it reads.
 #[derive(Debug, Clone)]
-pub(crate) struct Expander {
+pub struct Expander {
+    /// The graph that is read.
     pub state: Arc<GraphState>,
+    /// The plan that is followed.
     pub plan: Arc<TravelPlan>,
     numbers: HashMap<VertexPlace, Number>,
     places: Vec<VertexPlace>,
     names: HashMap<Number, VertexName>,
     /// Whether a vertex passes the tests of a set.
     passing: HashMap<(usize, Number), bool>,
-    /// Vertices and relations that were read.
+    /// Vertices that were read.
     pub vertices: u64,
+    /// Relations that were read.
     pub relations: u64,
 }
 
 impl Expander {
+    /// A walk that has read nothing.
     pub fn new(state: Arc<GraphState>, plan: Arc<TravelPlan>) -> Expander {
         Expander {
             state,
@@ -57,6 +63,7 @@ impl Expander {
         }
     }
 
+    /// The number of a vertex in this walk.
     pub fn number(&mut self, place: VertexPlace) -> Number {
         let places = &mut self.places;
         *self.numbers.entry(place).or_insert_with(|| {
@@ -65,10 +72,12 @@ impl Expander {
         })
     }
 
+    /// The vertex of a number.
     pub fn place(&self, number: Number) -> VertexPlace {
         self.places[number as usize]
     }
 
+    /// Type and id of a vertex.
     pub fn name(&self, number: Number) -> Result<VertexName> {
         match self.names.get(&number) {
             Some(name) => Ok(name.clone()),

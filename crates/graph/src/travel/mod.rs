@@ -19,10 +19,10 @@
 //!
 //! Source: GraphMeta (TPDS 30 (7), 2019), GTravel: `v`, `e`, `va`, `ea`, `rtn`, `repeat`, `return_fp`.
 
-pub(crate) mod expand;
+pub mod expand;
 mod figures;
 mod paths;
-pub(crate) mod plan;
+pub mod plan;
 mod travelled;
 mod traversal;
 mod walk;

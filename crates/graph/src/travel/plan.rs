@@ -12,22 +12,28 @@ use crate::vocabulary::{Direction, Vocabulary};
 #[derive(Debug, Clone)]
 pub struct TravelPlan {
     /// The moment that is asked about.
-    pub(crate) at: u64,
-    pub(crate) causal: bool,
-    pub(crate) jobs: bool,
-    pub(crate) limit: usize,
-    pub(crate) start: VertexTest,
+    pub at: u64,
+    /// See [`Travel::causal`].
+    pub causal: bool,
+    /// See [`Travel::jobs`].
+    pub jobs: bool,
+    /// Results, at most.
+    pub limit: usize,
+    /// The vertices where it starts.
+    pub start: VertexTest,
     /// Tests of the start, besides.
-    pub(crate) starting: Point,
-    pub(crate) hops: Vec<Hop>,
+    pub starting: Point,
+    /// The hops, in order.
+    pub hops: Vec<Hop>,
     /// The first so many hops are repeated, at most so many times.
-    pub(crate) repeat: Option<(usize, u32)>,
-    pub(crate) paths: bool,
+    pub repeat: Option<(usize, u32)>,
+    /// Whether whole ways are given, and not vertices.
+    pub paths: bool,
 }
 
 /// One hop: along relations, to vertices.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hop {
+pub struct Hop {
     /// It leads from each vertex to itself: a place for tests of what was repeated.
     pub stays: bool,
     /// Types as this end calls them; none: all.
@@ -42,8 +48,10 @@ pub(crate) struct Hop {
 
 /// A set of the walk: what must hold of its vertices, and whether they are returned.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Point {
+pub struct Point {
+    /// The tests that its vertices pass.
     pub tests: Vec<VertexTest>,
+    /// Whether they are returned.
     pub returned: bool,
 }
 
@@ -148,22 +156,22 @@ impl TravelPlan {
     }
 
     /// The i-th set of the walk: 0 is the start, i the far ends of the i-th hop.
-    pub(crate) fn set(&self, i: usize) -> &Point {
+    pub fn set(&self, i: usize) -> &Point {
         i.checked_sub(1).and_then(|hop| self.hops.get(hop)).map_or(&self.starting, |hop| &hop.point)
     }
 
     /// Whether sets are returned other than the last.
-    pub(crate) fn returns(&self) -> bool {
+    pub fn returns(&self) -> bool {
         (0..=self.hops.len()).any(|i| self.set(i).returned)
     }
 
     /// Hops that are repeated.
-    pub(crate) fn body(&self) -> usize {
+    pub fn body(&self) -> usize {
         self.repeat.map_or(0, |(hops, _)| hops)
     }
 
     /// Whether nothing is asked of relations and vertices but that they are there.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         let plain = |hop: &Hop| {
             !hop.stays && hop.versions.is_none() && hop.edges.is_empty() && hop.point.tests.is_empty()
         };
@@ -173,7 +181,7 @@ impl TravelPlan {
 
 impl TravelPlan {
     /// What of it goes to slots.
-    pub(crate) fn to_slots(&self) -> WalkPlan {
+    pub fn to_slots(&self) -> WalkPlan {
         let hop = |hop: &Hop| WalkHop {
             stays: hop.stays,
             directions: hop.directions.iter().map(|d| (d.kind.clone(), d.reverse)).collect(),
@@ -193,7 +201,7 @@ impl TravelPlan {
     }
 
     /// The plan that a slot was sent; Corrupt where it cannot be one.
-    pub(crate) fn of_message(plan: WalkPlan) -> Result<TravelPlan> {
+    pub fn of_message(plan: WalkPlan) -> Result<TravelPlan> {
         let WalkPlan { at, causal, jobs, starting, hops, repeat, .. } = plan;
         if repeat.is_some_and(|(body, _)| body == 0 || body as usize > hops.len()) {
             return Err(Error::corrupt("a plan repeats hops that it does not have"));
@@ -227,7 +235,7 @@ impl TravelPlan {
     }
 
     /// Whether it asks for types and ids of the vertices that it passes.
-    pub(crate) fn asks_for_names(&self) -> bool {
+    pub fn asks_for_names(&self) -> bool {
         self.jobs || (0..=self.hops.len()).any(|i| !self.set(i).tests.is_empty())
     }
 }

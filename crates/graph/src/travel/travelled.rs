@@ -117,7 +117,7 @@ pub fn travel_within(
 
 impl Travelled {
     /// What slots gave, read against the state that they had.
-    pub(crate) fn of_slots(
+    pub fn of_slots(
         state: Arc<GraphState>,
         plan: Arc<TravelPlan>,
         nodes: Vec<WalkNode>,

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
-use fieldstone_format::graph_segment::VertexPlace;
-use fieldstone_format::graph_segment::manifest::{Manifest, SplitVertex};
+use fieldstone_format::graph_segment::manifest::Manifest;
 use fieldstone_journal::feed::Commit;
 use fieldstone_journal::view::Marks;
 
 use crate::folder::{MergeOlder, SavedSlots, SegmentFolder, SlotSegments};
-use crate::partition::{Partition, Splits};
+use crate::partition::partitioner;
 use crate::segment::{KeepHalves, Segment};
-use crate::slot::SlotCluster;
-use crate::slot::shelf::{ShelfContent, SplitTable, VertexSplitting, all_splits};
+use crate::slot::{KeepsOwn, ShelfContent, Slots, all_splits, split_rows, split_table};
 
 /// What the view holds between its transactions.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +20,7 @@ pub struct Applied {
     /// Segments of what is there for good, slot by slot, of each the older first.
     pub segments: Vec<Arc<Segment>>,
     /// The slots, where there are several.
-    pub(super) slots: Option<Arc<SlotCluster>>,
+    pub(super) slots: Option<Arc<dyn Slots>>,
     /// How far each log is applied.
     pub marks: Marks,
     /// Commits of transactions that may still change.
@@ -58,11 +56,11 @@ impl Applied {
     }
 
     /// Takes what slots have by now.
-    pub(super) fn take_slots(&mut self) {
+    pub(super) fn take_slots(&mut self) -> Result<()> {
         if let Some(slots) = &self.slots {
-            let contents = slots.shelves().iter().map(|shelf| shelf.content());
-            self.segments = contents.flat_map(|content| content.segments).collect();
+            self.segments = slots.segments()?;
         }
+        Ok(())
     }
 }
 
@@ -75,12 +73,12 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    pub(super) fn of(applied: Applied) -> Frozen {
+    pub(super) fn of(applied: Applied) -> Result<Frozen> {
         let shelves = match &applied.slots {
-            Some(slots) => slots.freeze(),
+            Some(slots) => slots.freeze()?,
             None => vec![ShelfContent { segments: applied.segments.clone(), ..ShelfContent::default() }],
         };
-        Frozen { applied, shelves }
+        Ok(Frozen { applied, shelves })
     }
 
     /// The number of the list on disk that it began with.
@@ -94,8 +92,13 @@ impl Frozen {
         let mut keeps = Vec::new();
         if let Some(slots) = &self.applied.slots {
             list.partitioning = slots.partitioning();
-            list.splits = split_vertices(&self.shelves);
-            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| slots.keeps(slot, shelf)));
+            list.splits = split_rows(&all_splits(&self.shelves));
+            let partitioner = partitioner(&list.partitioning);
+            keeps.extend((0..).zip(&self.shelves).map(|(slot, shelf)| KeepsOwn {
+                partitioner: partitioner.clone(),
+                slot,
+                splits: shelf.splits.clone(),
+            }));
         }
         let keep = |i: usize| keeps.get(i).map(|keep| keep as &dyn KeepHalves);
         let slots: Vec<SlotSegments<'_>> = self
@@ -109,33 +112,24 @@ impl Frozen {
 }
 
 /// Writes what is in memory to disk, where nobody else does.
-pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Applied {
-    let frozen = Frozen::of(applied);
+pub(super) fn spill(applied: Applied, folder: &SegmentFolder) -> Result<Applied> {
+    let frozen = Frozen::of(applied)?;
     let saved = frozen.save(folder, MergeOlder::None).unwrap_or(None);
     let Frozen { mut applied, .. } = frozen;
-    let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
+    let segments = saved.as_ref().map(|saved| saved.segments.clone());
     if let Some(slots) = &applied.slots {
-        slots.shelves().iter().for_each(|shelf| shelf.thaw(segments.as_mut().and_then(Iterator::next)));
+        slots.thaw(segments)?;
     } else if let Some(segments) = segments {
-        applied.segments = segments.flatten().collect();
+        applied.segments = segments.into_iter().flatten().collect();
     }
-    applied.take_slots();
+    applied.take_slots()?;
     applied.saved = saved.map_or(applied.saved, |saved| saved.manifest.generation);
-    applied
+    Ok(applied)
 }
 
 /// What a list says of each slot's segments and splits.
 pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<ShelfContent> {
-    let partitions = |numbers: &[u32]| numbers.iter().filter_map(|n| Partition::of_number(*n)).collect();
-    let splits: SplitTable = manifest
-        .splits
-        .iter()
-        .map(|of| {
-            let (known, finished) = (partitions(&of.split), partitions(&of.finished));
-            (VertexPlace(of.vertex), VertexSplitting { known, finished })
-        })
-        .collect();
-    let splits = Arc::new(splits);
+    let splits = Arc::new(split_table(&manifest.splits));
     let slots = usize::from(manifest.partitioning.slots);
     let mut contents = vec![ShelfContent { segments: Vec::new(), splits }; slots];
     for (live, segment) in manifest.segments.iter().zip(segments) {
@@ -144,15 +138,4 @@ pub(super) fn shelved(manifest: &Manifest, segments: &[Arc<Segment>]) -> Vec<She
         }
     }
     contents
-}
-
-/// What a list says of splits.
-fn split_vertices(shelves: &[ShelfContent]) -> Vec<SplitVertex> {
-    let numbers = |splits: &Splits| splits.partitions().map(Partition::number).collect();
-    let one = |(vertex, VertexSplitting { known, finished }): (VertexPlace, VertexSplitting)| SplitVertex {
-        vertex: vertex.0,
-        split: numbers(&known),
-        finished: numbers(&finished),
-    };
-    all_splits(shelves).into_iter().map(one).collect()
 }

@@ -39,12 +39,13 @@ pub(super) fn build_beside(
     applied: Applied,
     parts: &[Rows],
     folder: Option<&SegmentFolder>,
-) -> (Applied, Result<Vec<Segment>>) {
-    let Some(folder) = folder else { return (applied, build_all(parts)) };
+) -> Result<(Applied, Vec<Segment>)> {
+    let Some(folder) = folder else { return Ok((applied, build_all(parts)?)) };
     thread::scope(|scope| {
         let building = scope.spawn(|| build_all(parts));
         let spilled = spill(applied, folder);
-        (spilled, building.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        let built = building.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok((spilled?, built?))
     })
 }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use fieldstone_core::env::Clock;
+use fieldstone_core::env::Env;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::Id;
 use fieldstone_format::graph::is_graph;
@@ -31,8 +31,7 @@ use fieldstone_journal::view::{Again, Holds, Marks, View, Wait};
 
 use crate::folder::{SavedSlots, SegmentFolder};
 use crate::segment::{CommitOrder, Rows, Segment, build, merge_young};
-use crate::slot::shelf::ShelfContent;
-use crate::slot::{SlotCluster, SlotOptions};
+use crate::slot::{ShelfContent, Slots, StartSlots};
 use crate::state::GraphState;
 
 pub use applied::{Applied, Frozen};
@@ -49,22 +48,24 @@ const SPILL: u64 = 64 << 20;
 pub struct SlotHost {
     /// How it is cut, where no list on disk says.
     pub partitioning: Partitioning,
-    /// By which slots time their work.
-    pub clock: Arc<dyn Clock>,
-    /// How slots run.
-    pub options: SlotOptions,
+    /// The world that slots live in.
+    pub env: Env,
+    /// Starts them.
+    pub starter: Arc<dyn StartSlots>,
 }
 
 impl SlotHost {
     /// Slots that hold this; `None` where one piece is asked for.
-    fn start(&self, contents: Vec<ShelfContent>) -> Result<Option<Arc<SlotCluster>>> {
-        let SlotHost { partitioning, clock, options } = self;
-        if partitioning.slots == 1 {
+    fn start(&self, contents: Vec<ShelfContent>) -> Result<Option<Arc<dyn Slots>>> {
+        if self.partitioning.slots == 1 {
             return Ok(None);
         }
-        SlotCluster::start(*partitioning, contents, clock, options).map(|slots| Some(Arc::new(slots)))
+        self.starter.start(self.partitioning, contents, &self.env).map(Some)
     }
 }
+
+/// All slots, and the segments of a state that lie over what they have.
+type SlotsUnder<'a> = (&'a Arc<dyn Slots>, &'a [Arc<Segment>]);
 
 /// The view. See the module.
 #[derive(Debug, Default)]
@@ -132,17 +133,14 @@ impl GraphView {
     }
 
     /// The slots, where there are several, and the segments of a state that no slot has: they lie over the others.
-    pub fn in_slots<'a>(
-        &'a self,
-        state: &'a GraphState,
-    ) -> Option<(&'a Arc<SlotCluster>, &'a [Arc<Segment>])> {
+    pub fn in_slots<'a>(&'a self, state: &'a GraphState) -> Option<SlotsUnder<'a>> {
         let slots = self.applied.slots.as_ref()?;
         Some((slots, state.segments().get(self.applied.segments.len()..).unwrap_or_default()))
     }
 
     /// Whether a slot does not serve any more.
     pub fn lost_slots(&self) -> bool {
-        self.applied.slots.as_ref().is_some_and(|slots| !slots.serves())
+        self.applied.slots.as_ref().is_some_and(|slots| !slots.serve())
     }
 
     /// How it is cut into slots.
@@ -151,18 +149,22 @@ impl GraphView {
     }
 
     /// What is applied, to be written to disk; the segments stay as they are until [`install`](Self::install).
-    pub fn freeze(&mut self) -> Frozen {
+    ///
+    /// Errors: `Unavailable` where a slot is lost.
+    pub fn freeze(&mut self) -> Result<Frozen> {
+        let frozen = Frozen::of(self.applied.clone())?;
         self.frozen = self.applied.segments.clone();
-        Frozen::of(self.applied.clone())
+        Ok(frozen)
     }
 
     /// Takes what was written to disk in place of what it was written from; `None`: nothing was.
     pub fn install(&mut self, from: &Frozen, saved: Option<SavedSlots>) {
         let frozen = std::mem::take(&mut self.frozen);
         if let Some(slots) = &from.applied.slots {
-            let mut segments = saved.as_ref().map(|saved| saved.segments.clone().into_iter());
-            for shelf in slots.shelves() {
-                shelf.thaw(segments.as_mut().and_then(Iterator::next));
+            // The next read finds that a slot is lost.
+            let segments = saved.as_ref().map(|saved| saved.segments.clone());
+            if slots.thaw(segments).is_err() {
+                return;
             }
         }
         let Some(SavedSlots { manifest, segments }) = saved else { return };
@@ -181,7 +183,9 @@ impl GraphView {
         if self.applied.slots.is_none() {
             self.applied.segments.splice(..frozen.len(), segments.into_iter().flatten());
         }
-        self.applied.take_slots();
+        if self.applied.take_slots().is_err() {
+            return;
+        }
         self.applied.saved = manifest.generation;
         // It could be built before, from the same commits.
         if let Ok(state) = self.visible(&self.applied) {
@@ -357,15 +361,15 @@ impl View for GraphView {
         let folder = self.folder.as_deref().filter(|_| full);
         if let Some(slots) = applied.slots.clone() {
             rows.iter().try_for_each(|part| slots.insert(part))?;
-            applied.take_slots();
+            applied.take_slots()?;
             if let Some(folder) = folder {
-                applied = spill(applied, folder);
+                applied = spill(applied, folder)?;
             }
         } else {
-            let (before, built) = build_beside(applied, &rows, folder);
+            let (before, built) = build_beside(applied, &rows, folder)?;
             applied = before;
             let mut young = applied.segments.split_off(frozen);
-            for segment in built? {
+            for segment in built {
                 young.push(Arc::new(segment));
                 merge_young(&mut young)?;
             }

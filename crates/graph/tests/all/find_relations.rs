@@ -11,6 +11,7 @@ use fieldstone_format::graph_segment::CommitKnown;
 use fieldstone_graph::read::{Relation, Versions, edges};
 use fieldstone_graph::relations::{RelationTest, TypeMatches, find_by_type, find_relations};
 use fieldstone_graph::segment::{CommitOrder, Rows, Segment, build};
+use fieldstone_graph::slot::Slots;
 use fieldstone_graph::state::GraphState;
 use fieldstone_testkit::{Random, random::seeds, seeded};
 

@@ -160,7 +160,7 @@ fn what_was_written_takes_the_place_of_what_it_was_written_from_alone() {
         let env = SimWorld::new(4).process("a");
         let mut view = GraphView::new();
         apply(&mut view, 1, false);
-        let frozen = view.freeze();
+        let frozen = view.freeze().unwrap();
         let saved = frozen.save(&folder(&env), MergeOlder::Tiers(u64::MAX)).unwrap();
         assert!(saved.is_some());
         apply(&mut view, 2, anew);

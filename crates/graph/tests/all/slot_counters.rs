@@ -9,11 +9,11 @@ use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioni
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
 use fieldstone_graph::partition::Partition;
 use fieldstone_graph::segment::{CommitOrder, Rows};
-use fieldstone_graph::slot::shelf::all_splits;
-use fieldstone_graph::slot::simulated::NetworkFaults;
-use fieldstone_graph::slot::{Engine, travels};
+use fieldstone_graph::slot::{Engine, Slots, all_splits};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
+use fieldstone_slots::simulated::NetworkFaults;
+use fieldstone_slots::travels;
 use fieldstone_testkit::{Random, random::seeds, require::full, seeded};
 
 use crate::slot_model::{Half, Model, WalkCost};
@@ -72,7 +72,7 @@ fn graph(dice: &mut Random) -> Vec<Relation> {
 
 /// The relations that a slot shows, read from its own shelf.
 fn shown(slots: &Simulated, number: u16) -> BTreeSet<(VertexPlace, Half)> {
-    let content = slots.cluster.shelves()[usize::from(number)].content();
+    let content = slots.cluster.contents().unwrap().swap_remove(number.into());
     let state = GraphState::of(content.segments.clone());
     let partitioner = slots.cluster.partitioner();
     let mut all = BTreeSet::new();
@@ -107,7 +107,7 @@ fn check(slots: &Simulated, model: &Model) {
         let own = shown(slots, number);
         assert!(own == expected, "slot {number}: {:?}", own.symmetric_difference(&expected));
     }
-    let contents: Vec<_> = slots.cluster.shelves().iter().map(|shelf| shelf.content()).collect();
+    let contents = slots.cluster.contents().unwrap();
     let splits = all_splits(&contents);
     for (vertex, own) in &splits {
         let numbers: BTreeSet<u32> = own.known.partitions().map(Partition::number).collect();
@@ -248,7 +248,7 @@ fn a_vertex_splits_as_in_the_papers_figure() {
         depth += 1;
         assert_eq!(depth, round);
         assert_eq!(leaves(), level(depth), "level {depth}");
-        let contents: Vec<_> = slots.cluster.shelves().iter().map(|shelf| shelf.content()).collect();
+        let contents = slots.cluster.contents().unwrap();
         let split = all_splits(&contents)[&place(v)].known.len();
         assert_eq!(split, (1 << depth) - 1, "all leaves of the level above are split, and no more");
     }

@@ -4,18 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fieldstone_core::env::{Clock, Env};
+use fieldstone_core::env::Env;
+use fieldstone_core::env::sim::SimWorld;
 use fieldstone_core::{ErrorKind, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 use fieldstone_graph::partition::partitioner;
 use fieldstone_graph::segment::{Rows, Segment, build};
-use fieldstone_graph::slot::shelf::SlotShelf;
-use fieldstone_graph::slot::simulated::{NetworkFaults, SimulatedNetwork};
-use fieldstone_graph::slot::{Engine, SlotCluster, travels};
+use fieldstone_graph::slot::{Engine, ShelfContent, Slots};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Path, Travelled, travel};
 use fieldstone_graph::view::dump;
+use fieldstone_slots::simulated::{NetworkFaults, SimulatedNetwork};
+use fieldstone_slots::{SlotCluster, travels};
 use fieldstone_testkit::{Random, random::seeds, seeded};
 
 use crate::history::History;
@@ -24,43 +25,43 @@ use crate::travel::{Walk, all_names};
 /// Slots in one thread.
 pub struct Simulated {
     pub cluster: Arc<SlotCluster>,
+    network: Arc<SimulatedNetwork>,
 }
 
 impl Simulated {
     pub fn new(partitioning: Partitioning, faults: NetworkFaults, seed: u64) -> Simulated {
-        Simulated::over(partitioning, (0..partitioning.slots).map(|_| Arc::default()).collect(), faults, seed)
+        Simulated::over(partitioning, Vec::new(), faults, seed)
     }
 
     /// Slots that have this already.
     fn over(
         partitioning: Partitioning,
-        shelves: Vec<Arc<SlotShelf>>,
+        contents: Vec<ShelfContent>,
         faults: NetworkFaults,
         seed: u64,
     ) -> Simulated {
-        let network = SimulatedNetwork::new(&partitioner(&partitioning), &shelves, faults, seed).unwrap();
+        let network = SimulatedNetwork::new(&partitioner(&partitioning), contents, faults, seed).unwrap();
         let network = Arc::new(network);
-        let clock: Arc<dyn Clock> = network.clock();
-        let cluster = SlotCluster::over(partitioning, shelves, network, &clock);
-        Simulated { cluster: Arc::new(cluster) }
+        let env = Env { clock: network.clock(), ..SimWorld::memory() };
+        let cluster = SlotCluster::over(partitioning, network.clone(), network.lead(), &env);
+        Simulated { cluster: Arc::new(cluster), network }
     }
 
     /// The same slots, which stopped and began again: what was on its way is lost.
     pub fn restarted(&self, faults: NetworkFaults, seed: u64) -> Simulated {
-        Simulated::over(self.cluster.partitioning(), self.cluster.shelves().to_vec(), faults, seed)
+        Simulated::over(self.cluster.partitioning(), self.network.contents(), faults, seed)
     }
 
     /// What all slots have, read as one.
     pub fn state(&self) -> GraphState {
-        let shelves = self.cluster.shelves().iter();
-        GraphState::of(shelves.flat_map(|shelf| shelf.content().segments).collect())
+        GraphState::of(self.cluster.segments().unwrap())
     }
 
     /// Where each slot says that what it has marks of is.
     fn marks(&self) -> Vec<Arc<str>> {
         let mut urls = Vec::new();
-        for shelf in self.cluster.shelves() {
-            let state = GraphState::of(shelf.content().segments);
+        for shelf in self.cluster.contents().unwrap() {
+            let state = GraphState::of(shelf.segments);
             for segment in state.segments() {
                 for place in (0..segment.vertices()).map(|number| segment.place(number).unwrap()) {
                     let versions = state.vertex_versions(place).unwrap();

@@ -8,13 +8,13 @@ use fieldstone_format::Id;
 use fieldstone_format::graph::{Props, Record, RelationRow, Version, VertexName};
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning};
 use fieldstone_format::log::SideRecord;
-use fieldstone_graph::slot::SlotOptions;
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::view::{GraphView, SlotHost, dump};
 use fieldstone_journal::conformance::history::History;
 use fieldstone_journal::conformance::view::{Harness, run_all};
 use fieldstone_journal::feed::Commit;
 use fieldstone_journal::view::{View, Wait};
+use fieldstone_slots::SlotOptions;
 use fieldstone_testkit::Random;
 
 use crate::common;
@@ -25,8 +25,8 @@ struct Views(Option<Partitioning>);
 impl Harness for Views {
     fn open(&mut self, _: usize, _: &History) -> Result<Box<dyn View>> {
         let Some(partitioning) = self.0 else { return Ok(Box::new(GraphView::new())) };
-        let (clock, options) = (Env::real().clock, SlotOptions::default());
-        Ok(Box::new(GraphView::empty(None, SlotHost { partitioning, clock, options })?))
+        let starter = Arc::new(SlotOptions::default());
+        Ok(Box::new(GraphView::empty(None, SlotHost { partitioning, env: Env::real(), starter })?))
     }
 
     fn shares(&self) -> bool {

@@ -291,7 +291,7 @@ pub fn get(
             past_end,
             settings,
         });
-        planner.read(target.file, GET, read)
+        planner.read(&target.file.reader(), GET, read)
     };
     if let Some(element) = element {
         return read(into, Ok(element));

@@ -6,15 +6,14 @@
 //!
 //! Invariants:
 //! * bytes of a block are given out only after all of that block was checked; a read that fails leaves zeros;
-//! * bytes outside of the slab have no checksums and are refused, and so is every write;
+//! * bytes outside of the slab have no checksums and are refused;
 //! * beside the caller's memory it takes one block, and in a collective read a window of [`WINDOW`] bytes, or one block where
 //!   that is more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fieldstone_core::env::comm::layer::FileLayer;
-use fieldstone_core::env::comm::{CommFile, Team, TeamFile};
+use fieldstone_core::env::comm::{CommReader, Team, TeamReader};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 
@@ -35,7 +34,7 @@ struct LastBlock {
 /// A file of which one slab is read, and checked. See the module.
 #[derive(Debug)]
 pub struct CheckedFile {
-    below: Arc<dyn CommFile>,
+    below: Arc<dyn CommReader>,
     team: Team,
     /// The file, for messages.
     name: String,
@@ -53,12 +52,12 @@ impl CheckedFile {
     ///
     /// Errors: `Corrupt` where there are more or fewer checksums than blocks.
     pub fn over(
-        file: &TeamFile,
+        file: &TeamReader,
         name: &str,
         slab: Extent,
         block: u64,
         sums: Arc<[u32]>,
-    ) -> Result<(TeamFile, Arc<CheckedFile>)> {
+    ) -> Result<(TeamReader, Arc<CheckedFile>)> {
         let block = block.max(1);
         let ends = slab.offset.checked_add(slab.len).is_some_and(|end| end <= i64::MAX as u64);
         if slab.len.div_ceil(block) != sums.len() as u64 || !ends {
@@ -226,25 +225,9 @@ impl CheckedFile {
         }
         Ok(())
     }
-
-    fn is_for_reading(&self) -> Error {
-        Error::internal(format!("{} is written through a layer that checks what is read", self.name))
-    }
 }
 
-impl FileLayer for CheckedFile {
-    fn below(&self) -> &dyn CommFile {
-        &*self.below
-    }
-
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<()> {
-        Err(self.is_for_reading())
-    }
-
-    fn write_all(&self, _parts: &[(u64, &[u8])]) -> Result<()> {
-        Err(self.is_for_reading())
-    }
-
+impl CommReader for CheckedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let outcome = self.within(offset, buffer.len()).and_then(|at| self.fill(at, buffer));
         if outcome.is_err() {
@@ -271,5 +254,9 @@ impl FileLayer for CheckedFile {
             parts.iter_mut().for_each(|(_, part)| part.fill(0));
         }
         outcome
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.below.len()
     }
 }

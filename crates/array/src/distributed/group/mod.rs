@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fieldstone_core::dtype::{ByteOrder, DType};
 use fieldstone_core::env::Disk;
 use fieldstone_core::env::comm::hints::Hints;
-use fieldstone_core::env::comm::{Step, Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamReader};
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::netcdf::Attrs;
 
@@ -117,7 +117,7 @@ struct GroupSet {
 #[derive(Debug, Clone)]
 pub struct ArraySource {
     /// The file; it checks what is read from it, where there is something to check it by.
-    pub file: TeamFile,
+    pub file: TeamReader,
     /// Where in it.
     pub array: FileArray,
     /// The global shape.
@@ -374,7 +374,7 @@ impl Group {
         let slot = files.slot(set, step, extent)?;
         let decl = &self.sets[set].decl;
         let source = ArraySource {
-            file: slot.file.clone(),
+            file: slot.file.reader(),
             array: slot.array,
             shape: decl.shape.iter().map(|len| len.or(extent).unwrap_or(0)).collect(),
             dtype: decl.dtype.with_order(ByteOrder::Big),

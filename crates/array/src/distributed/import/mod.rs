@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 use fieldstone_core::dtype::DType;
 use fieldstone_core::env::Disk;
-use fieldstone_core::env::comm::{FileMode, Team, TeamFile};
+use fieldstone_core::env::comm::{FileMode, Team, TeamFile, TeamReader};
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{FileSums, ImportDecl, ImportFormat, ImportedVariable};
@@ -122,6 +122,8 @@ struct FileFacts {
 #[derive(Debug)]
 pub struct Import {
     file: TeamFile,
+    /// The file through the layer that checks it, where there is something to check it by.
+    reader: TeamReader,
     path: PathBuf,
     format: ImportFormat,
     facts: FileFacts,
@@ -149,7 +151,7 @@ impl Import {
             ImportedArray { variable, array }
         };
         let arrays = variables.into_iter().map(array).collect();
-        Import::checked(file, path, ImportFormat::Raw, facts, Ok(arrays))
+        Import::checked((file.reader(), file), path, ImportFormat::Raw, facts, Ok(arrays))
     }
 
     /// Collective: variables of a netCDF classic file, by their names; without names all variables. One rank reads the
@@ -173,7 +175,7 @@ impl Import {
         select: impl FnOnce(&Header) -> Result<(Vec<String>, T)>,
     ) -> Result<(Import, T)> {
         let (file, facts) = open(team, disk, path, names, said)?;
-        let file = match checked(&file, path, facts.size, sums) {
+        let reader = match checked(&file, path, facts.size, sums) {
             Ok(checked) => checked,
             Err(error) => {
                 file.give_up();
@@ -181,7 +183,7 @@ impl Import {
             }
         };
         let header = match team.rank() {
-            0 => netcdf::read_header(&file, facts.size).map_err(|error| error.context(path.display())),
+            0 => netcdf::read_header(&reader, facts.size).map_err(|error| error.context(path.display())),
             _ => Ok(Vec::new()),
         };
         let header = match team.broadcast(STEP, 0, header) {
@@ -199,12 +201,12 @@ impl Import {
             Ok((arrays, more)) => (Ok(arrays), Ok(more)),
             Err(error) => (Err(error.replicate()), Err(error)),
         };
-        let import = Import::checked(file, path, ImportFormat::NetCdf, facts, arrays)?;
+        let import = Import::checked((reader, file), path, ImportFormat::NetCdf, facts, arrays)?;
         Ok((import, more?))
     }
 
     fn checked(
-        file: TeamFile,
+        (reader, file): (TeamReader, TeamFile),
         path: &Path,
         format: ImportFormat,
         facts: FileFacts,
@@ -222,7 +224,7 @@ impl Import {
                 return Err(error);
             }
         };
-        Ok(Import { file, path: path.to_owned(), format, facts, arrays, planner: Planner::new() })
+        Ok(Import { file, reader, path: path.to_owned(), format, facts, arrays, planner: Planner::new() })
     }
 
     /// The file's path.
@@ -303,7 +305,7 @@ impl Import {
             let array = self.variable(name)?.array;
             Ok(Read { view, array, into, past_end: PastFileEnd::Corrupt, settings })
         });
-        let report = self.planner.read(&self.file, STEP, read);
+        let report = self.planner.read(&self.reader, STEP, read);
         report.map_err(|error| error.context(format_args!("variable `{name}` of {}", self.path.display())))
     }
 
@@ -344,7 +346,7 @@ impl Import {
         bytes.resize(((range.end - range.start) * array.size) as usize, 0);
         let read = array.pieces(range.start, range.end, |offset, place, count| {
             let part = &mut bytes[(place * array.size) as usize..][..(count * array.size) as usize];
-            PastFileEnd::Corrupt.read(&self.file, offset, part).map(drop)
+            PastFileEnd::Corrupt.read(&self.reader, offset, part).map(drop)
         });
         read.map_err(|error| {
             error.context(format_args!("variable `{}` of {}", variable.name, self.path.display()))
@@ -364,7 +366,7 @@ impl Import {
         let mut blocks = cut(team.rank())..cut(team.rank() + 1);
         let read = blocks.try_for_each(|number| {
             let part = &mut bytes[..block.min(size - number * block) as usize];
-            PastFileEnd::Corrupt.read(&self.file, number * block, part)?;
+            PastFileEnd::Corrupt.read(&self.reader, number * block, part)?;
             own.extend(crc32c::crc32c(part).to_le_bytes());
             Ok(())
         });
@@ -423,8 +425,8 @@ fn open(
 }
 
 /// A file of `size` bytes, with a layer that compares what is read with checksums.
-fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> Result<TeamFile> {
-    let Some(FileSums { size: kept, block, sums }) = sums else { return Ok(file.clone()) };
+fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> Result<TeamReader> {
+    let Some(FileSums { size: kept, block, sums }) = sums else { return Ok(file.reader()) };
     if size != *kept {
         return Err(Code::Truncated
             .error(format!("{} has {size} bytes, and had {kept} when it was written", path.display()))
@@ -432,7 +434,7 @@ fn checked(file: &TeamFile, path: &Path, size: u64, sums: Option<&FileSums>) -> 
     }
     let whole = Extent { offset: 0, len: size };
     let name = path.display().to_string();
-    Ok(CheckedFile::over(file, &name, whole, *block, sums.clone())?.0)
+    Ok(CheckedFile::over(&file.reader(), &name, whole, *block, sums.clone())?.0)
 }
 
 /// A balanced cut of the first dimension; without dimensions all.

@@ -1,7 +1,7 @@
 //! Where the variables of a netCDF classic file lie.
 
 use fieldstone_core::dtype::DType;
-use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::env::comm::TeamReader;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::ImportedVariable;
 use fieldstone_format::netcdf::layout::{Layout, bytes_of};
@@ -15,7 +15,7 @@ use crate::distributed::plan::FileArray;
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 /// The bytes of the header of a file of `len` bytes, after a look at what they say.
-pub(super) fn read_header(file: &TeamFile, len: u64) -> Result<Vec<u8>> {
+pub(super) fn read_header(file: &TeamReader, len: u64) -> Result<Vec<u8>> {
     let (mut magic, source) = ([0; 8], HeaderFile { file, len });
     if source.read_at(&mut magic, 0)? == magic.len() && magic == HDF5 {
         return Err(Code::FileFormat
@@ -32,7 +32,7 @@ pub(super) fn read_header(file: &TeamFile, len: u64) -> Result<Vec<u8>> {
 
 /// A file of `len` bytes whose header is looked at.
 struct HeaderFile<'a> {
-    file: &'a TeamFile,
+    file: &'a TeamReader,
     len: u64,
 }
 

@@ -2,7 +2,7 @@
 //! MPI-IO's.
 
 use fieldstone_core::Result;
-use fieldstone_core::env::comm::{Step, TeamFile};
+use fieldstone_core::env::comm::{Step, TeamFile, TeamReader, TeamWriter};
 
 use super::file_array::FileArray;
 use super::spans::Spans;
@@ -23,7 +23,7 @@ fn budget(method: Method, buffer: usize) -> usize {
 /// Collective: writes each rank's runs. Returns how many bytes this rank wrote.
 pub(super) fn write(
     plan: &MovePlan,
-    file: &TeamFile,
+    file: &TeamWriter,
     step: Step,
     write: &Write<'_>,
     method: Method,
@@ -66,7 +66,7 @@ fn gather(spans: &Spans<'_>, from: &Buffer<'_>, bytes: &mut Vec<u8>) {
 /// Collective: reads each rank's runs. Returns how many bytes this rank read.
 pub(super) fn read(
     plan: &MovePlan,
-    file: &TeamFile,
+    file: &TeamReader,
     step: Step,
     read: &mut Read<'_, '_>,
     method: Method,

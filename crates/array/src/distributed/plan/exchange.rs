@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use fieldstone_core::env::comm::{Step, Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamFile, TeamReader, TeamWriter};
 use fieldstone_core::{Code, Error, Result};
 
 use super::file_array::{FileArray, PastFileEnd};
@@ -42,26 +42,26 @@ pub(super) fn rounds_between(window: u64) -> u64 {
     (UNAGREED / window.max(1)).max(1)
 }
 
-/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody; without a
-/// fill gaps of up to `gap` bytes of them are read and written back.
+/// Collective: writes all ranks' elements. Returns how many bytes this rank wrote. `holes`: elements of nobody. Without a
+/// fill, gaps of up to [`GAP`] bytes of them are read from `gaps` and written back; without `gaps` they are left out.
 pub(super) fn write(
     plan: &MovePlan,
     routes: &Routes,
-    file: &TeamFile,
+    file: &TeamWriter,
     step: Step,
-    (write, gap, holes): (&Write<'_>, u64, u64),
+    (write, holes, gaps): (&Write<'_>, u64, Option<&TeamFile>),
     memory: &mut RoundBuffers,
 ) -> Result<u64> {
     let team = file.team();
     let window = window(plan, routes, team, step, (write.array.size, write.settings.buffer))?;
-    if holes > 0 && write.fill.is_none() && gap > 0 {
+    if let Some(gaps) = gaps.filter(|_| holes > 0 && write.fill.is_none()) {
         // Owners are about to read what others may have written.
-        file.visibility_barrier(step, Ok(()))?;
+        gaps.visibility_barrier(step, Ok(()))?;
     }
     let (array, fill) = (write.array, write.fill);
     let unit_bytes = routes.unit as usize * array.size as usize;
     let RoundBuffers { sent, own, taken, window: bytes } = std::mem::take(memory);
-    let mut owner = WindowWriter { routes, file, array, fill, gap, bytes, written: 0 };
+    let mut owner = WindowWriter { routes, file, array, fill, gaps, bytes, written: 0 };
     let (mut sent, mut taken) = (RoundParts::new(team, sent, own), RoundParts::new(team, taken, Vec::new()));
     let own = routes.ranges.owner(team.rank());
     let mut outcome = Ok(());
@@ -92,7 +92,7 @@ pub(super) fn write(
 pub(super) fn read(
     plan: &MovePlan,
     routes: &Routes,
-    file: &TeamFile,
+    file: &TeamReader,
     step: Step,
     read: &mut Read<'_, '_>,
     memory: &mut RoundBuffers,
@@ -235,11 +235,11 @@ fn unpack(routes: &Routes, into: &mut BufferMut<'_>, (round, window): (u64, u64)
 /// An owner that writes window by window.
 struct WindowWriter<'a> {
     routes: &'a Routes,
-    file: &'a TeamFile,
+    file: &'a TeamWriter,
     array: FileArray,
     fill: Option<&'a [u8]>,
-    /// Bytes of a gap that is read and written back, at most.
-    gap: u64,
+    /// The file whose gaps are read and written back.
+    gaps: Option<&'a TeamFile>,
     bytes: Vec<u8>,
     written: u64,
 }
@@ -266,7 +266,7 @@ impl WindowWriter<'_> {
                 "{taken} bytes came for {expected} units of {unit_bytes} bytes"
             )));
         }
-        let (fill, gap) = (self.fill, self.gap / unit_bytes as u64);
+        let (fill, gap) = (self.fill, self.gaps.map_or(0, |_| GAP / unit_bytes as u64));
         // Without repeated units as many as fit are all there are.
         let is_full = routes.repeated() == 0 && expected == end - at;
         let stretches = match fill {
@@ -277,8 +277,8 @@ impl WindowWriter<'_> {
             }
             None => {
                 let stretches = routes.stretches(at, end, gap);
-                if gap > 0 {
-                    self.read_back(&stretches, (at, origin))?;
+                if let Some(file) = self.gaps.filter(|_| gap > 0) {
+                    self.read_back(file, &stretches, (at, origin))?;
                 }
                 stretches
             }
@@ -298,13 +298,17 @@ impl WindowWriter<'_> {
     }
 
     /// Reads what stands in the gaps of stretches, which are written back.
-    fn read_back(&mut self, stretches: &[(u64, u64)], (at, origin): (u64, u64)) -> Result<()> {
+    fn read_back(
+        &mut self,
+        file: &TeamFile,
+        stretches: &[(u64, u64)],
+        (at, origin): (u64, u64),
+    ) -> Result<()> {
         let (unit, size) = (self.routes.unit, self.array.size as usize);
         let unit_bytes = unit as usize * size;
         for (from, to) in stretches {
             let bytes = &mut self.bytes[(from - at) as usize * unit_bytes..(to - at) as usize * unit_bytes];
-            let (file, array) = (self.file, self.array);
-            array.pieces((origin + from) * unit, (origin + to) * unit, |offset, place, count| {
+            self.array.pieces((origin + from) * unit, (origin + to) * unit, |offset, place, count| {
                 let begin = place as usize * size;
                 let bytes = &mut bytes[begin..begin + count as usize * size];
                 let read = file.read_at(bytes, offset)?;
@@ -392,7 +396,7 @@ fn put(bytes: &mut [u8], part: &[u8], places: impl Iterator<Item = u64>, unit: u
 /// An owner that reads window by window.
 struct WindowReader<'a> {
     routes: &'a Routes,
-    file: &'a TeamFile,
+    file: &'a TeamReader,
     array: FileArray,
     bytes: Vec<u8>,
     read: u64,

@@ -1,6 +1,6 @@
 //! Where the elements of an array lie in a file.
 
-use fieldstone_core::env::comm::TeamFile;
+use fieldstone_core::env::comm::TeamReader;
 use fieldstone_core::{Code, Result};
 
 /// What reading finds behind the end of the file.
@@ -14,7 +14,12 @@ pub enum PastFileEnd {
 
 impl PastFileEnd {
     /// Fills `bytes` from `offset`; returns how many of them the file has.
-    pub(in crate::distributed) fn read(self, file: &TeamFile, offset: u64, bytes: &mut [u8]) -> Result<u64> {
+    pub(in crate::distributed) fn read(
+        self,
+        file: &TeamReader,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<u64> {
         let read = file.read_at(bytes, offset)?;
         if read < bytes.len() {
             if self == PastFileEnd::Corrupt {

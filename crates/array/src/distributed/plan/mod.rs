@@ -31,7 +31,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use fieldstone_core::env::comm::{Step, Team, TeamFile};
+use fieldstone_core::env::comm::{Step, Team, TeamFile, TeamReader};
 use fieldstone_core::sync::{Mutex, MutexGuard};
 use fieldstone_core::{Code, Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
@@ -280,15 +280,15 @@ impl Planner {
         report.written = match report.method {
             Method::Exchange => {
                 let routes = plan.routes(team, step)?;
-                let how = (&write, exchange::GAP, report.holes);
-                self.memory.lend(|buffers| exchange::write(&plan, routes, file, step, how, buffers))?
+                let (to, how) = (file.writer(), (&write, report.holes, Some(file)));
+                self.memory.lend(|buffers| exchange::write(&plan, routes, &to, step, how, buffers))?
             }
             method => {
                 let filled = match (write.fill, report.holes) {
                     (Some(fill), 1..) => direct::fill(file, step, write.array, plan.footprint.total(), fill)?,
                     _ => 0,
                 };
-                filled + direct::write(&plan, file, step, &write, method)?
+                filled + direct::write(&plan, &file.writer(), step, &write, method)?
             }
         };
         report.exchanged = team.counters().sent - before;
@@ -327,7 +327,7 @@ impl Planner {
     /// are in different calls.
     pub fn read(
         &self,
-        file: &TeamFile,
+        file: &TeamReader,
         step: impl Into<Step>,
         local: Result<Read<'_, '_>>,
     ) -> Result<MoveReport> {

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fieldstone_core::env::comm::{CommFile, Step, Team};
+use fieldstone_core::env::comm::{CommWriter, Step, Team};
 use fieldstone_core::geometry::{IndexBox, flat_boxes};
 use fieldstone_core::{Error, Result};
 
@@ -59,10 +59,9 @@ impl Planner {
             _ => {
                 let size = write.array.size;
                 let ranges = RangePieces { shape: shape.to_vec(), size, sink: sink.clone() };
-                let file = team.pseudo_file(Arc::new(ranges));
-                let routes = plan.routes(team, step)?;
-                let how = (&write, 0, report.holes);
-                self.memory.lend(|buffers| exchange::write(&plan, routes, &file, step, how, buffers))?
+                let to = team.pseudo_file::<dyn CommWriter>(Arc::new(ranges));
+                let (routes, how) = (plan.routes(team, step)?, (&write, report.holes, None));
+                self.memory.lend(|buffers| exchange::write(&plan, routes, &to, step, how, buffers))?
             }
         };
         report.exchanged = team.counters().sent - before;
@@ -112,7 +111,7 @@ fn give(
     Ok(footprint.elements() * size)
 }
 
-/// A file whose ranges become boxes of the array that it would hold.
+/// Ranges of an array's bytes that become boxes of it.
 #[derive(Debug)]
 struct RangePieces {
     shape: Vec<u64>,
@@ -121,48 +120,17 @@ struct RangePieces {
     sink: Arc<dyn PieceSink>,
 }
 
-fn only_written() -> Error {
-    Error::internal("an array that becomes pieces is read, or written as a file")
-}
-
-impl CommFile for RangePieces {
+impl CommWriter for RangePieces {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         let first = offset / self.size;
         let mut done = 0;
         for part in flat_boxes(&self.shape, first, first + data.len() as u64 / self.size)? {
             let len = (part.element_count()? * self.size) as usize;
-            let bytes = data.get(done..done + len).ok_or_else(only_written)?;
+            let lacks = || Error::internal("a range of an array ends within an element");
+            let bytes = data.get(done..done + len).ok_or_else(lacks)?;
             self.sink.piece(&part, bytes)?;
             done += len;
         }
         Ok(())
-    }
-
-    fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize> {
-        Err(only_written())
-    }
-
-    fn write_all(&self, _: &[(u64, &[u8])]) -> Result<()> {
-        Err(only_written())
-    }
-
-    fn read_all(&self, _: &mut [(u64, &mut [u8])]) -> Result<()> {
-        Err(only_written())
-    }
-
-    fn len(&self) -> Result<u64> {
-        Ok(self.shape.iter().product::<u64>() * self.size)
-    }
-
-    fn set_len(&self, _: u64) -> Result<()> {
-        Err(only_written())
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_concurrent(&self) -> bool {
-        true
     }
 }

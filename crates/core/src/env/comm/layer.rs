@@ -31,7 +31,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
+use super::{Comm, CommFile, CommReader, CommWriter, FileMode, Hints, Parts, PartsMut, Reduce, Teams};
 use crate::Result;
 
 /// A [`Comm`] that hands on what it does not change. Collectives are handed on unchanged: what all ranks do
@@ -124,23 +124,23 @@ impl<L: CommLayer> Comm for L {
 pub trait FileLayer: Send + Sync + fmt::Debug {
     /// The file below.
     fn below(&self) -> &dyn CommFile;
-    /// See [`CommFile::write_at`].
+    /// See [`CommWriter::write_at`].
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         self.below().write_at(data, offset)
     }
-    /// See [`CommFile::read_at`].
+    /// See [`CommReader::read_at`].
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         self.below().read_at(buffer, offset)
     }
-    /// See [`CommFile::write_all`].
+    /// See [`CommWriter::write_all`].
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
         self.below().write_all(parts)
     }
-    /// See [`CommFile::read_all`].
+    /// See [`CommReader::read_all`].
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         self.below().read_all(parts)
     }
-    /// See [`CommFile::len`].
+    /// See [`CommReader::len`].
     fn len(&self) -> Result<u64> {
         self.below().len()
     }
@@ -166,15 +166,9 @@ pub trait FileLayer: Send + Sync + fmt::Debug {
     }
 }
 
-impl<L: FileLayer> CommFile for L {
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        FileLayer::write_at(self, data, offset)
-    }
+impl<L: FileLayer> CommReader for L {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         FileLayer::read_at(self, buffer, offset)
-    }
-    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
-        FileLayer::write_all(self, parts)
     }
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         FileLayer::read_all(self, parts)
@@ -182,6 +176,18 @@ impl<L: FileLayer> CommFile for L {
     fn len(&self) -> Result<u64> {
         FileLayer::len(self)
     }
+}
+
+impl<L: FileLayer> CommWriter for L {
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
+        FileLayer::write_at(self, data, offset)
+    }
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        FileLayer::write_all(self, parts)
+    }
+}
+
+impl<L: FileLayer> CommFile for L {
     fn set_len(&self, len: u64) -> Result<()> {
         FileLayer::set_len(self, len)
     }

@@ -32,7 +32,7 @@ pub mod threads;
 
 pub use hints::Hints;
 pub use step::Step;
-pub use team::{Counters, Sums, Team, TeamFile, Teams};
+pub use team::{Counters, Sums, Team, TeamFile, TeamReader, TeamWriter, Teams};
 
 /// How [`Comm::allreduce`] joins values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,16 +141,13 @@ pub trait Comm: Send + Sync + fmt::Debug {
     }
 }
 
-/// A file that all ranks of a communicator have open. Offsets and lengths are bytes.
-pub trait CommFile: Send + Sync + fmt::Debug {
-    /// Writes all of `data` at `offset`; by this rank alone.
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<()>;
+/// Bytes that the ranks of a communicator read: a file, or whatever is read as one. Offsets and lengths are bytes.
+pub trait CommReader: Send + Sync + fmt::Debug {
     /// Reads into `buffer` from `offset`; by this rank alone. Returns how many bytes were read: fewer than
     /// asked for only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
-    /// Collective: writes each part at its offset. Offsets ascend; parts of one rank do not overlap.
-    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()>;
-    /// Collective: fills each part from its offset. Offsets ascend; parts of one rank do not overlap. A part beyond the end of the file fails.
+    /// Collective: fills each part from its offset. Offsets ascend; parts of one rank do not overlap. A part beyond the end of
+    /// the file fails.
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()>;
     /// Length of the file now.
     fn len(&self) -> Result<u64>;
@@ -158,6 +155,20 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
+}
+
+/// A place that the ranks of a communicator write bytes to: a file, or whatever is written as one.
+pub trait CommWriter: Send + Sync + fmt::Debug {
+    /// Writes all of `data` at `offset`; by this rank alone.
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<()>;
+    /// Collective: writes each part at its offset. Offsets ascend; parts of one rank do not overlap.
+    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
+        parts.iter().try_for_each(|(offset, data)| self.write_at(data, *offset))
+    }
+}
+
+/// A file that all ranks of a communicator have open.
+pub trait CommFile: CommReader + CommWriter {
     /// Collective: makes the file this long, cutting it or adding a hole.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Collective: what any rank wrote is durable, and seen by all ranks.
@@ -172,8 +183,8 @@ pub trait CommFile: Send + Sync + fmt::Debug {
     fn make_durable(&self) -> Result<()> {
         self.sync()
     }
-    /// Whether several threads of this rank may call [`read_at`](CommFile::read_at) and
-    /// [`write_at`](CommFile::write_at) at the same time.
+    /// Whether several threads of this rank may call [`read_at`](CommReader::read_at) and
+    /// [`write_at`](CommWriter::write_at) at the same time.
     fn is_concurrent(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Comm, CommFile, FileMode, Reduce};
+use super::{Comm, CommFile, CommReader, CommWriter, FileMode, Reduce};
 use crate::env::{Disk, DiskFile, read_exact_at, write_all_at};
 use crate::{Error, Result};
 
@@ -78,10 +78,13 @@ impl DiskCommFile {
     }
 }
 
-impl CommFile for DiskCommFile {
+impl CommWriter for DiskCommFile {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         write_all_at(&*self.file, data, offset).map_err(|cause| self.failed("write", cause))
     }
+}
+
+impl CommReader for DiskCommFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -93,9 +96,6 @@ impl CommFile for DiskCommFile {
         }
         Ok(done)
     }
-    fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
-        parts.iter().try_for_each(|(offset, data)| self.write_at(data, *offset))
-    }
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
         let read = |(offset, part): &mut (u64, &mut [u8])| read_exact_at(&*self.file, part, *offset);
         parts.iter_mut().try_for_each(read).map_err(|cause| self.failed("read", cause))
@@ -103,6 +103,9 @@ impl CommFile for DiskCommFile {
     fn len(&self) -> Result<u64> {
         Ok(self.file.stat().map_err(|cause| self.failed("stat", cause))?.len)
     }
+}
+
+impl CommFile for DiskCommFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|cause| self.failed("set the length of", cause))
     }

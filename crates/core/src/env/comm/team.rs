@@ -24,6 +24,8 @@
 //! # Ok(()) }
 //! ```
 
+mod file;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +38,7 @@ use super::step::{ForeignStep, Step};
 use super::{Comm, CommFile, FileMode, Hints, Parts, PartsMut, Reduce};
 use crate::sync::plain::{Mutex, MutexGuard};
 use crate::{Code, Error, ErrorKind, Result};
+pub use file::{TeamFile, TeamReader, TeamWriter};
 
 /// Sums over ranks of each of some values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -561,12 +564,12 @@ impl Team {
     fn opened(&self, step: Step, file: Result<Arc<dyn CommFile>>) -> Result<TeamFile> {
         let file = self.agree(step, file)?;
         self.teams.known().files.entry(self.number()).or_default().push(file.clone());
-        Ok(TeamFile { team: self.clone(), file })
+        Ok(TeamFile::new(self, file))
     }
 
-    /// What is read as a file is, and is none of the communicator's: nobody has to close it.
-    pub fn pseudo_file(&self, file: Arc<dyn CommFile>) -> TeamFile {
-        TeamFile { team: self.clone(), file }
+    /// A place that ranks read or write as a file, and that the communicator did not open: nobody has to close it.
+    pub fn pseudo_file<F: ?Sized>(&self, file: Arc<F>) -> TeamFile<F> {
+        TeamFile::new(self, file)
     }
 
     /// The hints that the communicator opens every file with.
@@ -608,136 +611,6 @@ impl Team {
         let rank = self.rank();
         let received = came.enumerate().filter(|(r, _)| *r != rank).map(|(_, len)| len);
         self.count(self.size() as u64 - 1, sent, received.sum::<usize>() as u64);
-    }
-}
-
-/// A file that a team has open. Reads and writes at an offset are this rank's own affair; the rest is
-/// collective and agreed upon before and after.
-#[derive(Debug, Clone)]
-pub struct TeamFile {
-    team: Team,
-    file: Arc<dyn CommFile>,
-}
-
-impl TeamFile {
-    /// The team whose file this is.
-    pub fn team(&self) -> &Team {
-        &self.team
-    }
-
-    /// What the team has opened, for a layer over it.
-    pub fn below(&self) -> Arc<dyn CommFile> {
-        self.file.clone()
-    }
-
-    /// The same file through a layer over what was opened. It is closed by who opened it, not through the layer.
-    pub fn over(&self, layer: Arc<dyn CommFile>) -> TeamFile {
-        TeamFile { team: self.team.clone(), file: layer }
-    }
-
-    /// See [`CommFile::write_at`].
-    pub fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        self.file.write_at(data, offset)
-    }
-
-    /// See [`CommFile::read_at`].
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buffer, offset)
-    }
-
-    /// See [`CommFile::len`].
-    pub fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-
-    /// See [`CommFile::is_empty`].
-    pub fn is_empty(&self) -> Result<bool> {
-        self.file.is_empty()
-    }
-
-    /// See [`CommFile::is_concurrent`].
-    pub fn is_concurrent(&self) -> bool {
-        self.file.is_concurrent()
-    }
-
-    /// See [`CommFile::taken_hints`].
-    pub fn taken_hints(&self) -> Result<Hints> {
-        self.file.taken_hints()
-    }
-
-    /// Collective: see [`CommFile::write_all`].
-    pub fn write_all(&self, step: impl Into<Step>, local: Result<&[(u64, &[u8])]>) -> Result<()> {
-        let step = step.into();
-        let parts = self.team.agree(step, local)?;
-        self.team.agree(step, self.file.write_all(parts))
-    }
-
-    /// Collective: see [`CommFile::read_all`].
-    pub fn read_all(&self, step: impl Into<Step>, local: Result<&mut [(u64, &mut [u8])]>) -> Result<()> {
-        let step = step.into();
-        let parts = self.team.agree(step, local)?;
-        self.team.agree(step, self.file.read_all(parts))
-    }
-
-    /// Collective: see [`CommFile::set_len`].
-    pub fn set_len(&self, step: impl Into<Step>, local: Result<u64>) -> Result<()> {
-        let step = step.into();
-        let len = self.team.agree(step, local)?;
-        self.team.agree(step, self.file.set_len(len))
-    }
-
-    /// Collective: see [`CommFile::sync`].
-    pub fn sync(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
-        let step = step.into();
-        self.team.agree(step, local)?;
-        self.team.agree(step, self.file.sync())
-    }
-
-    /// Collective: see [`CommFile::visibility_barrier`]. All ranks have agreed that they are about to; one that failed since
-    /// passes its error.
-    pub fn visibility_barrier(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
-        let step = step.into();
-        if self.team.size() == 1 {
-            return self.team.agree(step, local);
-        }
-        let made = self.file.visibility_barrier();
-        self.team.agree(step, local.and(made))
-    }
-
-    /// Collective: see [`CommFile::make_durable`]. All ranks have agreed that they are about to; one that failed since passes
-    /// its error.
-    pub fn make_durable(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
-        let step = step.into();
-        let made = self.file.make_durable();
-        self.team.agree(step, local.and(made))
-    }
-
-    /// Collective: see [`CommFile::close`]. Where a rank has failed, all close the file nevertheless; where ranks
-    /// are in different steps none does.
-    pub fn close(&self, step: impl Into<Step>, local: Result<()>) -> Result<()> {
-        let step = step.into();
-        if let Err(error) = self.team.agree(step, local) {
-            self.give_up();
-            return Err(error);
-        }
-        self.forget();
-        self.team.agree(step, self.file.close())
-    }
-
-    /// Closes the file where the team's last step failed with all ranks in it; else it stays open. All that
-    /// took part in that step call this next.
-    pub fn give_up(&self) {
-        if self.team.failed_together.load(Ordering::Acquire) && self.forget() {
-            let _ = self.file.close();
-        }
-    }
-
-    /// Whether it was open.
-    fn forget(&self) -> bool {
-        let mut known = self.team.teams.known();
-        let Some(open) = known.files.get_mut(&self.team.number()) else { return false };
-        let place = open.iter().position(|other| Arc::ptr_eq(other, &self.file));
-        place.map(|place| open.remove(place)).is_some()
     }
 }
 

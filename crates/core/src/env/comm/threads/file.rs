@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::meeting::{Call, Meeting};
 use super::{Contribution, for_all};
-use crate::env::comm::CommFile;
 use crate::env::comm::single::DiskCommFile;
+use crate::env::comm::{CommFile, CommReader, CommWriter};
 use crate::{Error, Result};
 
 /// The file as one rank sees it.
@@ -52,15 +52,10 @@ impl ThreadFile {
     }
 }
 
-impl CommFile for ThreadFile {
+impl CommWriter for ThreadFile {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
         self.meeting.point(self.rank)?;
         self.file.write_at(data, offset)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.meeting.point(self.rank)?;
-        self.file.read_at(buffer, offset)
     }
 
     fn write_all(&self, parts: &[(u64, &[u8])]) -> Result<()> {
@@ -68,6 +63,13 @@ impl CommFile for ThreadFile {
             check_parts(parts.iter().map(|(offset, part)| (*offset, part.len())))?;
             file.write_all(parts)
         })
+    }
+}
+
+impl CommReader for ThreadFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.meeting.point(self.rank)?;
+        self.file.read_at(buffer, offset)
     }
 
     fn read_all(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
@@ -81,7 +83,9 @@ impl CommFile for ThreadFile {
         self.meeting.point(self.rank)?;
         self.file.len()
     }
+}
 
+impl CommFile for ThreadFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.by_first(Call::SetLen { file: self.number, len }, |file| file.set_len(len))
     }

@@ -4,55 +4,32 @@
 //! back with what is split, and goes to the right one. One client of a view leads: it says when what was given away
 //! need not be shown any more, at a moment when no traversal begins.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fieldstone_core::env::Clock;
 use fieldstone_core::{Error, Result};
+use fieldstone_format::Id;
 use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::plan::WalkPlan;
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, PlacedRows, Refused};
 use fieldstone_format::graph_message::walk::{Reaching, SlotStep, WalkLink, WalkNode};
 use fieldstone_format::graph_message::{Message, VertexPartition, VertexSplits};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_graph::hashing::PlaceMap;
+use fieldstone_graph::partition::{Partition, Partitioner, SlotNumber, Splits};
+use fieldstone_graph::segment::Rows;
+use fieldstone_graph::slot::Engine;
+use fieldstone_graph::travel::plan::TravelPlan;
+use fieldstone_graph::travel::{SlotFigures, StepFigures};
 
-use super::delivery::Delivery;
-use super::network::Network;
-use crate::hashing::PlaceMap;
-use crate::partition::{Partition, Partitioner, Splits};
-use crate::segment::Rows;
-use crate::travel::plan::TravelPlan;
-use crate::travel::{SlotFigures, StepFigures};
+use crate::delivery::Delivery;
+use crate::network::{Arrival, Network};
 
-/// How long a client waits before it looks whether slots still serve.
+/// How long a client waits before it looks whether anything is to be sent again.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// How the hops of a traversal follow one another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Engine {
-    /// Step by step; a slot that waits for others reads ahead until the next step begins.
-    #[default]
-    Sync,
-    /// Step by step.
-    Plain,
-    /// Each vertex goes on when it is reached.
-    Async,
-}
-
-impl Engine {
-    /// All of them, in the order of their numbers in messages.
-    pub const ALL: [Engine; 3] = [Engine::Sync, Engine::Plain, Engine::Async];
-
-    /// What people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Sync => "sync",
-            Engine::Plain => "plain",
-            Engine::Async => "async",
-        }
-    }
-}
 
 /// What a traversal of slots came to.
 #[derive(Debug)]
@@ -70,7 +47,7 @@ pub struct WalkedSlots {
 /// A client. See the module.
 #[derive(Debug)]
 pub struct SlotClient {
-    end: u32,
+    id: Id,
     network: Arc<dyn Network>,
     delivery: Delivery,
     partitioner: Arc<dyn Partitioner>,
@@ -83,6 +60,8 @@ pub struct SlotClient {
     finishing: usize,
     /// How often rows came back.
     redirects: u64,
+    /// Slots that are gone.
+    gone: BTreeSet<SlotNumber>,
 }
 
 /// What slots sent of a traversal, and whether all of it was received.
@@ -111,18 +90,20 @@ impl Counts {
 }
 
 impl SlotClient {
-    /// A client that is this end of a network.
+    /// A client of this name, which joins a network.
     pub fn new(
-        end: u32,
+        id: Id,
         network: Arc<dyn Network>,
         partitioner: Arc<dyn Partitioner>,
         clock: Arc<dyn Clock>,
     ) -> SlotClient {
+        let end = Address::Client(id);
+        network.open(end);
         let delivery = Delivery::new(end, network.is_reliable());
-        let (splits, complete) = Default::default();
+        let (splits, complete, gone) = Default::default();
         let (next, finishing, redirects) = (0, 0, 0);
         SlotClient {
-            end,
+            id,
             network,
             delivery,
             partitioner,
@@ -132,16 +113,28 @@ impl SlotClient {
             complete,
             finishing,
             redirects,
+            gone,
         }
     }
 
-    fn slots(&self) -> u32 {
-        u32::from(self.partitioner.slots())
+    pub(crate) fn slots(&self) -> SlotNumber {
+        self.partitioner.slots()
     }
 
-    /// The number of this end.
-    pub fn end(&self) -> u32 {
-        self.end
+    /// The name of this end.
+    pub fn address(&self) -> Address {
+        Address::Client(self.id)
+    }
+
+    /// Whether all slots serve, by what has come so far.
+    pub fn all_serve(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// A number that this client has not used.
+    pub(crate) fn fresh_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 
     /// How often rows came back because they were elsewhere.
@@ -149,41 +142,65 @@ impl SlotClient {
         self.redirects
     }
 
-    fn say(&mut self, to: u32, message: Message) {
+    pub(crate) fn say(&mut self, slot: SlotNumber, message: Message) {
+        let to = Address::Slot(slot);
         let frame = self.delivery.wrap(to, message, self.clock.monotonic());
         self.network.send(to, frame);
     }
 
-    fn say_to_all(&mut self, message: &Message) {
+    pub(crate) fn say_to_all(&mut self, message: &Message) {
         (0..self.slots()).for_each(|slot| self.say(slot, message.clone()));
     }
 
-    /// The next message; Unavailable where a slot does not serve any more.
-    fn receive(&mut self) -> Result<(u32, Message)> {
+    /// The next message and the slot that sent it; Unavailable where a slot does not serve any more.
+    pub(crate) fn receive(&mut self) -> Result<(SlotNumber, Message)> {
         loop {
-            let mut out = Vec::new();
-            let Some(frame) = self.network.receive(self.end, LOOK) else {
-                if let Some(lost) = (0..self.slots()).find(|slot| !self.network.serves(*slot)) {
-                    return Err(Error::unavailable(format!("slot {lost} of the graph's view stopped"))
-                        .with_hint("ask again: the view is made from what is on disk and in the logs"));
+            let wait = if self.all_serve() { LOOK } else { Duration::ZERO };
+            match self.network.receive(self.address(), wait) {
+                Arrival::Frame(frame) => match self.take(&frame) {
+                    Some((_, Message::Failed { code, why, hint, .. })) => {
+                        return Err(Message::error(&code, why, hint));
+                    }
+                    Some(taken) => return Ok(taken),
+                    None => {}
+                },
+                Arrival::Gone(end) if end == self.address() => {
+                    return Err(Error::unavailable("a client of the graph's slots was closed"));
                 }
-                self.delivery.again(self.clock.monotonic(), &mut out);
-                out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
-                continue;
-            };
-            // What is no frame is sent again by who sent it.
-            let taken = self.delivery.take(&frame, &mut out).unwrap_or(None);
-            out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
-            match taken {
-                Some((_, Message::Complete { of })) => self.complete.push(of),
-                Some((_, Message::Finished)) => self.finishing = self.finishing.saturating_sub(1),
-                Some((_, Message::Failed { code, why, hint, .. })) => {
-                    return Err(Message::error(&code, why, hint));
+                Arrival::Gone(end) => self.note_gone(end),
+                Arrival::Nothing => {
+                    if let Some(lost) = self.gone.first() {
+                        return Err(Error::unavailable(format!("slot {lost} of the graph's view stopped"))
+                            .with_hint("ask again: the view is made from what is on disk and in the logs"));
+                    }
+                    let mut out = Vec::new();
+                    self.delivery.again(self.clock.monotonic(), &mut out);
+                    out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
                 }
-                Some(taken) => return Ok(taken),
-                None => {}
             }
         }
+    }
+
+    fn note_gone(&mut self, end: Address) {
+        self.delivery.forget(end);
+        if let Address::Slot(slot) = end {
+            self.gone.insert(slot);
+        }
+    }
+
+    /// Takes a frame: notes what is said of splits, and gives other messages of slots.
+    fn take(&mut self, frame: &[u8]) -> Option<(SlotNumber, Message)> {
+        let mut out = Vec::new();
+        // Its sender sends again what is no frame.
+        let taken = self.delivery.take(frame, &mut out).unwrap_or(None);
+        out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
+        match taken? {
+            (_, Message::Complete { of }) => self.complete.push(of),
+            (_, Message::Finished) => self.finishing = self.finishing.saturating_sub(1),
+            (Address::Slot(slot), message) => return Some((slot, message)),
+            (Address::Client(_), _) => {}
+        }
+        None
     }
 
     /// Puts rows where they belong.
@@ -213,17 +230,15 @@ impl SlotClient {
         Ok(())
     }
 
-    fn send_rows(&mut self, slot: u32, rows: PlacedRows, open: &mut HashMap<u64, PlacedRows>) {
-        self.next += 1;
-        let batch = self.next;
+    fn send_rows(&mut self, slot: SlotNumber, rows: PlacedRows, open: &mut HashMap<u64, PlacedRows>) {
+        let batch = self.fresh_number();
         self.say(slot, Message::Insert { batch, rows: rows.clone() });
         open.insert(batch, rows);
     }
 
     fn learn(&mut self, splits: Vec<VertexSplits>) {
         for VertexSplits { vertex, partitions } in splits {
-            let known: Splits = partitions.into_iter().filter_map(Partition::of_number).collect();
-            self.splits.entry(vertex).or_default().merge(&known);
+            self.splits.entry(vertex).or_default().merge(&Splits::of_numbers(&partitions));
         }
     }
 
@@ -236,7 +251,7 @@ impl SlotClient {
     ) -> Result<()> {
         let places = rows.places()?;
         let none = Splits::default();
-        let mut by_slot: BTreeMap<u32, Vec<Refused>> = BTreeMap::new();
+        let mut by_slot: BTreeMap<SlotNumber, Vec<Refused>> = BTreeMap::new();
         for pick in refused {
             let (source, target) = *places
                 .get(pick.row as usize)
@@ -244,7 +259,7 @@ impl SlotClient {
             let (near, far) = if pick.ends == FOR_SOURCE { (source, target) } else { (target, source) };
             let splits = self.splits.get(&near).unwrap_or(&none);
             let slot = self.partitioner.slot_of(near, far, splits);
-            by_slot.entry(slot.into()).or_default().push(*pick);
+            by_slot.entry(slot).or_default().push(*pick);
         }
         for (slot, picks) in by_slot {
             self.send_rows(slot, rows.some(&picks)?, open);
@@ -255,10 +270,10 @@ impl SlotClient {
     /// Says of splits that are complete that what was given away need not be shown any more. No traversal is
     /// beginning: whoever calls it sees to that.
     pub fn finish(&mut self) {
-        let mut by_slot: BTreeMap<u32, Vec<VertexPartition>> = BTreeMap::new();
+        let mut by_slot: BTreeMap<SlotNumber, Vec<VertexPartition>> = BTreeMap::new();
         for of in std::mem::take(&mut self.complete) {
             if let Some(partition) = Partition::of_number(of.partition) {
-                by_slot.entry(self.partitioner.slot(of.vertex, partition).into()).or_default().push(of);
+                by_slot.entry(self.partitioner.slot(of.vertex, partition)).or_default().push(of);
             }
         }
         for (slot, of) in by_slot {
@@ -269,14 +284,12 @@ impl SlotClient {
 
     /// Takes what came meanwhile, without waiting.
     pub fn look(&mut self) {
-        while let Some(frame) = self.network.receive(self.end, Duration::ZERO) {
-            let mut out = Vec::new();
-            match self.delivery.take(&frame, &mut out).unwrap_or(None) {
-                Some((_, Message::Complete { of })) => self.complete.push(of),
-                Some((_, Message::Finished)) => self.finishing = self.finishing.saturating_sub(1),
-                _ => {}
+        loop {
+            match self.network.receive(self.address(), Duration::ZERO) {
+                Arrival::Frame(frame) => drop(self.take(&frame)),
+                Arrival::Gone(end) if end != self.address() => self.note_gone(end),
+                Arrival::Gone(_) | Arrival::Nothing => return,
             }
-            out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
         }
     }
 
@@ -299,11 +312,9 @@ impl SlotClient {
     }
 
     /// Begins a traversal in all slots: what is put from here on is not seen by it. `own`: for each slot, rows that only
-    /// who asks sees. Gives its number.
-    pub fn begin(&mut self, plan: &WalkPlan, engine: Engine, own: Vec<PlacedRows>) -> Result<u64> {
-        self.next += 1;
-        // Ends are never used twice, so no two traversals have one number.
-        let query = u64::from(self.end) << 32 | self.next;
+    /// who asks sees. Gives its name.
+    pub fn begin(&mut self, plan: &WalkPlan, engine: Engine, own: Vec<PlacedRows>) -> Result<QueryId> {
+        let query = QueryId { client: self.id, number: self.fresh_number() };
         let mut own = own.into_iter();
         for slot in 0..self.slots() {
             let (plan, rows) = (plan.clone(), own.next().unwrap_or_default());
@@ -324,27 +335,27 @@ impl SlotClient {
     }
 
     /// A traversal is over: slots forget it.
-    pub fn end_walk(&mut self, query: u64) {
+    pub fn end_walk(&mut self, query: QueryId) {
         self.say_to_all(&Message::End { query });
     }
 
     /// Walks what was begun, from these vertices.
     pub fn walk(
         &mut self,
-        query: u64,
+        query: QueryId,
         plan: &TravelPlan,
         engine: Engine,
         starts: &[(VertexPlace, VertexName)],
     ) -> Result<WalkedSlots> {
-        let mut counts = Counts::of(self.slots() as usize);
-        let mut by_slot: BTreeMap<u32, Vec<Reaching>> = BTreeMap::new();
+        let mut counts = Counts::of(self.slots().into());
+        let mut by_slot: BTreeMap<SlotNumber, Vec<Reaching>> = BTreeMap::new();
         for (vertex, name) in starts {
             let home = self.partitioner.home(*vertex);
             let reaching = Reaching { vertex: *vertex, moment: None, name: Some(name.clone()), from: None };
-            by_slot.entry(home.into()).or_default().push(reaching);
+            by_slot.entry(home).or_default().push(reaching);
         }
         for (slot, reached) in by_slot {
-            counts.own[slot as usize] += 1;
+            counts.own[usize::from(slot)] += 1;
             self.say(slot, Message::Reach { query, set: 0, round: 1, reached });
         }
         self.wait(query, &mut counts)?;
@@ -368,7 +379,7 @@ impl SlotClient {
 
     fn step(
         &mut self,
-        query: u64,
+        query: QueryId,
         (hop, round): (u32, u32),
         counts: &mut Counts,
         times: &mut HashMap<(u32, u32), u64>,
@@ -382,16 +393,16 @@ impl SlotClient {
     }
 
     /// Waits until nobody has anything to do.
-    fn wait(&mut self, query: u64, counts: &mut Counts) -> Result<()> {
+    fn wait(&mut self, query: QueryId, counts: &mut Counts) -> Result<()> {
         while !counts.are_even() {
             let (from, message) = self.receive()?;
             let Message::Report { query: of, sent, received, fresh } = message else { continue };
             let n = counts.slots.len();
-            if of != query || from as usize >= n || sent.len() != n + 1 || received.len() != n + 1 {
+            if of != query || usize::from(from) >= n || sent.len() != n + 1 || received.len() != n + 1 {
                 continue;
             }
             // Reports may come in any order: counts only grow.
-            let known = &mut counts.slots[from as usize];
+            let known = &mut counts.slots[usize::from(from)];
             let more = |a: &[u64], b: &[u64]| a.iter().sum::<u64>() >= b.iter().sum::<u64>();
             if more(&sent, &known.0) && more(&received, &known.1) {
                 *known = (sent, received, fresh);
@@ -400,13 +411,13 @@ impl SlotClient {
         Ok(())
     }
 
-    fn collect(&mut self, query: u64, times: &HashMap<(u32, u32), u64>) -> Result<WalkedSlots> {
+    fn collect(&mut self, query: QueryId, times: &HashMap<(u32, u32), u64>) -> Result<WalkedSlots> {
         self.say_to_all(&Message::Collect { query });
         let mut walked = WalkedSlots {
             nodes: Vec::new(),
             links: Vec::new(),
             steps: Vec::new(),
-            figures: SlotFigures { steps: vec![Vec::new(); self.slots() as usize] },
+            figures: SlotFigures { steps: vec![Vec::new(); self.slots().into()] },
         };
         let mut left = self.slots();
         while left > 0 {
@@ -416,11 +427,17 @@ impl SlotClient {
                 left -= 1;
                 walked.nodes.extend(nodes);
                 walked.links.extend(links);
-                walked.figures.steps[from as usize] = steps;
+                walked.figures.steps[usize::from(from)] = steps;
             }
         }
         walked.steps = steps_of(&walked.figures, times);
         Ok(walked)
+    }
+}
+
+impl Drop for SlotClient {
+    fn drop(&mut self) {
+        self.network.close(self.address());
     }
 }
 

@@ -13,20 +13,21 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use fieldstone_core::Result;
+use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::rows::{PlacedRows, Refused};
 use fieldstone_format::graph_message::{Message, VertexPartition, VertexSplits};
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::adjacency::groups;
+use fieldstone_graph::hashing::RelationSet;
+use fieldstone_graph::partition::{Partition, Partitioner, SlotNumber, Splits, Splitting};
+use fieldstone_graph::segment::{Segment, build};
+use fieldstone_graph::slot::VertexSplitting;
+use fieldstone_graph::state::GraphState;
 
-use super::delivery::Outgoing;
-use super::placed::{RowsFor, relation_rows, vertex_rows};
-use super::server::SlotServer;
-use super::shelf::VertexSplitting;
-use super::split::{Counted, Moving, Then, WaitingAnswer};
-use crate::hashing::RelationSet;
-use crate::partition::{Partition, Partitioner, Splits, Splitting};
-use crate::segment::{Segment, build};
-use crate::state::GraphState;
+use crate::delivery::Outgoing;
+use crate::placed::{RowsFor, relation_rows, vertex_rows};
+use crate::server::SlotServer;
+use crate::split::{Counted, Moving, Then, WaitingAnswer};
 
 /// Relations of a batch that a split gives away.
 const MOVE_ROWS: usize = 1000;
@@ -52,12 +53,12 @@ fn partition_of(of: &VertexPartition) -> Result<Partition> {
 /// Where a relation of a vertex is that came to a slot, as far as that knows.
 fn leaf(
     partitioner: &dyn Partitioner,
-    slot: u32,
+    slot: SlotNumber,
     splits: &Splits,
     near: VertexPlace,
     far: VertexPlace,
 ) -> Partition {
-    let top = partitioner.top(near, slot as u16);
+    let top = partitioner.top(near, slot);
     partitioner.leaf_below(top, partitioner.path(near, far), &|partition| splits.has(partition))
 }
 
@@ -70,9 +71,9 @@ impl SlotServer {
     }
 
     /// A client's rows.
-    pub(super) fn insert(
+    pub(crate) fn insert(
         &mut self,
-        from: u32,
+        from: Address,
         batch: u64,
         placed: &PlacedRows,
         out: &mut Outgoing,
@@ -83,7 +84,7 @@ impl SlotServer {
         vertices.dedup();
         let table = self.shelf.splits();
         let splits_of = |vertex| {
-            let partitions = table.get(&vertex)?.known.partitions().map(Partition::number).collect();
+            let partitions = table.get(&vertex)?.known.numbers();
             Some(VertexSplits { vertex, partitions })
         };
         let splits = vertices.into_iter().filter_map(splits_of).collect();
@@ -93,7 +94,7 @@ impl SlotServer {
         if !placed.of_vertices.is_empty() {
             self.shelve()?;
             let echoes = self.contradictions(placed)?;
-            let others = (0..u32::from(self.partitioner.slots())).filter(|slot| *slot != self.number);
+            let others = (0..self.partitioner.slots()).filter(|slot| *slot != self.number);
             batches.extend(others.filter(|_| !echoes.is_empty()).map(|slot| (slot, echoes.clone())));
         }
         self.gathered.answers.push(WaitingAnswer { to: from, answer, batches });
@@ -101,15 +102,15 @@ impl SlotServer {
     }
 
     /// Another slot's rows.
-    pub(super) fn moved_here(
+    pub(crate) fn moved_here(
         &mut self,
-        from: u32,
+        from: Address,
         batch: u64,
         placed: &PlacedRows,
         out: &mut Outgoing,
     ) -> Result<()> {
         let refused = self.gather(placed)?;
-        let mut by_slot: Vec<(u32, Vec<Refused>)> = Vec::new();
+        let mut by_slot: Vec<(SlotNumber, Vec<Refused>)> = Vec::new();
         for (pick, _, slot) in refused {
             match by_slot.iter_mut().find(|(known, _)| *known == slot) {
                 Some((_, picks)) => picks.push(pick),
@@ -125,7 +126,7 @@ impl SlotServer {
     }
 
     /// Gathers rows; gives those that are elsewhere, each with its vertex and the slot.
-    fn gather(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, u32)>> {
+    fn gather(&mut self, placed: &PlacedRows) -> Result<Vec<(Refused, VertexPlace, SlotNumber)>> {
         let rows = &mut self.gathered.rows;
         let first = rows.relations();
         rows.add_placed(placed)?;
@@ -136,7 +137,7 @@ impl SlotServer {
             rows.retain_ends(first, |row, ends, near, far| {
                 let Some(own) = table.get(&near) else { return Ok(true) };
                 let leaf = leaf(partitioner, number, &own.known, near, far);
-                let slot = u32::from(partitioner.slot(near, leaf));
+                let slot = partitioner.slot(near, leaf);
                 if slot != number {
                     refused.push((Refused { row: row as u32, ends }, near, slot));
                 }
@@ -162,13 +163,13 @@ impl SlotServer {
     }
 
     /// The same, and answers who waits for it.
-    pub(super) fn add_gathered(&mut self, out: &mut Outgoing) -> Result<()> {
+    pub(crate) fn add_gathered(&mut self, out: &mut Outgoing) -> Result<()> {
         if self.gathered.answers.is_empty() {
             return Ok(());
         }
         self.shelve()?;
         for WaitingAnswer { to, answer, batches } in std::mem::take(&mut self.gathered.answers) {
-            self.give(batches, Then::Say { to, answer }, out);
+            self.give(batches, Then::Say { to, answer: Box::new(answer) }, out);
         }
         self.split_what_grew(out)
     }
@@ -192,7 +193,8 @@ impl SlotServer {
                 // All that came since the slot began was counted.
                 Entry::Vacant(new) if self.began_empty => new.insert(Counted::AtMost(0)),
                 Entry::Vacant(new) => {
-                    let before = before.get_or_insert_with(|| GraphState::of(self.shelf.content().segments));
+                    let before =
+                        before.get_or_insert_with(|| GraphState::of(self.shelf.content().segments.clone()));
                     let known = before.edges(place, &|_, _| true)?.len() as u64;
                     new.insert(Counted::AtMost(known))
                 }
@@ -228,7 +230,7 @@ impl SlotServer {
         if self.grown.is_empty() {
             return Ok(());
         }
-        let state = GraphState::of(self.shelf.content().segments);
+        let state = GraphState::of(self.shelf.content().segments.clone());
         for vertex in std::mem::take(&mut self.grown) {
             while self.holds_more_than(threshold, vertex, &state)? {
                 let own = self.own_leaf(vertex, &self.splits_of(vertex));
@@ -248,7 +250,7 @@ impl SlotServer {
 
     /// The partition of a vertex that is here and not split.
     fn own_leaf(&self, vertex: VertexPlace, splits: &Splits) -> Partition {
-        let mut at = self.partitioner.top(vertex, self.number as u16);
+        let mut at = self.partitioner.top(vertex, self.number);
         while splits.has(at) {
             at = at.turn(0);
         }
@@ -303,11 +305,11 @@ impl SlotServer {
     ) -> Result<()> {
         self.unfinished += 1;
         let of = VertexPartition { vertex, partition: own.number() };
-        let home = u32::from(self.partitioner.home(vertex));
+        let home = self.partitioner.home(vertex);
         if home != self.number {
-            self.say(home, Message::Split { of }, out);
+            self.say(Address::Slot(home), Message::Split { of }, out);
         }
-        let slot = u32::from(self.partitioner.slot(vertex, right));
+        let slot = self.partitioner.slot(vertex, right);
         let (mut batches, mut rows) = (Vec::new(), RowsFor::default());
         let mut reader = state.reader();
         let edges = state.edges(vertex, &|_, _| true)?;
@@ -329,19 +331,19 @@ impl SlotServer {
     }
 
     /// Sends batches to slots, and does what is to be done when they are there.
-    fn give(&mut self, batches: Vec<(u32, PlacedRows)>, then: Then, out: &mut Outgoing) {
+    fn give(&mut self, batches: Vec<(SlotNumber, PlacedRows)>, then: Then, out: &mut Outgoing) {
         let group = self.fresh_number();
         self.moves.insert(group, Moving { open: batches.len(), then });
         for (slot, rows) in batches {
             let batch = self.fresh_number();
             self.moving.insert(batch, group);
-            self.say(slot, Message::Move { batch, rows }, out);
+            self.say(Address::Slot(slot), Message::Move { batch, rows }, out);
         }
         self.end_move(group, out);
     }
 
     /// A batch is where it belongs.
-    pub(super) fn moved_there(&mut self, batch: u64, out: &mut Outgoing) -> Result<()> {
+    pub(crate) fn moved_there(&mut self, batch: u64, out: &mut Outgoing) -> Result<()> {
         if let Some(group) = self.moving.remove(&batch) {
             if let Some(moving) = self.moves.get_mut(&group) {
                 moving.open = moving.open.saturating_sub(1);
@@ -355,21 +357,21 @@ impl SlotServer {
         let Entry::Occupied(moving) = self.moves.entry(group) else { return };
         if moving.get().open == 0 {
             match moving.remove().then {
-                Then::Complete(of) => self.say(self.lead(), Message::Complete { of }, out),
-                Then::Say { to, answer } => self.say(to, answer, out),
+                Then::Complete(of) => self.say(self.lead, Message::Complete { of }, out),
+                Then::Say { to, answer } => self.say(to, *answer, out),
             }
         }
     }
 
     /// A partition of a vertex that is at home here is split.
-    pub(super) fn note_split(&mut self, of: VertexPartition) -> Result<()> {
+    pub(crate) fn note_split(&mut self, of: VertexPartition) -> Result<()> {
         let partition = partition_of(&of)?;
         self.shelf.split(of.vertex, |splits| splits.known.add(partition));
         Ok(())
     }
 
     /// What was given away of these need not be shown any more.
-    pub(super) fn finish(&mut self, of: &[VertexPartition]) -> Result<()> {
+    pub(crate) fn finish(&mut self, of: &[VertexPartition]) -> Result<()> {
         for of in of {
             let partition = partition_of(of)?;
             if self.shelf.split(of.vertex, |splits| splits.finished.add(partition)) {
@@ -380,12 +382,12 @@ impl SlotServer {
     }
 
     /// Gives away again what was not finished when the slot stopped.
-    pub(super) fn split_again(&mut self, out: &mut Outgoing) -> Result<()> {
-        let table = self.shelf.splits();
-        let state = GraphState::of(self.shelf.content().segments);
+    pub(crate) fn split_again(&mut self, out: &mut Outgoing) -> Result<()> {
+        let table = self.shelf.splits().clone();
+        let state = GraphState::of(self.shelf.content().segments.clone());
         for (vertex, VertexSplitting { known, finished }) in table.iter() {
             for partition in known.partitions().filter(|partition| !finished.has(*partition)) {
-                let own = u32::from(self.partitioner.slot(*vertex, partition)) == self.number;
+                let own = self.partitioner.slot(*vertex, partition) == self.number;
                 if let Some(right) = self.partitioner.given_away(partition).filter(|_| own) {
                     self.give_away(*vertex, partition, right, &state, out)?;
                 }
@@ -401,17 +403,17 @@ impl SlotServer {
         if placed.of_vertices.is_empty() {
             return Ok(rows.finish());
         }
-        let segments = self.shelf.content().segments;
+        let segments = &self.shelf.content().segments;
         let none_deleted = segments.iter().all(|segment| segment.tombstones.is_empty());
         for row in placed.vertex_rows()? {
             let (place, stamp) = (VertexPlace::of(&row.vertex), row.version.stamp);
             let mut tombstones = segments.iter().flat_map(|segment| &segment.tombstones);
             let deleted = row.version.deleted
                 || (!none_deleted && tombstones.any(|t| (t.place, t.stamp) == (place, stamp)));
-            if !deleted || u32::from(self.partitioner.home(place)) != self.number {
+            if !deleted || self.partitioner.home(place) != self.number {
                 continue;
             }
-            for segment in &segments {
+            for segment in segments {
                 let alone = GraphState::of(vec![segment.clone()]);
                 for (commit, known) in vertex_rows(&alone, &row.vertex)? {
                     if known.version.stamp == stamp && !known.version.deleted {

@@ -20,7 +20,7 @@
 mod counting;
 mod mdtest;
 mod relations;
-#[path = "../../tests/all/slot_model.rs"]
+#[path = "../../../graph/tests/all/slot_model.rs"]
 mod slot_model;
 
 use std::collections::HashMap;
@@ -35,11 +35,11 @@ use fieldstone_core::env::{Clock, Env};
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_segment::VertexPlace;
 use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
-use fieldstone_graph::slot::network::Networks;
-use fieldstone_graph::slot::shelf::all_splits;
-use fieldstone_graph::slot::{Engine, SlotClient, SlotCluster, SlotOptions, travels};
+use fieldstone_graph::slot::{Engine, Slots, all_splits};
 use fieldstone_graph::state::GraphState;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
+use fieldstone_slots::network::Networks;
+use fieldstone_slots::{SlotClient, SlotCluster, SlotOptions, travels};
 use mdtest::SharedDirectory;
 use relations::Relations;
 use slot_model::{Half, Model};
@@ -177,7 +177,7 @@ impl Bench {
         self.cluster.settle()?;
         let settled = self.seconds(begun);
         let after = cpu();
-        let contents: Vec<_> = self.cluster.shelves().iter().map(|shelf| shelf.content()).collect();
+        let contents = self.cluster.contents()?;
         let splits: usize = all_splits(&contents).values().map(|of| of.known.len()).sum();
         let segments = contents.into_iter().flat_map(|content| content.segments);
         self.state = Arc::new(GraphState::of(segments.collect()));
@@ -227,8 +227,7 @@ impl Bench {
     fn held(&self) -> Result<Vec<usize>> {
         let partitioner = self.cluster.partitioner();
         let mut held = Vec::new();
-        for (number, shelf) in (0..).zip(self.cluster.shelves()) {
-            let content = shelf.content();
+        for (number, content) in (0..).zip(self.cluster.contents()?) {
             let state = GraphState::of(content.segments.clone());
             let mut places = Vec::new();
             for segment in &content.segments {
@@ -335,11 +334,12 @@ fn run() -> Result<()> {
     };
     let delays = asked.0.get("delays").map_or("", String::as_str);
     let delays = delays.split(',').filter(|text| !text.is_empty()).map(|text| Ok(number(text)? as u64));
-    let (partitioning, clock) = (asked.partitioning()?, Env::real().clock);
+    let (partitioning, env) = (asked.partitioning()?, Env::real());
+    let clock = env.clock.clone();
     let network = Arc::new(Counting::default());
     let networks = Some(Arc::new(OneNetwork(network.clone())) as Arc<dyn Networks>);
     let options = SlotOptions { networks, delays: delays.collect::<Result<_>>()? };
-    let cluster = Arc::new(SlotCluster::start(partitioning, Vec::new(), &clock, &options)?);
+    let cluster = Arc::new(SlotCluster::start(partitioning, Vec::new(), &env, &options)?);
     let state = Arc::new(GraphState::of(Vec::new()));
     let mut bench = Bench { relations, partitioning, cluster, network, clock, state, model: None };
     let put = match files {

@@ -9,43 +9,62 @@ use std::sync::Arc;
 use fieldstone_core::env::Clock;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_graph::hashing::PlaceMap;
+use fieldstone_graph::partition::{Partitioner, SlotNumber};
+use fieldstone_graph::slot::split_rows;
 
-use super::delivery::{Delivery, Outgoing};
-use super::query::SlotQuery;
-use super::shelf::SlotShelf;
-use super::split::{Counted, Gathered, Moving};
-use crate::hashing::PlaceMap;
-use crate::partition::Partitioner;
+use crate::delivery::{Delivery, Outgoing};
+use crate::query::SlotQuery;
+use crate::shelf::SlotShelf;
+use crate::split::{Counted, Gathered, Moving};
+
+/// How a slot begins.
+#[derive(Debug)]
+pub struct SlotSetup {
+    /// Its number.
+    pub number: SlotNumber,
+    /// The client that leads: it learns when a split is complete.
+    pub lead: Address,
+    /// How the view is cut.
+    pub partitioner: Arc<dyn Partitioner>,
+    /// By which it times its work.
+    pub clock: Arc<dyn Clock>,
+    /// Whether its network is reliable.
+    pub is_reliable: bool,
+    /// Nanoseconds that reading the relations of a vertex takes besides: a slow disk, as tests have it.
+    pub delay: u64,
+}
 
 /// A slot. See the module.
 #[derive(Debug)]
 pub struct SlotServer {
-    pub(super) number: u32,
-    pub(super) partitioner: Arc<dyn Partitioner>,
-    pub(super) shelf: Arc<SlotShelf>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) number: SlotNumber,
+    pub(crate) lead: Address,
+    pub(crate) partitioner: Arc<dyn Partitioner>,
+    pub(crate) shelf: SlotShelf,
+    pub(crate) clock: Arc<dyn Clock>,
     delivery: Delivery,
     /// How many relations a vertex has here at most, where it has a partition that may still split.
-    pub(super) counted: PlaceMap<Counted>,
+    pub(crate) counted: PlaceMap<Counted>,
     /// Numbers of types of relations, as they are counted.
-    pub(super) kinds: HashMap<Arc<str>, u32>,
+    pub(crate) kinds: HashMap<Arc<str>, u32>,
     /// Nothing was here when the slot began: what is not counted is not here.
-    pub(super) began_empty: bool,
+    pub(crate) began_empty: bool,
     /// Vertices that may have too many by what came, and that were not looked at since.
-    pub(super) grown: Vec<VertexPlace>,
+    pub(crate) grown: Vec<VertexPlace>,
     /// Rows that came in a row.
-    pub(super) gathered: Gathered,
+    pub(crate) gathered: Gathered,
     /// Batches that were given away and not acknowledged.
-    pub(super) moving: HashMap<u64, u64>,
+    pub(crate) moving: HashMap<u64, u64>,
     /// What waits for them.
-    pub(super) moves: HashMap<u64, Moving>,
+    pub(crate) moves: HashMap<u64, Moving>,
     /// Splits of which what was given away is still shown here.
-    pub(super) unfinished: u64,
-    pub(super) queries: HashMap<u64, SlotQuery>,
-    pub(super) next: u64,
-    /// Nanoseconds that reading the relations of a vertex takes besides: a slow disk, as tests have it.
-    pub(super) delay: u64,
+    pub(crate) unfinished: u64,
+    pub(crate) queries: HashMap<QueryId, SlotQuery>,
+    pub(crate) next: u64,
+    pub(crate) delay: u64,
 }
 
 /// Whether a slot goes on.
@@ -58,21 +77,16 @@ pub enum Serving {
 }
 
 impl SlotServer {
-    /// A slot of this number, which has what its shelf holds.
-    pub fn new(
-        number: u32,
-        partitioner: Arc<dyn Partitioner>,
-        shelf: Arc<SlotShelf>,
-        clock: Arc<dyn Clock>,
-        reliable: bool,
-        delay: u64,
-    ) -> SlotServer {
-        let delivery = Delivery::new(number, reliable);
+    /// A slot that has what its shelf holds.
+    pub fn new(setup: SlotSetup, shelf: SlotShelf) -> SlotServer {
+        let SlotSetup { number, lead, partitioner, clock, is_reliable, delay } = setup;
+        let delivery = Delivery::new(Address::Slot(number), is_reliable);
         let (counted, kinds, grown, gathered, moving, moves, queries) = Default::default();
         let (unfinished, next) = (0, 0);
         let began_empty = shelf.content().segments.is_empty();
         SlotServer {
             number,
+            lead,
             partitioner,
             shelf,
             clock,
@@ -91,9 +105,23 @@ impl SlotServer {
         }
     }
 
-    /// The client that leads: it learns when a split is complete.
-    pub(super) fn lead(&self) -> u32 {
-        u32::from(self.partitioner.slots())
+    /// The client that learns of a failure: the end that asked, or the one that leads where that is a slot.
+    fn client_of(&self, end: Address) -> Address {
+        match end {
+            Address::Client(_) => end,
+            Address::Slot(_) => self.lead,
+        }
+    }
+
+    /// What it has.
+    pub fn shelf(&self) -> &SlotShelf {
+        &self.shelf
+    }
+
+    /// An end is gone: what a client asked is forgotten.
+    pub fn forget(&mut self, end: Address) {
+        self.delivery.forget(end);
+        self.queries.retain(|_, query| query.asker != end);
     }
 
     /// Gives away again what was being given away when the slot stopped.
@@ -120,8 +148,8 @@ impl SlotServer {
                 // Some of them may be among what was gathered.
                 None if is_rows => self.fail_gathered(Some(from), &error, out),
                 asker => {
-                    let to = asker.unwrap_or(from.max(self.lead()));
-                    self.say(to, Message::failed(query.unwrap_or(0), &error), out);
+                    let to = asker.unwrap_or(self.client_of(from));
+                    self.say(to, Message::failed(query, &error), out);
                 }
             }
         }
@@ -129,7 +157,7 @@ impl SlotServer {
         Serving::On
     }
 
-    fn take(&mut self, from: u32, message: Message, out: &mut Outgoing) -> Result<()> {
+    fn take(&mut self, from: Address, message: Message, out: &mut Outgoing) -> Result<()> {
         match message {
             Message::Insert { batch, rows } => self.insert(from, batch, &rows, out),
             Message::Move { batch, rows } => self.moved_here(from, batch, &rows, out),
@@ -150,12 +178,31 @@ impl SlotServer {
                 self.say(from, Message::Begun { query }, out);
                 Ok(())
             }
+            Message::Show { token, freeze, splits } => {
+                if freeze {
+                    self.shelf.freeze();
+                }
+                self.show(from, token, splits, out);
+                Ok(())
+            }
+            Message::Thaw { token, saved } => {
+                self.shelf.thaw(saved.as_deref())?;
+                self.show(from, token, false, out);
+                Ok(())
+            }
             Message::End { query } => {
                 self.queries.remove(&query);
                 Ok(())
             }
             message => self.walk(from, message, out),
         }
+    }
+
+    /// Says what is here.
+    fn show(&mut self, to: Address, token: u64, splits: bool, out: &mut Outgoing) {
+        let segments = self.shelf.names();
+        let splits = if splits { split_rows(&**self.shelf.splits()) } else { Vec::new() };
+        self.say(to, Message::Shown { token, segments, splits }, out);
     }
 
     /// What there is to do when no frame waits; says whether there may be more.
@@ -176,15 +223,15 @@ impl SlotServer {
 
     /// Whoever waits for what was gathered learns that it is not here, and who sent more; the client that leads does
     /// for slots, and where nobody waits.
-    fn fail_gathered(&mut self, from: Option<u32>, error: &Error, out: &mut Outgoing) {
+    fn fail_gathered(&mut self, from: Option<Address>, error: &Error, out: &mut Outgoing) {
         let waiting = std::mem::take(&mut self.gathered).answers;
         let asked = waiting.iter().map(|answer| answer.to).chain(from);
-        let mut clients: BTreeSet<u32> = asked.map(|end| end.max(self.lead())).collect();
+        let mut clients: BTreeSet<Address> = asked.map(|end| self.client_of(end)).collect();
         if clients.is_empty() {
-            clients.insert(self.lead());
+            clients.insert(self.lead);
         }
         for client in clients {
-            self.say(client, Message::failed(0, error), out);
+            self.say(client, Message::failed(None, error), out);
         }
     }
 
@@ -194,20 +241,20 @@ impl SlotServer {
     }
 
     /// Sends a message; counts it, where it is of a traversal.
-    pub(super) fn say(&mut self, to: u32, message: Message, out: &mut Outgoing) {
+    pub(crate) fn say(&mut self, to: Address, message: Message, out: &mut Outgoing) {
         let frame = self.delivery.wrap(to, message, self.clock.monotonic());
         out.push((to, frame));
     }
 
     /// A number that this slot has not used.
-    pub(super) fn fresh_number(&mut self) -> u64 {
+    pub(crate) fn fresh_number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 }
 
 /// The traversal that a message is of.
-pub(super) fn query_of(message: &Message) -> Option<u64> {
+pub(crate) fn query_of(message: &Message) -> Option<QueryId> {
     match message {
         Message::Begin { query, .. }
         | Message::Step { query, .. }
@@ -221,6 +268,6 @@ pub(super) fn query_of(message: &Message) -> Option<u64> {
 }
 
 /// A message that no slot takes.
-pub(super) fn unexpected(message: &Message) -> Error {
+pub(crate) fn unexpected(message: &Message) -> Error {
     Error::internal(format!("a slot was sent {message:?}"))
 }

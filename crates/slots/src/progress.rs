@@ -2,11 +2,12 @@
 
 use fieldstone_core::Result;
 use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::walk::WalkNode;
 use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_graph::travel::expand::Moment;
 
-use super::query::{Pacing, SlotQuery, SlotSide};
-use crate::travel::expand::Moment;
+use crate::query::{Pacing, SlotQuery, SlotSide, count};
 
 /// Relations that are read before their step, at most.
 const AHEAD_MAX: usize = 1 << 20;
@@ -46,19 +47,27 @@ impl SlotQuery {
     }
 
     /// What goes out, each with the hop and round it is counted for.
-    pub fn outgoing(&mut self, id: u64) -> Vec<(u32, (u32, u32), Message)> {
+    pub fn outgoing(&mut self, id: QueryId) -> Vec<(Address, (u32, u32), Message)> {
         let mut out = Vec::new();
         for ((to, set, round), reached) in std::mem::take(&mut self.reach) {
             let hop = set.saturating_sub(1);
             for part in reached.chunks(TOGETHER) {
                 let reached = part.to_vec();
-                out.push((to, (hop, round), Message::Reach { query: id, set, round, reached }));
+                out.push((
+                    Address::Slot(to),
+                    (hop, round),
+                    Message::Reach { query: id, set, round, reached },
+                ));
             }
         }
         for ((to, hop, round), vertices) in std::mem::take(&mut self.expand) {
             for part in vertices.chunks(TOGETHER) {
                 let vertices = part.to_vec();
-                out.push((to, (hop, round), Message::Expand { query: id, hop, round, vertices }));
+                out.push((
+                    Address::Slot(to),
+                    (hop, round),
+                    Message::Expand { query: id, hop, round, vertices },
+                ));
             }
         }
         let (round, hop) = self.last;
@@ -67,9 +76,8 @@ impl SlotQuery {
     }
 
     /// A frame of the traversal was sent.
-    pub fn was_sent(&mut self, to: u32, (hop, round): (u32, u32), bytes: usize) {
-        let last = self.sent.len() - 1;
-        self.sent[(to as usize).min(last)] += 1;
+    pub fn was_sent(&mut self, to: Address, (hop, round): (u32, u32), bytes: usize) {
+        count(&mut self.sent, to);
         self.reported = false;
         let step = self.step(hop, round);
         step.frames += 1;
@@ -77,7 +85,7 @@ impl SlotQuery {
     }
 
     /// What the asker does not know yet of frames that were sent and received.
-    pub fn report(&mut self, id: u64) -> Option<Message> {
+    pub fn report(&mut self, id: QueryId) -> Option<Message> {
         // After a failure a report might come first, and the asker take what is there for all.
         if self.reported || self.failed {
             return None;
@@ -88,7 +96,7 @@ impl SlotQuery {
     }
 
     /// What came out of it here.
-    pub fn collect(&self, id: u64) -> Message {
+    pub fn collect(&self, id: QueryId) -> Message {
         let last = self.expander.plan.hops.len() as u32;
         let asked = |set: u32| self.linked || set == last;
         let nodes = self.nodes.iter().filter(|((set, ..), _)| asked(*set));

@@ -2,22 +2,23 @@
 
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::plan::WalkPlan;
 use fieldstone_format::graph_message::rows::PlacedRows;
+use fieldstone_graph::segment::{Rows, build};
+use fieldstone_graph::state::GraphState;
+use fieldstone_graph::travel::plan::TravelPlan;
 
-use super::delivery::Outgoing;
-use super::query::{Pacing, SlotQuery, SlotSide};
-use super::server::{SlotServer, query_of, unexpected};
-use crate::segment::{Rows, build};
-use crate::state::GraphState;
-use crate::travel::plan::TravelPlan;
+use crate::delivery::Outgoing;
+use crate::query::{Pacing, SlotQuery, SlotSide};
+use crate::server::{SlotServer, query_of, unexpected};
 
 impl SlotServer {
     /// A traversal begins: from here on it sees what is here now.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
-        from: u32,
-        query: u64,
+        from: Address,
+        query: QueryId,
         engine: u8,
         plan: WalkPlan,
         own: &PlacedRows,
@@ -28,7 +29,7 @@ impl SlotServer {
             2 => Pacing::Free,
             _ => return Err(Error::corrupt("an engine of an unknown number")),
         };
-        let content = self.shelf.content();
+        let content = self.shelf.content().clone();
         let mut segments = content.segments;
         let mut rows = Rows::default();
         rows.add_placed(own)?;
@@ -43,7 +44,7 @@ impl SlotServer {
     }
 
     /// Takes a message of a traversal; one that is over is passed over.
-    pub(super) fn walk(&mut self, from: u32, message: Message, out: &mut Outgoing) -> Result<()> {
+    pub(crate) fn walk(&mut self, from: Address, message: Message, out: &mut Outgoing) -> Result<()> {
         let Some(id) = query_of(&message) else { return Err(unexpected(&message)) };
         let Some(mut query) = self.queries.remove(&id) else { return Ok(()) };
         let outcome = if matches!(message, Message::Collect { .. }) {
@@ -67,8 +68,8 @@ impl SlotServer {
     }
 
     /// Sends what traversals have to send.
-    pub(super) fn flush(&mut self, out: &mut Outgoing) {
-        let ids: Vec<u64> = self.queries.keys().copied().collect();
+    pub(crate) fn flush(&mut self, out: &mut Outgoing) {
+        let ids: Vec<QueryId> = self.queries.keys().copied().collect();
         for id in ids {
             let Some(mut query) = self.queries.remove(&id) else { continue };
             for (to, step, message) in query.outgoing(id) {
@@ -81,8 +82,8 @@ impl SlotServer {
     }
 
     /// Reports what was sent and received; then reads ahead, one vertex. Says whether there may be more to do.
-    pub(super) fn between_frames(&mut self, out: &mut Outgoing) -> bool {
-        let ids: Vec<u64> = self.queries.keys().copied().collect();
+    pub(crate) fn between_frames(&mut self, out: &mut Outgoing) -> bool {
+        let ids: Vec<QueryId> = self.queries.keys().copied().collect();
         let mut more = false;
         for id in ids {
             let Some(mut query) = self.queries.remove(&id) else { continue };
@@ -92,7 +93,7 @@ impl SlotServer {
             } else {
                 match query.read_ahead(&self.side()) {
                     Ok(read) => more |= read,
-                    Err(error) => self.say(query.asker, Message::failed(id, &error), out),
+                    Err(error) => self.say(query.asker, Message::failed(Some(id), &error), out),
                 }
             }
             self.queries.insert(id, query);

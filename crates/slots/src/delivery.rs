@@ -7,20 +7,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fieldstone_core::Result;
+use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::{Frame, Message};
 
 /// Nanoseconds after which a frame that was not acknowledged is sent again.
 const AGAIN: u64 = 20_000_000;
 
 /// What goes out: to whom, bytes.
-pub type Outgoing = Vec<(u32, Vec<u8>)>;
+pub type Outgoing = Vec<(Address, Vec<u8>)>;
 
 /// One end's deliveries.
 #[derive(Debug)]
 pub struct Delivery {
-    own: u32,
+    own: Address,
     reliable: bool,
-    peers: HashMap<u32, Peer>,
+    peers: HashMap<Address, Peer>,
 }
 
 #[derive(Debug, Default)]
@@ -33,33 +34,43 @@ struct Peer {
     through: u64,
     /// Those behind it that came.
     beyond: BTreeSet<u64>,
+    /// Nothing goes there any more, and what comes late is passed over.
+    gone: bool,
 }
 
 impl Delivery {
     /// Those of an end.
-    pub fn new(own: u32, reliable: bool) -> Delivery {
+    pub fn new(own: Address, reliable: bool) -> Delivery {
         Delivery { own, reliable, peers: HashMap::new() }
     }
 
     /// The frame that carries a message.
-    pub fn wrap(&mut self, to: u32, message: Message, now: u64) -> Vec<u8> {
+    pub fn wrap(&mut self, to: Address, message: Message, now: u64) -> Vec<u8> {
         if self.reliable {
             return Frame { from: self.own, to, number: 0, message }.encode();
         }
         let peer = self.peers.entry(to).or_default();
         peer.last += 1;
         let frame = Frame { from: self.own, to, number: peer.last, message }.encode();
-        peer.open.insert(peer.last, (now, frame.clone()));
+        if !peer.gone {
+            peer.open.insert(peer.last, (now, frame.clone()));
+        }
         frame
     }
 
     /// The message of a frame and who sent it; `None` where it came before or is none. Corrupt for what is no frame.
-    pub fn take(&mut self, bytes: &[u8], out: &mut Outgoing) -> Result<Option<(u32, Message)>> {
+    pub fn take(&mut self, bytes: &[u8], out: &mut Outgoing) -> Result<Option<(Address, Message)>> {
         let Frame { from, to, number, message } = Frame::decode(bytes)?;
         if to != self.own {
             return Ok(None);
         }
+        if self.reliable {
+            return Ok(Some((from, message)));
+        }
         let peer = self.peers.entry(from).or_default();
+        if peer.gone {
+            return Ok(None);
+        }
         if let Message::Acknowledge { numbers } = &message {
             numbers.iter().for_each(|number| drop(peer.open.remove(number)));
             return Ok(None);
@@ -76,6 +87,13 @@ impl Delivery {
             peer.through += 1;
         }
         Ok(Some((from, message)))
+    }
+
+    /// An end is gone: nothing is sent there again. Where frames come late, those of it are passed over from now on.
+    pub fn forget(&mut self, end: Address) {
+        if !self.reliable {
+            self.peers.insert(end, Peer { gone: true, ..Peer::default() });
+        }
     }
 
     /// Frames that are to be sent again by now.
@@ -101,12 +119,13 @@ mod tests {
         for seed in 0..200u64 {
             let mut dice = Random::new(seed);
             let mut random = |n: u64| dice.below(n);
-            let mut ends = [Delivery::new(0, false), Delivery::new(1, false)];
-            let mut wire: Vec<(u32, Vec<u8>)> = Vec::new();
+            let names = [Address::Slot(0), Address::Slot(1)];
+            let mut ends = names.map(|name| Delivery::new(name, false));
+            let mut wire: Outgoing = Vec::new();
             let mut came = Vec::new();
             let mut now = 0;
-            for query in 0..20 {
-                wire.push((1, ends[0].wrap(1, Message::End { query }, now)));
+            for batch in 0..20 {
+                wire.push((names[1], ends[0].wrap(names[1], Message::Moved { batch }, now)));
             }
             while ends[0].peers.values().any(|peer| !peer.open.is_empty()) {
                 now += AGAIN / 3;
@@ -119,16 +138,32 @@ mod tests {
                     0 => {}
                     1 => wire.extend([(to, frame.clone()), (to, frame)]),
                     _ => {
-                        let taken = ends[to as usize].take(&frame, &mut wire).unwrap();
+                        let taken = ends[usize::from(to == names[1])].take(&frame, &mut wire).unwrap();
                         came.extend(taken.map(|(from, message)| (from, format!("{message:?}"))));
                     }
                 }
             }
             came.sort();
             let mut expected: Vec<_> =
-                (0..20).map(|query| (0, format!("{:?}", Message::End { query }))).collect();
+                (0..20).map(|batch| (names[0], format!("{:?}", Message::Moved { batch }))).collect();
             expected.sort();
             assert_eq!(came, expected, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn what_an_end_sent_before_it_was_gone_is_not_taken_late() {
+        let [one, two] = [Address::Slot(0), Address::Slot(1)];
+        let mut delivery = Delivery::new(one, false);
+        let frame = Delivery::new(two, false).wrap(one, Message::Settle, 0);
+        let mut out = Vec::new();
+        drop(delivery.wrap(two, Message::Settle, 0));
+        assert!(delivery.take(&frame, &mut out).unwrap().is_some());
+        delivery.forget(two);
+        out.clear();
+        assert_eq!(delivery.take(&frame, &mut out).unwrap(), None);
+        drop(delivery.wrap(two, Message::Settle, 0));
+        delivery.again(10 * AGAIN, &mut out);
+        assert!(out.is_empty(), "nothing is sent there again");
     }
 }

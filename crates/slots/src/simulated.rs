@@ -2,7 +2,7 @@
 //!
 //! Time passes only when nothing else can happen, so that what was lost is sent again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,11 +11,15 @@ use fieldstone_core::Result;
 use fieldstone_core::env::Clock;
 use fieldstone_core::env::sim::Random;
 use fieldstone_core::sync::Mutex;
+use fieldstone_format::Id;
+use fieldstone_format::graph_message::ends::Address;
+use fieldstone_graph::partition::Partitioner;
+use fieldstone_graph::slot::ShelfContent;
 
-use super::network::Network;
-use super::server::{Serving, SlotServer};
-use super::shelf::SlotShelf;
-use crate::partition::Partitioner;
+use crate::network::{Arrival, Network};
+use crate::server::{Serving, SlotServer, SlotSetup};
+use crate::shelf::SlotShelf;
+use crate::storage::SharedSegments;
 
 /// Time that passes only where somebody waits.
 #[derive(Debug, Default)]
@@ -51,13 +55,15 @@ pub struct NetworkFaults {
 pub struct SimulatedNetwork {
     state: Mutex<SimulatedState>,
     clock: Arc<SimulatedTime>,
+    lead: Id,
+    storage: Arc<SharedSegments>,
 }
 
 #[derive(Debug)]
 struct SimulatedState {
     slots: Vec<Option<SlotServer>>,
-    wire: Vec<(u32, Vec<u8>)>,
-    inboxes: HashMap<u32, VecDeque<Vec<u8>>>,
+    wire: Vec<(Address, Vec<u8>)>,
+    inboxes: BTreeMap<Address, VecDeque<Arrival>>,
     faults: NetworkFaults,
     random: Random,
     delivered: u64,
@@ -89,17 +95,35 @@ impl SimulatedState {
         }
         self.delivered += 1;
         let mut out = Vec::new();
-        match self.slots.get_mut(to as usize) {
-            Some(slot) => {
-                let stopped =
-                    slot.as_mut().map(|slot| slot.handle(&frame, &mut out)) == Some(Serving::Stopped);
-                if stopped {
-                    *slot = None;
+        match to {
+            Address::Slot(number) => {
+                let slot = self.slots.get_mut(usize::from(number)).and_then(Option::as_mut);
+                if slot.map(|slot| slot.handle(&frame, &mut out)) == Some(Serving::Stopped) {
+                    self.close(to);
                 }
             }
-            None => self.inboxes.entry(to).or_default().push_back(frame),
+            Address::Client(_) => {
+                if let Some(inbox) = self.inboxes.get_mut(&to) {
+                    inbox.push_back(Arrival::Frame(frame));
+                }
+            }
         }
         self.wire.append(&mut out);
+    }
+
+    fn close(&mut self, end: Address) {
+        match end {
+            Address::Slot(number) => {
+                if let Some(slot) = self.slots.get_mut(usize::from(number)) {
+                    *slot = None;
+                }
+                self.inboxes.values_mut().for_each(|inbox| inbox.push_back(Arrival::Gone(end)));
+            }
+            Address::Client(_) => {
+                self.inboxes.remove(&end);
+                self.slots.iter_mut().flatten().for_each(|slot| slot.forget(end));
+            }
+        }
     }
 
     /// Lets slots do what they do when no frame waits; says whether any did something.
@@ -121,24 +145,47 @@ impl SimulatedState {
 }
 
 impl SimulatedNetwork {
-    /// A network with as many slots as a partitioner has.
+    /// A network with as many slots as a partitioner has, which hold this.
     pub fn new(
         partitioner: &Arc<dyn Partitioner>,
-        shelves: &[Arc<SlotShelf>],
+        contents: Vec<ShelfContent>,
         faults: NetworkFaults,
         seed: u64,
     ) -> Result<SimulatedNetwork> {
-        let clock = Arc::new(SimulatedTime::default());
-        let (mut slots, mut wire) = (Vec::new(), Vec::new());
-        for (number, shelf) in (0..).zip(shelves) {
-            let mut slot =
-                SlotServer::new(number, partitioner.clone(), shelf.clone(), clock.clone(), false, 0);
+        let (clock, storage) = (Arc::new(SimulatedTime::default()), Arc::<SharedSegments>::default());
+        let mut random = Random::new(seed);
+        let lead = Id(std::array::from_fn(|_| random.below(256) as u8));
+        let (mut slots, mut wire, mut contents) = (Vec::new(), Vec::new(), contents.into_iter());
+        for number in 0..partitioner.slots() {
+            let setup = SlotSetup {
+                number,
+                lead: Address::Client(lead),
+                partitioner: partitioner.clone(),
+                clock: clock.clone(),
+                is_reliable: false,
+                delay: 0,
+            };
+            let shelf = SlotShelf::new(contents.next().unwrap_or_default(), storage.clone());
+            let mut slot = SlotServer::new(setup, shelf);
             slot.resume(&mut wire)?;
             slots.push(Some(slot));
         }
         let (inboxes, delivered) = Default::default();
-        let state = SimulatedState { slots, wire, inboxes, faults, random: Random::new(seed), delivered };
-        Ok(SimulatedNetwork { state: Mutex::new(state), clock })
+        let state = SimulatedState { slots, wire, inboxes, faults, random, delivered };
+        Ok(SimulatedNetwork { state: Mutex::new(state), clock, lead, storage })
+    }
+
+    /// The client that leads, and the storage that slots share with it.
+    pub fn lead(&self) -> (Id, Arc<SharedSegments>) {
+        (self.lead, self.storage.clone())
+    }
+
+    /// What the slots have at this moment, whatever is on its way: nobody is asked.
+    pub fn contents(&self) -> Vec<ShelfContent> {
+        let content = |slot: &Option<SlotServer>| {
+            slot.as_ref().map(|slot| slot.shelf().content().clone()).unwrap_or_default()
+        };
+        self.state.lock().slots.iter().map(content).collect()
     }
 
     /// Its time.
@@ -153,18 +200,25 @@ impl SimulatedNetwork {
 }
 
 impl Network for SimulatedNetwork {
-    fn send(&self, to: u32, frame: Vec<u8>) {
+    fn open(&self, end: Address) {
+        let mut state = self.state.lock();
+        let gone = (0..).zip(&state.slots).filter(|(_, slot)| slot.is_none());
+        let inbox = gone.map(|(number, _)| Arrival::Gone(Address::Slot(number))).collect();
+        state.inboxes.insert(end, inbox);
+    }
+
+    fn send(&self, to: Address, frame: Vec<u8>) {
         self.state.lock().wire.push((to, frame));
     }
 
-    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+    fn receive(&self, end: Address, wait: Duration) -> Arrival {
         let mut state = self.state.lock();
         loop {
-            if let Some(frame) = state.inboxes.get_mut(&end).and_then(VecDeque::pop_front) {
-                return Some(frame);
+            if let Some(arrival) = state.inboxes.get_mut(&end).and_then(VecDeque::pop_front) {
+                return arrival;
             }
             if wait.is_zero() {
-                return None;
+                return Arrival::Nothing;
             }
             let idles = state.wire.is_empty() || state.random(8) == 0;
             if idles && state.idle() {
@@ -176,7 +230,7 @@ impl Network for SimulatedNetwork {
                 let mut out = Vec::new();
                 state.slots.iter_mut().flatten().for_each(|slot| slot.again(&mut out));
                 state.wire.append(&mut out);
-                return None;
+                return Arrival::Nothing;
             }
             state.deliver();
         }
@@ -186,19 +240,7 @@ impl Network for SimulatedNetwork {
         false
     }
 
-    fn serves(&self, slot: u32) -> bool {
-        let state = self.state.lock();
-        state.slots.get(slot as usize).is_some_and(Option::is_some)
-    }
-
-    fn leave(&self, slot: u32) {
-        let mut state = self.state.lock();
-        if let Some(slot) = state.slots.get_mut(slot as usize) {
-            *slot = None;
-        }
-    }
-
-    fn close(&self, end: u32) {
-        self.state.lock().inboxes.remove(&end);
+    fn close(&self, end: Address) {
+        self.state.lock().close(end);
     }
 }

@@ -1,13 +1,15 @@
 //! Rows on their way to a slot: from the logs, or from the segments of another slot.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fieldstone_core::Result;
 use fieldstone_format::graph::{Props, RelationParts, RelationRow, Version, VertexName, VertexRow};
 use fieldstone_format::graph_message::rows::{FOR_SOURCE, FOR_TARGET, PlacedRows, RowsCommit};
 use fieldstone_format::graph_segment::{CommitKnown, VertexPlace};
-
-use crate::state::{Edge, GraphState, RelationReader};
+use fieldstone_graph::partition::{Partitioner, Splits};
+use fieldstone_graph::segment::Segment;
+use fieldstone_graph::state::{Edge, GraphState, RelationReader, VertexVersion};
 
 /// Gathers rows for one slot.
 #[derive(Debug, Default)]
@@ -112,11 +114,41 @@ pub fn relation_rows(
 /// The versions of a vertex, as rows.
 pub fn vertex_rows(state: &GraphState, name: &VertexName) -> Result<Vec<(RowsCommit, VertexRow)>> {
     let versions = state.vertex_versions(VertexPlace::of(name))?;
-    let row = |version: crate::state::VertexVersion| {
+    let row = |version: VertexVersion| {
         let commit = commit(state, version.known, version.user, version.archived);
         let at = Version { stamp: version.stamp, time: version.time, deleted: version.deleted };
         let row = VertexRow { vertex: name.clone(), version: at, fixed: version.fixed, props: version.props };
         (commit, row)
     };
     Ok(versions.into_iter().map(row).collect())
+}
+
+/// What segments hold, as rows for each slot.
+pub fn placed(
+    partitioner: &dyn Partitioner,
+    splits: &dyn Fn(VertexPlace) -> Splits,
+    segments: &[Arc<Segment>],
+) -> Result<Vec<PlacedRows>> {
+    let mut rows: Vec<RowsFor> = (0..partitioner.slots()).map(|_| RowsFor::default()).collect();
+    for segment in segments {
+        let alone = GraphState::of(vec![segment.clone()]);
+        let mut reader = alone.reader();
+        for number in 0..segment.vertices() {
+            let (place, name) = (segment.place(number)?, segment.name(number)?);
+            let of_vertex = splits(place);
+            for (commit, row) in vertex_rows(&alone, &name)? {
+                match row.version.deleted {
+                    true => rows.iter_mut().for_each(|slot| slot.vertex(commit.clone(), row.clone())),
+                    false => rows[usize::from(partitioner.home(place))].vertex(commit, row),
+                }
+            }
+            for edge in alone.edges(place, &|_, _| true)? {
+                let slot = usize::from(partitioner.slot_of(place, edge.far, &of_vertex));
+                for (commit, row, ends) in relation_rows(&mut reader, (&name, place), &edge)? {
+                    rows[slot].relation(commit, row, ends);
+                }
+            }
+        }
+    }
+    Ok(rows.into_iter().map(RowsFor::finish).collect())
 }

@@ -1,10 +1,11 @@
 //! What a slot notes of partitions that grow, of what it gave away, and of rows that it has gathered.
 
+use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::rows::PlacedRows;
 use fieldstone_format::graph_message::{Message, VertexPartition};
-
-use crate::hashing::RelationSet;
-use crate::segment::Rows;
+use fieldstone_graph::hashing::RelationSet;
+use fieldstone_graph::partition::SlotNumber;
+use fieldstone_graph::segment::Rows;
 
 /// How many relations of a vertex are here: in the one partition of it that may still grow.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub enum Then {
     /// A split is complete.
     Complete(VertexPartition),
     /// Another slot, or a client, is answered.
-    Say { to: u32, answer: Message },
+    Say { to: Address, answer: Box<Message> },
 }
 
 /// Rows that came, and are not on the shelf.
@@ -47,8 +48,8 @@ pub struct Gathered {
 #[derive(Debug)]
 pub struct WaitingAnswer {
     /// Whose rows they are.
-    pub to: u32,
+    pub to: Address,
     pub answer: Message,
     /// What goes to other slots first.
-    pub batches: Vec<(u32, PlacedRows)>,
+    pub batches: Vec<(SlotNumber, PlacedRows)>,
 }

@@ -16,14 +16,14 @@ use fieldstone_core::env::Clock;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::walk::{Asked, Expansion, Reaching, SlotStep, WalkLink};
 use fieldstone_format::graph_segment::VertexPlace;
-
-use super::shelf::SplitTable;
-use crate::partition::{Partition, Partitioner, SlotNumber, Splits};
-use crate::state::{Edge, GraphState};
-use crate::travel::expand::{Expander, Moment};
-use crate::travel::plan::TravelPlan;
+use fieldstone_graph::partition::{Partitioner, SlotNumber, Splits};
+use fieldstone_graph::slot::SplitTable;
+use fieldstone_graph::state::{Edge, GraphState};
+use fieldstone_graph::travel::expand::{Expander, Moment};
+use fieldstone_graph::travel::plan::TravelPlan;
 
 /// How hops follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Pacing {
 
 /// What a query needs of its slot.
 pub struct SlotSide<'a> {
-    pub number: u32,
+    pub number: SlotNumber,
     pub partitioner: &'a dyn Partitioner,
     pub clock: &'a dyn Clock,
     pub delay: u64,
@@ -46,7 +46,7 @@ pub struct SlotSide<'a> {
 
 /// Something to do.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(crate) enum Task {
     Vertex {
         vertex: VertexPlace,
         moments: Vec<Moment>,
@@ -85,7 +85,7 @@ pub(super) enum Task {
 
 /// What is gathered from several slots, and what is done then.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(crate) struct Gathering {
     /// So many slots have not answered.
     pub left: usize,
     pub found: Vec<(u128, Option<VertexName>)>,
@@ -95,38 +95,47 @@ pub(super) struct Gathering {
 /// A traversal in one slot. See the module.
 #[derive(Debug)]
 pub struct SlotQuery {
-    pub asker: u32,
-    pub(super) pacing: Pacing,
-    pub(super) linked: bool,
-    pub(super) names: bool,
-    pub(super) splits: Arc<SplitTable>,
-    pub(super) expander: Expander,
-    pub(super) nodes: HashMap<(u32, VertexPlace, Moment), u32>,
+    pub asker: Address,
+    pub(crate) pacing: Pacing,
+    pub(crate) linked: bool,
+    pub(crate) names: bool,
+    pub(crate) splits: Arc<SplitTable>,
+    pub(crate) expander: Expander,
+    pub(crate) nodes: HashMap<(u32, VertexPlace, Moment), u32>,
     /// New vertices of each set and round, which wait for their hop. Those of a round that has begun elsewhere may come
     /// before it begins here.
-    pub(super) fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
-    pub(super) links: Vec<WalkLink>,
-    pub(super) steps: BTreeMap<(u32, u32), SlotStep>,
+    pub(crate) fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
+    pub(crate) links: Vec<WalkLink>,
+    pub(crate) steps: BTreeMap<(u32, u32), SlotStep>,
     /// The step that was begun last: round, hop.
-    pub(super) last: (u32, u32),
-    pub(super) tasks: VecDeque<Task>,
-    pub(super) gatherings: HashMap<u64, Gathering>,
-    pub(super) next: u64,
+    pub(crate) last: (u32, u32),
+    pub(crate) tasks: VecDeque<Task>,
+    pub(crate) gatherings: HashMap<u64, Gathering>,
+    pub(crate) next: u64,
     /// What was sent home already, and in which round.
-    pub(super) forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
+    pub(crate) forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
     /// Relations that were read before their step.
-    pub(super) ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
+    pub(crate) ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
     /// How many vertices of a waiting set and round were looked at for that.
-    pub(super) ahead_of: HashMap<(u32, u32), usize>,
-    pub(super) reach: BTreeMap<(u32, u32, u32), Vec<Reaching>>,
-    pub(super) expand: BTreeMap<(u32, u32, u32), Vec<Expansion>>,
-    pub(super) others: Vec<(u32, Message)>,
-    pub(super) sent: Vec<u64>,
-    pub(super) received: Vec<u64>,
+    pub(crate) ahead_of: HashMap<(u32, u32), usize>,
+    pub(crate) reach: BTreeMap<(SlotNumber, u32, u32), Vec<Reaching>>,
+    pub(crate) expand: BTreeMap<(SlotNumber, u32, u32), Vec<Expansion>>,
+    pub(crate) others: Vec<(Address, Message)>,
+    pub(crate) sent: Vec<u64>,
+    pub(crate) received: Vec<u64>,
     /// The asker knows of all that was sent and received.
-    pub(super) reported: bool,
+    pub(crate) reported: bool,
     /// It has no end any more but the failure that the asker is sent.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
+}
+
+/// Counts a frame to or from an end: slots by number, and behind them the asker.
+pub(crate) fn count(frames: &mut [u64], end: Address) {
+    let place = match end {
+        Address::Slot(number) => frames.get_mut(usize::from(number)),
+        Address::Client(_) => frames.last_mut(),
+    };
+    place.into_iter().for_each(|frames| *frames += 1);
 }
 
 fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
@@ -137,7 +146,7 @@ fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
 impl SlotQuery {
     /// A traversal that begins.
     pub fn new(
-        (asker, slots): (u32, usize),
+        (asker, slots): (Address, usize),
         pacing: Pacing,
         plan: TravelPlan,
         linked: bool,
@@ -175,15 +184,14 @@ impl SlotQuery {
     }
 
     /// Takes a message of the traversal, and does what follows from it.
-    pub fn take(&mut self, from: u32, message: Message, id: u64, side: &SlotSide<'_>) -> Result<()> {
+    pub fn take(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
         let taken = self.take_one(from, message, id, side);
         self.failed |= taken.is_err();
         taken
     }
 
-    fn take_one(&mut self, from: u32, message: Message, id: u64, side: &SlotSide<'_>) -> Result<()> {
-        let last = self.received.len() - 1;
-        self.received[(from as usize).min(last)] += 1;
+    fn take_one(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
+        count(&mut self.received, from);
         self.reported = false;
         match message {
             Message::Step { hop, round, .. } => self.begin_step(hop, round)?,
@@ -194,7 +202,7 @@ impl SlotQuery {
             Message::Expand { hop, round, vertices, .. } => {
                 for expansion in vertices {
                     // A process of a job is begun at its home; elsewhere its part is walked.
-                    let home = u32::from(side.partitioner.home(expansion.vertex)) == side.number;
+                    let home = side.partitioner.home(expansion.vertex) == side.number;
                     self.tasks.push_back(match home {
                         true => {
                             let Expansion { vertex, node, moments, .. } = expansion;
@@ -245,7 +253,7 @@ impl SlotQuery {
         Ok(())
     }
 
-    fn work(&mut self, id: u64, side: &SlotSide<'_>) -> Result<()> {
+    fn work(&mut self, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
         while let Some(task) = self.tasks.pop_front() {
             match task {
                 Task::Vertex { vertex, moments, hop, round } => {
@@ -263,20 +271,20 @@ impl SlotQuery {
         Ok(())
     }
 
-    pub(super) fn step(&mut self, hop: u32, round: u32) -> &mut SlotStep {
+    pub(crate) fn step(&mut self, hop: u32, round: u32) -> &mut SlotStep {
         self.steps.entry((round, hop)).or_insert(SlotStep { hop, round, ..SlotStep::default() })
     }
 
-    pub(super) fn slots_of(&self, vertex: VertexPlace, side: &SlotSide<'_>) -> Vec<u32> {
+    pub(crate) fn slots_of(&self, vertex: VertexPlace, side: &SlotSide<'_>) -> Vec<SlotNumber> {
         let none = Splits::default();
         let splits = self.splits.get(&vertex).map_or(&none, |splitting| &splitting.known);
-        side.partitioner.slots_of(vertex, splits).into_iter().map(u32::from).collect()
+        side.partitioner.slots_of(vertex, splits)
     }
 
     /// A vertex of the frontier, at its home.
     fn vertex(
         &mut self,
-        id: u64,
+        id: QueryId,
         (vertex, moments): (VertexPlace, Vec<Moment>),
         (hop, round): (u32, u32),
         side: &SlotSide<'_>,
@@ -305,7 +313,7 @@ impl SlotQuery {
     /// Asks the slots that have relations of a vertex, this one among them.
     fn read(
         &mut self,
-        id: u64,
+        id: QueryId,
         (vertex, node): (VertexPlace, VertexPlace),
         moments: Vec<Moment>,
         (hop, round): (u32, u32),
@@ -326,7 +334,7 @@ impl SlotQuery {
         Ok(())
     }
 
-    pub(super) fn fan_out(
+    pub(crate) fn fan_out(
         &mut self,
         mut expansion: Expansion,
         (hop, round): (u32, u32),
@@ -334,7 +342,7 @@ impl SlotQuery {
     ) {
         let vertex = expansion.vertex;
         if let Some(splitting) = self.splits.get(&vertex) {
-            expansion.splits = splitting.known.partitions().map(Partition::number).collect();
+            expansion.splits = splitting.known.numbers();
         }
         for slot in self.slots_of(vertex, side) {
             let expansion = expansion.clone();
@@ -370,7 +378,7 @@ impl SlotQuery {
         let mut forwards = 0;
         for (m, taken) in found {
             let far = self.expander.place(taken.far);
-            let home = u32::from(side.partitioner.home(far));
+            let home = side.partitioner.home(far);
             let mut name = None;
             if let Some((_, edge)) = &taken.way {
                 let (direction, version) = (&edge.direction, edge.versions.first());
@@ -396,9 +404,9 @@ impl SlotQuery {
         Ok(())
     }
 
-    pub(super) fn send_home(
+    pub(crate) fn send_home(
         &mut self,
-        home: u32,
+        home: SlotNumber,
         (set, round): (u32, u32),
         reaching: Reaching,
         side: &SlotSide<'_>,
@@ -419,14 +427,13 @@ impl SlotQuery {
     }
 
     /// The relations of a vertex that are here and were not given away.
-    pub(super) fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
+    pub(crate) fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
         if side.delay > 0 {
             side.clock.sleep(side.delay);
         }
         let mut edges = self.expander.edges(vertex, &self.expander.plan.hops[i])?;
         if let Some(finished) = self.splits.get(&vertex).map(|s| &s.finished).filter(|f| !f.is_empty()) {
-            let slot = side.number as SlotNumber;
-            edges.retain(|edge| side.partitioner.shows(slot, vertex, edge.far, finished));
+            edges.retain(|edge| side.partitioner.shows(side.number, vertex, edge.far, finished));
         }
         Ok(edges)
     }
@@ -434,19 +441,19 @@ impl SlotQuery {
     /// Sends a request on to slots that who asked did not know of: something was split since.
     fn pass_on(&mut self, expansion: &Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) {
         let Some(own) = self.splits.get(&expansion.vertex) else { return };
-        let asked: Splits = expansion.splits.iter().filter_map(|n| Partition::of_number(*n)).collect();
+        let asked = Splits::of_numbers(&expansion.splits);
         if own.known.partitions().all(|partition| asked.has(partition)) {
             return;
         }
         let mut all = asked.clone();
         all.merge(&own.known);
         let known = side.partitioner.slots_of(expansion.vertex, &asked);
-        let splits: Vec<u32> = all.partitions().map(Partition::number).collect();
+        let splits = all.numbers();
         for slot in side.partitioner.slots_of(expansion.vertex, &all) {
-            if !known.contains(&slot) && u32::from(slot) != side.number {
+            if !known.contains(&slot) && slot != side.number {
                 self.step(hop, round).requests += 1;
                 let expansion = Expansion { splits: splits.clone(), ..expansion.clone() };
-                self.expand.entry((slot.into(), hop, round)).or_default().push(expansion);
+                self.expand.entry((slot, hop, round)).or_default().push(expansion);
             }
         }
     }
@@ -454,7 +461,7 @@ impl SlotQuery {
     /// A vertex that was reached, at its home.
     fn reach(
         &mut self,
-        id: u64,
+        id: QueryId,
         (set, round): (u32, u32),
         reaching: Reaching,
         side: &SlotSide<'_>,

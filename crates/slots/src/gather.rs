@@ -4,16 +4,17 @@
 use fieldstone_core::Result;
 use fieldstone_format::graph::VertexName;
 use fieldstone_format::graph_message::Message;
+use fieldstone_format::graph_message::ends::{Address, QueryId};
 use fieldstone_format::graph_message::walk::{Asked, Expansion};
 use fieldstone_format::graph_segment::VertexPlace;
 
-use super::query::{Gathering, SlotQuery, SlotSide, Task};
+use crate::query::{Gathering, SlotQuery, SlotSide, Task};
 
 impl SlotQuery {
     /// Gathers something of all relations of a vertex, and then does a task with it.
-    pub(super) fn gather(
+    pub(crate) fn gather(
         &mut self,
-        id: u64,
+        id: QueryId,
         what: Asked,
         vertex: VertexPlace,
         then: Task,
@@ -25,13 +26,13 @@ impl SlotQuery {
         let left = slots.iter().filter(|slot| **slot != side.number).count();
         self.gatherings.insert(token, Gathering { left: left + 1, found: Vec::new(), then });
         for slot in slots.into_iter().filter(|slot| *slot != side.number) {
-            self.others.push((slot, Message::Gather { query: id, token, what, vertex }));
+            self.others.push((Address::Slot(slot), Message::Gather { query: id, token, what, vertex }));
         }
         self.gathered(token, found);
         Ok(())
     }
 
-    pub(super) fn answer(&self, what: Asked, vertex: VertexPlace) -> Result<Vec<(u128, Option<VertexName>)>> {
+    pub(crate) fn answer(&self, what: Asked, vertex: VertexPlace) -> Result<Vec<(u128, Option<VertexName>)>> {
         Ok(match what {
             Asked::Replacing => {
                 let writes = |kind: &str, reverse: bool| kind == "write" && reverse;
@@ -50,7 +51,7 @@ impl SlotQuery {
         })
     }
 
-    pub(super) fn gathered(&mut self, token: u64, found: Vec<(u128, Option<VertexName>)>) {
+    pub(crate) fn gathered(&mut self, token: u64, found: Vec<(u128, Option<VertexName>)>) {
         let Some(gathering) = self.gatherings.get_mut(&token) else { return };
         gathering.found.extend(found);
         gathering.left -= 1;
@@ -64,7 +65,7 @@ impl SlotQuery {
     }
 
     /// What was gathered is there: the task goes on.
-    pub(super) fn go_on(&mut self, found: Vec<(u128, Option<VertexName>)>, then: Task, side: &SlotSide<'_>) {
+    pub(crate) fn go_on(&mut self, found: Vec<(u128, Option<VertexName>)>, then: Task, side: &SlotSide<'_>) {
         match then {
             Task::Expand { hop, round, mut expansion } => {
                 expansion.replacing = Some(found.into_iter().map(|(stamp, _)| stamp as u64).collect());
@@ -74,14 +75,14 @@ impl SlotQuery {
                 None => self.tasks.push_back(Task::Arrive { set, round, reaching }),
                 Some((job, name)) => {
                     (reaching.vertex, reaching.name) = (VertexPlace(job), name);
-                    let home = u32::from(side.partitioner.home(reaching.vertex));
+                    let home = side.partitioner.home(reaching.vertex);
                     self.send_home(home, (set, round), reaching, side);
                 }
             },
             Task::Read { vertex, node, moments, hop, round } => {
                 for (process, _) in found {
                     let process = VertexPlace(process);
-                    let home = u32::from(side.partitioner.home(process));
+                    let home = side.partitioner.home(process);
                     let moments = moments.clone();
                     if home == side.number {
                         self.tasks.push_back(Task::Read { vertex: process, node, moments, hop, round });

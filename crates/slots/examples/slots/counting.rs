@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fieldstone_format::bytes::Cursor;
+use fieldstone_format::graph_message::ends::Address;
 use fieldstone_format::graph_message::{Frame, Message};
-use fieldstone_graph::slot::network::{Mailboxes, Network, Networks};
+use fieldstone_slots::network::{Arrival, Mailboxes, Network, Networks};
 
 /// The number of the message that moves what a split gives away.
 const MOVE: u8 = 3;
@@ -27,17 +28,24 @@ impl Counting {
     }
 }
 
-/// The kind of a frame's message: what stands behind the checksum and three numbers.
+/// The kind of a frame's message: what stands behind the checksum, two addresses and a number.
 fn kind(frame: &[u8]) -> Option<u8> {
     let mut cursor = Cursor::new(frame.get(4..)?);
-    for _ in 0..3 {
-        cursor.varint().ok()?;
+    for _ in 0..2 {
+        if cursor.varint().ok()? == 0 {
+            cursor.take(16).ok()?;
+        }
     }
+    cursor.varint().ok()?;
     cursor.u8().ok()
 }
 
 impl Network for Counting {
-    fn send(&self, to: u32, frame: Vec<u8>) {
+    fn open(&self, end: Address) {
+        self.mailboxes.open(end);
+    }
+
+    fn send(&self, to: Address, frame: Vec<u8>) {
         self.frames.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
         if kind(&frame) == Some(MOVE)
@@ -48,7 +56,7 @@ impl Network for Counting {
         self.mailboxes.send(to, frame);
     }
 
-    fn receive(&self, end: u32, wait: Duration) -> Option<Vec<u8>> {
+    fn receive(&self, end: Address, wait: Duration) -> Arrival {
         self.mailboxes.receive(end, wait)
     }
 
@@ -56,15 +64,7 @@ impl Network for Counting {
         self.mailboxes.is_reliable()
     }
 
-    fn serves(&self, slot: u32) -> bool {
-        self.mailboxes.serves(slot)
-    }
-
-    fn leave(&self, slot: u32) {
-        self.mailboxes.leave(slot);
-    }
-
-    fn close(&self, end: u32) {
+    fn close(&self, end: Address) {
         self.mailboxes.close(end);
     }
 }

@@ -1,0 +1,69 @@
+//! Names of the ends of a network and of the traversals on it, which are the same in all processes.
+//!
+//! ```text
+//! address = varint: number of the slot + 1; 0: a client, then its id: 16 bytes
+//! query   = id of the client: 16 bytes  number: varint
+//! ```
+//!
+//! Invariant: a client draws its id at random, so that two clients of two processes never have one name, and so no two
+//! traversals have.
+
+use fieldstone_core::Result;
+
+use super::fields::{Field, fields};
+use crate::Id;
+use crate::bytes::{Cursor, Put};
+
+/// Names an end of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// A slot of the view, by its number.
+    Slot(u16),
+    /// A client.
+    Client(Id),
+}
+
+/// Names a traversal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueryId {
+    /// The client that asks.
+    pub client: Id,
+    /// Its number, among those of the client.
+    pub number: u64,
+}
+
+fields!(QueryId { client, number });
+
+impl Field for Id {
+    const LEAST: usize = 16;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Id> {
+        Ok(Id(cursor.array()?))
+    }
+}
+
+impl Field for Address {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Address::Slot(number) => out.put_varint(u64::from(*number) + 1),
+            Address::Client(id) => {
+                out.put_varint(0);
+                id.put(out);
+            }
+        }
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Address> {
+        match cursor.varint()? {
+            0 => Ok(Address::Client(Id::read(cursor)?)),
+            number => match u16::try_from(number - 1) {
+                Ok(number) => Ok(Address::Slot(number)),
+                Err(_) => Err(cursor.fail("a slot of an impossible number")),
+            },
+        }
+    }
+}

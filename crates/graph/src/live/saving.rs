@@ -1,0 +1,60 @@
+//! When segments in memory are written to disk, and the thread that does it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fieldstone_journal::beside::Beside;
+
+/// Bytes of segments in memory after which they are written to disk, when they have been there for some time.
+const SAVE: u64 = 8 << 20;
+/// How long that is, nanoseconds: of what comes in a flood, much is written at once.
+const SETTLED: u64 = 1_000_000_000;
+/// Bytes after which they are written whenever they came.
+const FLOOD: u64 = 64 << 20;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Saving {
+    thread: Beside,
+    /// When more than a little was in memory first, by the clock that never goes back; 0 where it is not.
+    waits_since: AtomicU64,
+}
+
+impl Saving {
+    /// Whether `in_memory` bytes are to be written to disk by `now`, nanoseconds of the clock that never goes back.
+    pub fn is_due(&self, in_memory: u64, now: u64) -> bool {
+        let since = &self.waits_since;
+        if in_memory < SAVE {
+            since.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let now = now.max(1);
+        let first = since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        in_memory >= FLOOD || first.is_err_and(|first| now.saturating_sub(first) >= SETTLED)
+    }
+
+    /// Does this work on a thread of its own, unless one is at it. Where no thread can be started, it is not done.
+    pub fn start(&self, work: impl FnOnce() + Send + 'static) {
+        let _ = self.thread.start("graph-save", work);
+    }
+
+    /// Waits until nothing is being written.
+    pub fn join(&self) {
+        self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn much_is_written_at_once_and_less_when_it_has_settled() {
+        let saving = Saving::default();
+        assert!(saving.is_due(FLOOD, 5));
+        assert!(!saving.is_due(SAVE - 1, 6), "little is kept");
+        assert!(!saving.is_due(SAVE, 7));
+        assert!(!saving.is_due(SAVE, 6 + SETTLED));
+        assert!(saving.is_due(SAVE, 7 + SETTLED));
+        assert!(!saving.is_due(0, 8 + SETTLED) && !saving.is_due(SAVE, 9 + SETTLED), "the wait begins again");
+    }
+}

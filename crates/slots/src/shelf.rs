@@ -1,0 +1,123 @@
+//! What a slot has: its segments, and the partitions of its vertices that are split.
+//!
+//! The slot alone reads and writes it. Other ends ask by messages, whose answers name segments by their numbers in
+//! [`SharedSegments`]. Segments in front, which are being written to disk, stay as they are meanwhile.
+
+use std::sync::Arc;
+
+use fieldstone_core::{Error, Result};
+use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_graph::segment::{Segment, merge_young};
+use fieldstone_graph::slot::{ShelfContent, SplitTable, VertexSplitting};
+
+use crate::storage::SharedSegments;
+
+/// What a slot has. See the module.
+#[derive(Debug)]
+pub struct SlotShelf {
+    content: ShelfContent,
+    /// So many segments are being written to disk.
+    frozen: usize,
+    storage: Arc<SharedSegments>,
+    /// Segments that an answer named, with their numbers.
+    named: Vec<(u64, Arc<Segment>)>,
+}
+
+impl SlotShelf {
+    /// One that holds this.
+    pub fn new(content: ShelfContent, storage: Arc<SharedSegments>) -> SlotShelf {
+        SlotShelf { content, frozen: 0, storage, named: Vec::new() }
+    }
+
+    /// What it holds.
+    pub fn content(&self) -> &ShelfContent {
+        &self.content
+    }
+
+    /// The splits.
+    pub fn splits(&self) -> &Arc<SplitTable> {
+        &self.content.splits
+    }
+
+    /// Changes what is known of a vertex's splits.
+    pub fn split<T>(&mut self, vertex: VertexPlace, change: impl FnOnce(&mut VertexSplitting) -> T) -> T {
+        // A traversal that has the table keeps it as it was.
+        change(Arc::make_mut(&mut self.content.splits).entry(vertex).or_default())
+    }
+
+    /// Adds a segment, and merges young ones.
+    pub fn add(&mut self, segment: Arc<Segment>) -> Result<()> {
+        let segments = &mut self.content.segments;
+        let mut young = segments[self.frozen..].to_vec();
+        young.push(segment);
+        merge_young(&mut young)?;
+        segments.truncate(self.frozen);
+        segments.append(&mut young);
+        Ok(())
+    }
+
+    /// Leaves what is there now as it is, until [`thaw`](Self::thaw).
+    pub fn freeze(&mut self) {
+        self.frozen = self.content.segments.len();
+    }
+
+    /// Takes what was written to disk in place of what was frozen; `None`: nothing was written.
+    ///
+    /// Errors: `Unavailable` where the storage does not have it.
+    pub fn thaw(&mut self, saved: Option<&[u64]>) -> Result<()> {
+        let frozen = std::mem::take(&mut self.frozen);
+        if let Some(saved) = saved {
+            let segments = stored(&self.storage, saved)?;
+            self.content.segments.splice(..frozen, segments);
+        }
+        Ok(())
+    }
+
+    /// The numbers of its segments, which stay in the storage until it names them no more.
+    pub fn names(&mut self) -> Vec<u64> {
+        let mut before = std::mem::take(&mut self.named);
+        for segment in &self.content.segments {
+            let known = before.iter().position(|(_, known)| Arc::ptr_eq(known, segment));
+            self.named.push(match known {
+                Some(known) => before.swap_remove(known),
+                None => (self.storage.put(segment.clone()), segment.clone()),
+            });
+        }
+        before.iter().for_each(|(number, _)| self.storage.forget(*number));
+        self.named.iter().map(|(number, _)| *number).collect()
+    }
+}
+
+/// Segments that a message names.
+///
+/// Errors: `Unavailable` where the storage does not have one.
+pub fn stored(storage: &SharedSegments, numbers: &[u64]) -> Result<Vec<Arc<Segment>>> {
+    let gone = || Error::unavailable("a segment of the graph's view is gone").with_hint("ask again");
+    numbers.iter().map(|number| storage.get(*number).ok_or_else(gone)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fieldstone_graph::segment::{Rows, build};
+
+    #[test]
+    fn what_is_frozen_stays_until_it_is_thawed_and_names_lead_to_what_is_there() {
+        let storage = Arc::new(SharedSegments::default());
+        let segment = || Arc::new(build(&Rows::default()).unwrap());
+        let mut shelf = SlotShelf::new(ShelfContent::default(), storage.clone());
+        let (first, written) = (segment(), segment());
+        shelf.add(first.clone()).unwrap();
+        let names = shelf.names();
+        assert!(Arc::ptr_eq(&stored(&storage, &names).unwrap()[0], &first));
+        assert_eq!(shelf.names(), names, "a segment keeps its number");
+        shelf.freeze();
+        shelf.add(segment()).unwrap();
+        assert!(Arc::ptr_eq(&shelf.content().segments[0], &first));
+        shelf.thaw(Some(&[storage.put(written.clone())])).unwrap();
+        assert!(Arc::ptr_eq(&shelf.content().segments[0], &written));
+        assert_eq!(shelf.names().len(), 2);
+        assert!(stored(&storage, &names).is_err(), "what was replaced is forgotten");
+        assert!(shelf.thaw(Some(&names)).is_err());
+    }
+}

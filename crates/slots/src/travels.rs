@@ -1,0 +1,56 @@
+//! A traversal of a view that is cut into slots: who asks begins it, slots walk it, and what they found is put together.
+
+use std::sync::Arc;
+
+use fieldstone_core::Result;
+use fieldstone_format::graph::VertexName;
+use fieldstone_format::graph_segment::VertexPlace;
+use fieldstone_graph::find;
+use fieldstone_graph::segment::Segment;
+use fieldstone_graph::slot::{BegunTravel, Engine};
+use fieldstone_graph::state::GraphState;
+use fieldstone_graph::travel::{TravelPlan, Travelled};
+
+use crate::cluster::{BegunWalk, SlotCluster};
+
+/// A traversal that has begun: what is put from here on does not show.
+#[derive(Debug)]
+pub struct SlotTravel {
+    walk: BegunWalk,
+    state: Arc<GraphState>,
+    plan: Arc<TravelPlan>,
+    starts: Vec<(VertexPlace, VertexName)>,
+}
+
+/// Begins a traversal in all slots. `state`: what they have together, with what lies over it; `over`: the segments that
+/// do, and that no slot has.
+pub fn begin(
+    cluster: &Arc<SlotCluster>,
+    state: &Arc<GraphState>,
+    over: &[Arc<Segment>],
+    plan: TravelPlan,
+    engine: Engine,
+) -> Result<SlotTravel> {
+    let found = find::starts(state, &plan.start, plan.at, plan.causal)?;
+    let mut starts = Vec::with_capacity(found.len());
+    for place in found {
+        starts.push((place, state.name(place)?));
+    }
+    let walk = cluster.begin_walk(&plan, engine, over)?;
+    Ok(SlotTravel { walk, state: state.clone(), plan: Arc::new(plan), starts })
+}
+
+impl BegunTravel for SlotTravel {
+    fn run(self: Box<Self>) -> Result<Travelled> {
+        SlotTravel::run(*self)
+    }
+}
+
+impl SlotTravel {
+    /// Walks it.
+    pub fn run(mut self) -> Result<Travelled> {
+        let walked = self.walk.walk(&self.plan, &self.starts)?;
+        let figures = (walked.steps, walked.figures);
+        Travelled::of_slots(self.state, self.plan, walked.nodes, &walked.links, figures)
+    }
+}
