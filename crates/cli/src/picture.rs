@@ -4,11 +4,11 @@
 //! Three kinds of fields have a picture: arrays, unpacked and with the coordinates that their file or run says
 //! ([`Described`]); arrays on an unstructured mesh; and GRIB messages, which the helper process decodes.
 
+use fieldstone::facts::Described;
 use fieldstone::helper::{Helper, HelperOptions};
 use fieldstone::{Code, DType, Error, Field, FieldKey, Result, Store, as_floats, element_count};
 use serde_json::json;
 
-use crate::described::Described;
 use crate::elements::Axis;
 use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
@@ -125,7 +125,8 @@ fn of_array(
         let drawn: Vec<_> =
             extents.filter(|(_, (_, count))| **count > 1 || kept.len() == shape.len()).collect();
         let axis = |(dim, (start, count)): &(usize, (&u64, &u64))| {
-            described.axis(store, key, *dim, **start, **count)
+            let found = described.coordinates(store, key, *dim, **start, **count)?;
+            Some(Axis { label: found.label, shape: vec![found.values.len()], values: found.values })
         };
         if drawn.len() == picture.shape.len() {
             picture.x = drawn.last().and_then(axis);

@@ -20,6 +20,7 @@ pub mod container;
 mod cubes;
 pub mod execution;
 pub mod explain;
+pub mod facts;
 pub mod files;
 mod filtered;
 pub mod finders;

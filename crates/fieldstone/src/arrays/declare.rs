@@ -8,13 +8,14 @@ use fieldstone_array::distributed::group::{Group, GroupSettings, agreement};
 use fieldstone_array::distributed::plan::Method;
 use fieldstone_core::env::comm::hints::Hints;
 use fieldstone_core::{Code, Error, ErrorKind, Result};
-use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, ArraySet, Record};
+use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, ArraySet, Record, RunName};
+use fieldstone_format::log::SideRecord;
 
 use super::inner::JobOptions;
-use super::inner::{JobInner, JobState, OpenGroup, group_folder};
+use super::inner::{JobInner, JobState, OpenGroup};
 use super::level;
+use super::meshes::on_mesh;
 use super::spec::{self, GroupOptions, LevelChoice};
-use crate::own_files::check_owners;
 
 impl JobInner {
     pub fn settings(&self, record: &GroupRecord, hints: Hints) -> Result<GroupSettings> {
@@ -39,7 +40,7 @@ impl JobInner {
             &said,
             options.as_ref().map(|_| 0).map_err(Error::replicate),
         )?;
-        let on_mesh = options?.map(|options| self.on_mesh(options)).transpose()?;
+        let on_mesh = options?.map(|options| on_mesh(self, options)).transpose()?;
         let options = on_mesh.as_ref();
         if let Some(known) = state.groups.iter().position(|open| open.record.name == name) {
             let further = options.map_or(Ok(Vec::new()), |options| {
@@ -53,11 +54,13 @@ impl JobInner {
         }
         // As the catalog has it: rank 0 looks, and says so to the others.
         let found = match self.team.rank() {
-            0 => self.declared(name).map(|record| record.map_or_else(Vec::new, |record| self.encode(record))),
+            0 => self.declared(name).map(|record| {
+                record.map_or_else(Vec::new, |record| encode(&self.run, vec![record]).bytes.to_vec())
+            }),
             _ => Ok(Vec::new()),
         };
         let found = self.team.broadcast("group", 0, found)?;
-        let found = if found.is_empty() { None } else { Some(self.decode(found)?) };
+        let found = if found.is_empty() { None } else { Some(decode(&self.run, found)?) };
         let (record, mut why) = self.record_of(state, name, (options, found))?;
         let declared = match (self.team.rank(), options) {
             (0, Some(_)) => self.declare_variables(&record),
@@ -71,8 +74,8 @@ impl JobInner {
         }
         let hints = options.map(|options| options.hints.clone()).unwrap_or_default();
         let group = spec::files_of(&record).and_then(|files| {
-            let folder =
-                self.folder.as_ref().map(|(folder, _)| folder.join(group_folder(state.groups.len())));
+            let number = state.groups.len();
+            let folder = self.folder.as_ref().map(|folder| folder.root.join(folder.of_group(number)));
             let disk = self.env().disk.clone();
             Group::new(
                 self.team.clone(),
@@ -122,8 +125,8 @@ impl JobInner {
                 (0 | 1, _) => 0.0,
                 (_, Some(known)) => known,
                 (_, None) => {
-                    let (root, folder) = (self.store_folder()?, &self.folder()?.0);
-                    level::cost_of_an_open(&self.team, self.env(), (&root, folder))?
+                    let folder = self.folder()?;
+                    level::cost_of_an_open(&self.team, self.env(), (&folder.root, &folder.path()))?
                 }
             };
             state.open_cost = state.open_cost.or(Some(open).filter(|open| *open > 0.0));
@@ -139,9 +142,9 @@ impl JobInner {
 
     /// Whether there is a folder for the files of this job, and nobody else could take them away; rank 0 looks.
     pub fn trusted_folder(&self) -> Result<()> {
-        let (_, within) = self.folder()?;
+        let folder = self.folder()?;
         match self.team.rank() {
-            0 => check_owners(self.env(), &self.store_folder()?, within),
+            0 => folder.check_owners(self.env()),
             _ => Ok(()),
         }
     }
@@ -228,20 +231,20 @@ impl JobInner {
             Err(error) => Err(error),
         }
     }
+}
 
-    /// A group on its way to other ranks: as the side record that keeps it.
-    fn encode(&self, record: GroupRecord) -> Vec<u8> {
-        Record::Groups(self.run.clone(), vec![record]).encode().bytes.to_vec()
-    }
+/// A group on its way to other ranks: as the side record that keeps it.
+fn encode(run: &RunName, records: Vec<GroupRecord>) -> SideRecord {
+    Record::Groups(run.clone(), records).encode()
+}
 
-    fn decode(&self, bytes: Vec<u8>) -> Result<GroupRecord> {
-        let kind = Record::Groups(self.run.clone(), Vec::new()).encode().kind;
-        match Record::decode(&fieldstone_format::log::SideRecord { kind, bytes: bytes.into() })? {
-            Record::Groups(_, groups) => groups.into_iter().next(),
-            _ => None,
-        }
-        .ok_or_else(|| Error::internal("a group came from rank 0 as something else"))
+fn decode(run: &RunName, bytes: Vec<u8>) -> Result<GroupRecord> {
+    let SideRecord { kind, .. } = encode(run, Vec::new());
+    match Record::decode(&SideRecord { kind, bytes: bytes.into() })? {
+        Record::Groups(_, groups) => groups.into_iter().next(),
+        _ => None,
     }
+    .ok_or_else(|| Error::internal("a group came from rank 0 as something else"))
 }
 
 fn otherwise(name: &str, what: &str) -> Error {

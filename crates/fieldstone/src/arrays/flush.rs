@@ -8,7 +8,7 @@ use fieldstone_format::catalog::{ArrayGroup as GroupRecord, BasicPattern, Histor
 use fieldstone_store::api::{ArchiveOptions, Exist, StoredArraySpec, Value};
 
 use super::each;
-use super::inner::{JobInner, JobState, OpenGroup, group_folder};
+use super::inner::{JobInner, JobState, OpenGroup};
 use super::pending::LoggedWrites;
 use super::report::Phase;
 use super::source::pairs;
@@ -52,7 +52,7 @@ impl JobInner {
         let prepared = self.timed(state, Phase::Sync, |state| {
             let mut files = state.groups.iter().filter_map(|open| open.group.files());
             if !state.marked && self.team.rank() == 0 && files.any(|files| !files.is_flushed()) {
-                self.mark();
+                let _ = self.folder().map(|folder| folder.mark(self.env()));
                 state.marked = true;
             }
             let mut durable = Vec::new();
@@ -68,7 +68,8 @@ impl JobInner {
             self.team.agree("flush", flushed).map(|()| durable)
         });
         let outcome = prepared.map_or_else(CommitOutcome::NotMade, |durable| {
-            let histories = self.timed(state, Phase::Sync, |_| self.finish_histories());
+            let histories =
+                self.timed(state, Phase::Sync, |_| self.pending.finish(&self.team, &*self.env().disk));
             match self.writable {
                 true => self.timed(state, Phase::Commit, |state| self.make_known(state, &durable, histories)),
                 false => CommitOutcome::Made,
@@ -181,7 +182,7 @@ impl JobInner {
             }
         }
         for (number, arrays) in durable {
-            let (_, within) = self.folder()?;
+            let folder = self.folder()?.of_group(*number);
             let open = &mut state.groups[*number];
             for DurableArray { set, shape, holes } in arrays {
                 let kept = &open.record.sets[set.set];
@@ -199,7 +200,7 @@ impl JobInner {
                     fill
                 });
                 let stored = StoredArraySpec {
-                    path: &format!("{within}/{}/{}", group_folder(*number), set.file),
+                    path: &format!("{folder}/{}", set.file),
                     offset: set.extent.offset,
                     dtype,
                     shape,

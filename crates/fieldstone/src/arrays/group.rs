@@ -15,6 +15,7 @@ use fieldstone_format::catalog::{ArrayLayout, ArraySet, StorageOrder};
 
 use super::inner::{JobInner, JobState, OpenGroup};
 use super::memory::dense;
+use super::refuse;
 use super::report::Phase;
 use super::source::locate;
 use crate::steps::common_steps;
@@ -303,7 +304,7 @@ impl ArrayGroup {
     /// Takes part as failed in the call that the other ranks make: [`WRITE`](super::WRITE), [`READ`] or `steps`. Gives the error, which they
     /// have, too; the job goes on.
     pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
-        self.job.refuse(call, error)
+        refuse(&self.job.team, call, error)
     }
 
     /// Collective: as [`write`](Self::write), from dense memory in C order and this machine's byte order.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fieldstone_array::distributed::buffer::BufferMut;
 use fieldstone_array::distributed::group::MemoryMut;
 use fieldstone_array::distributed::import::{Import, ImportedArray};
-use fieldstone_array::distributed::plan::{MoveReport, Settings};
+use fieldstone_array::distributed::plan::MoveReport;
 use fieldstone_array::distributed::view::{LocalView, View};
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -66,12 +66,6 @@ pub(super) fn buffer<'a>(
         StorageOrder::Fortran => BufferMut::transposed,
     };
     made(memory.bytes, element, memory.shape, memory.strides, memory.origin)
-}
-
-impl JobInner {
-    pub(super) fn to_read(&self) -> Settings {
-        Settings { buffer: self.options.buffer, owners: self.options.readers, ..Settings::default() }
-    }
 }
 
 impl ArrayJob {
@@ -154,7 +148,7 @@ impl JobImport {
         };
         let mut state = self.job.state();
         self.job.timed(&mut state, Phase::Read, |state| {
-            let moved = self.import.read(&begun.name, read, self.job.to_read())?;
+            let moved = self.import.read(&begun.name, read, self.job.options.to_read())?;
             state.report.note(&moved);
             Ok(moved)
         })

@@ -1,6 +1,5 @@
 //! What a job is on one rank: its run, its team, its groups and open files.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fieldstone_array::distributed::files::deferred::DeferredWriter;
@@ -15,7 +14,8 @@ use fieldstone_format::catalog::{ArrayGroup as GroupRecord, ArrayLayout, RunName
 use fieldstone_format::location::GROWN_SINCE;
 
 use super::each;
-use super::pending::{LoggedWrites, PendingHistory};
+use super::folder::JobFolder;
+use super::pending::{LoggedWrites, PendingHistories};
 use super::report::{JobReport, Phase};
 use super::source::OpenFiles;
 use crate::Session;
@@ -60,6 +60,13 @@ impl Default for JobOptions {
     }
 }
 
+impl JobOptions {
+    /// Settings of reads that belong to no group.
+    pub(super) fn to_read(&self) -> Settings {
+        Settings { buffer: self.buffer, owners: self.readers, ..Settings::default() }
+    }
+}
+
 /// A group of the job on this rank.
 #[derive(Debug)]
 pub struct OpenGroup {
@@ -99,16 +106,14 @@ pub struct JobInner {
     pub team: Team,
     pub run: RunName,
     pub options: JobOptions,
-    /// The process of rank 0, as it stands in names of files that are not finished.
-    pub writer: String,
-    /// The folder of this job's files, and its path within the store's; none where the store is not in a folder.
-    pub folder: Option<(PathBuf, String)>,
+    /// None where the store is not in a folder.
+    pub folder: Option<JobFolder>,
     pub writable: bool,
     pub state: Mutex<JobState>,
     /// Of exchanges of all groups.
     pub memory: RoundMemory,
     /// Partitions that threads write.
-    pub pending: Mutex<Vec<PendingHistory>>,
+    pub pending: PendingHistories,
 }
 
 impl JobState {
@@ -142,17 +147,6 @@ impl JobInner {
         self.state.lock()
     }
 
-    /// Partitions that threads write, until the next flush.
-    pub fn pending(&self) -> MutexGuard<'_, Vec<PendingHistory>> {
-        self.pending.lock()
-    }
-
-    /// What no other job's files are called.
-    pub fn attempt(&self) -> Result<&str> {
-        let (_, within) = self.folder()?;
-        Ok(within.rsplit('/').next().unwrap_or(within))
-    }
-
     pub fn env(&self) -> &Env {
         self.store.backend().env()
     }
@@ -179,8 +173,8 @@ impl JobInner {
         Run::new(&self.store, self.run.clone(), &self.options.session)
     }
 
-    /// The folder of this job's files, absolute and within the store.
-    pub fn folder(&self) -> Result<&(PathBuf, String)> {
+    /// The folder of this job's files.
+    pub fn folder(&self) -> Result<&JobFolder> {
         self.folder.as_ref().ok_or_else(|| {
             Code::Option
                 .error("files of distributed arrays need a store in a folder")
@@ -204,10 +198,10 @@ impl JobInner {
     }
 
     /// On rank 0: makes a folder of the store's.
-    pub fn make_folder(&self, root: &Path, within: &str) -> Result<()> {
+    pub fn make_folder(&self, within: &str) -> Result<()> {
         self.make_store()?;
         match self.team.rank() {
-            0 => make_folder(self.env(), root, within).map(drop),
+            0 => make_folder(self.env(), &self.folder()?.root, within).map(drop),
             _ => Ok(()),
         }
     }
@@ -216,9 +210,4 @@ impl JobInner {
     pub fn key(&self, variable: &str, step: i64) -> Result<Vec<(String, String)>> {
         self.store.catalog().key_of(&self.run, Some(variable), Some(step))
     }
-}
-
-/// The folder of a group of a job: names of groups need not be names of folders.
-pub fn group_folder(number: usize) -> String {
-    format!("g{number}")
 }

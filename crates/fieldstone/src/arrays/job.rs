@@ -14,12 +14,14 @@ use fieldstone_core::{Code, Error, ErrorKind, Result};
 use fieldstone_format::catalog::RunName;
 use fieldstone_format::netcdf::paths;
 
-use super::each;
+use super::folder::JobFolder;
 use super::group::ArrayGroup;
 use super::inner::{JobInner, JobOptions};
+use super::pending::PendingHistories;
 use super::report::{JobReport, Phase};
 use super::show::show_left;
 use super::spec::GroupOptions;
+use super::{each, refuse};
 use crate::Store;
 use crate::own_files::{ARRAYS, remove_left};
 use crate::run::Run;
@@ -56,22 +58,21 @@ impl ArrayJob {
         let begun = team.broadcast("job", 0, begun)?;
         let mut parts = begun.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
         let mut part = || parts.next().unwrap_or_default();
-        let (writes, name, folder, within, writer) = (part(), part(), part(), part(), part());
-        let folder = (!folder.is_empty()).then(|| (PathBuf::from(folder), within));
+        let (writes, name, root, within, writer) = (part(), part(), part(), part(), part());
+        let root = PathBuf::from(root);
+        let folder = (!within.is_empty()).then_some(JobFolder { root, within, writer });
         let run = RunName { project: options.project.clone(), name };
         let (options, writable) = (options.clone(), writes == "w");
-        let pending = Mutex::default();
         let inner = JobInner {
-            pending,
             store: store.clone(),
             team,
             run,
             options,
-            writer,
             folder,
             writable,
             state: Mutex::default(),
             memory: RoundMemory::default(),
+            pending: PendingHistories::default(),
         };
         if inner.team.rank() == 0 {
             inner.state().report.connections = 1;
@@ -104,7 +105,7 @@ impl ArrayJob {
     ///
     /// Errors: `Conflict` where ranks, or an earlier declaration, say otherwise; `Invalid` for what no file can hold.
     pub fn group_of(&self, name: &str, options: Result<&GroupOptions>) -> Result<ArrayGroup> {
-        self.inner.group(name, options.map(Some))
+        self.opened(name, options.map(Some))
     }
 
     /// As [`group_of`](Self::group_of), where nothing failed before.
@@ -114,13 +115,21 @@ impl ArrayJob {
 
     /// Collective: a group as it was declared; `NotFound` where there is none of the name.
     pub fn declared_group(&self, name: &str) -> Result<ArrayGroup> {
-        self.inner.group(name, Ok(None))
+        self.opened(name, Ok(None))
+    }
+
+    fn opened(&self, name: &str, options: Result<Option<&GroupOptions>>) -> Result<ArrayGroup> {
+        let job = &self.inner;
+        let mut state = job.state();
+        state.check_open()?;
+        let index = job.timed(&mut state, Phase::Plan, |state| job.open_group(state, name, options))?;
+        Ok(ArrayGroup::new(job.clone(), index, &state.groups[index]))
     }
 
     /// Takes part as failed in the call that the other ranks make, which this rank could not begin. Gives the error, which
     /// they have, too; the job goes on.
     pub fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
-        self.inner.refuse(call, error)
+        refuse(&self.inner.team, call, error)
     }
 
     /// Collective: what each rank says before a call, on all ranks. A rank that failed before passes its error.
@@ -156,7 +165,7 @@ impl ArrayJob {
         self.inner.memory.release();
         let closed = flushed.and(state.close());
         if closed.is_ok() && state.marked && !state.unshown {
-            self.inner.unmark();
+            let _ = self.inner.folder().map(|folder| folder.unmark(self.inner.env()));
         }
         closed
     }
@@ -174,7 +183,8 @@ impl ArrayJob {
     }
 }
 
-/// On rank 0: the run; gives whether it is written, its name, and the folder of the job's files, with zeros between them.
+/// On rank 0: the run; gives whether it is written, its name, the store's folder, that of the job's files
+/// within it, and the process, with zeros between them.
 fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> Result<Vec<u8>> {
     let mut random = [0; 8];
     env.rand.fill(&mut random);
@@ -203,27 +213,11 @@ fn begin(store: &Store, env: &Env, name: Option<&str>, options: &JobOptions) -> 
             show_left(store, &run_name, &root.join(ARRAYS).join(&run));
         }
         within = format!("{ARRAYS}/{run}/{random}");
-        let path = root.join(&within);
-        folder = path.to_str().map(str::to_owned).ok_or_else(|| {
+        folder = root.to_str().map(str::to_owned).ok_or_else(|| {
+            let path = root.join(&within);
             Code::Name.error(format!("{} is no path in UTF-8, which ranks could agree upon", path.display()))
         })?;
     }
     let writes = if writable { "w" } else { "r" };
     Ok([writes, &name, &folder, &within, &writer].join("\0").into_bytes())
-}
-
-impl JobInner {
-    pub(super) fn refuse(&self, call: impl Into<Step>, error: Error) -> Error {
-        match self.team.agree::<()>(call, Err(error)) {
-            Err(error) => error,
-            Ok(()) => Error::internal("a rank failed, and its team did not notice"),
-        }
-    }
-
-    fn group(self: &Arc<Self>, name: &str, options: Result<Option<&GroupOptions>>) -> Result<ArrayGroup> {
-        let mut state = self.state();
-        state.check_open()?;
-        let index = self.timed(&mut state, Phase::Plan, |state| self.open_group(state, name, options))?;
-        Ok(ArrayGroup::new(self.clone(), index, &state.groups[index]))
-    }
 }

@@ -42,9 +42,8 @@ impl ArrayJob {
     ) -> Result<JobMesh> {
         let job = self.inner.clone();
         job.team.agree("mesh", job.writable())?;
-        let root = job.team.agree("mesh", job.store_folder())?;
-        job.team.agree("mesh", job.make_folder(&root, MESHES))?;
-        let folder = root.join(MESHES);
+        let folder = job.team.agree("mesh", job.folder())?.root.join(MESHES);
+        job.team.agree("mesh", job.make_folder(MESHES))?;
         let known = |path: &Path| sums_of(&job.store, path, &job.options.session);
         let mesh = Mesh::create(&job.team, job.env(), &folder, content, known)?;
         let declared = match job.team.rank() {
@@ -59,7 +58,7 @@ impl ArrayJob {
     ///
     /// Errors: `NotFound` where there is none; `Corrupt` where its file is not the one that was declared.
     pub fn mesh(&self, name: &str) -> Result<JobMesh> {
-        self.inner.mesh(name)
+        JobMesh::open(&self.inner, name)
     }
 }
 
@@ -97,79 +96,71 @@ pub(super) fn sums_of(store: &Store, path: &Path, session: &Session) -> Result<O
     Ok(meshes.into_iter().filter(|mesh| mesh.path == within).find_map(|mesh| mesh.sums))
 }
 
-impl JobInner {
-    /// The store's folder, on every rank.
-    pub(super) fn store_folder(&self) -> Result<PathBuf> {
-        let (folder, within) = self.folder()?;
-        let root = folder.ancestors().nth(within.split('/').count());
-        root.map(PathBuf::from).ok_or_else(|| Error::internal("the folder of a job is in no store"))
-    }
+/// Collective: what a declaration means on a mesh: its sets have the mesh's extent first, and UGRID's attributes.
+pub(super) fn on_mesh(job: &Arc<JobInner>, options: &GroupOptions) -> Result<GroupOptions> {
+    let mut options = options.clone();
+    let (Some(name), Some(location)) = (options.mesh.clone(), options.location) else {
+        let both = match options.mesh.is_some() || options.location.is_some() {
+            true => Err(Code::Option
+                .error("a group on a mesh without its name or its location")
+                .with_hint("give mesh= and location=\"node\", \"edge\", \"face\" or \"volume\"")),
+            false => Ok(options),
+        };
+        return job.team.agree("group", both);
+    };
+    let mesh = JobMesh::open(job, &name)?;
+    let (count, dim) = (mesh.mesh.count(location), mesh.mesh.dimension(location));
+    let topology = mesh.mesh.topology().to_owned();
+    let mut fit = || -> Result<()> {
+        for set in &mut options.sets {
+            match set.shape.first() {
+                None => set.shape.push(Some(count)),
+                Some(Some(len)) if *len == count => {}
+                Some(len) => {
+                    let (len, location) =
+                        (len.map_or("None".to_owned(), |len| len.to_string()), location.name());
+                    return Err(Code::ShapeMismatch
+                        .error(format!(
+                            "set {}: its first extent is {len}, and mesh '{name}' has {count} {location}s",
+                            set.name
+                        ))
+                        .with_hint("leave shape out, or begin it with the mesh's extent"));
+                }
+            }
+            if set.dims.is_empty() {
+                set.dims.resize(set.shape.len(), None);
+            }
+            if let Some(first) = set.dims.first_mut() {
+                *first = Some(dim.clone());
+            }
+            set.attrs.push(("mesh".to_owned(), Value::Text(topology.clone())));
+            set.attrs.push(("location".to_owned(), Value::Text(location.name().to_owned())));
+        }
+        Ok(())
+    };
+    let fits = fit();
+    let closed = mesh.close();
+    job.team.agree("group", fits.and(closed))?;
+    Ok(options)
+}
 
-    pub(super) fn mesh(self: &Arc<Self>, name: &str) -> Result<JobMesh> {
-        let found = match self.team.rank() {
-            0 => self.store.catalog().mesh(name, &self.options.session).map(|decl| {
+impl JobMesh {
+    /// Collective: a mesh that the store keeps, by name.
+    fn open(job: &Arc<JobInner>, name: &str) -> Result<JobMesh> {
+        let found = match job.team.rank() {
+            0 => job.store.catalog().mesh(name, &job.options.session).map(|decl| {
                 let side = Record::Meshes(vec![decl]).encode();
                 [&side.kind.to_le_bytes()[..], &side.bytes[..]].concat()
             }),
             _ => Ok(Vec::new()),
         };
-        let decl = decode(&self.team.broadcast("mesh", 0, found)?)?;
-        let file = self.team.agree("mesh", self.store_folder())?.join(&decl.path);
-        let mesh = Mesh::open(&self.team, &*self.env().disk, &file, decl.sums.as_ref())?;
-        self.team.agree("mesh", check_declared(&mesh, &decl))?;
-        Ok(JobMesh { job: self.clone(), mesh, name: name.to_owned() })
+        let decl = decode(&job.team.broadcast("mesh", 0, found)?)?;
+        let file = job.team.agree("mesh", job.folder())?.root.join(&decl.path);
+        let mesh = Mesh::open(&job.team, &*job.env().disk, &file, decl.sums.as_ref())?;
+        job.team.agree("mesh", check_declared(&mesh, &decl))?;
+        Ok(JobMesh { job: job.clone(), mesh, name: name.to_owned() })
     }
 
-    /// Collective: what a declaration means on a mesh: its sets have the mesh's extent first, and UGRID's attributes.
-    pub(super) fn on_mesh(self: &Arc<Self>, options: &GroupOptions) -> Result<GroupOptions> {
-        let mut options = options.clone();
-        let (Some(name), Some(location)) = (options.mesh.clone(), options.location) else {
-            let both = match options.mesh.is_some() || options.location.is_some() {
-                true => Err(Code::Option
-                    .error("a group on a mesh without its name or its location")
-                    .with_hint("give mesh= and location=\"node\", \"edge\", \"face\" or \"volume\"")),
-                false => Ok(options),
-            };
-            return self.team.agree("group", both);
-        };
-        let mesh = self.mesh(&name)?;
-        let (count, dim) = (mesh.mesh.count(location), mesh.mesh.dimension(location));
-        let topology = mesh.mesh.topology().to_owned();
-        let mut fit = || -> Result<()> {
-            for set in &mut options.sets {
-                match set.shape.first() {
-                    None => set.shape.push(Some(count)),
-                    Some(Some(len)) if *len == count => {}
-                    Some(len) => {
-                        let (len, location) =
-                            (len.map_or("None".to_owned(), |len| len.to_string()), location.name());
-                        return Err(Code::ShapeMismatch
-                            .error(format!(
-                                "set {}: its first extent is {len}, and mesh '{name}' has {count} {location}s",
-                                set.name
-                            ))
-                            .with_hint("leave shape out, or begin it with the mesh's extent"));
-                    }
-                }
-                if set.dims.is_empty() {
-                    set.dims.resize(set.shape.len(), None);
-                }
-                if let Some(first) = set.dims.first_mut() {
-                    *first = Some(dim.clone());
-                }
-                set.attrs.push(("mesh".to_owned(), Value::Text(topology.clone())));
-                set.attrs.push(("location".to_owned(), Value::Text(location.name().to_owned())));
-            }
-            Ok(())
-        };
-        let fits = fit();
-        let closed = mesh.close();
-        self.team.agree("group", fits.and(closed))?;
-        Ok(options)
-    }
-}
-
-impl JobMesh {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -231,7 +222,7 @@ impl JobMesh {
             Ok(into) => Ok((&begun.local, into)),
             Err(error) => Err(error.replicate()),
         };
-        self.mesh.read(array, read, self.job.to_read())
+        self.mesh.read(array, read, self.job.options.to_read())
     }
 
     /// Collective: this rank's share of its edges, else of those of its faces or volumes.

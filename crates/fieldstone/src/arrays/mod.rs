@@ -2,6 +2,7 @@
 //!
 //! * `job`: an [`ArrayJob`] is a run, made or continued by all ranks together; `inner`: what it is on a rank; `declare`, `flush`: its
 //!   groups, and its flushes, which are one commit by rank 0;
+//! * `folder`: where its files stand; `pending`: what is not flushed yet;
 //! * `group`: an [`ArrayGroup`] of a job: views, writes, reads;
 //! * `spec`: what a group is declared with, and what the catalog keeps of it; `attributes`: values as netCDF has them;
 //! * `partitions`: a rank's part of a mesh; `imports`: files from outside; `meshes`: unstructured meshes, and groups on them;
@@ -38,6 +39,7 @@
 mod attributes;
 mod declare;
 mod flush;
+mod folder;
 mod group;
 mod imports;
 mod inner;
@@ -80,7 +82,8 @@ pub(crate) use stored::check_mesh_of;
 pub use stored::{NodeRows, StoredMesh, check_mesh};
 pub use xdmf::XdmfReport;
 
-use fieldstone_core::Result;
+use fieldstone_core::env::comm::{Step, Team};
+use fieldstone_core::{Error, Result};
 
 /// The first error of calls that are all made, whatever came of the others: they are collective.
 fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
@@ -89,4 +92,12 @@ fn each(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
         first = first.and(outcome);
     }
     first
+}
+
+/// Takes part as failed in the call that the other ranks make. Gives the error, which they have, too.
+fn refuse(team: &Team, call: impl Into<Step>, error: Error) -> Error {
+    match team.agree::<()>(call, Err(error)) {
+        Err(error) => error,
+        Ok(()) => Error::internal("a rank failed, and its team did not notice"),
+    }
 }

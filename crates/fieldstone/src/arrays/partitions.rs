@@ -21,17 +21,19 @@ use fieldstone_array::distributed::partition::{
     Coordinates, Partition, PartitionMethod, PartitionSettings, PartitionSource, mesh_checksum, partition,
 };
 use fieldstone_core::dtype::DType;
+use fieldstone_core::env::comm::Team;
 use fieldstone_core::{Code, Error, Result};
 use fieldstone_format::catalog::{HistoryContent, HistoryDecl, RankSizes};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::folder::JobFolder;
 use super::imports::JobImport;
 use super::inner::JobInner;
 use super::job::ArrayJob;
 use super::memory::dense;
 use super::meshes::JobMesh;
 use super::pending::PendingHistory;
-use crate::own_files::{HISTORIES, PART};
+use crate::own_files::HISTORIES;
 
 /// Where the edges come from.
 #[derive(Debug, Clone, Copy)]
@@ -182,7 +184,7 @@ impl ArrayJob {
         given: Result<(MeshEdges<'_>, MeshVector<'_>)>,
         options: &PartitionOptions,
     ) -> Result<JobPartition> {
-        let job = self.inner.clone();
+        let job = &self.inner;
         let kind = given.as_ref().map_or("", |(edges, _)| edges.word());
         let said = format!("partitions the edges of {kind} with {options:?}");
         let both = given.as_ref().map(|_| 0).map_err(Error::replicate);
@@ -203,21 +205,23 @@ impl ArrayJob {
         let coordinates = job.team.agree("partition", coordinates)?;
         let columns: Vec<&[f64]> = coordinates.iter().map(Vec::as_slice).collect();
         let ranks = NodeRanks::new(&job.team, &vector.by_ranks(&columns), nodes)?;
-        let (name, own) = job.name_of(&edges, &ranks, base)?;
+        let (name, own) = edges.name(&job.team, &ranks, base)?;
         let mut ignored = Vec::new();
-        let folder = job.store_folder().ok().map(|root| root.join(HISTORIES));
-        let keeps = history && folder.is_some();
-        let kept = match &folder {
-            Some(folder) if keeps => job.kept(&name, folder, &ranks, &mut ignored)?,
-            _ => None,
+        let folder = job.folder.as_ref().filter(|_| history);
+        let histories = folder.map(|folder| Histories { job, folder, name });
+        let kept = match &histories {
+            Some(histories) => histories.kept(&ranks, &mut ignored)?,
+            None => None,
         };
+        // Those that can be written, too.
+        let keeps = histories.filter(|_| job.writable);
         if let Some(part) = kept {
             let part = Arc::new(part);
             // Parts that were made of kept edges serve the next run of this vector and as many ranks.
-            if part.source() == PartitionSource::Edges && job.writable().is_ok() {
-                job.keep(&name, &part)?;
+            if let (PartitionSource::Edges, Some(histories)) = (part.source(), &keeps) {
+                histories.keep(&part)?;
             }
-            return Ok(JobPartition { job, part, ignored });
+            return Ok(JobPartition { job: job.clone(), part, ignored });
         }
         let own = match own {
             Some(own) => own,
@@ -227,10 +231,10 @@ impl ArrayJob {
         let settings = PartitionSettings { base, method, buffer: job.options.buffer as u64 };
         let mut arrays = EdgeArrays { first: &own.first, second: &own.second };
         let part = Arc::new(partition(&job.team, &mut arrays, &ranks, &settings)?);
-        if keeps && job.writable().is_ok() {
-            job.keep(&name, &part)?;
+        if let Some(histories) = &keeps {
+            histories.keep(&part)?;
         }
-        Ok(JobPartition { job, part, ignored })
+        Ok(JobPartition { job: job.clone(), part, ignored })
     }
 }
 
@@ -287,38 +291,42 @@ impl JobImport {
     }
 }
 
-impl JobInner {
+impl MeshEdges<'_> {
     /// Collective: the name by which what is kept of edges is found, and this rank's edges where the name is made
     /// of them.
-    fn name_of(
-        &self,
-        edges: &MeshEdges<'_>,
-        ranks: &NodeRanks<'_>,
-        base: u64,
-    ) -> Result<(String, Option<OwnEdges>)> {
-        match edges {
+    fn name(&self, team: &Team, ranks: &NodeRanks<'_>, base: u64) -> Result<(String, Option<OwnEdges>)> {
+        match self {
             MeshEdges::Mesh(mesh) => Ok((hex(&mesh.checksum()), None)),
             MeshEdges::Import(import, first, second) => Ok((import.identity(first, second, base), None)),
             MeshEdges::Arrays(..) => {
-                let own = read(edges)?;
+                let own = read(self)?;
                 let mut arrays = EdgeArrays { first: &own.first, second: &own.second };
-                let sum = mesh_checksum(&self.team, &mut arrays, ranks.nodes(), base)?;
+                let sum = mesh_checksum(team, &mut arrays, ranks.nodes(), base)?;
                 Ok((sum.to_string(), Some(own)))
             }
         }
     }
+}
+
+/// Files of a mesh's partitions, which jobs keep for those after them.
+struct Histories<'a> {
+    job: &'a JobInner,
+    folder: &'a JobFolder,
+    /// The name by which what is kept of the edges is found.
+    name: String,
+}
+
+impl Histories<'_> {
+    fn path(&self) -> PathBuf {
+        self.folder.root.join(HISTORIES)
+    }
 
     /// Collective: a partition that an earlier run kept. One that cannot be used is named with the reason.
-    fn kept(
-        &self,
-        name: &str,
-        folder: &std::path::Path,
-        ranks: &NodeRanks<'_>,
-        ignored: &mut Vec<String>,
-    ) -> Result<Option<Partition>> {
-        let (parts, edges) = (parts_file(name, ranks.sum(), self.team.size()), edges_file(name));
-        let known = match self.team.rank() {
-            0 => self.store.catalog().histories(&self.options.session).map(|all| {
+    fn kept(&self, ranks: &NodeRanks<'_>, ignored: &mut Vec<String>) -> Result<Option<Partition>> {
+        let (job, folder) = (self.job, self.path());
+        let (parts, edges) = (parts_file(&self.name, ranks.sum(), job.team.size()), edges_file(&self.name));
+        let known = match job.team.rank() {
+            0 => job.store.catalog().histories(&job.options.session).map(|all| {
                 let sum = |file: &str| {
                     let path = format!("{HISTORIES}/{file}");
                     let found = all.iter().find(|decl| decl.path == path);
@@ -328,19 +336,19 @@ impl JobInner {
             }),
             _ => Ok(Vec::new()),
         };
-        let known = self.team.broadcast("partition", 0, known)?;
+        let known = job.team.broadcast("partition", 0, known)?;
         let known = String::from_utf8_lossy(&known).into_owned();
         let mut sums = known.split(' ').map(ContentSum::parse);
         if let Some(mesh) = sums.next().flatten() {
             let path = folder.join(&parts);
-            match read_parts(&self.team, &path, mesh, ranks.sum()) {
+            match read_parts(&job.team, &path, mesh, ranks.sum()) {
                 Ok(part) => return Ok(Some(part)),
                 Err(error) => note(ignored, &path, &error),
             }
         }
         if let Some(mesh) = sums.next().flatten() {
             let path = folder.join(&edges);
-            match read_edges(&self.team, &path, mesh, ranks, self.options.buffer as u64) {
+            match read_edges(&job.team, &path, mesh, ranks, job.options.buffer as u64) {
                 Ok(part) => return Ok(Some(part)),
                 Err(error) => note(ignored, &path, &error),
             }
@@ -349,11 +357,10 @@ impl JobInner {
     }
 
     /// Collective: has threads write what was computed; the next flush declares it.
-    fn keep(&self, name: &str, part: &Arc<Partition>) -> Result<()> {
-        let root = self.store_folder()?;
-        let folder = root.join(HISTORIES);
-        let disk = self.env().disk.clone();
-        self.team.agree("partition", self.make_folder(&root, HISTORIES))?;
+    fn keep(&self, part: &Arc<Partition>) -> Result<()> {
+        let (job, folder) = (self.job, self.path());
+        let disk = job.env().disk.clone();
+        job.team.agree("partition", job.make_folder(HISTORIES))?;
         let sizes = RankSizes {
             nodes: part.owned() as u64,
             ghosts: (part.nodes().len() - part.owned()) as u64,
@@ -361,7 +368,7 @@ impl JobInner {
         };
         let own = [sizes.nodes, sizes.ghosts, sizes.edges];
         let own = own.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let all = self.team.gather("partition", 0, Ok(own))?;
+        let all = job.team.gather("partition", 0, Ok(own))?;
         let word = |bytes: &[u8], n: usize| {
             bytes.get(8 * n..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
         };
@@ -372,22 +379,21 @@ impl JobInner {
         let key = part.key();
         let vector = key.vector.0.to_be_bytes().to_vec();
         let files = [
-            (parts_file(name, key.vector, self.team.size()), HistoryContent::Parts { vector, ranks }),
-            (edges_file(name), HistoryContent::Edges),
+            (parts_file(&self.name, key.vector, job.team.size()), HistoryContent::Parts { vector, ranks }),
+            (edges_file(&self.name), HistoryContent::Edges),
         ];
         let has_edges = part.source() == PartitionSource::Edges;
         for (file, content) in files.into_iter().take(if has_edges { 1 } else { 2 }) {
             let within = format!("{HISTORIES}/{file}");
-            if self.pending().iter().any(|pending| pending.decl.path == within) {
+            if job.pending.has(&within) {
                 continue;
             }
-            let (path, attempt) = (folder.join(&file), self.attempt()?);
-            let temporary = folder.join(format!("{file}.{attempt}.{}{PART}", self.writer));
+            let (path, temporary) = (folder.join(&file), folder.join(self.folder.unfinished(&file)));
             let begin = match content {
                 HistoryContent::Edges => HistoryWriter::edges,
                 HistoryContent::Parts { .. } => HistoryWriter::parts,
             };
-            let writer = Arc::new(begin(&self.team, &*disk, (&path, &temporary), part)?);
+            let writer = Arc::new(begin(&job.team, &*disk, (&path, &temporary), part)?);
             let (thread_disk, thread_writer) = (disk.clone(), writer.clone());
             let thread = std::thread::spawn(move || thread_writer.write(&*thread_disk));
             let decl = HistoryDecl {
@@ -397,25 +403,9 @@ impl JobInner {
                 edges: key.edges,
                 content,
             };
-            self.pending().push(PendingHistory { writer, thread, decl });
+            job.pending.push(PendingHistory { writer, thread, decl });
         }
         Ok(())
-    }
-
-    /// Collective: waits for files that threads write, and gives them their names. Gives what the catalog is to say of them;
-    /// one that failed is dropped: a partition can be made again.
-    pub(super) fn finish_histories(&self) -> Vec<HistoryDecl> {
-        let pending = std::mem::take(&mut *self.pending());
-        let mut whole = Vec::new();
-        for PendingHistory { writer, thread, decl } in pending {
-            let written =
-                thread.join().unwrap_or_else(|_| Err(Error::internal("the writer of a history panicked")));
-            match writer.finish(&self.team, &*self.env().disk, written) {
-                Ok(()) => whole.push(decl),
-                Err(error) => tracing::warn!(path = decl.path, %error, "a partition is not kept"),
-            }
-        }
-        whole
     }
 }
 

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use fieldstone_array::distributed::partition::history::HistoryWriter;
+use fieldstone_core::env::Disk;
+use fieldstone_core::env::comm::Team;
+use fieldstone_core::sync::Mutex;
 use fieldstone_core::{Error, Result};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::HistoryDecl;
@@ -16,6 +19,37 @@ pub struct PendingHistory {
     pub writer: Arc<HistoryWriter>,
     pub thread: JoinHandle<Result<u64>>,
     pub decl: HistoryDecl,
+}
+
+/// Partitions that threads write, until the next flush.
+#[derive(Debug, Default)]
+pub struct PendingHistories(Mutex<Vec<PendingHistory>>);
+
+impl PendingHistories {
+    pub fn push(&self, history: PendingHistory) {
+        self.0.lock().push(history);
+    }
+
+    /// Whether one is written to a path, relative to the store's folder.
+    pub fn has(&self, path: &str) -> bool {
+        self.0.lock().iter().any(|pending| pending.decl.path == path)
+    }
+
+    /// Collective: waits for files that threads write, and gives them their names. Gives what the catalog is to say of them;
+    /// one that failed is dropped: a partition can be made again.
+    pub fn finish(&self, team: &Team, disk: &dyn Disk) -> Vec<HistoryDecl> {
+        let pending = std::mem::take(&mut *self.0.lock());
+        let mut whole = Vec::new();
+        for PendingHistory { writer, thread, decl } in pending {
+            let written =
+                thread.join().unwrap_or_else(|_| Err(Error::internal("the writer of a history panicked")));
+            match writer.finish(team, disk, written) {
+                Ok(()) => whole.push(decl),
+                Err(error) => tracing::warn!(path = decl.path, %error, "a partition is not kept"),
+            }
+        }
+        whole
+    }
 }
 
 /// What was written to the store's logs since the last flush.

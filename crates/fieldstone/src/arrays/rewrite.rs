@@ -16,7 +16,7 @@ use fieldstone_format::catalog::{ArrayLayout, RunName};
 use fieldstone_store::api::{Exist, Pairs, ReadOptions};
 
 use super::group::ArrayGroup;
-use super::inner::{JobInner, JobOptions, OpenGroup, group_folder};
+use super::inner::{JobInner, JobOptions, OpenGroup};
 use super::inventory::{GroupInventory, groups_of};
 use super::job::ArrayJob;
 use super::source::pairs;
@@ -59,7 +59,7 @@ pub fn rewrite(store: &Store, run: &RunName, level: Option<Level>) -> Result<Vec
     let options =
         JobOptions { project: run.project.clone(), exist: Some(Exist::New), ..JobOptions::default() };
     let job = ArrayJob::open(store, None, Some(&run.name), &options)?;
-    let written = in_files.iter().map(|found| job.inner.rewrite_group(found, level));
+    let written = in_files.iter().map(|found| rewrite_group(&job.inner, found, level));
     match written.collect::<Result<Vec<_>>>() {
         Ok(mut written) => {
             job.close()?;
@@ -83,76 +83,75 @@ fn is_in_files(found: &GroupInventory) -> bool {
     found.group.layout == ArrayLayout::Files && found.arrays > 0
 }
 
-impl JobInner {
-    /// A group whose files have another level than it was declared with.
-    fn open_at_level(
-        self: &Arc<Self>,
-        found: &GroupInventory,
-        level: Option<Level>,
-    ) -> Result<(ArrayGroup, Level)> {
-        let mut state = self.state();
-        let mut files = spec::files_of(&found.group)?;
-        let level = level.or(files.level).unwrap_or(Level::Three);
-        files.level = Some(level);
-        let folder = self.folder()?.0.join(group_folder(state.groups.len()));
-        let settings = self.settings(&found.group, Hints::default())?;
-        let group = Group::new(self.team.clone(), self.env().disk.clone(), &folder, files, settings)?;
-        state.groups.push(OpenGroup {
-            record: found.group.clone(),
-            group,
-            declared: true,
-            level: format!("level {}: for writing it anew", level.number()),
-            method: String::new(),
-            hints: Hints::default(),
-        });
-        let index = state.groups.len() - 1;
-        Ok((ArrayGroup::new(self.clone(), index, &state.groups[index]), level))
-    }
+/// A group whose files have another level than it was declared with.
+fn open_at_level(
+    job: &Arc<JobInner>,
+    found: &GroupInventory,
+    level: Option<Level>,
+) -> Result<(ArrayGroup, Level)> {
+    let mut state = job.state();
+    let mut files = spec::files_of(&found.group)?;
+    let level = level.or(files.level).unwrap_or(Level::Three);
+    files.level = Some(level);
+    let folder = job.folder()?;
+    let folder = folder.root.join(folder.of_group(state.groups.len()));
+    let settings = job.settings(&found.group, Hints::default())?;
+    let group = Group::new(job.team.clone(), job.env().disk.clone(), &folder, files, settings)?;
+    state.groups.push(OpenGroup {
+        record: found.group.clone(),
+        group,
+        declared: true,
+        level: format!("level {}: for writing it anew", level.number()),
+        method: String::new(),
+        hints: Hints::default(),
+    });
+    let index = state.groups.len() - 1;
+    Ok((ArrayGroup::new(job.clone(), index, &state.groups[index]), level))
+}
 
-    fn rewrite_group(
-        self: &Arc<Self>,
-        found: &GroupInventory,
-        level: Option<Level>,
-    ) -> Result<RewrittenGroup> {
-        let (group, level) = self.open_at_level(found, level)?;
-        let index = group.index();
-        let (mut arrays, mut bytes) = (0, 0);
-        // Sets of a step go together, as a job writes them.
-        for (&step, sets) in &found.steps {
-            for &set in sets {
-                let kept = &found.group.sets[set];
-                let name = kept.variable.name.as_str();
-                let key = self.key(name, step)?;
-                bytes += self.rewrite_array(&group, (index, set, step), name, &pairs(&key))?;
-                arrays += 1;
-            }
+fn rewrite_group(
+    job: &Arc<JobInner>,
+    found: &GroupInventory,
+    level: Option<Level>,
+) -> Result<RewrittenGroup> {
+    let (group, level) = open_at_level(job, found, level)?;
+    let index = group.index();
+    let (mut arrays, mut bytes) = (0, 0);
+    // Sets of a step go together, as a job writes them.
+    for (&step, sets) in &found.steps {
+        for &set in sets {
+            let kept = &found.group.sets[set];
+            let name = kept.variable.name.as_str();
+            let key = job.key(name, step)?;
+            bytes += rewrite_array(job, &group, (index, set, step), name, &pairs(&key))?;
+            arrays += 1;
         }
-        let files_before = found.files.len() as u64;
-        Ok(RewrittenGroup {
-            name: found.group.name.clone(),
-            level,
-            arrays,
-            bytes,
-            files_before,
-            files: Vec::new(),
-        })
     }
+    let files_before = found.files.len() as u64;
+    Ok(RewrittenGroup {
+        name: found.group.name.clone(),
+        level,
+        arrays,
+        bytes,
+        files_before,
+        files: Vec::new(),
+    })
+}
 
-    fn rewrite_array(
-        &self,
-        group: &ArrayGroup,
-        (index, set, step): (usize, usize, i64),
-        name: &str,
-        key: &Pairs<'_>,
-    ) -> Result<u64> {
-        let field = self.store.get(key, &ReadOptions::default())?;
-        let (shape, holes) = (field.shape()?.unwrap_or_default(), field.holes()?);
-        if let (Some(None), Some(extent)) = (group.sets()[set].shape.first(), shape.first()) {
-            group.view(&View::joined(*extent), Some(&[name]))?;
-        }
-        let elements = group.read_dense(name, step, None)?;
-        group.write_dense(name, step, &elements)?;
-        self.state().groups[index].group.note_holes((set, step), holes);
-        Ok(elements.len() as u64)
+fn rewrite_array(
+    job: &JobInner,
+    group: &ArrayGroup,
+    (index, set, step): (usize, usize, i64),
+    name: &str,
+    key: &Pairs<'_>,
+) -> Result<u64> {
+    let field = job.store.get(key, &ReadOptions::default())?;
+    let (shape, holes) = (field.shape()?.unwrap_or_default(), field.holes()?);
+    if let (Some(None), Some(extent)) = (group.sets()[set].shape.first(), shape.first()) {
+        group.view(&View::joined(*extent), Some(&[name]))?;
     }
+    let elements = group.read_dense(name, step, None)?;
+    group.write_dense(name, step, &elements)?;
+    job.state().groups[index].group.note_holes((set, step), holes);
+    Ok(elements.len() as u64)
 }

@@ -12,7 +12,6 @@ use fieldstone_core::env::{Env, FileKind};
 use fieldstone_format::catalog::RunName;
 use fieldstone_store::api::PlaceFile;
 
-use super::inner::JobInner;
 use super::inventory::groups_of;
 use crate::Session;
 use crate::Store;
@@ -86,25 +85,6 @@ fn last_slabs(store: &Store, run: &RunName) -> Result<BTreeMap<String, u64>> {
         }
     }
     Ok(last)
-}
-
-impl JobInner {
-    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) takes away.
-    pub fn mark(&self) {
-        let Ok((folder, _)) = self.folder() else { return };
-        let path = folder.join(mark_of(&self.writer));
-        // Without it files that a killed job left are shown by the program alone.
-        if let Err(error) = self.env().disk.create_alike(&path) {
-            tracing::debug!(path = %path.display(), %error, "no mark of an open job");
-        }
-    }
-
-    /// On rank 0: all that was flushed is shown.
-    pub fn unmark(&self) {
-        if let Ok((folder, _)) = self.folder() {
-            let _ = self.env().disk.unlink(&folder.join(mark_of(&self.writer)));
-        }
-    }
 }
 
 /// Shows what jobs of a run before this one left, as far as this user may; what fails is no matter of the job.

@@ -13,6 +13,7 @@ use crate::catalog::{
     Aggregate, BoxInfo, By, Catalog, DeleteReport, Hit, RebuildReport, RunInfo, StepInfo, TagInfo,
     VariableInfo, Writer,
 };
+use crate::facts::CatalogFacts;
 
 /// Names of users, and processes that wrote logs: each is asked for once.
 pub struct Users<'a> {
@@ -127,9 +128,9 @@ pub fn tag_counts(tags: &[Aggregate]) -> Json {
 }
 
 /// An overview of a catalog: how many runs it has, the first and the last time of their steps, and tags.
-pub fn overview(runs: u64, times: Option<(f64, f64)>, tags: &[Aggregate]) -> Json {
-    let times = times.map(|(first, last)| json!([first, last]));
-    json!({"runs": runs, "times": times, "tags": tag_counts(tags)})
+pub fn overview(catalog: &CatalogFacts) -> Json {
+    let times = catalog.times.map(|(first, last)| json!([first, last]));
+    json!({"runs": catalog.runs, "times": times, "tags": tag_counts(&catalog.tags)})
 }
 
 /// A box on which attributes stand.

@@ -8,7 +8,9 @@ use fieldstone_core::schema::{CatalogRoles, KeywordView, RuleView, Schema};
 use fieldstone_store::api::{FieldLocation, ListEntry, Stats};
 use serde_json::{Map, Value, json};
 
+use super::catalog::tag_counts;
 use super::values::{scalar, texts, time};
+use crate::facts::FieldFacts;
 
 /// Keywords and their canonical text, in the schema's order, down to `depth` levels.
 pub fn key(key: &FieldKey, depth: u8) -> Value {
@@ -50,6 +52,19 @@ pub fn entry(entry: &ListEntry) -> Value {
         object.insert("missing".into(), summary.missing.into());
     }
     Value::Object(object)
+}
+
+/// The facts of one field: its entry, and what was found out beside that.
+pub fn field(facts: &FieldFacts) -> Value {
+    let content = &facts.content;
+    let mut object = entry(&facts.entry);
+    object["chunks"] = facts.chunks.clone().into();
+    object["versions"] = facts.versions.iter().map(version).collect();
+    object["content"] = content.kind.clone().into();
+    object["attributes"] = Value::Object(content.attributes.iter().cloned().collect());
+    object["values"] = content.values.clone().into();
+    object["tags"] = tag_counts(&facts.tags);
+    object
 }
 
 /// An entry as one of the versions of a field.

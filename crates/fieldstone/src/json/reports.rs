@@ -1,18 +1,15 @@
 //! A store as a whole: its state, checks, losses, transactions, an overview; and errors.
 
-use std::sync::Arc;
-
-use fieldstone_core::key::KeyValue;
-use fieldstone_core::request::Request;
 use fieldstone_core::{Code, Error};
 use fieldstone_store::api::{
-    AcceptanceReport, Damage, FormatPin, Id, Stats, Status, StatusProblem, TransactionStatus, VerifyReport,
+    AcceptanceReport, Damage, FormatPin, Id, Status, StatusProblem, TransactionStatus, VerifyReport,
     WriterStatus,
 };
 use serde_json::{Map, Value, json};
 
 use super::fields::axes_ends;
 use super::values::{text, time};
+use crate::facts::Overview;
 
 /// Most entries of one list of a status.
 const BOUND: usize = 100;
@@ -147,28 +144,8 @@ pub fn verified(report: &VerifyReport) -> Value {
     })
 }
 
-/// The parts of an overview of a store, or of what a request selects in it.
-#[derive(Debug)]
-pub struct Overview<'a> {
-    /// Its URL.
-    pub url: &'a str,
-    /// The name of its schema.
-    pub schema: &'a str,
-    /// Its version.
-    pub version: &'a str,
-    /// The request.
-    pub request: &'a Request,
-    /// The counts of its fields.
-    pub stats: &'a Stats,
-    /// Keywords with the values that they have.
-    pub axes: &'a [(Arc<str>, Vec<KeyValue>)],
-    /// The overview of its catalog, as [`super::catalog::overview`] gives it; `None` where that is empty, or a request
-    /// selects fields.
-    pub catalog: Option<Value>,
-}
-
-/// An overview.
-pub fn overview(overview: Overview<'_>) -> Value {
+/// An overview of a store, or of what a request selects in it.
+pub fn overview(overview: &Overview) -> Value {
     json!({
         "url": overview.url,
         "schema": overview.schema,
@@ -179,8 +156,8 @@ pub fn overview(overview: Overview<'_>) -> Value {
         "fields": overview.stats.fields,
         "bytes": overview.stats.bytes,
         "stored_bytes": overview.stats.stored_bytes,
-        "axes": axes_ends(overview.axes),
-        "catalog": overview.catalog,
+        "axes": axes_ends(&overview.axes),
+        "catalog": overview.catalog.as_ref().map(super::catalog::overview),
     })
 }
 

@@ -1,20 +1,32 @@
-//! What is known of an array beside its values: names of its dimensions, attributes, coordinates. A field of an
+//! The description of an array beside its values: names of its dimensions, attributes, coordinates. A field of an
 //! ingested netCDF file has them in the file's header (the field `@header` of the same run,
 //! `spec/netcdf-header.md`), any other in what its run declares.
 
-use fieldstone::Session;
-use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Coordinate, RunName, VariableDecl};
-use fieldstone::packing::Packing;
-use fieldstone::unpacked::{attributes, beside, header_of, variable_of};
-use fieldstone::{DType, FieldKey, FieldStore, Store, as_floats};
+use fieldstone_core::dtype::DType;
+use fieldstone_core::elements::as_floats;
+use fieldstone_core::geometry::IndexBox;
+use fieldstone_core::key::FieldKey;
+use fieldstone_core::packing::Packing;
+use fieldstone_core::value::Value;
+use fieldstone_store::api::FieldStore;
 use serde_json::Value as Json;
 
-use crate::elements::Axis;
-use crate::region::Region;
+use crate::catalog::{Coordinate, RunName, VariableDecl};
+use crate::interop::ingest::HEADER;
+use crate::unpacked::{attributes, beside, header_of, variable_of};
+use crate::{Session, Store};
+
+/// Positions along a dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coordinates {
+    /// Their name, with their unit.
+    pub label: String,
+    /// The positions, all finite.
+    pub values: Vec<f64>,
+}
 
 /// An array, described.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Described {
     /// Its name.
     name: String,
@@ -25,7 +37,7 @@ pub struct Described {
     coords: Coords,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Coords {
     /// In fields beside it, which the header describes.
     File(Json),
@@ -34,15 +46,16 @@ enum Coords {
 }
 
 impl Described {
-    /// What is known of a field; `None` where nothing is.
+    /// The description of a field; `None` for a field without one.
     pub fn of(store: &Store, key: &FieldKey) -> Option<Described> {
         Described::of_file(&**store, key).or_else(|| Described::of_run(store, key))
     }
 
-    /// Where the key's run was ingested from a netCDF file. Any doubt means that it was not.
+    /// The description out of the header of the netCDF file that the key's run was ingested from. `None` in any doubt
+    /// that it was.
     fn of_file(store: &dyn FieldStore, key: &FieldKey) -> Option<Described> {
         let name = key.get("variable")?.text().into_owned();
-        let header = header_of(&beside(store, key, "@header")?)?;
+        let header = header_of(&beside(store, key, HEADER)?)?;
         Described::in_header(header, &name)
     }
 
@@ -55,7 +68,7 @@ impl Described {
         Some(Described { name: own, dims, attrs, coords: Coords::File(header) })
     }
 
-    /// Where the key's run declares its variable.
+    /// The description that the key's run declares for its variable.
     fn of_run(store: &Store, key: &FieldKey) -> Option<Described> {
         let schema = store.schema();
         let (project, name) = schema.run_of(key)?;
@@ -84,7 +97,7 @@ impl Described {
         Packing::of(dtype, |name| self.attr(name))
     }
 
-    /// What it is, with its unit.
+    /// Its long name, or else its own, with its unit.
     pub fn label(&self) -> String {
         let name = self.text("long_name").or_else(|| self.text("standard_name")).unwrap_or(&self.name);
         match self.text("units") {
@@ -94,9 +107,18 @@ impl Described {
     }
 
     /// Part of the coordinate along a dimension, by its number, where there is one.
-    pub fn axis(&self, store: &Store, key: &FieldKey, dim: usize, start: u64, count: u64) -> Option<Axis> {
-        let axis = match &self.coords {
-            Coords::File(header) => file_axis(&**store, key, header, self.dims.get(dim)?, start, count)?,
+    pub fn coordinates(
+        &self,
+        store: &Store,
+        key: &FieldKey,
+        dim: usize,
+        start: u64,
+        count: u64,
+    ) -> Option<Coordinates> {
+        let found = match &self.coords {
+            Coords::File(header) => {
+                file_coordinates(&**store, key, header, self.dims.get(dim)?, start, count)?
+            }
             Coords::Declared(coords) => {
                 let coordinate = coords.iter().find(|(own, _)| *own as usize == dim).map(|(_, one)| one)?;
                 let at = |i: u64| match coordinate {
@@ -106,28 +128,27 @@ impl Described {
                 };
                 let values = (start..start.checked_add(count)?).map(at).collect::<Option<Vec<f64>>>()?;
                 let label = self.dims.get(dim).cloned().unwrap_or_default();
-                Axis { label, shape: vec![values.len()], values }
+                Coordinates { label, values }
             }
         };
-        axis.values.iter().all(|value| value.is_finite()).then_some(axis)
+        found.values.iter().all(|value| value.is_finite()).then_some(found)
     }
 }
 
 /// Part of the coordinate variable of a file's dimension.
-fn file_axis(
+fn file_coordinates(
     store: &dyn FieldStore,
     key: &FieldKey,
     header: &Json,
     dim: &str,
     start: u64,
     count: u64,
-) -> Option<Axis> {
+) -> Option<Coordinates> {
     let field = beside(store, key, dim)?;
     let (dtype, shape) = (field.dtype().ok()??, field.shape().ok()??);
-    let region = Region::parse(&format!("{start}:{}", start.checked_add(count)?)).ok()?;
-    let (inside, _) = (shape.len() == 1).then(|| region.within(&shape).ok()).flatten()?;
+    let inside = IndexBox::new(vec![start], vec![count], &shape).ok()?;
     let mut values = as_floats(dtype, &field.read_box(Some(&inside)).ok()?).ok()?;
     let coordinate = Described::in_header(header.clone(), dim)?;
     coordinate.packing(dtype).undo(&mut values);
-    Some(Axis { label: coordinate.label(), shape: vec![values.len()], values })
+    Some(Coordinates { label: coordinate.label(), values })
 }

@@ -1,15 +1,20 @@
-//! What a field holds, in few words: the kind of its bytes, its attributes, its first values.
+//! The content of a field, in few words: the kind of its bytes, its attributes, its first values.
 //!
 //! It reads no more than it shows: some elements of an array, the first bytes of an opaque field; a GRIB
 //! message whole, because eccodes wants it so. What cannot be known is left out.
 
-use fieldstone::helper::{Helper, HelperOptions};
-use fieldstone::json::values::value as value_json;
-use fieldstone::packing::Packing;
-use fieldstone::{DType, DTypeKind, Field, IndexBox, Result, Store, as_floats};
+use fieldstone_core::Result;
+use fieldstone_core::dtype::{DType, DTypeKind};
+use fieldstone_core::elements::as_floats;
+use fieldstone_core::geometry::{IndexBox, element_count};
+use fieldstone_core::packing::Packing;
+use fieldstone_store::Field;
 use serde_json::{Number, Value};
 
-use crate::described::Described;
+use super::described::Described;
+use crate::Store;
+use crate::interop::helper::{Helper, HelperOptions};
+use crate::values_json::value as value_json;
 
 /// Elements that are shown.
 const ELEMENTS: u64 = 6;
@@ -18,18 +23,18 @@ const LOOKED_AT: u64 = 64;
 /// A longer message is not handed to eccodes for a look.
 const GRIB_MAX: u64 = 256 << 20;
 
-/// What is known of a field's value.
+/// The content of a field, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub struct Content {
     /// Its kind: `array`, `GRIB edition 2`, `text`, …
-    pub what: String,
+    pub kind: String,
     /// Names and values, in their order.
     pub attributes: Vec<(String, Value)>,
     /// The first elements of an array, or the beginning of a text.
     pub values: Vec<Value>,
     /// Whether there are more.
     pub more: bool,
-    /// What could not be known, for people.
+    /// The reason why something is not known, for people.
     pub note: Option<String>,
     /// How its elements are packed, where they are.
     pub packing: Option<Packing>,
@@ -46,7 +51,7 @@ impl Content {
 }
 
 fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result<Content> {
-    let mut content = Content { what: "array".to_owned(), ..Content::default() };
+    let mut content = Content { kind: "array".to_owned(), ..Content::default() };
     let mut packing = None;
     if let Some(described) = Described::of(store, &field.key()?) {
         let dims = described.dims.join(", ");
@@ -55,7 +60,7 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
         let attrs = described.attrs.into_iter().map(|(name, value)| (name, value_json(&value)));
         content.attributes.extend(attrs);
     }
-    let elements = fieldstone::element_count(shape)?;
+    let elements = element_count(shape)?;
     if elements == 0 {
         return Ok(content);
     }
@@ -75,7 +80,7 @@ fn of_array(store: &Store, field: &Field, dtype: DType, shape: &[u64]) -> Result
     Ok(content)
 }
 
-/// What packed elements stand for.
+/// The numbers that packed elements stand for.
 fn unpacked(packing: &Packing, dtype: DType, data: &[u8]) -> Vec<Value> {
     let values = packing.decode(dtype, data).unwrap_or_default();
     // Sums of scaled integers have noise in their last digits: as many are shown as a 32-bit float has.
@@ -116,13 +121,13 @@ fn of_bytes(field: &Field) -> Result<Content> {
     let mut start = vec![0; nbytes.min(LOOKED_AT) as usize];
     field.read_range(0, &mut start)?;
     let mut content = Content { more: nbytes > LOOKED_AT, ..Content::default() };
-    content.what = match &start[..] {
+    content.kind = match &start[..] {
         [] => "nothing".to_owned(),
         [b'G', b'R', b'I', b'B', _, _, _, edition, ..] => {
             if nbytes <= GRIB_MAX {
                 of_grib(&field.read()?, &mut content);
             }
-            return Ok(Content { what: format!("GRIB edition {edition}"), ..content });
+            return Ok(Content { kind: format!("GRIB edition {edition}"), ..content });
         }
         [b'C', b'D', b'F', 1 | 2 | 5, ..] => "netCDF classic file".to_owned(),
         [0x89, b'H', b'D', b'F', ..] => "HDF5 or netCDF-4 file".to_owned(),
@@ -153,7 +158,7 @@ fn readable(start: &[u8], more: bool) -> Option<String> {
     text.then(|| whole.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What eccodes says of a message, where there is a helper.
+/// Attributes and first values of a message that eccodes reads, where there is a helper.
 fn of_grib(message: &[u8], content: &mut Content) {
     let decoded = Helper::start(&HelperOptions::default()).and_then(|mut helper| helper.decode(message));
     let (facts, payload) = match decoded {
@@ -170,7 +175,7 @@ fn of_grib(message: &[u8], content: &mut Content) {
         .extend(facts.attrs.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))));
     let size = facts.dtype.size().saturating_mul(ELEMENTS as usize).min(payload.len());
     content.values = elements_of(facts.dtype, &payload[..size]);
-    content.more = fieldstone::element_count(&facts.shape).is_ok_and(|n| n > ELEMENTS);
+    content.more = element_count(&facts.shape).is_ok_and(|n| n > ELEMENTS);
 }
 
 #[cfg(test)]

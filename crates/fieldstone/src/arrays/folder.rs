@@ -1,0 +1,69 @@
+//! The folder of a job's files: `arrays/<run>/<attempt>` in the store, and the mark that stands in it while the job is open.
+
+use std::path::PathBuf;
+
+use fieldstone_core::Result;
+use fieldstone_core::env::Env;
+
+use crate::own_files::{PART, check_owners, mark_of};
+
+/// The folder of a job, equal on all ranks.
+#[derive(Debug)]
+pub struct JobFolder {
+    /// The store's folder.
+    pub root: PathBuf,
+    /// The job's within it.
+    pub within: String,
+    /// The process of rank 0, as it stands in names of files that are not finished.
+    pub writer: String,
+}
+
+impl JobFolder {
+    pub fn path(&self) -> PathBuf {
+        self.root.join(&self.within)
+    }
+
+    /// The folder of one of the job's groups, within the store's: names of groups need not be names of folders.
+    pub fn of_group(&self, number: usize) -> String {
+        format!("{}/g{number}", self.within)
+    }
+
+    /// The name of a file while it is written, which no other job gives its files.
+    pub fn unfinished(&self, file: &str) -> String {
+        let attempt = self.within.rsplit('/').next().unwrap_or(&self.within);
+        format!("{file}.{attempt}.{}{PART}", self.writer)
+    }
+
+    /// On rank 0, before the first flush of files: leaves a mark, which [`unmark`](Self::unmark) takes away.
+    pub fn mark(&self, env: &Env) {
+        let path = self.path().join(mark_of(&self.writer));
+        // Without it files that a killed job left are shown by the program alone.
+        if let Err(error) = env.disk.create_alike(&path) {
+            tracing::debug!(path = %path.display(), %error, "no mark of an open job");
+        }
+    }
+
+    /// On rank 0: all that was flushed is shown.
+    pub fn unmark(&self, env: &Env) {
+        let _ = env.disk.unlink(&self.path().join(mark_of(&self.writer)));
+    }
+
+    /// Denied where somebody else could take the folder away.
+    pub fn check_owners(&self, env: &Env) -> Result<()> {
+        check_owners(env, &self.root, &self.within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_within_a_job_are_its_own() {
+        let (root, within) = (PathBuf::from("/s"), "arrays/demo/00ff".to_owned());
+        let folder = JobFolder { root, within, writer: "h-1".to_owned() };
+        assert_eq!(folder.path(), PathBuf::from("/s/arrays/demo/00ff"));
+        assert_eq!(folder.of_group(2), "arrays/demo/00ff/g2");
+        assert_eq!(folder.unfinished("m.edges"), "m.edges.00ff.h-1.part");
+    }
+}

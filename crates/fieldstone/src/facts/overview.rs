@@ -1,0 +1,69 @@
+//! A store as a whole, or what a request selects in it: counts, the values of each keyword, and what its catalog has.
+
+use std::sync::Arc;
+
+use fieldstone_catalog::query::{Aggregate, By, Query};
+use fieldstone_core::Result;
+use fieldstone_core::key::KeyValue;
+use fieldstone_core::request::Request;
+use fieldstone_store::api::{ReadOptions, Stats};
+
+use crate::Store;
+
+/// An overview of a store, or of what a request selects in it.
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// Its URL.
+    pub url: String,
+    /// The name of its schema; `custom` where that has none.
+    pub schema: String,
+    /// Its version.
+    pub version: String,
+    /// The request.
+    pub request: Request,
+    /// The counts of its fields.
+    pub stats: Stats,
+    /// Keywords with the values that they have.
+    pub axes: Vec<(Arc<str>, Vec<KeyValue>)>,
+    /// The overview of its catalog; `None` where that is empty, or a request selects fields.
+    pub catalog: Option<CatalogFacts>,
+}
+
+impl Overview {
+    /// The overview of what a request selects; the empty request selects the whole store.
+    pub fn of(store: &Store, request: &Request) -> Result<Overview> {
+        let stats = store.stats(request)?;
+        let axes = store.axes(request, &ReadOptions::default())?;
+        let version = store.version()?;
+        let schema = store.schema().name().unwrap_or("custom").to_owned();
+        let catalog = match request.is_empty() && store.catalog().has_records()? {
+            true => Some(CatalogFacts::of(store)?),
+            false => None,
+        };
+        let (url, request) = (store.url().to_owned(), request.clone());
+        Ok(Overview { url, schema, version, request, stats, axes, catalog })
+    }
+}
+
+/// Counts of runs in a catalog, and of attributes by tag.
+#[derive(Debug, Clone)]
+pub struct CatalogFacts {
+    /// How many runs it has.
+    pub runs: u64,
+    /// The first and the last time of their steps, in the runs' own unit; `None` where no step has a time.
+    pub times: Option<(f64, f64)>,
+    /// Tags, each with how many attributes it has.
+    pub tags: Vec<Aggregate>,
+}
+
+impl CatalogFacts {
+    fn of(store: &Store) -> Result<CatalogFacts> {
+        let (catalog, all) = (store.catalog(), Query::all());
+        let times = catalog.steps(&all)?.into_iter().filter_map(|step| step.time);
+        let times = times.fold(None, |ends: Option<(f64, f64)>, time| {
+            Some(ends.map_or((time, time), |(first, last)| (first.min(time), last.max(time))))
+        });
+        let runs = catalog.runs(&all)?.len() as u64;
+        Ok(CatalogFacts { runs, times, tags: catalog.aggregate(&all, &[By::Tag])? })
+    }
+}
