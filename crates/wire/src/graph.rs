@@ -7,7 +7,7 @@ use fieldstone_format::graph::{
     VertexRow, VertexType,
 };
 use fieldstone_format::graph_message::walk::SlotStep;
-use fieldstone_format::graph_segment::partitioning::Partitioning;
+use fieldstone_format::graph_segment::partitioning::{PartitionScheme, Partitioning, SlotLabels};
 use fieldstone_graph::archive::{ArchiveReport, HiddenVersions};
 use fieldstone_graph::audit::{Audit, AuditOptions, AuditRow};
 use fieldstone_graph::dossier::Dossier;
@@ -35,17 +35,9 @@ impl Wire for Props {
     }
 }
 
-impl Wire for Partitioning {
-    fn put(&self, out: &mut Out<'_>) {
-        Partitioning::put(self, out.bytes());
-    }
-
-    fn read(input: &mut In<'_>) -> Result<Partitioning> {
-        Partitioning::read(&mut input.cursor)
-    }
-}
-
 wire_enum! {
+    PartitionScheme { 0 EdgeCut, 1 VertexCut, 2 Giga, 3 Dido }
+    SlotLabels { 0 Low, 1 Paper }
     TypeDecl { 0 Vertex(kind), 1 Edge(kind) }
     TextColumn { 0 One(text), 1 Each(texts, ends) }
     Deletion { 0 Vertex(name), 1 Relation(kind, source, target) }
@@ -60,6 +52,7 @@ wire_enum! {
 }
 
 wire_struct! {
+    Partitioning { slots, scheme, threshold, labels }
     VertexName { kind, id }
     VertexType { name, fixed, index, text }
     EdgeType { name, reverse, source, target, index }

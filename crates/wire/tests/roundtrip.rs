@@ -17,6 +17,7 @@ use fieldstone_core::{Code, Error};
 use fieldstone_format::Id;
 use fieldstone_format::catalog::*;
 use fieldstone_format::graph::{Props, RelationRow, Version, VertexName, VertexRow};
+use fieldstone_format::graph_segment::partitioning::Partitioning;
 use fieldstone_graph::travel::{Travel, TravelStep, VertexTest};
 use fieldstone_journal::Session;
 use fieldstone_journal::author::AuthorPart;
@@ -150,6 +151,12 @@ fn every_term_of_a_query() {
         limit: Some(u64::MAX),
     };
     crosses(&Deletion::Runs(query));
+}
+
+#[test]
+fn a_refusal_is_left_to_the_call() {
+    // What no graph takes crosses all the same: the store says why it is refused.
+    crosses(&Partitioning { slots: 0, threshold: 0, ..Partitioning::default() });
 }
 
 #[test]
