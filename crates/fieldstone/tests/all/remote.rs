@@ -26,8 +26,9 @@ impl Harness for Far {
         let env: Env = self.0.process(["a", "b"][process % 2]);
         let fields = LocalStore::open(env, Path::new("/shared/store"), how.local("tested"))?;
         let store = Store::of(fields, CatalogSettings::default(), false);
-        // Reads of a facade say that no store is there yet; those of a field store find nothing.
-        if how.access == Access::Append && how.at.is_none() {
+        // Reads of a facade say that no store is there yet; those of a field store find nothing. Behaviours that name a
+        // schema make the store themselves.
+        if how.access == Access::Append && how.at.is_none() && how.schema.is_none() {
             store.backend().create()?;
         }
         Ok(loopback(store.backend().clone()))
