@@ -1,13 +1,13 @@
 //! Settings of a catalog, and the reports of its calls: plain data, whatever answers.
 
-/// Where the engine is.
+/// The place of the engine.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogSettings {
     /// `postgresql://…`; the embedded engine where absent.
     pub engine: Option<String>,
 }
 
-/// What a rebuild did.
+/// The work of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebuildReport {
     /// Logs read.
@@ -18,16 +18,16 @@ pub struct RebuildReport {
     pub attributes: u64,
     /// Fields seen.
     pub fields: u64,
-    /// Where the engine is.
+    /// The place of the engine.
     pub engine: String,
 }
 
-/// What [`verify`](crate::access::CatalogAdmin::verify) found.
+/// The findings of [`verify`](crate::access::CatalogAdmin::verify).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogCheck {
     /// Lines of the tables that were compared.
     pub lines: u64,
-    /// Where the engine says otherwise than the logs: its line, or the one it lacks. At most 100.
+    /// Lines in which the engine differs from the logs, and those that it lacks. At most 100.
     pub different: Vec<String>,
     /// Side records that cannot be read, each with its log; the rest is readable.
     pub damaged: Vec<String>,

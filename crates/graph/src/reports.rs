@@ -8,7 +8,7 @@ use fieldstone_format::graph_segment::partitioning::Partitioning;
 pub struct Partitions {
     /// How it is cut.
     pub partitioning: Partitioning,
-    /// What each slot has, by number.
+    /// The content of each slot, by number.
     pub slots: Vec<SlotContent>,
     /// Partitions of vertices that are split.
     pub splits: u64,
@@ -16,7 +16,7 @@ pub struct Partitions {
     pub unfinished: u64,
 }
 
-/// What a slot has.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotContent {
     /// Segments.
@@ -29,7 +29,7 @@ pub struct SlotContent {
     pub bytes: u64,
 }
 
-/// What there is in the graph.
+/// The content of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Segments of the view.
@@ -42,16 +42,16 @@ pub struct Stats {
     pub bytes: u64,
     /// Declarations that count for nothing, and records that cannot be read.
     pub problems: Vec<String>,
-    /// Where versions were moved to.
+    /// Stores to which versions were moved.
     pub archives: Vec<Archive>,
 }
 
-/// What [`verify`](crate::access::GraphAdmin::verify) found.
+/// The findings of [`verify`](crate::access::GraphAdmin::verify).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Check {
     /// Lines that were compared.
     pub lines: u64,
-    /// Where the view says otherwise than the logs. At most 100.
+    /// Lines in which the view differs from the logs. At most 100.
     pub different: Vec<String>,
     /// Records that cannot be read, each with its log; the rest is readable.
     pub damaged: Vec<String>,

@@ -76,7 +76,7 @@ impl<'a> Out<'a> {
         self.bytes
     }
 
-    /// Where bytes are appended.
+    /// The bytes so far, for appending.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }

@@ -1,4 +1,4 @@
-//! Whatever crosses is read back equal; bytes that are cut off or changed are an error at worst, and never a panic.
+//! All that crosses is read back equal; bytes that are cut off or changed are an error at worst, and never a panic.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -155,7 +155,7 @@ fn every_term_of_a_query() {
 
 #[test]
 fn a_refusal_is_left_to_the_call() {
-    // What no graph takes crosses all the same: the store says why it is refused.
+    // A value that no graph takes crosses all the same: the store says why it refuses it.
     crosses(&Partitioning { slots: 0, threshold: 0, ..Partitioning::default() });
 }
 

@@ -20,7 +20,7 @@ use fieldstone_wire::{Out, Wire};
 
 /// An argument of a method.
 pub trait Argument<'a>: Sized {
-    /// What the server reads.
+    /// The form that the server reads.
     type Owned: Wire + 'a;
 
     /// Appends the bytes that the owned form is read from.

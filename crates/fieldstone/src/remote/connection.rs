@@ -55,7 +55,7 @@ pub struct Connection {
     clock: Arc<dyn Clock>,
 }
 
-/// What callers and the reading thread share.
+/// The state that callers share with the reading thread.
 struct Inbox {
     pending: Mutex<HashMap<u64, Sender<Event>>>,
     /// Authors by number: place in the list.
@@ -69,7 +69,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Sends to `requests` and hears from `responses`. `threads` serve the other end; they end with the connection.
+    /// Sends to `requests` and receives from `responses`. `threads` serve the other end; they end with the connection.
     pub fn new(
         requests: Sender<Vec<u8>>,
         responses: Receiver<Vec<u8>>,

@@ -85,7 +85,7 @@ impl Served {
         &self.backend
     }
 
-    /// Serves a client: where it sends requests, hears responses, and the thread that serves it.
+    /// Serves a client: gives the channel for its requests, that of the responses, and the thread that serves it.
     pub fn connect(self: &Arc<Self>) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>, JoinHandle<()>) {
         let (requests, frames) = channel();
         let (responses, answers) = channel();
@@ -106,7 +106,7 @@ pub struct Client {
     /// The store.
     pub served: Arc<Served>,
     responses: Mutex<Sender<Vec<u8>>>,
-    /// What ends the calls that are being served: their own switch, and that of the object they go on with.
+    /// Switches that end the calls being served: each call's own, and that of the object it goes on with.
     running: Mutex<HashMap<u64, Vec<Cancel>>>,
     questions: Mutex<HashMap<u64, Sender<Vec<u8>>>>,
     authors: Mutex<HashMap<u64, Arc<dyn CommitAuthor>>>,
@@ -181,7 +181,7 @@ impl Client {
     }
 
     fn send(&self, response: &Response) {
-        // Nobody hears it where the client is gone.
+        // A client that is gone misses nothing.
         let _ = self.responses.lock().send(encoded(response));
     }
 

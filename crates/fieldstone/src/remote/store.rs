@@ -58,7 +58,7 @@ impl RemoteStore {
         RemoteStore { far: Far::to(served), env, url, reachable, schema }
     }
 
-    /// What the execution of this thread asks of the store.
+    /// The request that the execution of this thread makes of the store.
     fn asked(&self, request: String) -> Option<Arc<Asked>> {
         current().map(|by| Arc::new(Asked { by, request: request.into(), url: self.reachable.clone() }))
     }
@@ -225,7 +225,7 @@ impl Admin for RemoteStore {
 
     fn close(&self, session: &Session) -> Result<()> {
         let closed = self.far.call(alone::CLOSE, |out| session.put(out));
-        // Who only reads must not fail for the record of it.
+        // A reader must not fail for the record of its reads.
         if let Err(error) = settle() {
             tracing::warn!(%error, "what was read is not recorded");
         }

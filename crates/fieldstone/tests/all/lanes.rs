@@ -102,7 +102,7 @@ fn transactions_have_a_state_before_and_after_their_decision() {
         assert_eq!((of(open).ended, of(open).order, of(open).prepared.len()), (false, None, 1));
         assert_eq!((of(kept).ended, of(kept).aborted, of(kept).order.is_some()), (true, false, true));
         assert!(of(given_up).ended && of(given_up).aborted && states.len() == 3);
-        // Who names the open one sees its entry beside what is decided.
+        // A session within the open one sees its entry beside the decided one.
         assert_eq!(backend.entries(&KEY, &Session::default()).unwrap().len(), 1);
         assert_eq!(backend.entries(&KEY, &open.into()).unwrap().len(), 2);
     }
