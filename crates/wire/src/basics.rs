@@ -22,8 +22,7 @@ use fieldstone_format::entry::EntryId;
 use fieldstone_format::setting::Exist;
 use fieldstone_format::value::{put_value, read_value};
 
-use crate::codec::{wire_enum, wire_struct};
-use crate::{In, Out, Wire};
+use crate::{In, Out, Wire, wire_enum, wire_struct};
 
 impl Wire for Code {
     fn put(&self, out: &mut Out<'_>) {

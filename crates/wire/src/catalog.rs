@@ -14,9 +14,8 @@ use fieldstone_format::catalog::{
     StepDecl, StorageOrder, TagDecl, Values, VariableDecl, VariableName,
 };
 
-use crate::codec::{wire_enum, wire_struct};
 use crate::fields::one_of;
-use crate::{In, Out, Wire};
+use crate::{In, Out, Wire, wire_enum, wire_struct};
 
 /// Kinds of names that may be missing, as [`MissingName::what`] has them.
 const NAMED: [&str; 6] = ["run", "variable", "level", "tag", "parameter", "value"];

@@ -146,6 +146,7 @@ pub trait Wire: Sized {
 }
 
 /// Structs by their fields, in the order in which they cross.
+#[macro_export]
 macro_rules! wire_struct {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
         impl $crate::Wire for $name {
@@ -161,6 +162,7 @@ macro_rules! wire_struct {
 }
 
 /// Enums by the tags of their variants and the fields of these, in the order in which they cross.
+#[macro_export]
 macro_rules! wire_enum {
     ($($name:ident { $($tag:literal $variant:ident $(($($part:ident),*))? $({$($field:ident),*})?),* $(,)? })*) => {$(
         impl $crate::Wire for $name {
@@ -187,8 +189,6 @@ macro_rules! wire_enum {
         }
     )*};
 }
-
-pub(crate) use {wire_enum, wire_struct};
 
 impl Wire for () {
     fn put(&self, _out: &mut Out<'_>) {}

@@ -15,8 +15,7 @@ use fieldstone_store::api::{
     StoredArray, StoredArraySpec, TransactionState, TransactionStatus, Value, VerifyReport, WriterStatus,
 };
 
-use crate::codec::{wire_enum, wire_struct};
-use crate::{In, Out, Wire};
+use crate::{In, Out, Wire, wire_enum, wire_struct};
 
 /// States of writers, as [`WriterStatus::state`] has them.
 const STATES: [&str; 4] = ["open", "closed", "gone", "silent"];

@@ -21,8 +21,7 @@ use fieldstone_graph::travel::{
     Path, SlotFigures, StepFigures, Travel, TravelStep, TraversalSummary, VertexTest,
 };
 
-use crate::codec::{wire_enum, wire_struct};
-use crate::{In, Out, Wire};
+use crate::{In, Out, Wire, wire_enum, wire_struct};
 
 /// As records have them.
 impl Wire for Props {

@@ -7,8 +7,7 @@ use fieldstone_journal::Session;
 use fieldstone_journal::author::{AuthorPart, Landed};
 use fieldstone_journal::session::SessionId;
 
-use crate::codec::wire_struct;
-use crate::{In, Out, Wire};
+use crate::{In, Out, Wire, wire_struct};
 
 /// Client, transaction, user; the author's number; the nanoseconds that are left; whether it may be cancelled, or is.
 impl Wire for Session {

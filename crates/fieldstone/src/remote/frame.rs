@@ -1,7 +1,7 @@
 //! Frames: what the two ends of a connection send one another.
 
 use fieldstone_core::Result;
-use fieldstone_wire::{In, NoEnds, Out, Wire};
+use fieldstone_wire::{In, NoEnds, Out, Wire, wire_enum, wire_struct};
 
 /// The object that is the backend itself.
 pub const BACKEND: u64 = 0;
@@ -56,55 +56,14 @@ pub enum Response {
     Ask(u64, u64, Question),
 }
 
-macro_rules! frames {
-    ($($name:ident { $($tag:literal $variant:ident ($($part:ident),*)),* $(,)? })*) => {$(
-        impl Wire for $name {
-            fn put(&self, out: &mut Out<'_>) {
-                match self {
-                    $($name::$variant($($part),*) => {
-                        out.bytes().push($tag);
-                        $($part.put(out);)*
-                    })*
-                }
-            }
-
-            fn read(input: &mut In<'_>) -> Result<Self> {
-                Ok(match input.cursor.u8()? {
-                    $($tag => {
-                        $(let $part = Wire::read(input)?;)*
-                        $name::$variant($($part),*)
-                    })*
-                    other => return Err(input.unknown(stringify!($name), other)),
-                })
-            }
-        }
-    )*};
-}
-
-frames! {
+wire_enum! {
     Request { 0 Call(call), 1 Cancel(id), 2 Release(object), 3 Reply(question, bytes) }
     Question { 0 HandIn(author, bytes), 1 Landed(author, bytes), 2 Portion(bytes) }
     Response { 0 Answer(call, ok, bytes), 1 Ask(id, call, question) }
 }
 
-impl Wire for Call {
-    fn put(&self, out: &mut Out<'_>) {
-        self.id.put(out);
-        self.lane.put(out);
-        self.object.put(out);
-        self.method.put(out);
-        self.arguments.put(out);
-    }
-
-    fn read(input: &mut In<'_>) -> Result<Call> {
-        Ok(Call {
-            id: Wire::read(input)?,
-            lane: Wire::read(input)?,
-            object: Wire::read(input)?,
-            method: Wire::read(input)?,
-            arguments: Wire::read(input)?,
-        })
-    }
+wire_struct! {
+    Call { id, lane, object, method, arguments }
 }
 
 /// The bytes of something that refers to neither end.
