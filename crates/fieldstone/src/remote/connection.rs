@@ -301,12 +301,17 @@ pub struct Far {
 
 /// Says to the server, when it is dropped, that an object is held no more.
 #[derive(Debug)]
-struct Release(Weak<Link>, u64);
+struct Release {
+    link: Weak<Link>,
+    object: u64,
+    process: u32,
+}
 
 impl Drop for Release {
     fn drop(&mut self) {
-        if let Some(link) = self.0.upgrade() {
-            let _ = link.connection().send(&Request::Release(self.1));
+        // A forked child opens no connection for it: its copy of the object goes with its memory.
+        if let Some(link) = self.link.upgrade().filter(|_| self.process == std::process::id()) {
+            let _ = link.connection().send(&Request::Release(self.object));
         }
     }
 }
@@ -358,7 +363,8 @@ impl Far {
     pub fn call_for_object<T: Wire>(&self, method: u16, put: impl Fn(&mut Out<'_>)) -> Result<(Far, T)> {
         let Answered { bytes, watched } = self.ask(method, &put, &mut |_| Err(in_portions()))?;
         let (object, rest) = decoded(&bytes)?;
-        let release = Some(Arc::new(Release(Arc::downgrade(&self.link), object)));
+        let link = Arc::downgrade(&self.link);
+        let release = Some(Arc::new(Release { link, object, process: std::process::id() }));
         Ok((Far { link: self.link.clone(), object, watched, _release: release }, rest))
     }
 }
