@@ -108,7 +108,7 @@ pub trait CatalogWriter: Send + Sync + Debug {
     /// another's who lets nobody else annotate it.
     fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()>;
 
-    /// Takes attributes of several tags, as [`Catalog::annotate`] takes those of each.
+    /// Takes attributes of several tags, as [`annotate`](Self::annotate) takes those of each.
     fn annotate_all(&self, batches: Vec<AttributeBatch>, session: &Session) -> Result<()>;
 
     /// Takes attributes that another store has, under the caller's name, also on a variable that nothing names here. Of
@@ -158,7 +158,7 @@ pub trait CatalogLookup {
     /// The run of this name; NotFound, or Invalid where several projects have one and none is given.
     fn run(&self, project: Option<&str>, name: &str, session: &Session) -> Result<RunInfo>;
 
-    /// What writes to a run do where their field is there; `None` where the run does not say.
+    /// The rule for a write to a run whose field is there; `None` where the run does not say.
     fn exist_of(&self, run: &RunName, session: &Session) -> Result<Option<Exist>>;
 
     /// A variable of a run; its newest version where none is given.
@@ -222,7 +222,7 @@ pub trait CatalogQueries {
     /// All hits beside what `with …` of the query found related to them.
     fn pairs(&self, query: &Query) -> Result<PairTable>;
 
-    /// Hits one after another, in bounded memory. What is not visible to everybody, and what stands in an
+    /// Hits one after another, in bounded memory. Hits that are not visible to everybody, and those of an
     /// engine in memory, is collected first.
     fn stream(&self, query: &Query) -> Result<Hits>;
 
@@ -241,7 +241,7 @@ pub trait CatalogQueries {
     /// Runs: those that exist, or those that matching attributes touch.
     fn runs(&self, query: &Query) -> Result<Vec<RunInfo>>;
 
-    /// Runs that are to be changed. Names of the query are taken as they stand, as [`Catalog::delete`] takes them.
+    /// Runs that are to be changed. Names of the query are taken as they stand, as [`delete`](CatalogWriter::delete) takes them.
     fn runs_to_change(&self, query: &Query) -> Result<Vec<RunInfo>>;
 
     /// Steps: those that exist, or those that matching attributes touch.
@@ -267,13 +267,13 @@ pub trait CatalogQueries {
 
 /// The engine beneath, for the store's owner and for tests.
 pub trait CatalogAdmin {
-    /// Makes the engine's tables anew from the logs. Unavailable where another process has the engine and
+    /// Builds the engine's tables again from the logs. Unavailable where another process has the engine and
     /// does not get on; the message names it, where the system says.
     fn rebuild(&self) -> Result<RebuildReport>;
 
     /// Compares the engine with a replay of the logs in memory, line by line: it takes memory of about ten
-    /// times the bytes of the engine. What its pages' checksums do not show, because it was written so, is
-    /// found here, and mended by [`rebuild`](Catalog::rebuild).
+    /// times the bytes of the engine. Errors that were written, which its pages' checksums do not show, are
+    /// found here, and mended by [`rebuild`](Self::rebuild).
     fn verify(&self) -> Result<CatalogCheck>;
 
     /// Contradicting definitions that were found, in words.
@@ -290,7 +290,7 @@ pub trait CatalogAdmin {
     #[doc(hidden)]
     fn join_applying(&self);
 
-    /// For tests: a session's overlay gets a copy of the engine when so many rows of it were overlaid on the shared
+    /// For tests: a session's overlay gets a copy of the engine once `rows` rows of it were overlaid on the shared
     /// one, whether that pays or not.
     #[doc(hidden)]
     fn copy_overlays_at(&self, rows: u64);

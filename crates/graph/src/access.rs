@@ -47,7 +47,7 @@ impl<G: GraphWriter + GraphReader + GraphWalks + GraphAdmin> GraphAccess for G {
 ///
 /// All of it is visible to this process at once and to everybody at the flush; within a transaction at its commit.
 pub trait GraphWriter: Send + Sync + Debug {
-    /// Declares types. What was declared otherwise before is Conflict; the same again is no error.
+    /// Declares types. Another declaration of one that is there is Conflict; the same again is taken.
     fn define(&self, types: Vec<TypeDecl>, session: &Session) -> Result<()>;
 
     /// Puts versions of vertices; gives the stamp of the last one, usable as a moment.
@@ -92,7 +92,7 @@ pub trait GraphReader {
         session: &Session,
     ) -> Result<Vec<Relation>>;
 
-    /// The vertices that pass a test, as it was at a moment or is, at most so many; in no particular order.
+    /// The vertices that pass a test, as it was at a moment or is, at most `limit`; in no particular order.
     fn find(
         &self,
         test: &VertexTest,
@@ -101,7 +101,7 @@ pub trait GraphReader {
         session: &Session,
     ) -> Result<Vec<Vertex>>;
 
-    /// The relations of a type that pass a test, as they were at a moment or are, at most so many; in no particular
+    /// The relations of a type that pass a test, as they were at a moment or are, at most `limit`; in no particular
     /// order. Of each the version that `edges` gives.
     fn find_relations(
         &self,
@@ -111,7 +111,7 @@ pub trait GraphReader {
         session: &Session,
     ) -> Result<Vec<Relation>>;
 
-    /// What of a type passes tests: vertices, or relations where the name is one of theirs. Where both have the name
+    /// The vertices of a type that pass tests, or relations where the name is one of theirs. Where both have the name
     /// it is that of vertices; `~` before the name from the far end means relations.
     fn find_by_type(
         &self,
@@ -123,7 +123,7 @@ pub trait GraphReader {
     ) -> Result<TypeMatches>;
 
     /// The vertices that have words in their ids, in the property `name`, or in texts that are declared; all of the
-    /// words, of which one with a `*` behind it stands for all that begin so. By type and id, at most so many.
+    /// words, of which one with a `*` behind it stands for all that begin so. By type and id, at most `limit`.
     fn search(
         &self,
         text: &str,
@@ -166,12 +166,12 @@ pub trait GraphWalks {
         session: &Session,
     ) -> Result<Lineage>;
 
-    /// A lineage that goes on here from vertices to which it took so many hops elsewhere; `None` where nothing names any
+    /// A lineage that goes on here from vertices to which it took hops elsewhere, as each step counts; `None` where nothing names any
     /// of them.
     fn trace_on(&self, starts: &[Step], options: &TraceOptions, session: &Session)
     -> Result<Option<Lineage>>;
 
-    /// Walks the graph step by step. What is asked for is checked against the declared types. Where the view is cut
+    /// Walks the graph step by step. The declared types must allow the walk. Where the view is cut
     /// into slots, these walk it, by the engine that is asked for; all engines give the same.
     fn travel(&self, travel: &Travel, engine: Engine, session: &Session) -> Result<Traversal>;
 
@@ -197,20 +197,20 @@ pub trait GraphWalks {
 
 /// The view beneath: how it is cut, built and checked.
 pub trait GraphAdmin {
-    /// Cuts the view into slots in another way: it is made anew from the logs, and written to disk, so that whoever
+    /// Cuts the view into slots in another way: it is built again from the logs, and written to disk, so that whoever
     /// opens the store next finds it so. Invalid for no slots, too many, or a threshold of 0.
     fn partition(&self, partitioning: Partitioning) -> Result<Partitions>;
 
     /// How the view is cut into slots, and what each has.
     fn partitions(&self) -> Result<Partitions>;
 
-    /// Makes the view anew from the logs, from the first commit on, and writes it to disk; gives what there is then.
+    /// Builds the view again from the logs, from the first commit on, and writes it to disk; gives what there is then.
     fn rebuild(&self) -> Result<Stats>;
 
     /// Compares the view with a replay of the logs in memory, line by line: it takes memory of some times the bytes of
     /// the view. A line that the one has and the other has not is given with what it is; at most 100.
     fn verify(&self) -> Result<Check>;
 
-    /// What there is.
+    /// Counts of the graph's content.
     fn stats(&self) -> Result<Stats>;
 }

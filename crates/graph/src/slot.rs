@@ -39,7 +39,7 @@ impl Engine {
     /// All of them, in the order of their numbers in messages.
     pub const ALL: [Engine; 3] = [Engine::Sync, Engine::Plain, Engine::Async];
 
-    /// What people call it.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Sync => "sync",
@@ -82,7 +82,7 @@ pub fn split_table(rows: &[SplitVertex]) -> SplitTable {
     rows.iter().map(splitting).collect()
 }
 
-/// What a slot holds at one moment.
+/// The content of a slot at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct ShelfContent {
     /// The segments, the older first.
@@ -91,7 +91,7 @@ pub struct ShelfContent {
     pub splits: Arc<SplitTable>,
 }
 
-/// What all slots know of splits, each vertex once: what is known of it, and what is finished wherever it is.
+/// The splits that all slots know, each vertex once: what is known of it, and what is finished wherever it is.
 pub fn all_splits(shelves: &[ShelfContent]) -> BTreeMap<VertexPlace, VertexSplitting> {
     let mut all: BTreeMap<VertexPlace, VertexSplitting> = BTreeMap::new();
     for (vertex, own) in shelves.iter().flat_map(|shelf| shelf.splits.iter()) {
@@ -119,7 +119,7 @@ pub trait Slots: Debug + Send + Sync {
     /// The segments of all slots.
     fn segments(&self) -> Result<Vec<Arc<Segment>>>;
 
-    /// What each slot has, by number.
+    /// The content of each slot, by number.
     fn contents(&self) -> Result<Vec<ShelfContent>>;
 
     /// The same at one moment, in which no traversal begins: it stays as it is until it is thawed.
@@ -156,7 +156,7 @@ pub trait StartSlots: Debug + Send + Sync {
     ) -> Result<Arc<dyn Slots>>;
 }
 
-/// What a slot keeps of the relations that it had: not what it has given away, once that is finished.
+/// The relations that a slot keeps of those it had: not what it has given away, once that is finished.
 #[derive(Debug)]
 pub struct KeepsOwn {
     /// How relations are placed.

@@ -191,7 +191,7 @@ impl SlotClient {
     /// Takes a frame: notes what is said of splits, and gives other messages of slots.
     fn take(&mut self, frame: &[u8]) -> Option<(SlotNumber, Message)> {
         let mut out = Vec::new();
-        // Its sender sends again what is no frame.
+        // Its sender repeats a frame that arrives damaged.
         let taken = self.delivery.take(frame, &mut out).unwrap_or(None);
         out.into_iter().for_each(|(to, frame)| self.network.send(to, frame));
         match taken? {

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How slots run.
 #[derive(Debug, Clone, Default)]
 pub struct SlotOptions {
-    /// What carries frames; mailboxes in memory, where nothing is given.
+    /// The carrier of frames; mailboxes in memory, where nothing is given.
     pub networks: Option<Arc<dyn Networks>>,
     /// Nanoseconds that reading the relations of a vertex takes besides, by slot: slow disks, as tests have them.
     pub delays: Vec<u64>,
@@ -169,7 +169,7 @@ impl SlotCluster {
         Ok(BegunWalk { _cluster: self.clone(), client, query, engine })
     }
 
-    /// What slots said that they hold.
+    /// The content that slots reported.
     pub(crate) fn read(&self, shown: &[ShownShelf]) -> Result<Vec<ShelfContent>> {
         let content = |shelf: &ShownShelf| {
             let segments = stored(&self.storage, &shelf.segments)?;

@@ -1,4 +1,4 @@
-//! What carries frames between slots and clients, and says which ends are gone.
+//! The network that carries frames between slots and clients, and says which ends are gone.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use fieldstone_core::sync::{Condvar, Mutex};
 use fieldstone_format::graph_message::ends::Address;
 
-/// What comes for an end.
+/// An arrival at an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
     /// A frame.
@@ -44,7 +44,7 @@ pub trait Networks: Debug + Send + Sync {
     fn network(&self) -> Arc<dyn Network>;
 }
 
-/// What waits for one end.
+/// The arrivals that wait for one end.
 #[derive(Debug, Default)]
 struct Mailbox {
     arrivals: Mutex<VecDeque<Arrival>>,

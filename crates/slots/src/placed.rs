@@ -123,7 +123,7 @@ pub fn vertex_rows(state: &GraphState, name: &VertexName) -> Result<Vec<(RowsCom
     Ok(versions.into_iter().map(row).collect())
 }
 
-/// What segments hold, as rows for each slot.
+/// The content of segments, as rows for each slot.
 pub fn placed(
     partitioner: &dyn Partitioner,
     splits: &dyn Fn(VertexPlace) -> Splits,

@@ -113,7 +113,7 @@ impl SlotServer {
         }
     }
 
-    /// What it has.
+    /// Its content.
     pub fn shelf(&self) -> &SlotShelf {
         &self.shelf
     }

@@ -1,4 +1,4 @@
-//! What a slot has: its segments, and the partitions of its vertices that are split.
+//! The shelf of a slot: its segments, and the partitions of its vertices that are split.
 //!
 //! The slot alone reads and writes it. Other ends ask by messages, whose answers name segments by their numbers in
 //! [`SharedSegments`]. Segments in front, which are being written to disk, stay as they are meanwhile.
@@ -12,7 +12,7 @@ use fieldstone_graph::slot::{ShelfContent, SplitTable, VertexSplitting};
 
 use crate::storage::SharedSegments;
 
-/// What a slot has. See the module.
+/// The shelf of a slot. See the module.
 #[derive(Debug)]
 pub struct SlotShelf {
     content: ShelfContent,
@@ -29,7 +29,7 @@ impl SlotShelf {
         SlotShelf { content, frozen: 0, storage, named: Vec::new() }
     }
 
-    /// What it holds.
+    /// Its content.
     pub fn content(&self) -> &ShelfContent {
         &self.content
     }

@@ -6,7 +6,7 @@ use fieldstone_format::graph_segment::manifest::SplitVertex;
 
 use crate::client::SlotClient;
 
-/// What a slot says that it holds: its segments, by their numbers in the storage, and its splits where they are asked for.
+/// The content that a slot reports: its segments, by their numbers in the storage, and its splits where they are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownShelf {
     /// The segments, the older first.

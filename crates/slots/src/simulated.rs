@@ -180,7 +180,7 @@ impl SimulatedNetwork {
         (self.lead, self.storage.clone())
     }
 
-    /// What the slots have at this moment, whatever is on its way: nobody is asked.
+    /// The content of the slots at this moment, whatever is on its way; no message is sent for it.
     pub fn contents(&self) -> Vec<ShelfContent> {
         let content = |slot: &Option<SlotServer>| {
             slot.as_ref().map(|slot| slot.shelf().content().clone()).unwrap_or_default()

@@ -305,7 +305,7 @@ pub fn meshes(db: &mut dyn Database) -> Result<Vec<MeshDecl>> {
     Ok(found)
 }
 
-/// What the meshes of a run have in ranges of coordinates, and which variables stand on each. Within a read.
+/// Elements of a run's meshes in ranges of coordinates, and the variables that stand on each. Within a read.
 pub(super) fn regions_of(
     db: &mut dyn Database,
     source: &dyn PointSource,

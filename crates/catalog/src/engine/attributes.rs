@@ -156,7 +156,7 @@ fn keep_living(
         return Ok(());
     }
     let mut not_revertible = HashSet::new();
-    // Who else than their writer deletes them, and may.
+    // Users other than their writer who delete them, and may.
     let mut takers: HashMap<User, bool> = HashMap::from([(info.user, true)]);
     if work.owners.has_users() {
         let mut users = HashSet::new();
@@ -246,7 +246,7 @@ fn correct(
     Ok(())
 }
 
-/// What to read to meet every row on the cell of a line, and a line for each cell. Series that were
+/// The probes that meet every row on the cell of a line, and a line for each cell. Series that were
 /// empty cost nothing.
 fn probes<'a>(
     work: &Workspace,

@@ -7,7 +7,7 @@ use super::ground::Ground;
 use super::order::OrderKey;
 use super::{Cell, Database};
 
-/// Writes the conflicts of a name anew: declarations that differ from the oldest, and those of others
+/// Writes the conflicts of a name again: declarations that differ from the oldest, and those of others
 /// than the run's owner.
 pub(super) fn note_conflicts(
     ground: &mut Ground,
@@ -46,7 +46,7 @@ pub(super) fn note_conflicts(
     Ok(())
 }
 
-/// What contradicts what, in words. Within a read.
+/// The contradictions among declarations, in words. Within a read.
 pub fn conflicts(db: &mut dyn Database) -> Result<Vec<String>> {
     let sql = "SELECT message FROM conflict ORDER BY kind, message";
     let mut found = db.all(sql, &[], |row| Ok(row[0].text()?.to_owned()))?;

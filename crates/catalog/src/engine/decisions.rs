@@ -1,4 +1,4 @@
-//! What is decided of transactions, as whoever applies knows it.
+//! Decisions about transactions, as the applying process knows them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What declarations, fields and attributes say together, derived again where one of them changed.
+//! Rows that follow from declarations, fields and attributes together, derived again where one of them changed.
 //!
 //! The oldest declaration of a name holds, and those of other content are conflicts. So the tables follow from the set
 //! of declarations, whatever the order in which they came. A row of `step` or `variable` is there too where a field or an

@@ -1,11 +1,11 @@
-//! What changed while records were applied, and must be derived again before the transaction ends.
+//! Rows that changed while records were applied, and must be derived again before the transaction ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kinds::{MOVED, RUN, STATE, STEP, TAG, VARIABLE};
 use super::{NO_STEP, NO_VARIABLE, RunId, TagId, VariableId};
 
-/// What must be derived again. `true`: something is known to stand on it.
+/// Rows that must be derived again. `true`: something is known to stand on it.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     pub runs: BTreeSet<RunId>,

@@ -1,5 +1,5 @@
 //! The ground that records are applied on: the database, and numbers of logs, runs, variables, tags and transactions in
-//! one engine. What of them is kept in memory stays while one process applies again and again; another process that
+//! one engine. The part of them in memory stays while one process applies again and again; another process that
 //! applies changes the *generation*, and what is in memory is forgotten then.
 
 use std::collections::{HashMap, HashSet};

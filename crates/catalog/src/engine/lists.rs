@@ -1,4 +1,4 @@
-//! What is read of the tables beside queries: where declarations were written, and by whom. All of it within a read.
+//! Reads of the tables beside queries: where declarations were written, and by whom. All of it within a read.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub enum Declared {
 /// Where a declaration was written, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclarationRow {
-    /// What it declares.
+    /// The declared run, step or variable.
     pub of: Declared,
     /// Where it was written.
     pub id: AttributeId,

@@ -451,7 +451,7 @@ pub(super) fn is_contested(ground: &mut Ground) -> Result<bool> {
     Ok(contest_of(ground)?.is_some())
 }
 
-/// Who declared runs first, by tables that are contested: what is known when they are made again.
+/// The users who declared runs first, by contested tables: known when these are made again.
 pub(super) fn seeds_of(ground: &mut Ground) -> Result<Vec<(RunName, (OrderKey, User))>> {
     if contest_of(ground)?.is_some_and(|how| how == AFRESH) {
         return Ok(Vec::new());

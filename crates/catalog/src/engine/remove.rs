@@ -17,7 +17,7 @@ use super::{Cell, Flow, Probe, RunId, TagId, VariableId};
 
 /// Applies one record of deletions.
 pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals: &[Removal]) -> Result<()> {
-    // What a transaction has deleted comes back only by replay.
+    // Rows that a transaction has deleted come back only by replay.
     work.ground.not_revertible(source.txn)?;
     for (i, removal) in removals.iter().enumerate() {
         let (place, user) = (source.place(source.record, i as i64), source.user);

@@ -6,7 +6,7 @@ use fieldstone_format::catalog::RunName;
 use super::{Cell, Database, Flow};
 
 impl dyn Database + '_ {
-    /// What `read` makes of each row.
+    /// The results of `read`, row by row.
     pub(super) fn all<T>(
         &mut self,
         sql: &str,
@@ -21,7 +21,7 @@ impl dyn Database + '_ {
         Ok(rows)
     }
 
-    /// What `read` makes of the first row, where there is one.
+    /// The result of `read` for the first row, where there is one.
     pub(super) fn first<T>(
         &mut self,
         sql: &str,

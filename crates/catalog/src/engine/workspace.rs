@@ -1,4 +1,4 @@
-//! What applying records works on: the tables, the sums of what is in them, and who owns what.
+//! The workspace of applying records: the tables, the sums of what is in them, and who owns what.
 
 use super::Database;
 use super::ground::Ground;

@@ -27,7 +27,7 @@ pub struct Inner {
     process: PerProcess<Registry>,
 }
 
-/// What one process has. It takes part in the flushes of its process.
+/// The state of one process. It takes part in the flushes of its process.
 fn of_process(store: &Arc<OpenStore>, me: &Weak<Inner>) -> Registry {
     store.fields.join(me.clone());
     Registry::new(store.clone())
@@ -44,7 +44,7 @@ impl Inner {
         })
     }
 
-    /// What this process knows of what is declared.
+    /// The declarations that this process knows.
     pub fn registry(&self) -> &Registry {
         self.process.get(|| of_process(&self.store, &self.me))
     }

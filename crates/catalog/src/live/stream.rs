@@ -49,7 +49,7 @@ pub fn stream(
 }
 
 /// Finds hits and sends them on, until nobody takes them any more. Where the engine breaks meanwhile, the
-/// one that is made anew gives those that were not sent yet.
+/// one that is built again gives those that were not sent yet.
 fn send(reader: &EngineReader, query: &Query, moment: ConsistentView, sender: &SyncSender<Result<Hit>>) {
     let mut sent = StreamProgress { limit: query.limit, ids: HashSet::new(), count: 0 };
     let span = tracing::debug_span!("stream", hits = tracing::field::Empty);
@@ -101,7 +101,7 @@ impl StreamProgress {
     fn again(&self) -> Result<bool> {
         if self.count > self.ids.len() as u64 {
             return Err(Error::unavailable("the catalog's engine broke while it was read")
-                .with_hint("ask again: it is made anew"));
+                .with_hint("ask again: it is built again"));
         }
         Ok(self.count > 0)
     }

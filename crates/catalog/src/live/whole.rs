@@ -40,7 +40,7 @@ pub fn has_records(reader: &EngineReader) -> Result<bool> {
     Ok(view.has_own() || any_record(&view.seen.feed, is_catalog)?)
 }
 
-/// Makes the engine's tables anew.
+/// Builds the engine's tables again.
 pub fn rebuild(reader: &EngineReader) -> Result<RebuildReport> {
     reader.forget_apply_error();
     let feed = reader.store.journal.feed()?;

@@ -17,7 +17,7 @@ use fieldstone_journal::{Journal, Session};
 
 use attribute_buffer::AttributeBatches;
 
-/// What one process has given to sessions.
+/// The state that one process keeps for sessions.
 #[derive(Debug)]
 pub struct Pending {
     journal: Arc<Journal>,
@@ -74,7 +74,7 @@ impl Pending {
         self.attributes.hand_over(&self.journal, session);
     }
 
-    /// What a session holds is not to be.
+    /// Drops the records that a session holds.
     pub fn discard(&self, session: &Session) {
         self.attributes.discard(session);
         self.forget(session.key());

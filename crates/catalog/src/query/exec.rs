@@ -40,7 +40,7 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    /// What answers an expression, and the condition that it asks of hits.
+    /// The executor of an expression, and the condition that it asks of hits.
     pub(super) fn of(tables: &'t mut dyn Tables, expr: &Expr) -> Result<(Exec<'t>, Cond)> {
         let (cond, related) = Cond::of(expr)?;
         let (cond, related) = with_batches(tables, cond, related)?;

@@ -1,4 +1,4 @@
-//! What the tables of one state say of runs, tags, steps and variables, each read once and kept; and what it took to
+//! Rows of one state's tables for runs, tags, steps and variables, each read once and kept; and what it took to
 //! read from them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,9 +22,9 @@ pub(super) struct Lookup<'t> {
     pub(super) stats: Stats,
     /// Ranges of coordinates, a list for each region that is asked for.
     regions: Rc<[Arc<[CoordinateRange]>]>,
-    /// What is asked of every variable that is looked at, where that is one condition.
+    /// The condition on every variable that is looked at, where it is one.
     screen: Option<Cond>,
-    /// What runs declared is asked for, whatever the condition.
+    /// Declarations of runs are read, whatever the condition.
     pub(super) by_decl: bool,
     tags: Option<Rc<Vec<Rc<TagAt>>>>,
     names: Option<Rc<VariableMap>>,
@@ -167,7 +167,7 @@ impl<'t> Lookup<'t> {
         Ok(variables)
     }
 
-    /// What the meshes and grids of a run's variables have of the regions that are asked for.
+    /// Elements of a run's meshes and grids in the regions that are asked for.
     fn points(
         &mut self,
         run: RunId,
@@ -178,7 +178,7 @@ impl<'t> Lookup<'t> {
         if self.regions.is_empty() {
             return Ok(found);
         }
-        // What cannot match needs no points.
+        // A variable that cannot match needs no points.
         let may_match = |row: &VariableRow| {
             let at = names.get(&row.id);
             let own =
@@ -281,7 +281,7 @@ pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
     }
 }
 
-/// What a mesh has in ranges, of a variable on it. Of a mesh whose dimension is not named it is the first.
+/// Elements of a mesh in ranges, for a variable on it. Of a mesh whose dimension is not named it is the first.
 fn on_mesh(decl: &VariableDecl, ranges: &Arc<[CoordinateRange]>, region: &MeshRegion) -> PointsInRanges {
     let dim = decl.dims.iter().position(|name| *name == region.dimension).unwrap_or(0);
     let extent = decl

@@ -23,13 +23,13 @@ pub(super) struct Partition {
     pub(super) run: Rc<RunAt>,
     pub(super) tag: Rc<TagAt>,
     pub(super) span: Span,
-    /// What is left to decide, but for the steps.
+    /// The condition that is left to decide, but for the steps.
     pub(super) cond: Cond,
     pub(super) steps: Steps,
     pub(super) values: Values,
     /// Every name of a variable.
     pub(super) names: Rc<VariableMap>,
-    /// What the run says of its variables, where that is asked for.
+    /// The run's declarations of its variables, where they are asked for.
     pub(super) own: Option<Rc<VariableMap>>,
     pub(super) times: Option<Rc<HashMap<i64, f64>>>,
     /// Whether the condition hangs on the step related `steps`.
@@ -58,7 +58,7 @@ impl Partition {
         own.or_else(|| self.names.get(&id).filter(|_| id != NO_VARIABLE))
     }
 
-    /// What is asked of rows at this step and variable.
+    /// The condition on rows at this step and variable.
     pub(super) fn cell(&self, step: i64, variable: VariableId) -> Result<Rc<CellCondition>> {
         let key = (if self.by_step { step } else { NO_STEP }, variable);
         if let Some(cell) = self.cells.borrow().get(&key) {

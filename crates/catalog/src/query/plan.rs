@@ -53,7 +53,7 @@ type Asked = (u32, Vec<u64>, Vec<u64>);
 pub(super) struct Planner {
     /// Ranges of the curve that were worked out: many series have boxes of the same levels.
     curves: HashMap<Asked, curve::Cover>,
-    /// What was decided, in words, where that is asked for.
+    /// The decisions in words, where they are asked for.
     pub(super) notes: Option<Vec<String>>,
 }
 

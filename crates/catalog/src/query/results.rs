@@ -1,11 +1,11 @@
-//! What queries give beside attributes: runs, steps, variables, tags, boxes, numbers; and what it took to answer.
+//! Answers of queries beside attributes: runs, steps, variables, tags, boxes, numbers; and their costs.
 
 use std::sync::Arc;
 
 use crate::engine::RunRow;
 use fieldstone_format::catalog::{RunDecl, RunName, TagDecl, VariableDecl, VariableName};
 
-/// What it took to answer.
+/// The cost of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Rows of attr that were read.

@@ -17,7 +17,7 @@ use crate::engine::{RunId, Span};
 /// Spans of more tags than this are read by run.
 const TAGS: usize = 16;
 
-/// What to look for.
+/// The condition to look for.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     pub(super) cond: &'a Cond,
@@ -36,7 +36,7 @@ pub(super) struct Walk<'a> {
     ask: Ask<'a>,
     tags: Vec<Rc<TagAt>>,
     runs: std::vec::IntoIter<Rc<RunAt>>,
-    /// What can match of each run, with the index of its tag, where tags named the runs.
+    /// The part of each run that can match, with the index of its tag, where tags named the runs.
     by_run: Option<HashMap<RunId, Vec<(usize, Span)>>>,
     /// The run that is walked, and its spans still to come.
     run: Option<Rc<RunAt>>,

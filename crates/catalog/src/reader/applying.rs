@@ -1,4 +1,4 @@
-//! What was flushed, applied beside the caller: a flush waits for no engine.
+//! Flushed records, applied beside the caller: a flush waits for no engine.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl EngineReader {
         let _ = self.applying.start("catalog-apply", move || reader.apply_flushed());
     }
 
-    /// Applies what was flushed if the engine is free; else whoever reads next does. What goes wrong is kept for
+    /// Applies the flushed records if the engine is free; else the next reader does. An error is kept for
     /// the next read: nobody else is there to hear of it.
     pub fn apply_flushed(&self) {
         let rows = self.pending.unapplied();
@@ -58,7 +58,7 @@ impl EngineReader {
         self.apply_error.lock().take().map_or(Ok(()), Err)
     }
 
-    /// What went wrong before does not matter any more.
+    /// Forgets an earlier error.
     pub fn forget_apply_error(&self) {
         drop(self.apply_error.lock().take());
     }

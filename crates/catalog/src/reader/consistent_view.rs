@@ -1,4 +1,4 @@
-//! What a read sees: all of one instant.
+//! The view of a read: all of one instant.
 //!
 //! ```text
 //! AsIs      what stands in the engine, without a look at the logs: enough to know that something is there
@@ -10,10 +10,10 @@ use fieldstone_journal::feed::{Commit, OWN_LOG};
 use fieldstone_journal::instant::{Cursors, Instant, OwnPart, OwnRecords};
 use fieldstone_journal::{Journal, Session};
 
-/// What a read sees.
+/// The view of a read.
 #[derive(Debug, Clone, Copy)]
 pub enum Visibility<'a> {
-    /// What stands in the engine.
+    /// The content of the engine.
     AsIs,
     /// All that is visible to everybody.
     Synced,

@@ -36,7 +36,7 @@ pub struct EngineReader {
     pub overlays: Overlays,
     /// The thread that applies what was flushed.
     pub(super) applying: Beside,
-    /// What went wrong there, and no read has returned.
+    /// An error there that no read has returned.
     pub(super) apply_error: Mutex<Option<Error>>,
 }
 

@@ -20,7 +20,7 @@ pub struct Follower {
     pub connections: Arc<Connections>,
 }
 
-/// What was read when an engine was made anew.
+/// Counts of the records read for a rebuilt engine.
 #[derive(Debug)]
 pub struct Replayed {
     pub applied: Applied,
@@ -76,7 +76,7 @@ impl Follower {
         follow::overlay(view, feed, &*self.store.fields.standing(feed), session.transaction(), own)
     }
 
-    /// Makes an engine's tables anew from the first commit on.
+    /// Builds an engine's tables again from the first commit on.
     pub fn replay(&self, index: &mut Index, feed: &Feed) -> Result<Replayed> {
         let mut view = self.view(index, Patience::Full, self.store.env.identity.uid());
         let how = self.following(Patience::Full, false);

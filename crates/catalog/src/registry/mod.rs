@@ -1,4 +1,4 @@
-//! What is declared, as a session sees it: what this process declared itself at once, what the engine says for a while
+//! Declarations, as a session sees them: what this process declared itself at once, what the engine says for a while
 //! else what the engine says now.
 //!
 //! | module | holds |
@@ -39,7 +39,7 @@ use run_answers::RunAnswers;
 pub use runs::{run_row, several_projects};
 pub use shown::{run_text, variable_text};
 
-/// What one process knows of what is declared.
+/// The declarations that one process knows.
 #[derive(Debug)]
 pub struct Registry {
     pub store: Arc<OpenStore>,
@@ -64,7 +64,7 @@ impl Registry {
         }
     }
 
-    /// What is known of what was declared; nothing of what was lost since.
+    /// The known declarations; none that was lost since.
     pub fn declarations(&self) -> MutexGuard<'_, DeclarationCache> {
         self.forget_lost();
         self.declarations.lock()
@@ -87,7 +87,7 @@ impl Registry {
         self.declaring.lock()
     }
 
-    /// What a declaration is checked against: what everybody sees, and where that may not do also what a session
+    /// The declarations that a new one is checked against: what everybody sees, and where that may not do also what a session
     /// holds.
     pub fn visibility<'a>(&self, session: &'a Session) -> Visibility<'a> {
         let uncertain = self.declarations().deleted(session.key()) || session.transaction().is_some();

@@ -13,7 +13,7 @@ use crate::engine::{Flow, RunRow, RunSelect, Tables, first_user};
 use crate::query::RunInfo;
 use crate::reader::Visibility;
 
-/// Names that an error suggests are sought among so many.
+/// An error seeks the names that it suggests among at most this number.
 const SUGGESTED: usize = 10_000;
 
 /// The row of a run.
@@ -30,7 +30,7 @@ pub fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'a str>)
         .with_hint("give the project ('' for none)")
 }
 
-/// What was found; where the engine cannot be asked, what was known a while ago.
+/// The runs that were found; where the engine cannot be asked, those known a while ago.
 fn or_stale<T>(found: Result<Option<T>>, known: Lookup<T>) -> Result<Option<T>> {
     match (found, known) {
         (Err(e), Lookup::Stale(old)) if e.kind() == ErrorKind::Unavailable => Ok(Some(old)),
@@ -71,7 +71,7 @@ impl Registry {
         }
     }
 
-    /// Who owns a run, by one look at the logs.
+    /// The owner of a run, by one look at the logs.
     pub fn run_owner(&self, session: &Session, run: &RunName) -> Result<Option<u32>> {
         let visibility = self.visibility(session);
         let view = self.reader.consistent_view(visibility)?;
@@ -136,7 +136,7 @@ impl Registry {
         self.find_run(session, run)?.ok_or_else(|| self.no_run(session, &run.name, &run_text(run)))
     }
 
-    /// What writes to a run do where their field is there; `None` where neither it nor anybody says so.
+    /// The rule for a write to a run whose field is there; `None` where neither it nor anybody says so.
     pub fn exist_of(&self, session: &Session, run: &RunName) -> Result<Option<Exist>> {
         let known = self.declarations().exist_of(session.key(), run);
         match known {

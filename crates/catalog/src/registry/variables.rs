@@ -101,7 +101,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// The newest version of a variable, for who writes to it; `None` where there is none. What was declared here is known
+    /// The newest version of a variable, for its writer; `None` where there is none. A declaration of this process is known
     /// at once, what the engine said is believed for a while.
     pub fn variable_to_write(
         &self,

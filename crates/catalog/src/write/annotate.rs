@@ -62,7 +62,7 @@ pub fn annotate_all(registry: &Registry, batches: Vec<AttributeBatch>, session: 
     Ok(())
 }
 
-/// What a batch stands on: a run that the caller may annotate, and variables that are there.
+/// The targets of a batch: a run that the caller may annotate, and variables that are there.
 fn stands_on(registry: &Registry, session: &Session, batch: &AttributeBatch) -> Result<StandsOn> {
     let annotate = registry.need_run(session, &batch.run)?;
     registry.need_annotate(session, &batch.run, annotate)?;

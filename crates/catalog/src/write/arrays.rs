@@ -32,7 +32,7 @@ fn fresh<T: Clone>(
     Ok(fresh)
 }
 
-/// What the engine says of all that a session may see.
+/// The engine's rows of all that a session may see.
 fn listed<T>(registry: &Registry, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
     registry.reader.raise_apply_error()?;
     registry.reader.look(Visibility::All(session), &mut |index| list(index))

@@ -140,7 +140,7 @@ pub fn create_steps(
                     .error(format!("step {} of run {} is at time {a}, not {b}", step.number, run_text(run)))
                     .with_hint("a step has one time: declare another step"));
             }
-            // What is there already, or says less than what is there.
+            // A declaration that is there already, or says less than the one there.
             (Some(Some(_)), _) => {}
             (_, time) => {
                 there.insert(step.number, time);

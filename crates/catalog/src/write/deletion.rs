@@ -1,10 +1,10 @@
-//! What a deletion names, and what it took away.
+//! The names of a deletion, and its report.
 
 use fieldstone_core::{Error, Result};
 
 use crate::query::Query;
 
-/// What is to be deleted.
+/// A request to delete.
 #[derive(Debug, Clone)]
 pub enum Deletion {
     /// Runs with all that stands below; their fields too, if asked for.
@@ -20,7 +20,7 @@ pub enum Deletion {
 }
 
 impl Deletion {
-    /// What goes of a query that was made from terms of these names, `where` being a condition of its own: the
+    /// The deletion of a query that was made from terms of these names, `where` being a condition of its own: the
     /// deepest that is named; a `level` names variables. Of `run` alone the run with all below it; with `step` the step; with `variable` the
     /// variable; of `tag` alone the tag; of `tag` with others, of `variable` with `step`, and with `where`, the
     /// attributes. Invalid where nothing is named, and for fields of what has none.
@@ -76,7 +76,7 @@ impl Deletion {
     }
 }
 
-/// What a deletion took away, or would.
+/// The counts of a deletion, done or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteReport {
     /// Runs.

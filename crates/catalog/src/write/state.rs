@@ -1,4 +1,4 @@
-//! What is said of a declared run later, in place of its declaration: how it goes, and where its data outside of the
+//! Later words on a declared run, in place of its declaration: how it goes, and where its data outside of the
 //! store lie. The newest record counts.
 
 use fieldstone_core::value::Value;

@@ -12,7 +12,7 @@ use super::declare::declare_variables;
 use crate::registry::Registry;
 
 /// Declares each variable under its version, or the next one that is free where others are declared otherwise.
-/// One that is declared already is no news.
+/// One that is declared already stays as it is.
 pub fn create_versions(
     registry: &Registry,
     run: &RunName,

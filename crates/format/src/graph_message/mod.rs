@@ -271,7 +271,7 @@ pub enum Message {
     Thaw {
         /// By which the answer is known.
         token: u64,
-        /// What was written, as in [`Message::Shown`]; `None`: nothing was.
+        /// The written content, as in [`Message::Shown`]; `None`: nothing was written.
         saved: Option<Vec<u64>>,
     },
 }

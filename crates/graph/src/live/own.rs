@@ -23,7 +23,7 @@ const SESSIONS: usize = 64;
 #[derive(Debug, Default)]
 pub struct OwnRows(Mutex<HashMap<SessionKey, Overlay>>);
 
-/// What lies over the view for a session.
+/// The rows that lie over the view for a session.
 #[derive(Debug)]
 struct Overlay {
     base: Arc<GraphState>,

@@ -143,7 +143,7 @@ impl ViewCache {
         let host = self.host();
         self.cut_as(host.partitioning);
         let mut slot = self.lock();
-        // What cannot be removed is found to be damaged again, and then it is the error of that read.
+        // A file that cannot be removed is found to be damaged again, and then it is the error of that read.
         let removed = self.place.folder().map_or(Ok(()), |folder| folder.forget());
         // The old slots stop before new ones write in their place.
         *slot = None;

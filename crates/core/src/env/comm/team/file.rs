@@ -36,7 +36,7 @@ impl<F: ?Sized> TeamFile<F> {
         &self.team
     }
 
-    /// What the team has opened, for a layer over it.
+    /// The file that the team has opened, for a layer over it.
     pub fn below(&self) -> Arc<F> {
         self.file.clone()
     }
