@@ -110,7 +110,7 @@ def commit_sizes(peer: Any, root: Path, quick: bool) -> dict[str, float]:
 
 
 def commits(fig: Figure, at: Sitting, peer: str) -> Result:
-    """All writers at once; percentiles over all their commits."""
+    """Runs all writers at once; returns percentiles over all their commits."""
     root, writers = at.fresh(fig.name, peer), 4 if at.quick else int(fig.data["writers"])
     go, each = root.parent / "go", 10 if at.quick else int(fig.data["each"])
     go.unlink(missing_ok=True)

@@ -99,7 +99,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     owned = most(own, ranks)
     rounds = ceil(log2(ranks))
     trees = AGREEMENTS * AGREEMENT + 8 + 2 * 8 * WORDS
-    told = RECORD * own * (ranks - 1) / ranks + HEAD * (ranks - 1)
+    sent = RECORD * own * (ranks - 1) / ranks + HEAD * (ranks - 1)
     definitions = data.text + 16 * data.dims + 25 * data.vars + 4 * data.dims_of_vars
     hashed = definitions / ranks + 8 * own
     placed = 8 * own + 16 * data.vars / ranks
@@ -116,7 +116,7 @@ def counters(data: DataSet, ranks: int) -> dict[str, float]:
     write = hashed + 8 * owned + placed + min(PIECE, data.header / ranks + 4096)
     return {
         "messages": (AGREEMENTS + 3) * rounds + ranks - 1,
-        "sent": rounds * trees + told,
+        "sent": rounds * trees + sent,
         "comparisons": owned,
         "names_held": own + owned,
         "peak_bytes": max(exchange, check, write),
@@ -148,10 +148,10 @@ def partitioned(data: DataSet, ranks: int) -> dict[str, float]:
     rounds, exchanges = ceil(log2(ranks)), 5 if shared else 3
     trees = (22 if shared else 20) * AGREEMENT * rounds
     table = (72 * blocks + 48) * (ranks - 1)
-    told = RECORD * names + (HEAD * (ranks - 1) if shared else 0)
+    sent = RECORD * names + (HEAD * (ranks - 1) if shared else 0)
     return {
         "messages": exchanges * (ranks - 1) + (exchanges + 18) * rounds,
-        "sent": (16 + 1 + 32) * paths * others + trees + table + told,
+        "sent": (16 + 1 + 32) * paths * others + trees + table + sent,
         "comparisons": most(paths, ranks) + names,
     }
 
@@ -198,8 +198,8 @@ def print_checks() -> None:
     ):
         print(f"\n{title}, a tenth of the data set: model (counted)")
         for run in checked(strategy):
-            told = model(int(run["ranks"]))
-            shown = ", ".join(f"{key} {value:.0f} ({run[key]})" for key, value in told.items())
+            counts = model(int(run["ranks"]))
+            shown = ", ".join(f"{key} {value:.0f} ({run[key]})" for key, value in counts.items())
             print(f"{run['ranks']:>6} {shown}")
     sets = (("the paper's data set", PAPER, SLOTS), ("ten times as large", LARGE, SLOTS_LARGE))
     for title, data, slots in sets:
@@ -220,10 +220,10 @@ def main() -> None:
     )
     for power in range(13):
         ranks = 1 << power
-        told = counters(PAPER, ranks)
+        counts = counters(PAPER, ranks)
         keys = ("messages", "sent", "comparisons", "names_held", "peak_bytes")
         line = " ".join(
-            f"{told[key]:>{width}.0f}" for key, width in zip(keys, (9, 10, 9, 9, 11), strict=True)
+            f"{counts[key]:>{width}.0f}" for key, width in zip(keys, (9, 10, 9, 9, 11), strict=True)
         )
         run = runs.get(ranks)
         seen = " ".join(str(run[key]) for key in keys) if run else "-"

@@ -26,7 +26,7 @@ def logs() -> list[Path]:
 
 
 def missing() -> str:
-    """The name of what is missing to read the logs; "" if nothing is."""
+    """The name of the package or folder that is missing to read the logs; "" if nothing is."""
     absent = [name for name in ("fieldstone", "darshan") if importlib.util.find_spec(name) is None]
     if absent:
         return f"the package {absent[0]} is not installed"

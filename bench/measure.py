@@ -86,7 +86,7 @@ def tree_size(root: Path) -> Result:
 
 
 def read_into_cache(root: Path) -> None:
-    """Reads every file below `root` once: a store may have been written past the page cache."""
+    """Reads every file below `root` once: the writer may have bypassed the page cache."""
     for path in root.rglob("*"):
         if path.is_file():
             with path.open("rb", buffering=0) as f:
