@@ -102,7 +102,7 @@ def compiled(name: str, work: Path) -> Path:
         home = os.environ.get("PNETCDF_DIR")
         if not home:
             raise SystemExit(
-                "bench: PNETCDF_DIR names no PnetCDF (built against the mpicc beside this Python)"
+                "bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)"
             )
         flags = [f"-I{home}/include", f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lpnetcdf", "-lm"]
     mpicc = Path(mpiexec()).parent / "mpicc"

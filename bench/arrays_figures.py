@@ -130,13 +130,13 @@ ARRAYS = (
         "arrays-cube",
         (2, 2, 1),
         "Each rank holds a quarter, in runs of 256 KiB.",
-        (*_SEQUENTIAL_SHARE, *_ahead((MPIIO, PNETCDF), "ahead of")),
+        (*_SEQUENTIAL_SHARE, *_ahead((MPIIO, PNETCDF), "faster than")),
     ),
     _cube(
         "arrays-cube-short",
         (1, 2, 2),
         "Each rank holds a quarter, in runs of 1 KiB.",
-        _ahead((MPIIO, PNETCDF), "never behind"),
+        _ahead((MPIIO, PNETCDF), "never slower than"),
     ),
     Figure(
         "arrays-restart",

@@ -201,7 +201,7 @@ def pnetcdf_program(work: Path, name: str = "pnetcdf_create") -> Path:
         return program
     home = os.environ.get("PNETCDF_DIR")
     if not home:
-        raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built against the mpicc beside this Python)")
+        raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)")
     mpicc = Path(mpiexec()).parent / "mpicc"
     flags = [f"-I{home}/include", f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lpnetcdf", "-lm"]
     subprocess.run([str(mpicc), "-O2", "-o", str(program), str(source), *flags], check=True)

@@ -79,7 +79,7 @@ def _walks(steps: tuple[int, ...]) -> tuple[Row, ...]:
 
 def _near(number: int) -> tuple[Target, ...]:
     return tuple(
-        Target(f"sync at most 10 % behind async ({peer}, {number} steps)", f"ahead_{number}", 1.10, of=peer)
+        Target(f"sync at most 1.1 times async ({peer}, {number} steps)", f"ahead_{number}", 1.10, of=peer)
         for peer in (DIDO, GIGA)
     )
 

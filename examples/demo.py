@@ -151,7 +151,7 @@ def overwrite(source: np.ndarray) -> None:
     with fst.open(CLIMATE) as store:
         before = store.version
         store.archive(air_temperature(0), source[0] - np.float32(273.15))
-        check(store.get(air_temperature(0)).min() > 100, "until the flush, everybody reads kelvins")
+        check(store.get(air_temperature(0)).min() > 100, "until the flush, all readers get kelvins")
         store.flush()
         check(store.get(air_temperature(0)).min() < 100, "after it, degrees Celsius")
     older = fst.open(CLIMATE, mode="r", at=before)

@@ -106,7 +106,7 @@ def test_values_with_spaces_and_empty_fields_come_over(source):
 
 
 def test_a_key_that_fdb_spelt_twice_is_told(source):
-    """FDB keeps param=130.128 beside param=130; here these are one field."""
+    """FDB keeps param=130.128 and param=130 separately; here they are one field."""
     fdb, config = source
     archive(fdb)
     archive(fdb, param="130.128")
