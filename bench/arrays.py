@@ -101,9 +101,7 @@ def compiled(name: str, work: Path) -> Path:
     if name == "pnetcdf":
         home = os.environ.get("PNETCDF_DIR")
         if not home:
-            raise SystemExit(
-                "bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)"
-            )
+            raise SystemExit("bench: PNETCDF_DIR names no PnetCDF (built with the mpicc next to this Python)")
         flags = [f"-I{home}/include", f"-L{home}/lib", f"-Wl,-rpath,{home}/lib", "-lpnetcdf", "-lm"]
     mpicc = Path(mpiexec()).parent / "mpicc"
     subprocess.run([str(mpicc), "-O2", "-o", str(program), str(source), *flags], check=True)
