@@ -46,6 +46,7 @@ def counted(name: str) -> Iterator[None]:
 
 def _mark(name: str) -> None:
     if "BENCH_TRACE" in os.environ:
+        # The mark of rank 0 is for the calls of all ranks: none may run past it, or lag behind it.
         COMM.Barrier()
         if RANK == 0:
             mark(name)

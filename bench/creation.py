@@ -119,6 +119,7 @@ def _peak() -> int:
 def _largest(everybody: list[dict[str, Any]]) -> dict[str, Any]:
     keys = ("seconds", "definition", "close", "cpu", "peak", "growth")
     found: dict[str, Any] = {key: max(own[key] for own in everybody) for key in keys}
+    # Rank 0 of a library that gathers definitions grows more than the others.
     growths = [own["growth"] for own in everybody]
     found["root"] = growths[0] / max(growths[1:], default=growths[0])
     found["reports"] = [own["report"] for own in everybody]
@@ -147,6 +148,7 @@ def create(fig: Figure, at: Sitting, peer: str) -> Result:
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), *command], capture_output=True, text=True, check=False
     )
+    # With a memory limit, failing is a result.
     if done.returncode and fig.data.get("limit"):
         shutil.rmtree(root)
         return {"finished": 0}

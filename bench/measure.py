@@ -146,6 +146,7 @@ def _calls(log: Path) -> Iterator[tuple[str, str, int, str]]:
     begun: dict[str, tuple[str, str]] = {}
     with log.open(errors="replace") as lines:
         for line in lines:
+            # strace splits a call in two if another thread runs in between; the thread's id joins the halves.
             if m := _BEGUN.match(line):
                 begun[m[1]] = (m[2], m[3])
                 continue
@@ -182,6 +183,7 @@ def parse_trace(log: Path, root: Path) -> dict[str, Counts]:
         elif name in _READS:
             c.read_calls, c.read = c.read_calls + 1, c.read + returned
         elif name == "mmap":
+            # No later call shows which pages are read, so the whole range counts.
             c.mapped += int(arguments.split(", ")[1])
     return marks
 

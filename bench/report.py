@@ -107,6 +107,7 @@ def _beside_best(kept: dict[str, Any], target: Target, peers: tuple[str, ...]) -
     ours = medians.pop(target.of)
     best = min(medians.values())
     allowed = target.limit * best
+    # Small absolute differences, and differences in the range of the best peer's own runs, are noise.
     if target.slack:
         allowed = max(allowed, best + target.slack)
     if target.spread:
