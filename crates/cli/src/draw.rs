@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Characters from empty to full.
 const RAMP: &[u8] = b" .:-=+*#%@";
-/// What a missing element looks like without colour.
+/// The character for a missing element without colour.
 const MISSING: char = '?';
 /// Colours from low to high: dark blue over green to yellow, of even steps in brightness.
 const COLOURS: [[u8; 3]; 9] = [
@@ -31,7 +31,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// What the terminal can, where `colour` is wanted.
+    /// The colours of the terminal, if `colour` is wanted.
     pub fn of_terminal(colour: bool) -> Style {
         let full = std::env::var("COLORTERM").is_ok_and(|v| v == "truecolor" || v == "24bit");
         match (colour, full) {
@@ -42,7 +42,7 @@ impl Style {
     }
 }
 
-/// Extremes of what is drawn.
+/// The extremes of the drawn elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
     /// Smallest element; NaN where all are missing.
@@ -132,7 +132,7 @@ pub fn line(values: &[f64], width: usize, height: usize, style: Style) -> String
     text
 }
 
-/// Where a value lies between the extremes: 0 to 1.
+/// The position of a value between the extremes: 0 to 1.
 fn level(value: f64, min: f64, max: f64) -> f64 {
     // Halves, so that the span of the largest floats does not overflow.
     let span = max / 2.0 - min / 2.0;

@@ -3,7 +3,7 @@
 /// Positions along an axis, or of every point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What it is, with its unit.
+    /// Its name, with its unit.
     pub label: String,
     /// Extents: one dimension, or those of the picture.
     pub shape: Vec<usize>,

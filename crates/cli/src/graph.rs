@@ -46,7 +46,8 @@ pub fn vertex(text: &str) -> Result<VertexName> {
     }
 }
 
-/// What a lineage is asked for: a request, whose words all hold a `=` behind a keyword; else TYPE:ID, or the path of a file.
+/// The subject of a lineage: a request, in which each word has a keyword and `=`; otherwise TYPE:ID, or the path of a
+/// file.
 pub fn subject(words: &[String]) -> Result<LineageSubject> {
     let is_keyword = |word: &str| {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');

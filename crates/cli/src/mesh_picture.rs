@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::elements::Axis;
 
-/// What of a mesh a field's values stand on.
+/// The elements of a mesh that a field's values belong to.
 #[derive(Debug)]
 pub struct OnMesh {
     mesh: StoredMesh,
@@ -27,7 +27,7 @@ pub struct MeshShapes {
 }
 
 impl OnMesh {
-    /// Where the key's variable was declared on a mesh, and the array has its extent.
+    /// The mesh of the key's variable, if it was declared on one and the array has its extent.
     pub fn of(store: &Store, key: &FieldKey, shape: &[u64]) -> Result<Option<OnMesh>> {
         let text = |keyword: &str| key.get(keyword).map(|value| value.text().into_owned());
         let (Some(run), Some(variable)) = (text("run"), text("variable")) else { return Ok(None) };
@@ -52,7 +52,7 @@ impl OnMesh {
         (0..rank).map(part).collect::<Vec<_>>().join(",")
     }
 
-    /// What is drawn.
+    /// The points to draw.
     pub fn shapes(&self) -> Result<MeshShapes> {
         let array = match self.location {
             MeshLocation::Edge => Some(MeshArray::Edges),
@@ -77,8 +77,8 @@ impl OnMesh {
 }
 
 impl MeshShapes {
-    /// Where each value stands, across and down: at a node, or in the middle of the nodes of an edge, face or volume. Of
-    /// three coordinates the two that reach farthest.
+    /// The position of each value, across and down: a node, or the middle of the nodes of an edge, face or volume. Of
+    /// three coordinates it takes the two with the largest range.
     pub fn points(&self) -> (Axis, Axis) {
         let reach = |values: &[f64]| {
             let (least, greatest) = values

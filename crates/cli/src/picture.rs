@@ -1,5 +1,5 @@
-//! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
-//! where the store has them.
+//! The input of `fieldstone plot`: numbers in one or two dimensions, with their coordinates and names if the store has
+//! them.
 //!
 //! Three kinds of fields have a picture: arrays, unpacked and with the coordinates that their file or run says
 //! ([`Described`]); arrays on an unstructured mesh; and GRIB messages, which the helper process decodes.
@@ -20,7 +20,7 @@ pub struct Picture {
     pub values: Vec<f64>,
     /// One or two extents.
     pub shape: Vec<usize>,
-    /// What they are, with their unit.
+    /// Their name, with the unit.
     pub label: String,
     /// Positions across.
     pub x: Option<Axis>,

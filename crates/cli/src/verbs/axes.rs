@@ -1,4 +1,4 @@
-//! `fieldstone axes`: the values present, per keyword.
+//! `fieldstone axes`: the values that each keyword has.
 
 use clap::Args;
 use fieldstone::{KeyValue, Quoted, ReadOptions, json};
@@ -12,7 +12,7 @@ Examples:
   fieldstone axes store
   fieldstone axes store run=a,variable=t
 
-Each line is a part of a request: step=0/6/12. A terminal shows how many values there are, too.
+Each line is a part of a request: step=0/6/12. On a terminal it also shows the number of values.
 With --json: {\"step\": [\"0\", \"6\"], ...}; with --jsonl: {\"keyword\": \"step\", \"values\": [...]} a line.";
 
 /// Show the values that each keyword has

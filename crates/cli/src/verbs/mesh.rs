@@ -21,11 +21,11 @@ Examples:
   fieldstone mesh store wing --json
   fieldstone mesh store wing --xdmf flow-7 -o flow-7.xdmf
 
-Without a name a line for each mesh; with one what it has: counts, coordinates with their least and greatest
-values, attributes, the runs with groups on it. Meshes are made by jobs and by `fieldstone ingest --mesh`.
+Without a name it prints a line for each mesh; with a name it shows counts, coordinates with their least and greatest
+values, attributes, and the runs with groups on the mesh. Jobs and `fieldstone ingest --mesh` make meshes.
 
---xdmf writes a text by which ParaView shows all steps of a run's fields on the mesh. No value is copied: it names
-places in the store's files. Only where elements are of several kinds their nodes are written beside it.";
+--xdmf writes a file with which ParaView shows all steps of a run's fields on the mesh. The file copies no values: it
+refers to the store's files. Only if the mesh has elements of several kinds, their nodes go into a file next to it.";
 
 /// List meshes, or show one
 #[derive(Debug, Args)]
@@ -33,12 +33,12 @@ places in the store's files. Only where elements are of several kinds their node
 pub struct Arguments {
     #[command(flatten)]
     store: Reading,
-    /// The mesh; all where absent
+    /// The mesh; by default all
     name: Option<String>,
     /// Write an XDMF file of the fields of this run on the mesh
     #[arg(long, value_name = "RUN", requires = "name")]
     xdmf: Option<String>,
-    /// The XDMF file; RUN.xdmf where absent
+    /// The XDMF file; by default RUN.xdmf
     #[arg(short, long, value_name = "FILE", requires = "xdmf")]
     output: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ Examples:
   fieldstone plot store run=a variable=t step=6 -o t6.png
   fieldstone plot store run=a variable=wind step=6 --box 0,3,:,:
 
-A field on an unstructured mesh is drawn where its nodes, edges, faces or volumes are; of volumes the outside is.
+A field on an unstructured mesh is drawn at its nodes, edges, faces or volumes; for volumes, only the surface.
 
 Without -o the field is drawn as text. PNG needs matplotlib and GRIB messages need eccodes: the program
 asks a Python that has the package fieldstone for both (FIELDSTONE_PYTHON names another one).";
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Pixels of the PNG
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "900x600", value_parser = size)]
     size: [u32; 2],
-    /// Fill what nobody wrote
+    /// Fill unwritten parts
     #[arg(long)]
     lenient: bool,
 }
@@ -160,7 +160,7 @@ fn scattered(picture: &Picture, x: &Axis, y: &Axis, width: usize) -> (Vec<f64>, 
     (cells, rows, columns)
 }
 
-/// Gives cells between the points of a mesh their neighbours' mean, as far as half of what lies between two points.
+/// Gives cells between the points of a mesh their neighbours' mean, up to half the distance between two points.
 fn spread(cells: &mut [f64], columns: usize, points: usize) {
     let apart = (cells.len() as f64 / points.max(1) as f64).sqrt();
     for _ in 0..apart.ceil() as usize {

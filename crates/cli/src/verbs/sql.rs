@@ -13,10 +13,10 @@ Examples:
   fieldstone sql store 'select run, count(*) from attributes group by run'
   fieldstone sql store 'select name, type, unit from tags' --json
 
-One SELECT over the views runs, steps, variables, tags and attributes, which the guide \"tag and find\"
-describes. Nothing can be written. Where a program reads, a line has the columns with tabs between.
+Runs one SELECT over the views runs, steps, variables, tags and attributes, which the guide \"tag and find\" describes.
+It cannot write. When the output is not a terminal, tabs separate the columns.
 
-With --json: {\"rows\": [...]}, an object a row, by the names of the columns.";
+With --json: {\"rows\": [...]}, an object for each row, with the names of the columns.";
 
 /// Ask the catalog's views in SQL
 #[derive(Debug, Args)]

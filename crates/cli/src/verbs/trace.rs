@@ -21,18 +21,19 @@ Examples:
   fieldstone trace store --compare run=a,variable=t run=b,variable=t
   fieldstone trace store plot.png --script > rebuild.sh
 
-WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. Fields came by commits, each of which an execution
-wrote: fieldstone graph fields lists what is in one. The walk goes by cause: what was read after a result was written did not go
-into it, and what a later write replaced did not come from the earlier one. A job and its processes count as one.
+WHAT is a request (KEYWORD=…), the path of a file, or TYPE:ID. An execution writes fields by commits; fieldstone graph
+fields lists the fields of one. The walk follows causes: data read after a result was written did not go into the
+result, and a value that replaced another did not come from it. A job and its processes count as one.
 
-What was read from another store is followed there, where that can be read; a note says which cannot. --one-store stays.
+If an execution read from another store, the walk goes on in that store if it can be read; a note names the stores that
+cannot. --one-store stays in this store.
 
 With --json: root, vertices of type, id and depth, edges of type, src, dst, props, stamp, time, until, user and deleted,
-truncated, and stores of id, url, commits and left, the reason why one was not followed.
+truncated, and stores of id, url, commits and left (the reason why the walk did not go there).
 
---compare prints what differs between executions, or between those that wrote several results: executable, argument,
-environment, folder, host, input, version; a line each, with a value for each of WHAT. --script prints commands for sh
-that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or svg.";
+--compare prints the differences between executions, or between the executions that wrote several results: executable,
+argument, environment, folder, host, input, version. Each line has a value for each WHAT. --script prints commands for
+sh that rebuild a result. --format prints prov-json, openlineage, ro-crate, dot or svg.";
 
 /// Show where a result came from, or what came from it
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub struct Arguments {
     /// A request, the path of a file, or TYPE:ID; several with --compare
     #[arg(required = true)]
     what: Vec<String>,
-    /// What differs between several
+    /// Print the differences between several
     #[arg(long, conflicts_with_all = ["down", "depth", "since", "any_time", "script", "format"])]
     compare: bool,
     /// Commands for sh that rebuild it
@@ -52,7 +53,7 @@ pub struct Arguments {
     /// prov-json, openlineage, ro-crate, dot or svg
     #[arg(long, value_name = "FORMAT")]
     format: Option<LineageFormat>,
-    /// What came from it, not what it came from
+    /// Walk down to results derived from it, instead of up to its sources
     #[arg(long)]
     down: bool,
     /// Hops, at most

@@ -12,8 +12,8 @@ Examples:
   fieldstone verify store
   fieldstone verify store run=a && echo intact
 
-Ends with 5 where something is damaged. All else is readable. A loss that was accepted (see fieldstone accept)
-is listed, and does not count as damage.";
+Ends with 5 if it finds damage; everything else is readable. It lists accepted losses (see fieldstone accept), which do
+not count as damage.";
 
 /// Read and check everything that a request selects, and the store's own structures
 #[derive(Debug, Args)]

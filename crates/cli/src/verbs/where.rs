@@ -13,7 +13,7 @@ Examples:
   fieldstone where store run=a,variable=t,step=6
   fieldstone where store run=a | cut -f1 | cut -d: -f1 | sort -u
 
-A line holds file:offset, a tab, and the key. Files are named relative to the store's folder.
+Each line has file:offset, a tab, and the key. File names are relative to the store's folder.
 With --json: {\"fields\": [{\"key\", \"location\"}, ...]}; with --jsonl these objects, one a line.";
 
 /// Show where the bytes of fields are

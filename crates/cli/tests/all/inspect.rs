@@ -99,7 +99,7 @@ fn verify_forgets_damage_that_newer_versions_hide() {
         notes.contains("{run=a}{variable=t}{step=6}") && notes.contains("{run=b}{variable=t}"),
         "{notes}"
     );
-    // What is visible and damaged fails it, whatever else is hidden.
+    // A field that is visible and damaged fails it, even if others are hidden.
     t.damage(b"run=c variable=t");
     t.run(["verify", "store"]).code(5).says(&["damaged"]);
 }
@@ -170,7 +170,7 @@ fn a_helper_that_cannot_start_is_told() {
 }
 
 #[test]
-fn a_log_that_is_passed_over_is_told_beside_the_output() {
+fn a_skipped_log_is_reported_on_stderr() {
     let t = TestStore::with(&[KEY]);
     assert_eq!(t.run(["list", "store"]).ok().err(), "");
     let name = format!("{}.log", "ab".repeat(16));
