@@ -169,10 +169,10 @@ ARRAYS = (
     Figure(
         "arrays-overlap",
         "Output while two ranks compute",
-        "Two ranks on two cores compute a step with numpy (never asleep) for as long as writing 64 MB and "
-        "the flush take alone, eight steps. Without waiting, a step is flushed after the next one is "
-        "computed. All runs are in one process, one after another; the processor time of the output cannot "
-        "hide behind the computation if both cores compute.",
+        "Two ranks on two cores compute eight steps with numpy (without sleeping); a step takes as long as "
+        "writing 64 MB and the flush take alone. Without waiting, a step is flushed after the next one is "
+        "computed. All runs are in one process, one after another. Because both cores compute, only the "
+        "disk's time can be hidden, not the processor time of the output.",
         (OURS,),
         arrays.overlap,
         (

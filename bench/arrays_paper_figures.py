@@ -130,7 +130,8 @@ PAPER = (
     _program(
         "astro3d",
         "ASTRO3D, 880 MiB on 2 x 2 x 1 ranks",
-        "6 sets of f4 for analysis, 6 of f4 for restart, 7 of u1 for pictures, each 256 x 256 x 256; a dump.",
+        "6 sets of f4 for analysis, 6 of f4 for restart, 7 of u1 for pictures, each 256 x 256 x 256; one "
+        "dump.",
         (19, 19, 3),
     ),
     _program(

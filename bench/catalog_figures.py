@@ -40,7 +40,7 @@ def _queries(writers: int, warm: bool) -> Figure:
         + (
             "in one process, each query repeated."
             if warm
-            else "a fresh process and no cached page per query, open included."
+            else "with a fresh process and an empty page cache for each query, including the open."
         ),
         _EVERY,
         catalog.hot if warm else catalog.cold,

@@ -45,8 +45,9 @@ COMBINE = (
     Figure(
         "grib-tree",
         "1,177 GRIB messages on 58 grids as one tree",
-        "Made from ecCodes' samples: regular grids of GRIB 1 and 2, polar stereographic ones; "
-        "`open_datatree` of a store; `cfgrib.open_datasets` of the file, its index made before.",
+        "The messages are made from ecCodes' samples, with regular grids of GRIB 1 and 2 and polar "
+        "stereographic grids: `open_datatree` of a store; `cfgrib.open_datasets` of the file, with its "
+        "index made beforehand.",
         (OURS, CFGRIB),
         combine.run,
         _ROWS,

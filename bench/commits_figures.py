@@ -40,7 +40,7 @@ COMMITS = (
     Figure(
         "commit-sizes",
         "Commit transactions of every size",
-        "A field and a number of attributes with boxes, prepared by a flush; then the commit: one record.",
+        "A flush prepares a field and n attributes with boxes; then the commit writes one record.",
         (OURS,),
         commits.sizes,
         tuple(

@@ -28,7 +28,7 @@ _ROWS = (
         for phase in ("definition", "exchange", "check", "header write", "close")
     ),
     *(
-        Row(f"{phase} bytes", f"memory held in {phase} at most, MiB (ours: counted)", _MIB)
+        Row(f"{phase} bytes", f"memory held in {phase} at most, MiB (Fieldstone: counted)", _MIB)
         for phase in ("definition", "exchange", "check", "header write", "close")
     ),
     Row("peak", "peak memory of the largest rank, MiB", _MIB),
@@ -92,7 +92,8 @@ CREATION = (
     Figure(
         "create-strategies",
         "Create 568,480 variables, 4 ranks, every strategy",
-        "The same data set by each strategy; the library's hash table has 16,384 slots, the paper's choice.",
+        "Each strategy creates the same data set; the library's hash table has 16,384 slots, as in the "
+        "paper.",
         STRATEGIES,
         creation.create,
         _ROWS,
@@ -102,7 +103,7 @@ CREATION = (
     Figure(
         "create-hash",
         "Create 568,480 variables, 4 ranks, hash tables of 256 to 1,048,576 slots",
-        "The library's check by hash tables of seven sizes, and by sorting: one run each.",
+        "The library checks with hash tables of seven sizes, and by sorting: one run each.",
         (*HASHES, "fieldstone-library-sort"),
         creation.create,
         _ROWS,

@@ -83,7 +83,8 @@ FIGURES = (
     Figure(
         "grib",
         "Archive GRIB messages, key read from the message",
-        "2,000 small messages with distinct headers, one by one; they were archived elsewhere before.",
+        "2,000 small messages with distinct headers, one by one; the process has archived the same "
+        "messages elsewhere before.",
         _BOTH,
         steps.grib,
         _GRIB_ROWS,
@@ -96,7 +97,8 @@ FIGURES = (
     Figure(
         "grib-cold",
         "Archive GRIB messages, first in a process",
-        "The same messages in a process that has read no GRIB; starting the helper counts.",
+        "The same messages in a process that has read no GRIB before; the time includes the start of the "
+        "helper.",
         _BOTH,
         steps.grib,
         _GRIB_ROWS,
@@ -105,7 +107,7 @@ FIGURES = (
     Figure(
         "archive-64k",
         "Archive and durable flush, 64 KiB",
-        "5,000 fields of 64 KiB, key given, one flush.",
+        "5,000 fields of 64 KiB, with given keys, in one flush.",
         _EVERY,
         steps.archive,
         _ARCHIVE_ROWS,
@@ -116,7 +118,7 @@ FIGURES = (
     Figure(
         "archive-1m",
         "Archive and durable flush, 1 MiB",
-        "500 fields of 1 MiB, key given, one flush.",
+        "500 fields of 1 MiB, with given keys, in one flush.",
         _EVERY,
         steps.archive,
         _ARCHIVE_ROWS,
@@ -127,9 +129,9 @@ FIGURES = (
     Figure(
         "flush",
         "Flush of ten small fields",
-        "Ten fields of 128 bytes archived and flushed, 100 times by one writer after a first flush that "
-        "makes the files; a run's median and 95th percentile. Raw is one write of the 1,280 bytes and one "
-        "fdatasync.",
+        "One writer archives and flushes ten fields of 128 bytes, 100 times after a first flush that "
+        "creates the files; median and 95th percentile of a run. Raw is one write of the 1,280 bytes and "
+        "one fdatasync.",
         _EVERY,
         steps.flush,
         (
@@ -213,7 +215,8 @@ FIGURES = (
     Figure(
         "retrieve",
         "Retrieve 5,000 fields of 64 KiB by one request",
-        "Through one reused buffer of 8 MiB. Raw is pread and CRC-32C of equal ranges into such a buffer.",
+        "The fields are read through one reused buffer of 8 MiB. Raw is pread and CRC-32C of equal ranges "
+        "into such a buffer.",
         _EVERY,
         steps.retrieve,
         (

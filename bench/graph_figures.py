@@ -11,9 +11,9 @@ _SHAPES = {
     "power": "a power-law graph with a hub of 30,000 relations",
 }
 _HOW = {
-    "singles": ("one by one", "Each in its own call; ours from Python, flushed every 0.1 s."),
-    "batches": ("1,000 at a time", "In batches, or transactions, of 1,000."),
-    "columns": ("as columns", "Ours `put_many` of columns, 50,000 a call; Kuzu's COPY of a Parquet file."),
+    "singles": ("one by one", "One call per relation; Fieldstone from Python, flushed every 0.1 s."),
+    "batches": ("1,000 at a time", "Batches, or transactions, of 1,000."),
+    "columns": ("as columns", "Fieldstone: `put_many`, 50,000 per call; Kuzu: COPY of a Parquet file."),
 }
 _TARGETS = {
     "singles": (
@@ -62,7 +62,7 @@ GRAPH = (
     Figure(
         "graph-durable",
         "Durable puts of a relation",
-        "`autoflush=0`: each put is on disk when it returns. 400 by one thread, and by eight.",
+        "With `autoflush=0`, each put is on disk when it returns; 400 puts by one thread, and by eight.",
         (OURS,),
         graph.durable,
         (
@@ -105,8 +105,8 @@ GRAPH = (
     Figure(
         "graph-trace",
         "A lineage in the program",
-        "`fieldstone trace` of a file of an RMAT graph of scale 18, 1.2 million relations, two hops up, from "
-        "start to end.",
+        "`fieldstone trace` of a file in an RMAT graph of scale 18 with 1.2 million relations, two hops "
+        "up, from the start to the end of the process.",
         (OURS,),
         graph.trace,
         (Row("seconds", "start to end, ms", 1e-3, 1), Row("cpu", "CPU, ms", 1e-3, 1)),

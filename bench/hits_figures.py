@@ -11,7 +11,8 @@ HITS = (
         "hits",
         "Read the boxes that a query finds, compared with reading all",
         "4 GiB of doubles in five variables at two steps, written in chunks of 2 MiB, some of them tagged. "
-        "Cold: a fresh process and no cached page. Reading all is every variable at every step, whole.",
+        "Cold: a fresh process and an empty page cache. Reading all reads every variable at every step, "
+        "whole.",
         (OURS,),
         hits.hits,
         (

@@ -48,7 +48,8 @@ SHARING = (
     Figure(
         "sharing-archive",
         "Threads that archive into one handle",
-        "4,000 arrays of 64 KiB, from one thread and from eight, into one handle; without the flush.",
+        "One thread, and then eight, archive 4,000 arrays of 64 KiB into one handle; the time excludes the "
+        "flush.",
         (OURS,),
         sharing.archive,
         (

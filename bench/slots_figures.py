@@ -286,7 +286,7 @@ SLOTS = (
     ),
     Figure(
         "slots-mdtest",
-        "Create files of one directory",
+        "Create files in one directory",
         "Clients create 4,000 files each in one directory, as mdtest does, one per call, and each "
         "call waits for all slots that take part (GraphMeta, figure 18: 8n clients, compared with "
         "GPFS). In 8 slots, threshold 128, a file is a vertex with mode, owner, size and time as static "

@@ -38,7 +38,7 @@ def _figure(name: str, what: str, title: str, text: str) -> Figure:
 
 
 ZARR = (
-    _figure("zarr-zstd", "zstd", "zstd", "compressed to about half; one field of ours"),
-    _figure("zarr-raw", "raw", "not compressed", "noise; one field of ours"),
-    _figure("zarr-steps", "steps", "a field per step", "noise; 954 fields, one array of LocalStore"),
+    _figure("zarr-zstd", "zstd", "zstd", "compressed to about half; one Fieldstone field"),
+    _figure("zarr-raw", "raw", "not compressed", "noise; one Fieldstone field"),
+    _figure("zarr-steps", "steps", "a field per step", "noise; 954 Fieldstone fields, one LocalStore array"),
 )
