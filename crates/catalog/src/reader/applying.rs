@@ -33,7 +33,7 @@ impl EngineReader {
 
     /// Applies what is in the logs if nobody else does so at this moment; waits for nobody.
     pub fn catch_up(&self) -> Result<bool> {
-        let (mut feed, mut newest) = (self.store.journal.feed()?, false);
+        let (mut feed, mut newest) = (self.store.journal.looks().feed()?, false);
         for _ in 0..ROUNDS {
             let place = self.connections.location_for(&feed.heads())?;
             let work = &mut |engine: &mut Connection| {

@@ -44,7 +44,7 @@ impl ConsistentView {
     /// Records of a view that its session has not flushed; `None` where some of it is flushed or gone by now.
     pub fn unflushed(&self, journal: &Journal, session: &Session) -> Option<OwnRecords> {
         match &self.seen.held {
-            None => OwnRecords::between(journal, Cursors::default(), self.seen.pending, session),
+            None => OwnRecords::between(journal.unflushed(), Cursors::default(), self.seen.pending, session),
             held => held.clone(),
         }
     }

@@ -212,7 +212,7 @@ impl EngineReader {
                 }
             }
         }
-        Ok(ConsistentView { seen: Instant::of(self.store.journal.feed()?), newest: false })
+        Ok(ConsistentView { seen: Instant::of(self.store.journal.looks().feed()?), newest: false })
     }
 }
 

@@ -38,7 +38,7 @@ impl OpenStore {
 
     /// This process, as the header of its log says it.
     pub fn own_writer(&self) -> Writer {
-        let (identity, origin) = (&self.env.identity, self.journal.origin());
+        let (identity, origin) = (&self.env.identity, self.journal.access().origin());
         Writer {
             host: identity.host(),
             process: identity.process(),
@@ -51,12 +51,12 @@ impl OpenStore {
     /// The writer of a log, as a hit names it; `None` where its header is damaged, or the log is not there.
     pub fn writer(&self, log: Option<Id>) -> Result<Option<Writer>> {
         let Some(log) = log else { return Ok(Some(self.own_writer())) };
-        self.journal.snapshot().map(|snapshot| writer_of(&snapshot, log))
+        self.journal.looks().snapshot().map(|snapshot| writer_of(&snapshot, log))
     }
 
     /// The owner of a run; `first` is who declared it first.
     pub fn owner(&self, run: &RunName, first: Option<u32>) -> Result<Option<u32>> {
-        Ok(self.owner_at(&self.journal.feed()?, run, first))
+        Ok(self.owner_at(&self.journal.looks().feed()?, run, first))
     }
 
     /// The same at the moment of a feed.
@@ -64,13 +64,13 @@ impl OpenStore {
         if first.is_some() && first == feed.folder_owner() {
             return first;
         }
-        feed.owner(&owner_level(&self.journal.schema(), run)).or(first)
+        feed.owner(&owner_level(&self.journal.schema().now(), run)).or(first)
     }
 
     /// A feed taken after every log was looked at; whether it knows of nothing that `feed` does not.
     pub fn newer(&self, feed: &Feed) -> Result<(Feed, bool)> {
-        self.journal.refresh()?;
-        let later = self.journal.feed()?;
+        self.journal.looks().refresh()?;
+        let later = self.journal.looks().feed()?;
         let newest = later.heads() == feed.heads();
         Ok((later, newest))
     }

@@ -56,7 +56,7 @@ pub fn delete(
     session: &Session,
 ) -> Result<DeleteReport> {
     if doit {
-        registry.store.journal.check_writable()?;
+        registry.store.journal.access().check_writable()?;
     }
     if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
         return Err(Error::invalid("no field belongs to a tag or an attribute")
@@ -64,7 +64,7 @@ pub fn delete(
     }
     let what = &what.exact();
     let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
-        plan(&registry.store.journal.schema(), index, what, registry.store.user(session))
+        plan(&registry.store.journal.schema().now(), index, what, registry.store.user(session))
     })?;
     only_own(registry, session, &mut plan, matches!(what, Deletion::Attributes(_)))?;
     if fields {

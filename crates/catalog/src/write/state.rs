@@ -10,7 +10,7 @@ use crate::registry::{Registry, run_text};
 
 /// Says how a declared run goes. Denied where it is another's.
 pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     let records = Record::States(vec![(run.clone(), state.clone())]);
     records.check()?;
     let _declaring = registry.declaring();
@@ -30,7 +30,7 @@ pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &
 
 /// Says where data of declared runs lie from now on. Denied, and nothing is said, where one run is another's.
 pub fn move_outside(registry: &Registry, moved: Vec<(RunName, Value)>, session: &Session) -> Result<()> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Moved(moved.clone()).check()?;
     let _declaring = registry.declaring();
     let mut known = Vec::with_capacity(moved.len());

@@ -19,7 +19,7 @@ use crate::registry::{Registry, free_version};
 
 /// Declares tags; how they are shown.
 pub fn create_tags(registry: &Registry, tags: Vec<TagDecl>, session: &Session) -> Result<Vec<TagInfo>> {
-    registry.store.journal.check_writable()?;
+    registry.store.journal.access().check_writable()?;
     Record::Tags(tags.clone()).check()?;
     let _declaring = registry.declaring();
     let mut shown = Vec::with_capacity(tags.len());

@@ -266,7 +266,7 @@ fn what_others_write_past_the_calls_does_not_count() {
         ]),
     ];
     let side = forged.iter().map(Record::encode).collect();
-    journal.take_side(side, &Session::default()).unwrap();
+    journal.unflushed().add(side, &Session::default()).unwrap();
     assert_eq!((bob.answers(), said(&bob)), before, "before the flush");
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -277,7 +277,8 @@ fn what_others_write_past_the_calls_does_not_count() {
     assert!(conflicts.iter().all(|text| text.contains("user 502, who does not own")), "{conflicts:#?}");
     // The run's deletion takes bob's attribute of it, which he may delete.
     journal
-        .take_side(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
+        .unflushed()
+        .add(vec![Record::Remove(vec![Removal::Run(run("a"))]).encode()], &Session::default())
         .unwrap();
     bob.flush();
     for both in [&alice, &bob, &open(&world, "carol")] {
@@ -357,9 +358,9 @@ fn no_date_makes_an_owner_where_others_may_write() {
     // Bob declares the same run, forty years before, and says so past the calls, too.
     let (bob, journal) = with_journal(&world, "bob");
     let older = RunDecl { params: vec![("nx".into(), Value::Int(7))], ..RunDecl::named(run("a")) };
-    journal.take_side(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
+    journal.unflushed().add(vec![Record::Runs(vec![older]).encode()], &Session::default()).unwrap();
     let steps = Record::Steps(run("a"), vec![StepDecl { number: 40, time: Some(1.0) }]);
-    journal.take_side(vec![steps.encode()], &Session::default()).unwrap();
+    journal.unflushed().add(vec![steps.encode()], &Session::default()).unwrap();
     bob.flush();
     alice.flush();
     denied(

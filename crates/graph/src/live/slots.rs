@@ -59,7 +59,7 @@ impl SeenMoment {
             Some(_) => Ok(None),
         };
         let view = inner.with_state(&Session::default(), &whole)?;
-        if let (Some(state), true) = (view, inner.journal.feed()?.heads() == self.feed.heads()) {
+        if let (Some(state), true) = (view, inner.journal.looks().feed()?.heads() == self.feed.heads()) {
             return Ok(state);
         }
         let mut view = GraphView::new();

@@ -297,7 +297,7 @@ fn readers_look_at_no_other_commit_with_side_records() {
     let first = reads(&world);
     for n in 0..50u8 {
         let record = fieldstone_format::log::SideRecord { kind: 9, bytes: vec![n].into() };
-        store.journal().take_side(vec![record], &Session::default()).unwrap();
+        store.journal().unflushed().add(vec![record], &Session::default()).unwrap();
         store.flush(&Session::default()).unwrap();
     }
     assert!(reads(&world) <= first + 2, "{} reads, {first} before", reads(&world));
