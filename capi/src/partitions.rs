@@ -132,7 +132,7 @@ pub unsafe extern "C" fn fs_partition_info(
         // SAFETY: the caller gives null or a place for the counts.
         let counts = unsafe { result(counts, fs_partition_counts::default(), "place for the counts") }?;
         let open = find(partition)?;
-        let part = &open.part;
+        let part = open.part.part();
         *counts = fs_partition_counts {
             nodes: part.nodes().len(),
             owned: part.owned(),
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn fs_partition_nodes(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller gives room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.nodes().iter().copied(), nodes, capacity) })
+    call(|| unsafe { give_numbers(find(partition)?.part.part().nodes().iter().copied(), nodes, capacity) })
 }
 
 /// Global numbers of edges from 0 on: those whose first end is own, ascending, then the others, ascending.
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn fs_partition_edges(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller gives room for `capacity` numbers, or null.
-    call(|| unsafe { give_numbers(find(partition)?.part.edges().iter().copied(), edges, capacity) })
+    call(|| unsafe { give_numbers(find(partition)?.part.part().edges().iter().copied(), edges, capacity) })
 }
 
 /// Both ends of each edge, as places in the list of nodes, from 0 on: two numbers an edge.
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn fs_partition_ends(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let all = open.part.ends().as_flattened().iter().map(|end| i64::from(*end));
+        let all = open.part.part().ends().as_flattened().iter().map(|end| i64::from(*end));
         // SAFETY: the caller gives room for `capacity` numbers, or null.
         unsafe { give_numbers(all, ends, capacity) }
     })
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn fs_partition_source(
     capacity: usize,
 ) -> c_int {
     // SAFETY: the caller gives `capacity` bytes, or null.
-    call(|| unsafe { copy_text(find(partition)?.part.source().word(), source, capacity) })
+    call(|| unsafe { copy_text(find(partition)?.part.part().source().word(), source, capacity) })
 }
 
 /// What was kept and could not be used, a line for each file with the reason, as a text cut to `capacity` bytes with its
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn fs_partition_node_view(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.node_view().along(counted(dim, "as a dimension")?));
+    let made = || Ok(find(partition)?.part.part().node_view().along(counted(dim, "as a dimension")?));
     // SAFETY: the caller gives a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn fs_partition_edge_view(
     dim: c_int,
     view: *mut *mut fs_view,
 ) -> c_int {
-    let made = || Ok(find(partition)?.part.edge_view().along(counted(dim, "as a dimension")?));
+    let made = || Ok(find(partition)?.part.part().edge_view().along(counted(dim, "as a dimension")?));
     // SAFETY: the caller gives a place for the handle, or null.
     call(|| unsafe { give_view(view, made) })
 }
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn fs_partition_update(
 ) -> c_int {
     call(|| {
         let open = find(partition)?;
-        let nodes = open.part.nodes().len() as u64;
+        let nodes = open.part.part().nodes().len() as u64;
         let layout = || -> Result<ElementLayout> {
             let mut local = vec![nodes];
             if !shape.is_null() {

@@ -14,6 +14,7 @@ use fieldstone::env::comm::Comm;
 use fieldstone::env::comm::single::SingleComm;
 use fieldstone::env::comm::threads::{self, Faults};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::{DType, OpenOptions, ReadOptions, Request, Result, Store};
 use fieldstone_array::container::access::Selection;
 use fieldstone_array::container::{Container, Mode};
@@ -126,7 +127,7 @@ fn partition(job: &ArrayJob, step: i64) -> Result<()> {
     let given = (MeshEdges::Arrays(&edges, &next), MeshVector::Replicated(&vector));
     let part = job.partition(Ok(given), &PartitionOptions::default())?;
     let own: Vec<i64> = (0..NODES as i64).filter(|node| vector[*node as usize] as u64 == rank).collect();
-    assert_eq!(part.nodes()[..own.len()], own, "{:?} at {step}", part.source());
+    assert_eq!(part.part().nodes()[..own.len()], own, "{:?} at {step}", part.part().source());
     Ok(())
 }
 

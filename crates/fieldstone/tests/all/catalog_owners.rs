@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::shared::*;
 use fieldstone::Session;
 use fieldstone::catalog::value::Value;
-use fieldstone::catalog::{Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::catalog::{CatalogSettings, Deletion, Query};
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::{Error, ErrorKind, Result, Store};
 use fieldstone_format::catalog::*;
 use fieldstone_journal::Journal;
@@ -38,7 +39,7 @@ fn with_journal(world: &SimWorld, host: &str) -> (Both, Arc<Journal>) {
     let journal = local.journal().clone();
     let store = Store::of(local, CatalogSettings::default(), false);
     let settings = CatalogSettings { engine: Some("memory:".into()) };
-    let catalog = Catalog::of(&store, settings);
+    let catalog = store.catalog_with(settings);
     (Both { store, catalog }, journal)
 }
 

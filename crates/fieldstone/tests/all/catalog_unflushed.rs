@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::shared::*;
 use fieldstone::Session;
-use fieldstone::catalog::{By, Catalog, CatalogSettings, Deletion, Query};
+use fieldstone::catalog::{By, CatalogSettings, Deletion, Query};
 use fieldstone::env::Identity;
 use fieldstone::env::sim::{Fault, OpKind, SimWorld};
+use fieldstone::prelude::*;
 use fieldstone::{Env, ErrorKind, Id, Store};
 use fieldstone_catalog::engine::{Database, Sqlite};
 use fieldstone_format::catalog::*;
@@ -23,7 +24,7 @@ fn with_journal(env: Env, native: bool, folder: &Path) -> (Both, Arc<Journal>) {
     let local = LocalStore::open(env, folder, options).unwrap();
     let journal = local.journal().clone();
     let store = Store::of(local, CatalogSettings::default(), false);
-    let catalog = Catalog::of(&store, CatalogSettings::default());
+    let catalog = store.catalog_with(CatalogSettings::default());
     (Both { store, catalog }, journal)
 }
 
@@ -80,7 +81,7 @@ fn a_run_that_was_asked_for_is_known_until_something_may_have_changed_it() {
     }
     assert!(both.catalog.overlaid() - before <= 1, "nothing is overlaid for it");
     // Another catalog of the same store gives records of the same session.
-    let other = Catalog::of(&both.store, CatalogSettings::default());
+    let other = both.store.catalog_with(CatalogSettings::default());
     let run = RunName { project: "p".into(), name: "a".into() };
     other.create_run(RunDecl::named(run), false, &Session::from(transaction)).unwrap();
     let error = both.catalog.run(None, "a", &Session::from(transaction)).unwrap_err();
@@ -161,7 +162,7 @@ fn a_query_looks_at_the_logs_once() {
         catalog.create_run(RunDecl::named(run(&format!("new{n}"))), false, &Session::from(session)).unwrap();
         assert_eq!(journal.looks().count() - before, 1 + claim, "create_run in {session:?}");
     }
-    let fresh = Catalog::of(&both.store, CatalogSettings::default());
+    let fresh = both.store.catalog_with(CatalogSettings::default());
     fresh.variable(&run("a"), "t", None, &Session::default()).unwrap();
     let declare = |step: i64| {
         let before = journal.looks().count();

@@ -5,6 +5,7 @@ use std::path::Path;
 use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
 use fieldstone::graph::{Deletion, RelationPut, TraceOptions, Versions, VertexName, VertexPut};
+use fieldstone::prelude::*;
 use fieldstone::{ErrorKind, Mode, OpenOptions, Store};
 
 fn file(id: &str) -> VertexName {

@@ -9,6 +9,7 @@ use fieldstone::graph::{
     EdgeType, Props, RelationPut, TypeDecl, Versions, VertexName, VertexPut, VertexType, archive,
     archive_into,
 };
+use fieldstone::prelude::*;
 use fieldstone::{Code, ErrorKind, OpenOptions, Result, Store};
 use fieldstone_core::value::{Value, ValueType};
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fieldstone::Session;
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{TransferOptions, TransferReport, copy, move_to};
 use fieldstone::{
     ArchiveOptions, Compression, DType, Error, ErrorKind, ExternalContent, ExternalSpec, Field, FieldSpec,

@@ -10,6 +10,7 @@ use fieldstone::catalog::{
     Values, VariableName,
 };
 use fieldstone::env::sim::SimWorld;
+use fieldstone::prelude::*;
 use fieldstone::transfer::{LeftBehind, TransferOptions, TransferReport, What, copy, move_to};
 use fieldstone::{
     ArchiveOptions, DType, ErrorKind, ListOptions, OpenOptions, Request, Result, Store, TagRef, Target,

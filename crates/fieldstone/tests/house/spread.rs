@@ -20,8 +20,6 @@ const WIDE: &[(&str, &str, usize, usize)] = &[
     ("crates/core/src/env/sim/mod.rs", "SimWorld", 4, 42),
     ("crates/core/src/schema/mod.rs", "Inner", 6, 40),
     ("crates/core/src/value/mod.rs", "Value", 5, 40),
-    ("crates/fieldstone/src/run/mod.rs", "Run", 9, 40),
-    ("crates/fieldstone/src/store/mod.rs", "Store", 9, 52),
     ("python/src/graph/mod.rs", "PyGraph", 7, 40),
     ("python/src/store.rs", "Store", 13, 59),
 ];
