@@ -85,7 +85,7 @@ pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> 
         }
         (None, None) => {
             return Err(Code::Argument
-                .error("an audit of nobody and nothing")
+                .error("an audit needs a user or a file")
                 .with_hint("give a user, by name or uid, or a file"));
         }
     }
@@ -139,8 +139,8 @@ impl Auditor<'_> {
             return Ok(());
         }
         let hint = match &*vertex.kind {
-            "user" => "only who ran an execution is a vertex; give the name, or the uid",
-            _ => "write its id out: a file's is its full path",
+            "user" => "users become vertices when they run an execution; give the name or the uid",
+            _ => "write the whole id, such as the full path of a file",
         };
         Err(Code::VertexNotFound.error(format!("the graph has no vertex {vertex}")).with_hint(hint))
     }

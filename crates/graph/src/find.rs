@@ -183,7 +183,7 @@ fn wanted(text: &str) -> Result<Vec<Wanted>> {
     }
     if all.is_empty() {
         return Err(Error::invalid(format!("'{text}' has no words"))
-            .with_hint("give words, or their beginnings with a *: plasma tur*"));
+            .with_hint("give words, or the beginning of a word and a *: plasma tur*"));
     }
     Ok(all)
 }

@@ -199,13 +199,13 @@ impl SegmentFolder {
         };
         let length = file.stat().map_err(failed)?.len;
         if length > MANIFEST_MAX {
-            return Err(Error::corrupt(format!("{}: an impossible length", path.display())));
+            return Err(Error::corrupt(format!("{}: its length is impossible", path.display())));
         }
         let mut bytes = vec![0; length as usize];
         read_exact_at(&*file, &mut bytes, 0).map_err(failed)?;
         let manifest = Manifest::decode(&bytes).map_err(|e| e.context(path.display()))?;
         if manifest.store != Some(self.store) {
-            return Err(Error::corrupt(format!("{}: it is of another store", path.display())));
+            return Err(Error::corrupt(format!("{}: it belongs to another store", path.display())));
         }
         Ok(Some(manifest))
     }
@@ -215,7 +215,10 @@ impl SegmentFolder {
             let segment = self.open(&live.name)?;
             match segment.bytes == live.bytes {
                 true => Ok(segment),
-                false => Err(Error::corrupt(format!("{}: it has another length", live.name))),
+                false => Err(Error::corrupt(format!(
+                    "{}: its length differs from the one in the manifest",
+                    live.name
+                ))),
             }
         };
         manifest.segments.iter().map(open).collect()
@@ -224,7 +227,7 @@ impl SegmentFolder {
     fn open(&self, name: &str) -> Result<Arc<Segment>> {
         let (folder, file) = name.split_once('/').unwrap_or((SLOT, name));
         if !name.ends_with(SEGMENT) || file.contains('/') || !folder.starts_with(SLOT) {
-            return Err(Error::corrupt(format!("'{name}' is no segment's name")));
+            return Err(Error::corrupt(format!("'{name}' is not a valid name of a segment")));
         }
         let storage =
             FileStorage::open(&*self.env.disk, &self.path.join(name), self.store, self.cache.clone())?;

@@ -116,8 +116,8 @@ pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<
 /// That what something was then is in another store.
 pub fn moved(what: impl std::fmt::Display, url: &str) -> Error {
     Code::VersionArchived
-        .error(format!("what {what} was then is in another store: {url}"))
-        .with_hint("open that store and ask it")
+        .error(format!("the version of {what} at that time is in another store: {url}"))
+        .with_hint("open that store and read the version there")
 }
 
 /// The same; of what is in another store that it is there.
@@ -139,9 +139,9 @@ pub fn shown(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<V
         }
     }
     let Some(first) = first else {
-        return Err(Code::VertexNotFound
-            .error(format!("the graph has no vertex {name}"))
-            .with_hint("write its id out, as a file's full path; versions shows what was"));
+        return Err(Code::VertexNotFound.error(format!("the graph has no vertex {name}")).with_hint(
+            "write the whole id, such as the full path of a file; `versions` shows deleted vertices too",
+        ));
     };
     Ok(Vertex {
         name: name.clone(),

@@ -491,6 +491,6 @@ fn edge_versions(
 }
 
 fn torn() -> Error {
-    Error::corrupt("a relation of the graph's view is there at one end alone")
+    Error::corrupt("a relation of the graph's view exists at only one of its ends")
         .with_hint("rebuild it: fieldstone rebuild STORE")
 }

@@ -93,7 +93,7 @@ impl Vocabulary {
         match declared {
             TypeDecl::Vertex(vertex) => match self.vertices.get(&vertex.name) {
                 Some(known) if known != vertex => {
-                    Err(format!("vertices of the type '{}' are declared otherwise", vertex.name))
+                    Err(format!("vertices of the type '{}' have another declaration", vertex.name))
                 }
                 _ => Ok(()),
             },
@@ -104,7 +104,7 @@ impl Vocabulary {
     fn check_edge(&self, edge: &EdgeType) -> Result<(), String> {
         let EdgeType { name, reverse, .. } = edge;
         if let Some(known) = self.edges.get(name) {
-            let why = || format!("relations of the type '{name}' are declared otherwise");
+            let why = || format!("relations of the type '{name}' have another declaration");
             return if known == edge { Ok(()) } else { Err(why()) };
         }
         let builtin =
@@ -113,7 +113,7 @@ impl Vocabulary {
         let odd = [name, reverse].into_iter().any(|name| name.is_empty() || name.starts_with('~'));
         if builtin || odd || name == reverse || taken(name) || taken(reverse) {
             return Err(format!(
-                "'{name}' and '{reverse}' cannot name a relation and its reverse: one is taken"
+                "'{name}' and '{reverse}' cannot name a relation and its reverse: a name is taken or not valid"
             ));
         }
         Ok(())

@@ -21,7 +21,7 @@ use super::{Cell, Database, RunId};
 type Key = (i64, RunId, i64);
 
 fn damaged(what: &str) -> Error {
-    rows::damaged(format!("holds something else where {what} belongs"))
+    rows::damaged(format!("holds something else in place of {what}"))
 }
 
 fn group_decl(content: &[u8]) -> Result<ArrayGroup> {
@@ -316,7 +316,10 @@ pub(super) fn regions_of(
     for group in groups_of(db, run)? {
         let (Some(name), Some(location)) = (&group.mesh, group.location) else { continue };
         let mesh = mesh_named(db, name)?.ok_or_else(|| {
-            Error::not_found(format!("the group '{}' stands on the mesh '{name}', which is gone", group.name))
+            Error::not_found(format!(
+                "the group '{}' refers to the mesh '{name}', which does not exist",
+                group.name
+            ))
         })?;
         if let Some(region) = source.region(&mesh, location, ranges)? {
             found.push((group.sets.into_iter().map(|set| set.variable).collect(), region));

@@ -7,7 +7,7 @@ use fieldstone_core::{Error, Result};
 use super::{Cell, rows};
 
 fn damaged(expected: &str, found: &Cell<'_>) -> Error {
-    rows::damaged(format!("holds {found:?} where {expected} belongs"))
+    rows::damaged(format!("holds {found:?} in place of {expected}"))
 }
 
 impl<'a> Cell<'a> {

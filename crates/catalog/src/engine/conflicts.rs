@@ -24,7 +24,7 @@ pub(super) fn note_conflicts(
     for other in kept.iter().skip(1) {
         if differ(&kept[0], other)? {
             messages.push(format!(
-                "{what} is declared in two ways: that of writer {} holds, that of writer {} does not",
+                "{what} has two declarations: the one of writer {} counts, the one of writer {} does not",
                 by(&kept[0].place),
                 by(&other.place)
             ));
@@ -32,7 +32,7 @@ pub(super) fn note_conflicts(
     }
     for other in others {
         messages.push(format!(
-            "{what} is declared by writer {} of user {}, who does not own the run: it does not count",
+            "{what} has a declaration by writer {} of user {}, who does not own the run: it does not count",
             by(&other.place),
             other.user
         ));

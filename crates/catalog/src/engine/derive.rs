@@ -49,7 +49,7 @@ pub(super) fn recompute_declared(ground: &mut Ground, owners: &mut Owners) -> Re
 
 /// Where the data of a run lie since somebody moved them.
 fn moved_to(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<Option<Value>> {
-    let newest = newest(ground, owners, (MOVED, run), |run| format!("where data of {run} lie"))?;
+    let newest = newest(ground, owners, (MOVED, run), |run| format!("the place of the data of {run}"))?;
     Ok(match newest.map(|newest| record(&newest.content)).transpose()? {
         Some(Record::Moved(moved)) => moved.into_iter().next().map(|(_, outside)| outside),
         _ => None,

@@ -84,10 +84,10 @@ pub(super) fn ready() -> Result<()> {
         }
     }
     if BROKEN.load(Ordering::Acquire) {
-        let why = "this process was forked while the catalog's engine could not be made ready for it";
+        let why = "this process was forked when the catalog's engine could not be prepared for a fork";
         return Err(Code::Forked
             .error(why)
-            .with_hint("start the process anew (spawn, exec), or ask for the catalog in the parent"));
+            .with_hint("start a new process (spawn, exec), or use the catalog in the parent"));
     }
     Ok(())
 }

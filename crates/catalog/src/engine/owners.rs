@@ -503,7 +503,7 @@ fn read_first(bytes: &[u8]) -> Result<(OrderKey, User)> {
     read().map_err(|error| {
         error
             .context("the catalog's engine holds the owner of a run")
-            .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+            .with_hint("the catalog is an index: `fieldstone rebuild` builds it again")
     })
 }
 

@@ -65,5 +65,5 @@ pub(super) fn no_name() -> RunName {
 pub(super) fn damaged(what: impl std::fmt::Display) -> Error {
     Code::EngineDamaged
         .error(format!("the catalog's engine {what}"))
-        .with_hint("the catalog is an index: fieldstone rebuild makes it again")
+        .with_hint("the catalog is an index: `fieldstone rebuild` builds it again")
 }

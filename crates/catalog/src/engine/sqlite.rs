@@ -74,13 +74,13 @@ impl Sqlite {
         vfs::register()?;
         match header(path) {
             Some(header) if schema::LAYOUT.parse().is_ok_and(|ours| header.layout > ours) => {
-                return Err(Code::LaterTables.error("its tables are of a later release"));
+                return Err(Code::LaterTables.error("a later release wrote its tables"));
             }
             Some(Header { reserved: 0, .. }) => {
-                let what = format!("{} has no checksums: an earlier release made it", path.display());
+                let what = format!("{} has no checksums: an earlier release wrote it", path.display());
                 return Err(Code::EngineDamaged
                     .error(what)
-                    .with_hint("the catalog is an index: fieldstone rebuild makes it again"));
+                    .with_hint("the catalog is an index: `fieldstone rebuild` builds it again"));
             }
             _ => {}
         }
@@ -446,7 +446,7 @@ impl Sqlite {
         let one = matches!(parts.next(), Ok(None));
         if !one || !first.readonly() {
             return Err(Code::Sql
-                .error("SQL: only one statement that reads is taken")
+                .error("SQL: give exactly one statement that only reads")
                 .with_hint("begin with SELECT, WITH or EXPLAIN"));
         }
         rows_of(&mut first).map_err(fail)
@@ -543,21 +543,21 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
     let wrong_type = matches!(cause, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::Utf8Error(..));
     let (code, hint) = match code_of(&cause) {
         Some(Theirs::DatabaseCorrupt | Theirs::NotADatabase) => {
-            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
+            (Code::EngineDamaged, "the catalog is an index: `fieldstone rebuild` builds it again")
         }
         Some(Theirs::DiskFull) => (Code::DiskFull, FREE),
         // So SQLite says that the memory which its processes share has no room.
         Some(Theirs::SystemIoFailure) if path.is_some_and(has_no_room) => (Code::DiskFull, FREE),
-        Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "mend the disk, or move the catalog, and try again"),
+        Some(Theirs::OutOfMemory) => (Code::OutOfMemory, "free some memory and try again"),
         Some(Theirs::SystemIoFailure) => {
-            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
+            (Code::IoFailed, "repair the disk or move the catalog, then try again")
         }
         Some(Theirs::DatabaseBusy | Theirs::DatabaseLocked | Theirs::FileLockingProtocolFailed) => {
-            (Code::EngineBusy, "another process writes the catalog: try again")
+            (Code::EngineBusy, "another process is writing the catalog: try again")
         }
         // SQLite takes any failure to open for one of permissions.
         Some(Theirs::ReadOnly | Theirs::CannotOpen) if path.is_some_and(|path| may_write(path, &cause)) => {
-            (Code::IoFailed, "mend the disk, or move the catalog, and try again")
+            (Code::IoFailed, "repair the disk or move the catalog, then try again")
         }
         Some(Theirs::ReadOnly | Theirs::CannotOpen | Theirs::PermissionDenied) => {
             (Code::PermissionDenied, "check the permissions of the catalog's folder")
@@ -566,7 +566,7 @@ fn error(path: Option<&Path>, doing: &str, cause: rusqlite::Error) -> Error {
             (Code::EngineDenied, "check the permissions of the catalog's folder")
         }
         None if wrong_type => {
-            (Code::EngineDamaged, "the catalog is an index: fieldstone rebuild makes it again")
+            (Code::EngineDamaged, "the catalog is an index: `fieldstone rebuild` builds it again")
         }
         _ => (Code::Internal, "report it"),
     };

@@ -119,11 +119,11 @@ pub(super) fn taken(sql: &str, dialect: Dialect) -> Result<String> {
         let what = if word.is_empty() {
             "there is no statement".to_owned()
         } else {
-            format!("'{word}' is not taken: only statements that read are")
+            format!("'{word}' is not allowed: give a statement that only reads")
         };
         return Err(Code::Sql
             .error(format!("SQL: {what}"))
-            .with_hint("begin with SELECT, WITH or EXPLAIN; attributes are written with annotate"));
+            .with_hint("begin with SELECT, WITH or EXPLAIN; annotate writes attributes"));
     }
     let mut range = 0..sql.len();
     if dialect == Dialect::Sqlite {

@@ -361,7 +361,7 @@ pub fn register() -> Result<()> {
     static DONE: OnceLock<c_int> = OnceLock::new();
     match *DONE.get_or_init(make) {
         ffi::SQLITE_OK => Ok(()),
-        code => Err(Error::internal(format!("SQLite takes no layer below it: code {code}"))),
+        code => Err(Error::internal(format!("SQLite refused the file layer: code {code}"))),
     }
 }
 

@@ -61,7 +61,7 @@ impl CatalogArrays for Catalog {
 
     fn array_table(&self, name: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
         if !ARRAY_TABLES.contains(&name) {
-            return Err(Error::invalid(format!("there is no table '{name}' of arrays"))
+            return Err(Error::invalid(format!("there is no table '{name}' about arrays"))
                 .with_hint(format!("the tables are {}", ARRAY_TABLES.join(", "))));
         }
         let Selection { names, rows, .. } = self.sql_until(&format!("SELECT * FROM {name}"), None)?;

@@ -408,7 +408,7 @@ fn kind_bits(names: &[&str]) -> Result<u32> {
         let known = KINDS.iter().find(|(kind, _)| kind == name);
         let all: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
         known.map(|(_, bit)| bits | bit).ok_or_else(|| {
-            Error::invalid(format!("'{name}' is no kind of what a transaction holds"))
+            Error::invalid(format!("'{name}' is not a kind of content of a transaction"))
                 .with_hint(format!("the kinds are {}", all.join(", ")))
         })
     })

@@ -100,8 +100,8 @@ impl StreamProgress {
     /// Whether hits were sent before. Unavailable where it is not known any more which.
     fn again(&self) -> Result<bool> {
         if self.count > self.ids.len() as u64 {
-            return Err(Error::unavailable("the catalog's engine broke while it was read")
-                .with_hint("ask again: it is built again"));
+            return Err(Error::unavailable("the catalog's engine broke during the read")
+                .with_hint("query again: the engine is built again first"));
         }
         Ok(self.count > 0)
     }
@@ -154,8 +154,8 @@ impl Iterator for HitStream {
         if self.is_forked() {
             // The thread is in the parent alone.
             std::mem::forget(self.receiver.take()?);
-            let error = Code::Forked.error("these hits were asked for before this process was forked");
-            return Some(Err(error.with_hint("ask again in this process")));
+            let error = Code::Forked.error("this process was forked after the query for these hits");
+            return Some(Err(error.with_hint("query again in this process")));
         }
         self.receiver.as_ref()?.recv().ok()
     }

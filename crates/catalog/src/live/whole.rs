@@ -71,7 +71,7 @@ pub fn verify(reader: &EngineReader) -> Result<CatalogCheck> {
     let expected = engine::dump(&mut replayed)?;
     let found = reader.look(Visibility::Synced, &mut engine::dump)?;
     check.lines = expected.lines().count() as u64;
-    let sides = [(&expected, &found, "the engine lacks"), (&found, &expected, "the logs do not say")];
+    let sides = [(&expected, &found, "missing from the engine"), (&found, &expected, "not in the logs")];
     for (have, other, what) in sides {
         let other: HashSet<&str> = other.lines().collect();
         let missing = have.lines().filter(|line| !other.contains(line));

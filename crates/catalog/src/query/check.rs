@@ -53,14 +53,14 @@ fn check_term(lookup: &mut Lookup<'_>, of_run: &Cond, about: &Cond, leaf: &Leaf)
             let error = Error::invalid(format!("no variable that matches has a dimension '{dim}'"));
             error.with_hint(match there.is_empty() {
                 true => {
-                    format!("variable '{variable}' does not name its dimensions: name them by index, 0 first")
+                    format!("variable '{variable}' does not name its dimensions: give their index, from 0")
                 }
                 false => format!("there are {}", there.join(", ")),
             })
         }
         Misfit::Coordinates(dim) => {
             Error::invalid(format!("no variable that matches has coordinates along '{dim}'")).with_hint(
-                format!("ask by elements, as in box={dim}:50:100, or declare coordinates with the variable"),
+                format!("give elements, as in box={dim}:50:100, or declare coordinates with the variable"),
             )
         }
     })

@@ -96,7 +96,7 @@ fn other_type(tables: &mut dyn Tables, query: &Query) -> Result<Option<MissingNa
         let mut names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         names.sort_unstable();
         names.dedup();
-        let why = format!("the values of {of} are {}: give one of that type", names.join(" and "));
+        let why = format!("the values of {of} are {}: give a value of that type", names.join(" and "));
         return Ok(Some(MissingName { what: "value", name: asked_value(test), did_you_mean: Some(why) }));
     }
     Ok(None)

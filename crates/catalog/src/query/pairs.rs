@@ -65,8 +65,8 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
     let mut asked = Vec::new();
     beside(&query.expr, &mut asked);
     if asked.is_empty() {
-        return Err(Code::QuerySyntax.error("the query asks for no attribute beside its hits").with_hint(
-            "with overlapping (tag=low), in Python also=fst.related(\"overlapping\", tag=\"low\")",
+        return Err(Code::QuerySyntax.error("the query has no term for related attributes").with_hint(
+            "write with overlapping (tag=low), in Python also=fst.related(\"overlapping\", tag=\"low\")",
         ));
     }
     let (found, mut visited) = placed(tables, query)?;
@@ -88,8 +88,8 @@ pub fn collect_pairs(tables: &mut dyn Tables, query: &Query) -> Result<PairTable
         let combinations = beside.iter().map(Vec::len).fold(1, usize::saturating_mul);
         if hits.len().saturating_add(combinations) > MOST_PAIRS {
             return Err(Code::TooLarge
-                .error(format!("there are more than {MOST_PAIRS} rows of hits beside others"))
-                .with_hint("ask for less, or join the two results as you need them"));
+                .error(format!("the hits and their related attributes make more than {MOST_PAIRS} rows"))
+                .with_hint("narrow the query, or run two queries and join their results"));
         }
         for row in 0..combinations {
             hits.push(hit.hit.with_value(hit.hit.value.clone()));

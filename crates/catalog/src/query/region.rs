@@ -309,5 +309,5 @@ fn refused(kind: &str, dim: &Dim, variable: Option<&VariableAt>) -> Error {
         "a range of coordinates along '{}' of variable '{name}' has no elements: its grid is '{kind}'",
         named(dim, variable)
     ))
-    .with_hint("ask by elements, as in box=z:50:100, or name variables on a uniform or rectilinear grid")
+    .with_hint("give elements, as in box=z:50:100, or select variables on a uniform or rectilinear grid")
 }

@@ -46,9 +46,9 @@ fn two_units(tags: &[TagInfo]) -> Option<Error> {
         (known != unit).then(|| {
             Code::Conflict
                 .error(format!(
-                    "values of tag '{name}' are in units '{known}' and '{unit}', and say nothing together"
+                    "values of tag '{name}' are in units '{known}' and '{unit}' and cannot be combined"
                 ))
-                .with_hint(format!("ask for one of them: unit='{known}'"))
+                .with_hint(format!("select one of them: unit='{known}'"))
         })
     })
 }

@@ -127,7 +127,7 @@ impl Connection {
 
     /// The index.
     pub fn index(&mut self) -> Result<&mut Index> {
-        self.index.as_mut().ok_or_else(|| Error::internal("a catalog's engine was closed while it was used"))
+        self.index.as_mut().ok_or_else(|| Error::internal("the catalog's engine was closed while in use"))
     }
 
     /// Whether its file is still the one under the name.
@@ -226,7 +226,7 @@ impl Connections {
         self.store.env.clock.monotonic()
     }
 
-    /// Opens a file. Conflict where its tables are of a later release.
+    /// Opens a file. Conflict where a later release wrote its tables.
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Connection> {
         let limit = patience.limit(&EngineLocation::File(path.to_owned()));
         let terms = self.terms(limit);
@@ -236,7 +236,7 @@ impl Connections {
             let _guard = engine_file::prepare(path, terms)?;
             inode = engine_file::inode_of(path);
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
-                true => Err(Code::LaterTables.error("its tables are of a later release")),
+                true => Err(Code::LaterTables.error("a later release wrote its tables")),
                 false => Connection::of(Box::new(database), Some(path.to_owned()), store, patience),
             })
         };
@@ -321,7 +321,7 @@ impl Connections {
                     let index = engine.index()?;
                     if !index.begin_apply(Wait::No)? {
                         return Err(Code::EngineBusy
-                            .error("another process has the catalog's engine")
+                            .error("another process holds the catalog's engine")
                             .with_source(Busy("not free".into())));
                     }
                     index.abort()?;
@@ -474,7 +474,7 @@ impl Connections {
         let EngineLocation::File(path) = place else { return error };
         let [_, shm] = engine_file::companions(path);
         let error = error.context(lock_holders::named(&shm, Some(SHM_LOCKS)));
-        error.with_hint("end or continue that process, or try again; queries are answered without it")
+        error.with_hint("end or resume that process, or try again; queries still work without the engine")
     }
 }
 

@@ -71,7 +71,7 @@ fn guard(path: &Path, alone: bool, terms: LockTerms<'_>) -> Result<FileGuard> {
             let holders = lock_holders::named(&lock, None);
             return Err(Code::EngineBusy
                 .error(format!("cannot lock {}: {holders}", lock.display()))
-                .with_hint("end or continue that process, or try again")
+                .with_hint("end or resume that process, or try again")
                 .with_source(Busy(holders)));
         }
         terms.clock.sleep(PAUSE);
@@ -114,7 +114,7 @@ pub fn prepare(path: &Path, terms: LockTerms<'_>) -> Result<FileGuard> {
 fn all_own(path: &Path, uid: u32) -> Result<bool> {
     let [wal, shm] = companions(path);
     for file in [path, &wal, &shm] {
-        if !trusted_folder::is_own_file(file, uid).map_err(|e| Error::io("look at", file, e))? {
+        if !trusted_folder::is_own_file(file, uid).map_err(|e| Error::io("check", file, e))? {
             return Ok(false);
         }
     }

@@ -217,7 +217,9 @@ impl EngineReader {
 }
 
 fn remade() -> Error {
-    Code::EngineBusy.error("the catalog's engine is made anew again and again").with_hint("try again")
+    Code::EngineBusy
+        .error("the catalog's engine was rebuilt again and again during the read")
+        .with_hint("try again")
 }
 
 /// One read of one state.

@@ -74,8 +74,8 @@ pub fn choose(home: &Home, engine: Option<&str>) -> Result<EngineLocation> {
         }
         Some("memory:") => return Ok(EngineLocation::Memory),
         Some(url) => {
-            return Err(Code::Url.error(format!("no engine of a catalog is reached by '{url}'")).with_hint(
-                "give postgresql://user@host/database, memory:, or nothing for the file beside the store",
+            return Err(Code::Url.error(format!("'{url}' is not a valid URL of a catalog's engine")).with_hint(
+                "give postgresql://user@host/database, memory:, or nothing for the file next to the store",
             ));
         }
         None => {}

@@ -50,9 +50,9 @@ pub fn named(file: &Path, bytes: Option<(u64, u64)>) -> String {
     };
     let names: Vec<String> = of(file, bytes).iter().map(name).collect();
     match names.len() {
-        0 => "another process has it".to_owned(),
-        1 => format!("{} has it", names.join("")),
-        _ => format!("{} have it", names.join(", ")),
+        0 => "another process holds it".to_owned(),
+        1 => format!("{} holds it", names.join("")),
+        _ => format!("{} hold it", names.join(", ")),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("file");
         let file = fs::File::create(&path).unwrap();
-        assert_eq!(named(&path, None), "another process has it");
+        assert_eq!(named(&path, None), "another process holds it");
         assert_eq!(of(&path, None).len(), 0);
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
         if of(&path, None).is_empty() {

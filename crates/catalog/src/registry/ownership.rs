@@ -54,7 +54,7 @@ impl Registry {
             Some(owner) if owner != self.store.user(session) => {
                 let (run, name) = (run_text(run), self.store.user_name(owner));
                 Err(Code::RunOwned
-                    .error(format!("run {run} is annotated by its owner {name} alone"))
+                    .error(format!("only its owner {name} may annotate run {run}"))
                     .with_hint(format!("ask {name} to annotate it, or annotate a run of your own")))
             }
             _ => Ok(()),
@@ -64,8 +64,8 @@ impl Registry {
     /// The error for who would change another's run.
     pub fn owned_by(&self, run: &RunName, owner: u32) -> Error {
         let (run, name) = (run_text(run), self.store.user_name(owner));
-        Code::RunOwned.error(format!("run {run} is owned by {name}")).with_hint(format!(
-            "ask {name} for steps, variables and deletions; you may annotate it, and delete what you annotated"
+        Code::RunOwned.error(format!("{name} owns run {run}")).with_hint(format!(
+            "ask {name} for steps, variables and deletions; you may annotate the run, and delete your own attributes"
         ))
     }
 }

@@ -26,7 +26,7 @@ pub fn run_row(tables: &mut dyn Tables, run: &RunName) -> Result<Option<RunRow>>
 pub fn several_projects<'a>(name: &str, projects: impl Iterator<Item = &'a str>) -> Error {
     let projects: Vec<String> = projects.map(|project| format!("'{project}'")).collect();
     Code::RequestTooBroad
-        .error(format!("there are runs '{name}' in projects {}", projects.join(", ")))
+        .error(format!("several projects have a run '{name}': {}", projects.join(", ")))
         .with_hint("give the project ('' for none)")
 }
 
@@ -162,7 +162,7 @@ impl Registry {
         drop(listed);
         match did_you_mean(name, names.iter().map(String::as_str)) {
             Some(hint) => error.with_hint(hint),
-            None => error.with_hint("make it with create_run"),
+            None => error.with_hint("create it with create_run"),
         }
     }
 }

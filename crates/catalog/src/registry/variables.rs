@@ -167,7 +167,7 @@ impl Registry {
         let text = format!("run {} has no variable {}", run_text(run), variable_text(name));
         let error = Code::VariableNotFound.error(text);
         if names.contains(&name.name) {
-            return error.with_hint("it has other versions of it");
+            return error.with_hint("the run has other versions of this variable");
         }
         match did_you_mean(&name.name, names.iter().map(String::as_str)) {
             Some(hint) => error.with_hint(hint),

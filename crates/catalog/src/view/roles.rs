@@ -46,7 +46,7 @@ pub fn key_of(
     let none = |role: &str| {
         Code::SchemaRole
             .error(format!("the store's schema has no keyword for the {role}"))
-            .with_hint("a schema names them so: catalog run = expver; step = step; variable = param;")
+            .with_hint("a schema names them like this: catalog run = expver; step = step; variable = param;")
     };
     let roles = schema.roles_of_run(&run.project, &run.name)?;
     let pairs = schema.pairs_of(&run.project, &run.name)?;

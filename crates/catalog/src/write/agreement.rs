@@ -51,8 +51,8 @@ pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
         (again.job.is_some() && again.job != there.job, "job"),
         (again.notes.is_some() && again.notes != there.notes, "note"),
         (again.grid.is_some() && !same_option(&again.grid, &there.grid), "grid"),
-        (again.annotate != Annotate::All && again.annotate != there.annotate, "rule who annotates it"),
-        (again.exist.is_some() && again.exist != there.exist, "rule for fields that are there"),
+        (again.annotate != Annotate::All && again.annotate != there.annotate, "rule for who may annotate it"),
+        (again.exist.is_some() && again.exist != there.exist, "rule for existing fields"),
         (again.outside.is_some() && !same_option(&again.outside, &there.outside), "place of its data"),
     ];
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())
@@ -113,7 +113,7 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         };
     };
     if let Some(extent) = shape.iter().find(|extent| i64::try_from(**extent).is_err()) {
-        return wrong(format!("{extent} elements in a dimension are too many"));
+        return wrong(format!("a dimension cannot have {extent} elements"));
     }
     if !decl.dims.is_empty() && decl.dims.len() != shape.len() {
         return wrong(format!("{} names for {} dimensions", decl.dims.len(), shape.len()));
@@ -122,11 +122,11 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         return wrong(format!("two dimensions are named '{name}'"));
     }
     if decl.decomposition.as_ref().is_some_and(|pieces| pieces.len() != shape.len() || pieces.contains(&0)) {
-        return wrong("the decomposition needs an extent of 1 or more per dimension".into());
+        return wrong("the decomposition needs an extent of at least 1 in each dimension".into());
     }
     for (i, (dim, coordinate)) in decl.coords.iter().enumerate() {
         let Some(extent) = shape.get(*dim as usize) else {
-            return wrong(format!("coordinates for dimension {dim} of {}", shape.len()));
+            return wrong(format!("there are coordinates for dimension {dim} of {}", shape.len()));
         };
         if decl.coords[..i].iter().any(|(other, _)| other == dim) {
             return wrong(format!("dimension {dim} has coordinates twice"));
@@ -134,7 +134,9 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
         match coordinate {
             Coordinate::Uniform { first, spacing } => {
                 if !first.is_finite() || !spacing.is_finite() || *spacing == 0.0 {
-                    return wrong(format!("coordinates from {first} at a distance of {spacing} are none"));
+                    return wrong(format!(
+                        "coordinates from {first} with a spacing of {spacing} are not valid"
+                    ));
                 }
             }
             Coordinate::Rectilinear(at) => {
@@ -142,7 +144,7 @@ pub fn check_variable(decl: &VariableDecl) -> Result<()> {
                 let falling = at.windows(2).all(|two| two[0] > two[1]);
                 if at.len() as u64 != *extent || !(rising || falling) || at.iter().any(|x| !x.is_finite()) {
                     return wrong(format!(
-                        "coordinates of dimension {dim} must be {extent} finite numbers that rise or fall"
+                        "coordinates of dimension {dim} must be {extent} finite numbers that increase or decrease"
                     ));
                 }
             }

@@ -75,7 +75,7 @@ pub fn mesh(registry: &Registry, name: &str, session: &Session) -> Result<MeshDe
         let error = Code::VariableNotFound.error(format!("the store has no mesh '{name}'"));
         match did_you_mean(name, all.iter().map(|mesh| mesh.name.as_str())) {
             Some(hint) => error.with_hint(hint),
-            None => error.with_hint("make it from arrays, or ingest its file"),
+            None => error.with_hint("create it from arrays, or ingest its file"),
         }
     };
     all.iter().find(|mesh| mesh.name == name).cloned().ok_or_else(missing)
@@ -123,8 +123,8 @@ pub fn create_groups(
         known.merge(&group).map_err(|what| {
             let (name, run) = (&group.name, run_text(run));
             Code::VariableDiffers
-                .error(format!("group '{name}' of run {run} is declared with another {what}"))
-                .with_hint("take it as it was declared, or declare a group of another name")
+                .error(format!("group '{name}' of run {run} was declared with another {what}"))
+                .with_hint("use it as declared, or declare a group with another name")
         })?;
         let is_there = |set: &ArraySet| {
             before.iter().any(|other| other.variable == set.variable && other.view == set.view)
@@ -156,8 +156,8 @@ pub fn create_imports(
             (known != decl).then(|| {
                 let (name, run) = (&decl.name, run_text(run));
                 Code::VariableDiffers
-                    .error(format!("import '{name}' of run {run} is another file, or of other variables"))
-                    .with_hint("import it under another name: what a run took from outside does not change")
+                    .error(format!("import '{name}' of run {run} has another file or other variables"))
+                    .with_hint("choose another name: imports do not change")
             })
         },
     )?;
@@ -183,8 +183,8 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
         |known, decl| {
             known.difference(decl).map(|what| {
                 Code::VariableDiffers
-                    .error(format!("mesh '{}' is there with another {what}", decl.name))
-                    .with_hint("a mesh does not change: give this one another name")
+                    .error(format!("mesh '{}' exists with another {what}", decl.name))
+                    .with_hint("choose another name: meshes do not change")
             })
         },
     )?;
@@ -204,8 +204,8 @@ pub fn create_histories(registry: &Registry, histories: Vec<HistoryDecl>, sessio
         |known, decl| {
             (known != decl).then(|| {
                 Code::VariableDiffers
-                    .error(format!("history '{}' is there with other content", decl.path))
-                    .with_hint("a history is named by its file: write another file")
+                    .error(format!("history '{}' exists with other content", decl.path))
+                    .with_hint("write another file: the name of a history is that of its file")
             })
         },
     )?;

@@ -26,7 +26,7 @@ pub fn carry(registry: &Registry, batch: AttributeBatch, session: &Session) -> R
         let shapes: Vec<Option<Vec<u64>>> = batch.variables.iter().map(shape).collect();
         validate::boxes(&batch, &shapes).map_err(|e| {
             Code::VariableDiffers
-                .error(format!("an attribute does not fit what is declared here: {}", e.message()))
+                .error(format!("an attribute does not fit the declarations of this store: {}", e.message()))
                 .with_hint("copy into another store, or under another name")
         })?;
     }
@@ -49,7 +49,7 @@ pub fn remove_attributes(
     {
         let name = registry.store.user_name(*user);
         return Err(Code::AttributeOwned
-            .error(format!("an attribute to remove from run '{}' is of {name}", run.name))
+            .error(format!("an attribute to remove from run '{}' belongs to {name}", run.name))
             .with_hint(format!("ask {name}, or copy instead of moving")));
     }
     let ids: Vec<AttributeId> = attributes.iter().map(|(id, _)| *id).collect();
@@ -84,7 +84,7 @@ pub fn declare_again(
 
 fn remove_written(registry: &Registry, run: &RunName, ids: &[AttributeId], session: &Session) -> Result<()> {
     if ids.iter().any(|id| id.writer.is_none()) {
-        return Err(Error::conflict(format!("something to remove from run '{}' is not flushed", run.name))
+        return Err(Error::conflict(format!("an entry to remove from run '{}' is not flushed", run.name))
             .with_hint("flush the store, then move"));
     }
     let records = ids.chunks(IDS).map(|ids| Record::Remove(vec![Removal::Attributes(ids.to_vec())]));

@@ -59,8 +59,8 @@ pub fn delete(
         registry.store.journal.check_writable()?;
     }
     if fields && matches!(what, Deletion::Tags(_) | Deletion::Attributes(_)) {
-        return Err(Error::invalid("no field belongs to a tag or an attribute")
-            .with_hint("fields go with runs, steps and variables"));
+        return Err(Error::invalid("tags and attributes have no fields")
+            .with_hint("delete fields together with runs, steps or variables"));
     }
     let what = &what.exact();
     let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
@@ -98,8 +98,8 @@ fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, fou
     if let Some((tag, user)) = plan.tags.first() {
         let name = registry.store.user_name(*user);
         return Err(Code::AttributeOwned
-            .error(format!("tag '{tag}' is declared by {name}, too"))
-            .with_hint(format!("ask {name}, or delete the attributes that are yours")));
+            .error(format!("{name} declared the tag '{tag}', too"))
+            .with_hint(format!("ask {name}, or delete only your own attributes")));
     }
     let me = registry.store.user(session);
     let mut owners = Vec::with_capacity(plan.runs.len());
@@ -126,8 +126,10 @@ fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, fou
         Some(user) if plan.attributes.is_empty() => {
             let (n, name) = (plan.report.others, registry.store.user_name(user));
             Err(Code::AttributeOwned
-                .error(format!("{n} attributes to delete are of other users: of {name}, first of all"))
-                .with_hint(format!("ask {name}; yours, and those in runs that you own, are yours to delete")))
+                .error(format!("{n} attributes to delete belong to other users, the first of them to {name}"))
+                .with_hint(format!(
+                    "ask {name}; you can delete your own attributes and all in runs that you own"
+                )))
         }
         _ => Ok(()),
     }
@@ -276,8 +278,10 @@ fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
         return Ok(id);
     }
     if id.sequence != if session.transaction().is_some() { OWN_TRANSACTION } else { OWN } {
-        return Err(Error::conflict("an attribute to delete is not flushed, and not of this transaction")
-            .with_hint("flush first, or delete it outside of the transaction"));
+        return Err(Error::conflict(
+            "an attribute to delete is not flushed and belongs to another transaction",
+        )
+        .with_hint("flush first, or delete it outside of the transaction"));
     }
     Ok(AttributeId { sequence: 0, ..id })
 }

@@ -36,7 +36,7 @@ impl Deletion {
             Some(&"tag") => Deletion::Tags(query),
             Some(_) => Deletion::Steps(query),
             None => {
-                return Err(Error::invalid("delete names nothing to delete").with_hint(
+                return Err(Error::invalid("delete has no arguments that select anything").with_hint(
                     "give run=, variable=, tag=, step= or where=; run=fst.glob('*') means every run",
                 ));
             }
@@ -48,7 +48,7 @@ impl Deletion {
         };
         match fields {
             true => Err(Error::invalid(format!("{kind} have no fields of their own"))
-                .with_hint("leave out fields=, or remove fields by store.remove")),
+                .with_hint("leave out fields=, or remove fields with store.remove")),
             false => Ok(what),
         }
     }

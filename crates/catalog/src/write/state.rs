@@ -17,7 +17,7 @@ pub fn set_state(registry: &Registry, run: &RunName, state: RunState, session: &
     let mut info = registry.known_run(session, run)?;
     if !info.declared {
         return Err(Code::RunNotFound
-            .error(format!("run {} is named by fields alone, and has no state", run_text(run)))
+            .error(format!("run {} exists only through its fields and has no state", run_text(run)))
             .with_hint("declare it with create_run"));
     }
     registry.refuse_others(session, run)?;

@@ -85,7 +85,7 @@ fn unit_of(registry: &Registry, session: &Session, name: &str, tags: &[&TagInfo]
             let shown: Vec<String> = units.iter().map(|unit| format!("'{unit}'")).collect();
             Err(Code::Conflict
                 .error(format!("tag '{name}' is declared in units {}", shown.join(" and ")))
-                .with_hint("say which one is meant: unit=, --unit, or the tag that create_tag returned"))
+                .with_hint("choose one: unit=, --unit, or the tag that create_tag returned"))
         }
     }
 }

@@ -96,16 +96,16 @@ pub fn keywords(schema: &Schema, run: &RunName, columns: Vec<KeywordColumn>) -> 
             let listed = schema.select(&request)?.listed();
             let Some((name, texts)) = listed.into_iter().next().filter(|(_, texts)| texts.len() == 1) else {
                 return Err(Code::KeywordValue
-                    .error(format!("{keyword}={value:?} is no single value"))
-                    .with_hint("an attribute stands on one field: give one value for each keyword"));
+                    .error(format!("{keyword}={value:?} is not a single value"))
+                    .with_hint("an attribute belongs to one field: give one value for each keyword"));
             };
             own = name;
             known.insert(value.clone(), texts.into_iter().next().unwrap_or_default().into());
         }
         if let Some(role) = given.clone().find(|role| **role == own) {
             return Err(Code::KeyContradiction
-                .error(format!("`{role}` is what the run, the step or the variable says"))
-                .with_hint("give it by run, step= or variable=, and only further keywords here"));
+                .error(format!("the run, the step or the variable gives `{role}`"))
+                .with_hint("give it with run, step= or variable=, and only other keywords here"));
         }
         if found.iter().any(|column| column.keyword == own) {
             return Err(Code::KeyContradiction.error(format!("keyword `{own}` is given twice")));
@@ -133,14 +133,14 @@ pub fn boxes(batch: &AttributeBatch, shapes: &[Option<Vec<u64>>]) -> Result<()> 
             return outside(
                 row,
                 variable,
-                format!("a box of rank {} in an array of rank {}", boxes.rank, shape.len()),
+                format!("the box has rank {}, the array has rank {}", boxes.rank, shape.len()),
             );
         }
         let Some((start, count)) = boxes.get(row) else { return Ok(()) };
         for d in 0..boxes.rank {
             let end = i128::from(start[d]) + i128::from(count[d]);
             if end > i128::from(shape[d]) {
-                let why = format!("the box ends at {end} in dimension {d}, outside of the shape {shape:?}");
+                let why = format!("the box ends at {end} in dimension {d}, outside the shape {shape:?}");
                 return outside(row, variable, why);
             }
         }

@@ -267,7 +267,8 @@ impl GraphInner {
         let view = views.opened(&mut slot, &feed)?;
         // Others may write meanwhile: both show the moment of the feed, or the view a later one.
         if follow(view, &feed, false, &*self.env.clock)? == Followed::Behind {
-            return Err(Error::unavailable("others write while the graph is verified").with_hint("try again"));
+            return Err(Error::unavailable("other processes wrote while the graph was being verified")
+                .with_hint("try again"));
         }
         let found = match dump(&view.state()) {
             // What cannot be read says nothing wrong; the next read of it makes the view anew.
@@ -280,8 +281,8 @@ impl GraphInner {
         let (expected, found): (BTreeSet<&str>, BTreeSet<&str>) =
             (expected.lines().collect(), found.lines().collect());
         check.lines = expected.len() as u64;
-        let lacking = expected.difference(&found).map(|line| format!("the view lacks: {line}"));
-        let added = found.difference(&expected).map(|line| format!("only the view has: {line}"));
+        let lacking = expected.difference(&found).map(|line| format!("missing from the view: {line}"));
+        let added = found.difference(&expected).map(|line| format!("only in the view: {line}"));
         check.different = lacking.chain(added).take(NOTES).collect();
         Ok(check)
     }

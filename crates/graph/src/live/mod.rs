@@ -200,8 +200,8 @@ impl GraphReader for Graph {
         session: &Session,
     ) -> Result<ArchiveReport> {
         if before > self.inner.stamp() {
-            return Err(Error::invalid("before is a moment to come")
-                .with_hint("what is hidden then may be seen until then"));
+            return Err(Error::invalid("before is in the future")
+                .with_hint("versions that will be hidden then may be visible until then"));
         }
         hidden(&*self.inner.state(session)?, self.inner.user(session), before, take)
     }

@@ -118,10 +118,10 @@ impl GraphInner {
     pub fn partition(&self, partitioning: Partitioning) -> Result<Partitions> {
         if partitioning.slots == 0 || partitioning.slots > SLOTS_MAX || partitioning.threshold == 0 {
             return Err(Error::invalid(format!(
-                "{} slots and a threshold of {}",
+                "{} slots with a threshold of {} are not possible",
                 partitioning.slots, partitioning.threshold
             ))
-            .with_hint(format!("take 1 to {SLOTS_MAX} slots, and a threshold of 1 at least")));
+            .with_hint(format!("take 1 to {SLOTS_MAX} slots and a threshold of at least 1")));
         }
         self.process().views.cut_as(partitioning);
         self.remake()?;

@@ -31,17 +31,19 @@ impl GraphInner {
         for declared in &types {
             let (name, names) = names_of(declared);
             if name.is_empty() || names.iter().any(|name| name.is_empty()) {
-                return Err(Error::invalid("a type or property without a name"));
+                return Err(Error::invalid("a type or property has no name"));
             }
             if let TypeDecl::Edge(edge) = declared
                 && vocabulary.edge(&edge.name).is_none()
                 && state.uses(&edge.reverse)
             {
-                let message = format!("'{}' is the type of relations that are there", edge.reverse);
-                return Err(Code::TypeDiffers.error(message).with_hint("take another name for the reverse"));
+                let message = format!("relations of the type '{}' exist already", edge.reverse);
+                return Err(Code::TypeDiffers
+                    .error(message)
+                    .with_hint("choose another name for the reverse"));
             }
             vocabulary.declare(declared).map_err(|why| {
-                Code::TypeDiffers.error(why).with_hint("declare it as it is, or take another name")
+                Code::TypeDiffers.error(why).with_hint("repeat its declaration, or choose another name")
             })?;
         }
         self.hand_over_types(types, session)
@@ -106,7 +108,7 @@ impl GraphInner {
             return Ok(Version { stamp, time, deleted });
         };
         if !self.process().stamps.is_believed(stamp) {
-            return Err(Error::invalid(format!("the time {stamp} ns is a century ahead"))
+            return Err(Error::invalid(format!("the time {stamp} ns is more than a century in the future"))
                 .with_hint("times are seconds since 1970, or stamps"));
         }
         // What is put from here on is newer: it may follow from this.
@@ -139,7 +141,7 @@ impl GraphInner {
     ) -> Result<u64> {
         self.journal.check_writable()?;
         if !batch.is_even() {
-            return Err(Error::invalid("columns of relations are not equally long"));
+            return Err(Error::invalid("the columns of relations differ in length"));
         }
         // Few are better kept with others for one record; what is refused, or called by its far end's name, is looked
         // at one by one.
@@ -225,10 +227,10 @@ impl GraphInner {
             let version = self.version(put.time, false)?;
             if put.until.is_some_and(|until| until < version.stamp) {
                 return Err(Error::invalid(format!("the relation {kind} of {source} ends before it begins"))
-                    .with_hint("until is not before time"));
+                    .with_hint("until must not be before time"));
             }
             if put.until.is_some_and(|until| !self.process().stamps.is_believed(until)) {
-                return Err(Error::invalid("a relation ends a century ahead"));
+                return Err(Error::invalid("a relation ends more than a century in the future"));
             }
             rows.push(RelationRow { kind, source, target, version, until: put.until, props: put.props });
         }
@@ -269,7 +271,7 @@ impl GraphInner {
         }
         Err(Code::RelationOwned
             .error(format!("{what} was put by {}", self.user_name(user)))
-            .with_hint("who put a version deletes it; put one of your own instead"))
+            .with_hint("only the user who put a version can delete it; put a version of your own instead"))
     }
 }
 
@@ -284,7 +286,7 @@ fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &Verte
         return Ok(version.user);
     }
     let message = format!("there is no relation {kind} from {source} to {target}");
-    Err(Code::RelationNotFound.error(message).with_hint("see those of one of them with edges"))
+    Err(Code::RelationNotFound.error(message).with_hint("`edges` lists the relations of a vertex"))
 }
 
 /// The relations of columns, one by one.
@@ -315,7 +317,7 @@ impl Types<'_> {
     ) -> Result<(Arc<str>, VertexName, VertexName)> {
         if kind.trim_start_matches('~').is_empty() || kind.len() > KIND_MAX || kind.contains(char::is_control)
         {
-            return Err(Error::invalid("no type of a relation")
+            return Err(Error::invalid("not a valid type of a relation")
                 .with_hint("a type is text of at most 255 bytes, without control characters"));
         }
         let builtin = Vocabulary::default();
@@ -347,7 +349,7 @@ fn check_ends(vocabulary: &Vocabulary, kind: &str, source: &VertexName, target: 
     for (declared, end, which) in [(&edge.source, source, "from"), (&edge.target, target, "to")] {
         if let Some(declared) = declared.as_ref().filter(|declared| **declared != *end.kind) {
             return Err(Error::invalid(format!(
-                "a relation '{kind}' leads {which} a {declared}, not {which} {end}"
+                "a relation '{kind}' goes {which} a {declared}, not {which} {end}"
             )));
         }
     }
@@ -357,12 +359,12 @@ fn check_ends(vocabulary: &Vocabulary, kind: &str, source: &VertexName, target: 
 fn check_name(vertex: &VertexName) -> Result<()> {
     if vertex.kind.is_empty() || vertex.id.is_empty() {
         return Err(
-            Error::invalid("a vertex without a type or id").with_hint("a vertex is a pair (type, id)")
+            Error::invalid("a vertex has no type or no id").with_hint("a vertex is a pair (type, id)")
         );
     }
     if vertex.kind.contains(':') || vertex.kind.len() > KIND_MAX || vertex.id.len() > ID_MAX {
-        return Err(Error::invalid(format!("'{vertex}' cannot name a vertex"))
-            .with_hint("a type has no ':' and at most 255 bytes, an id at most 65,536"));
+        return Err(Error::invalid(format!("'{vertex}' is not a valid name of a vertex"))
+            .with_hint("a type has at most 255 bytes and no ':', an id at most 65,536 bytes"));
     }
     Ok(())
 }
@@ -372,10 +374,10 @@ fn check_static(vocabulary: &Vocabulary, vertex: &VertexName, fixed: &Props) -> 
     for (name, value) in fixed.pairs()? {
         let Some((_, kind)) = declared.fixed.iter().find(|(known, _)| *known == name) else {
             let message = format!("a {} has no static property '{name}'", vertex.kind);
-            return Err(Error::invalid(message).with_hint("declare it, or give it among props"));
+            return Err(Error::invalid(message).with_hint("declare it, or pass it in props"));
         };
         if value.kind() != *kind && *kind != fieldstone_core::value::ValueType::Json {
-            let message = format!("the static property '{name}' of {vertex} is no {}", kind.name());
+            let message = format!("the static property '{name}' of {vertex} is not of type {}", kind.name());
             return Err(Error::invalid(message));
         }
     }

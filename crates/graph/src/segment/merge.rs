@@ -147,7 +147,7 @@ fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
         if at < old.segment.vertices() {
             let following = old.segment.place(at)?;
             if following <= place {
-                return Err(Error::corrupt("the places of a segment are not in order"));
+                return Err(Error::corrupt("the places of a segment are out of order"));
             }
             heads.push(Reverse((following, i)));
         }

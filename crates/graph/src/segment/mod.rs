@@ -169,7 +169,7 @@ impl Segment {
             };
             let found = self.place_on(middle, &mut cursor)?;
             if !(least..=most).contains(&found.0) {
-                return Err(Error::corrupt("the places of a segment are not in order"));
+                return Err(Error::corrupt("the places of a segment are out of order"));
             }
             match found.cmp(&place) {
                 std::cmp::Ordering::Equal => return Ok(Some(middle)),

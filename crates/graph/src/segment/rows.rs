@@ -84,7 +84,7 @@ impl RelationLine {
 }
 
 fn deletion_archived() -> Error {
-    Error::corrupt("a deletion is said to be archived")
+    Error::corrupt("a deletion is marked as archived")
 }
 
 impl Rows {
@@ -188,7 +188,7 @@ impl Rows {
         }
         let new = &mut self.relations[line..];
         if new.len() != placed.of_relations.len() {
-            return Err(Error::corrupt("relations and their commits are not equally many"));
+            return Err(Error::corrupt("the numbers of relations and of their commits differ"));
         }
         for (line, of) in new.iter_mut().zip(&placed.of_relations) {
             (line.commit, line.ends) = (commit(of >> 2)?, (of & 3) as u8);
@@ -441,7 +441,7 @@ impl RowNames {
     /// Fails where two vertices have one place, or there are more than can be numbered.
     pub fn check(&self) -> Result<()> {
         if let Some(clash) = &self.clash {
-            return Err(Error::internal(format!("{clash} have one place")));
+            return Err(Error::internal(format!("{clash} have the same place")));
         }
         match u32::try_from(self.vertices.len()) {
             Ok(u32::MAX) | Err(_) => Err(Error::internal("a segment of more than 2^32 vertices")),

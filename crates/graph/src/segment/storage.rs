@@ -147,7 +147,7 @@ impl FileStorage {
         }
         let directory = Directory::decode(&directory, offset).map_err(named)?;
         if directory.store != store {
-            return Err(named(Error::corrupt("it is a segment of another store")));
+            return Err(named(Error::corrupt("it belongs to another store")));
         }
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         Ok(FileStorage { file, path: path.to_owned(), number, bytes, directory, cache })

@@ -117,7 +117,7 @@ pub fn trace(state: &GraphState, root: &VertexName, options: &TraceOptions) -> R
     if !state.names(VertexPlace::of(root))? {
         return Err(Code::VertexNotFound
             .error(format!("the graph has no vertex {root}"))
-            .with_hint("write its id out: a file's is its full path"));
+            .with_hint("write the whole id, such as the full path of a file"));
     }
     trace_all(state, root, &[], options)
 }

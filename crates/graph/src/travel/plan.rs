@@ -77,8 +77,8 @@ impl Travel {
     pub fn plan(&self, vocabulary: &Vocabulary) -> Result<TravelPlan> {
         let mut steps = self.steps.iter();
         let Some(TravelStep::Vertices(start)) = steps.next() else {
-            let hint = "begin with v: the vertices where it starts";
-            return Err(refused("a traversal without a start", hint));
+            let hint = "begin with v, which selects the first vertices";
+            return Err(refused("the traversal has no start", hint));
         };
         let mut plan = TravelPlan {
             at: self.at.unwrap_or(END),
@@ -95,8 +95,8 @@ impl Travel {
             plan.add(step, vocabulary)?;
         }
         if plan.paths && plan.returns() {
-            let hint = "whole paths have every vertex of the way: leave out rtn, or return_fp";
-            return Err(refused("a traversal with rtn and return_fp", hint));
+            let hint = "whole paths hold every vertex on the way: leave out rtn or return_fp";
+            return Err(refused("a traversal cannot have both rtn and return_fp", hint));
         }
         Ok(plan)
     }
@@ -122,18 +122,21 @@ impl TravelPlan {
             TravelStep::EdgeProperty(name, test) => {
                 let open = self.body() < self.hops.len();
                 let Some(hop) = self.hops.last_mut().filter(|hop| open && !hop.stays) else {
-                    return Err(refused("ea without e", "ea tests the relations of the e right before it"));
+                    return Err(refused(
+                        "ea has no e before it",
+                        "ea tests the relations of the e right before it",
+                    ));
                 };
                 hop.edges.push((name.clone(), test.clone()));
             }
             TravelStep::Return => self.point().returned = true,
             TravelStep::Repeat(most) => {
                 if self.repeat.is_some() {
-                    let hint = "one repeat takes all e since the start";
-                    return Err(refused("a traversal with two repeats", hint));
+                    let hint = "one repeat covers every e since the start";
+                    return Err(refused("a traversal can have only one repeat", hint));
                 }
                 if self.hops.is_empty() {
-                    return Err(refused("repeat without e", "repeat takes the e before it once more"));
+                    return Err(refused("repeat has no e before it", "repeat follows the e before it again"));
                 }
                 self.repeat = Some((self.hops.len(), most.unwrap_or(u32::MAX)));
             }

@@ -185,7 +185,7 @@ impl Database for Postgres {
         // What the server dislikes of a statement that came from outside is the statement's fault.
         let blame = |e: Error| match e.kind() {
             ErrorKind::Unavailable => e,
-            _ => Code::Sql.error(e.message()).with_hint("the views and their columns are in the guide"),
+            _ => Code::Sql.error(e.message()).with_hint("the guide lists the views and their columns"),
         };
         let prepared = self.prepared(&taken).map_err(blame)?;
         let columns: Vec<Type> = prepared.columns().iter().map(|column| column.type_().clone()).collect();

@@ -10,7 +10,7 @@ pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error
     let (code, hint) = match cause.code() {
         Some(state) => of_state(state.code()),
         None if cause.is_closed() || is_io(&cause) => {
-            (lost(&cause), Some("see whether the server runs, then try again"))
+            (lost(&cause), Some("check that the server is running, then try again"))
         }
         None => (Code::Internal, None),
     };
@@ -47,7 +47,7 @@ pub(super) fn of_connecting(place: &str, cause: postgres::Error) -> Error {
     }
     Code::EngineUnreachable
         .error(format!("PostgreSQL at {place}: cannot connect: {said}"))
-        .with_hint("check host and port of the catalog's URL, and that the server runs")
+        .with_hint("check the host and port in the catalog's URL, and that the server is running")
         .with_source(cause)
 }
 
@@ -59,9 +59,9 @@ fn of_state(code: &str) -> (Code, Option<&'static str>) {
     match code {
         "3D000" => (NotFound, Some("create the database first: createdb NAME")),
         "42501" => (EngineDenied, Some("the role needs CREATE on the database and its own schemas")),
-        "25006" => (ReadOnly, Some("the server is a standby or read-only: name the primary")),
+        "25006" => (ReadOnly, Some("the server is a standby or read-only: give the URL of the primary")),
         "42P01" | "3F000" | "42703" | "42883" | "XX001" | "XX002" => {
-            (EngineDamaged, Some("the tables are built again by `fieldstone rebuild`"))
+            (EngineDamaged, Some("`fieldstone rebuild` builds the tables again"))
         }
         LOCK_NOT_AVAILABLE => (EngineBusy, Some("another process is applying to this catalog: try again")),
         "53100" => (DiskFull, Some("the server's disk is full: free some space and try again")),
@@ -69,12 +69,14 @@ fn of_state(code: &str) -> (Code, Option<&'static str>) {
         "23505" => (Conflict, None),
         _ => match code.get(..2) {
             // Its administrator stops it, or it is starting.
-            _ if code.starts_with("57P") => (EngineLost, Some("see whether the server runs, then try again")),
-            Some("08") => (EngineLost, Some("see whether the server runs, then try again")),
-            Some("58") => (IoFailed, Some("see whether the server runs, then try again")),
-            Some("53" | "57") => (Unavailable, Some("see whether the server runs, then try again")),
+            _ if code.starts_with("57P") => {
+                (EngineLost, Some("check that the server is running, then try again"))
+            }
+            Some("08") => (EngineLost, Some("check that the server is running, then try again")),
+            Some("58") => (IoFailed, Some("check that the server is running, then try again")),
+            Some("53" | "57") => (Unavailable, Some("check that the server is running, then try again")),
             Some("40") => (EngineBusy, Some("try again")),
-            Some("28") => (EngineDenied, Some("check user and password of the catalog's URL")),
+            Some("28") => (EngineDenied, Some("check the user and password in the catalog's URL")),
             _ => (Internal, None),
         },
     }

@@ -110,7 +110,7 @@ impl Postgres {
                 return without_tls();
             }
             Code::Url
-                .error(format!("the catalog's URL is not one of PostgreSQL: {why}"))
+                .error(format!("the catalog's URL is not a valid PostgreSQL URL: {why}"))
                 .with_hint("write postgresql://user:password@host:port/database")
         })?;
         if config.get_ssl_mode() == SslMode::Require {
@@ -167,7 +167,7 @@ impl Postgres {
         let mut client = self.config.connect(NoTls).map_err(|e| errors::of_connecting(&self.place, e))?;
         // The schema is looked for first: making it needs a right that readers need not have.
         let schema = &self.schema;
-        let failed = |e| errors::sorted("make the schema of the store", &self.place, e);
+        let failed = |e| errors::sorted("create the schema of the store", &self.place, e);
         client.batch_execute(&format!("{SETTINGS}; SET search_path = {schema}")).map_err(failed)?;
         let there = client
             .query_one("SELECT to_regnamespace($1) IS NOT NULL", &[schema])
@@ -200,7 +200,7 @@ impl Postgres {
     fn lost(&self) -> Error {
         Code::EngineLost
             .error(format!("PostgreSQL at {}: the connection was lost", self.place))
-            .with_hint("see whether the server runs, then try again")
+            .with_hint("check that the server is running, then try again")
     }
 
     /// Sorts an error; where tables are gone, nothing prepared holds any longer.
@@ -312,7 +312,9 @@ impl Postgres {
 
 fn without_tls() -> Error {
     Code::Url
-        .error("the catalog's URL asks for TLS, which this build of Fieldstone does not speak to PostgreSQL")
+        .error(
+            "the catalog's URL asks for TLS, which this build of Fieldstone does not support for PostgreSQL",
+        )
         .with_hint("use a Unix socket, or a tunnel (ssh -L, stunnel) with sslmode=disable")
 }
 

@@ -58,7 +58,7 @@ pub(super) fn take(row: &Row, column: usize) -> Result<Taken<'_>> {
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
         Code::EngineDamaged
             .error(format!("PostgreSQL: column {column} of a row cannot be read: {why}"))
-            .with_hint("the tables are built again by `fieldstone rebuild`")
+            .with_hint("`fieldstone rebuild` builds the tables again")
     })
 }
 
@@ -107,5 +107,5 @@ pub(super) fn with_attr(row: &Row, to: &mut dyn FnMut(&AttrRow<'_>) -> Result<Fl
 fn damaged(column: usize, cell: Cell<'_>) -> Error {
     Code::EngineDamaged
         .error(format!("PostgreSQL: column {column} of a row of attr holds {cell:?}"))
-        .with_hint("the tables are built again by `fieldstone rebuild`")
+        .with_hint("`fieldstone rebuild` builds the tables again")
 }

@@ -18,10 +18,10 @@ pub(super) fn value_or_pattern(scan: &mut Scan<'_>) -> Result<(Value, bool)> {
     if word.is_empty() {
         return Err(scan
             .expected("a value")
-            .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; in quotes if it holds blanks or one of ( ) , = < >"));
+            .with_hint("a value is a number, true, false, a date, a range 5..9, or a text; quote a text that holds spaces or one of ( ) , = < >"));
     }
     let value = bare(word, true).map_err(|error| {
-        let hint = error.hint().unwrap_or("write it in quotes if it is a text").to_owned();
+        let hint = error.hint().unwrap_or("quote it if it is a text").to_owned();
         scan.error_at(place, error.message()).with_hint(hint)
     })?;
     let pattern = matches!(value, Value::Text(_)) && Glob::is_pattern(word);
@@ -85,8 +85,8 @@ fn bare(word: &str, compared: bool) -> Result<Value> {
     {
         return range(first, last).ok_or_else(|| {
             Code::QuerySyntax
-                .error(format!("`{word}` is no range"))
-                .with_hint("a range goes from its least to its greatest number, both included")
+                .error(format!("`{word}` is not a valid range"))
+                .with_hint("a range is LOW..HIGH with LOW at most HIGH, both included")
         });
     }
     if let Some(digits) = word.strip_prefix("0x") {
@@ -96,8 +96,8 @@ fn bare(word: &str, compared: bool) -> Result<Value> {
         });
         return pairs.collect::<Option<Vec<u8>>>().map(Value::Bytes).ok_or_else(|| {
             Code::QuerySyntax
-                .error(format!("`{word}` is not bytes"))
-                .with_hint("bytes are 0x and two hexadecimal digits each; numbers are decimal")
+                .error(format!("`{word}` is not a valid bytes value"))
+                .with_hint("write 0x and two hexadecimal digits for each byte; numbers are decimal")
         });
     }
     Ok(parse_moment(word).map_or_else(|| Value::Text(word.to_owned()), Value::DateTime))

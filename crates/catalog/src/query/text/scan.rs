@@ -106,8 +106,8 @@ impl<'a> Scan<'a> {
             let place = self.at;
             match self.next() {
                 None => {
-                    return Err(self.error_at(start, "a quote that does not end").with_hint(format!(
-                        "end it with {quote}; within quotes, \\{quote} is the quote itself"
+                    return Err(self.error_at(start, "the quote has no end").with_hint(format!(
+                        "end it with {quote}; write \\{quote} for a {quote} in the text"
                     )));
                 }
                 Some(c) if c == quote => return Ok(Some(text)),
@@ -143,8 +143,8 @@ impl<'a> Scan<'a> {
             _ => None,
         };
         c.ok_or_else(|| {
-            self.error_at(place, "an escape that is none of JSON's")
-                .with_hint("a backslash in quotes is written twice")
+            self.error_at(place, "the escape is not one of JSON")
+                .with_hint("write a backslash in quotes twice")
         })
     }
 
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
     /// Runs `inner` one level deeper, refusing what is nested beyond reason.
     pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH {
-            let message = format!("more than {DEPTH} levels within one another");
+            let message = format!("more than {DEPTH} nested levels");
             return Err(self.error_at(self.at, &message).with_hint("ask for less in one query"));
         }
         self.depth += 1;
@@ -169,13 +169,13 @@ impl<'a> Scan<'a> {
     /// An error that says what should stand here, and what does.
     pub fn expected(&mut self, what: &str) -> Error {
         let found = match self.peek() {
-            None => "here is the end".to_owned(),
+            None => "found the end".to_owned(),
             Some(_) => {
                 let mut word: String = self.rest().chars().take_while(|c| is_ident(*c)).take(24).collect();
                 if word.is_empty() {
                     word = self.rest().chars().take(1).collect();
                 }
-                format!("here is `{word}`")
+                format!("found `{word}`")
             }
         };
         self.error_at(self.at, &format!("expected {what}, {found}"))
@@ -184,9 +184,9 @@ impl<'a> Scan<'a> {
     /// An error about a word, with those it may have meant.
     pub fn unknown(&self, place: usize, what: &str, word: &str, known: &[&str]) -> Error {
         let hint = did_you_mean(word, known.iter().copied())
-            .unwrap_or_else(|| format!("there are: {}", known.join(", ")));
+            .unwrap_or_else(|| format!("known: {}", known.join(", ")));
         let shown: String = word.chars().take(40).collect();
-        self.error_at(place, &format!("`{shown}` is no {what}")).with_hint(hint)
+        self.error_at(place, &format!("`{shown}` is not a known {what}")).with_hint(hint)
     }
 
     /// An error about the character at `place`: the line, and a caret below the character.

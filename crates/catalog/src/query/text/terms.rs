@@ -142,7 +142,7 @@ fn unknown_term(scan: &Scan<'_>, place: usize, word: &str) -> Error {
     match nearest::did_you_mean(word, SUBJECTS.iter().copied()) {
         Some(_) => unknown,
         None => unknown.with_hint(format!(
-            "a parameter of a run is `param.{word}`, an attribute of a variable `attr.{word}`; there are: {}",
+            "write `param.{word}` for a parameter of a run, `attr.{word}` for an attribute of a variable; known: {}",
             SUBJECTS.join(", ")
         )),
     }
@@ -244,7 +244,7 @@ fn name(scan: &mut Scan<'_>) -> Result<NameTest> {
     if word.is_empty() {
         return Err(scan
             .expected("a name")
-            .with_hint("a name that holds blanks or one of ( ) , = < > is written in quotes"));
+            .with_hint("quote a name that holds spaces or one of ( ) , = < >"));
     }
     Ok(name_test(word))
 }
@@ -293,7 +293,7 @@ fn integer(scan: &mut Scan<'_>) -> Result<i64> {
     scan.peek();
     let place = scan.at;
     let word = scan.bare();
-    word.parse().map_err(|_| scan.error_at(place, &format!("expected an integer, here is `{word}`")))
+    word.parse().map_err(|_| scan.error_at(place, &format!("expected an integer, found `{word}`")))
 }
 
 fn integers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<i64>, bool)> {
@@ -328,7 +328,7 @@ fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)
             }
             let to = integer(scan)?;
             if from > to {
-                return Err(scan.error_at(place, &format!("no {subject} lies from {from} to {to}")));
+                return Err(scan.error_at(place, &format!("no {subject} is between {from} and {to}")));
             }
             vec![(from, to)]
         }
@@ -348,18 +348,19 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     let word = scan.bare();
     let wrong = |what: &str| {
         scan.error_at(place, what).with_hint(format!(
-            "write {subject}=6, {subject}=0:10 (10 is not in it), {subject}=0/6/12 or {subject}=0/to/24/by/6"
+            "write {subject}=6, {subject}=0:10 (without 10), {subject}=0/6/12 or {subject}=0/to/24/by/6"
         ))
     };
     let number = |word: &str| {
-        word.parse::<i64>().map_err(|_| wrong(&format!("`{word}` is no {subject}: {subject}s are integers")))
+        word.parse::<i64>()
+            .map_err(|_| wrong(&format!("`{word}` is not a valid {subject}: {subject}s are integers")))
     };
     if let Some((from, to)) = word.split_once(':') {
         let from = if from.is_empty() { i64::MIN } else { number(from)? };
         let to = if to.is_empty() { Some(i64::MAX) } else { number(to)?.checked_sub(1) };
         return match to {
             Some(to) if from <= to => Ok(vec![(from, to)]),
-            _ => Err(wrong(&format!("no {subject} lies in {word}"))),
+            _ => Err(wrong(&format!("no {subject} is in {word}"))),
         };
     }
     let (mut ranges, mut words) = (Vec::new(), word.split('/').peekable());
@@ -370,15 +371,15 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
             continue;
         }
         words.next();
-        let to = number(words.next().ok_or_else(|| wrong("a range without its end"))?)?;
+        let to = number(words.next().ok_or_else(|| wrong("the range has no end"))?)?;
         let by = if words.peek() == Some(&"by") {
             words.next();
-            number(words.next().ok_or_else(|| wrong("a range without its interval"))?)?
+            number(words.next().ok_or_else(|| wrong("the range has no interval"))?)?
         } else {
             1
         };
         if from > to || by < 1 {
-            return Err(wrong(&format!("no {subject} lies from {from} to {to} by {by}")));
+            return Err(wrong(&format!("no {subject} is in {from} to {to} by {by}")));
         }
         if by == 1 {
             ranges.push((from, to));
@@ -499,8 +500,8 @@ fn refuse_nan(scan: &Scan<'_>, place: usize, test: &Test) -> std::result::Result
     };
     if asked {
         return Err(scan
-            .error_at(place, "nothing compares with NaN")
-            .with_hint("not value>=-inf finds what is no number or NaN"));
+            .error_at(place, "NaN cannot be compared")
+            .with_hint("not value>=-inf finds NaN and values that are not numbers"));
     }
     Ok(())
 }
