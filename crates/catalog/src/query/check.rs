@@ -16,7 +16,7 @@ pub(super) fn check(lookup: &mut Lookup<'_>, cond: &Cond, related: &[Related]) -
     let of_hits = terms.len();
     related.iter().for_each(|one| collect_terms(&one.cond, &mut terms));
     for (index, leaf) in terms.into_iter().enumerate() {
-        // A related attribute may lie on any variable of the run.
+        // A related attribute may be on any variable of the run.
         let about = if index < of_hits { cond } else { &Cond::Const(true) };
         check_term(lookup, cond, about, leaf)?;
     }

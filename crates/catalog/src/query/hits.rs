@@ -1,4 +1,4 @@
-//! Hits: the rows that match, with their names, in the order and number that was asked for.
+//! Hits: the rows that match, with their names, in the requested order and number.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -25,14 +25,14 @@ use super::walk::{Ask, Walk};
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
-/// Gives every hit to `sink`, in the order asked for, until it has enough.
+/// Passes every hit to `sink`, in the requested order, until the sink has enough.
 ///
-/// Without an order hits come by project, run, tag, step, variable, box and id, and memory is bounded
-/// by a batch. With one they are kept until the last is found, at most `limit` of them.
+/// Without an order, hits come by project, run, tag, step, variable, box and id, and a batch bounds the
+/// memory. With an order, hits are kept until the last is found, at most `limit` of them.
 ///
 /// # Errors
-/// Invalid for a dimension that no matching variable has, and for coordinates on a grid that has no
-/// elements for them; whatever the tables and the sink say.
+/// Invalid for a dimension that no matching variable has, and for coordinates on a grid without elements for
+/// them; and any error of the tables or the sink.
 pub fn run(
     tables: &mut dyn Tables,
     query: &Query,
@@ -56,7 +56,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
     Ok(table.finish(stats.visited))
 }
 
-/// How many hits there are. What whole series hold is not read.
+/// The number of hits. Series that match as a whole are not read.
 ///
 /// # Errors
 /// See [`run`].
@@ -82,7 +82,7 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     Ok((hit_count, exec.lookup.stats))
 }
 
-/// Hits of one partition, where no related attribute is asked for.
+/// The number of hits of one partition, for a query without related attributes.
 fn count_unit(exec: &mut Exec<'_>, partition: &Partition) -> Result<u64> {
     let all = partition
         .steps
@@ -118,7 +118,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     let (runs, steps, variables, tags) = (has(By::Run), has(By::Step), has(By::Variable), has(By::Tag));
     type Names = (Option<(Arc<str>, Arc<str>)>, Option<i64>, Option<Arc<str>>, Option<Arc<str>>);
     type Addresses = (usize, Option<i64>, usize, usize);
-    // By address first: the names of a query are shared.
+    // By address first, because the names of a query are shared.
     let mut groups: HashMap<Addresses, (Names, Sum)> = HashMap::new();
     let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>() as usize;
     run(tables, query, &mut |hit| {
@@ -152,7 +152,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     Ok(named.into_iter().map(row).collect())
 }
 
-/// Numbers of a group, one after another.
+/// A running sum of the numbers of a group.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     hits: u64,
@@ -160,7 +160,8 @@ struct Sum {
     min: f64,
     max: f64,
     sum: f64,
-    /// What the sum lost to rounding (Neumaier), so that the mean does not hang on the order of hits.
+    /// The part of the sum that rounding lost (Neumaier), so that the mean does not depend on the order of
+    /// hits.
     lost: f64,
     time: Option<f64>,
 }

@@ -1,11 +1,11 @@
-//! What an error of PostgreSQL means to the caller: its SQLSTATE becomes one of our codes.
+//! Maps errors of PostgreSQL to our codes by their SQLSTATE.
 //!
-//! A lost connection is Unavailable and the next transaction connects again; tables that are gone are
-//! Corrupt, so that the index is built anew.
+//! A lost connection is Unavailable, and the next transaction connects again. Missing tables are Corrupt, so
+//! that the index is built again.
 
 use fieldstone_core::{Code, Error};
 
-/// Sorts an error that came up while doing `action` at `place` ("host:port/database") into a code.
+/// Maps an error that occurred during `action` at `place` ("host:port/database").
 pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error {
     let (code, hint) = match cause.code() {
         Some(state) => of_state(state.code()),
@@ -29,11 +29,11 @@ pub(super) fn sorted(action: &str, place: &str, cause: postgres::Error) -> Error
     error.with_source(cause)
 }
 
-/// Another one holds a lock for longer than `lock_timeout`.
+/// Another session holds a lock for longer than `lock_timeout`.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// The error of a connection that could not be made: without a SQLSTATE it is a matter of reaching the
-/// server, or of a password that was not given.
+/// The error of a failed connection: without a SQLSTATE, the server could not be reached or a password is
+/// missing.
 pub(super) fn of_connecting(place: &str, cause: postgres::Error) -> Error {
     if cause.code().is_some() || is_io(&cause) || cause.is_closed() {
         return sorted("connect", place, cause);
@@ -68,7 +68,7 @@ fn of_state(code: &str) -> (Code, Option<&'static str>) {
         "53300" => (EngineBusy, Some("raise max_connections or close other clients")),
         "23505" => (Conflict, None),
         _ => match code.get(..2) {
-            // Its administrator stops it, or it is starting.
+            // The administrator is stopping the server, or it is starting.
             _ if code.starts_with("57P") => {
                 (EngineLost, Some("check that the server is running, then try again"))
             }
@@ -82,8 +82,8 @@ fn of_state(code: &str) -> (Code, Option<&'static str>) {
     }
 }
 
-/// What a connection's end means: a server that restarts refuses or ends connections for a while; an address that
-/// leads nowhere stays wrong.
+/// Classifies the end of a connection: a server that restarts refuses or ends connections for a while; a
+/// wrong address stays wrong.
 fn lost(error: &postgres::Error) -> Code {
     use std::io::ErrorKind as Io;
     let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);
