@@ -212,18 +212,18 @@ impl Sum {
     }
 }
 
-/// A hit, and what stands behind it.
+/// A hit with its row and partition.
 pub(super) struct RowRef<'a> {
     pub(super) hit: HitRef<'a>,
     pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
-    /// Its box, or that of the whole variable where that was asked for.
+    /// Its box, or that of the whole variable if requested.
     pub(super) bounds: Option<RowRegion<'a>>,
 }
 
 type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
 
-/// Every hit of a query to `sink`.
+/// Passes every hit of a query to `sink`.
 pub(super) fn hits(
     exec: &mut Exec<'_>,
     cond: &Cond,
@@ -238,7 +238,7 @@ pub(super) fn hits(
     }
     exec.lookup.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
     let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
-    // A pick may drop most rows, an order looks at all.
+    // A pick may drop most rows, and an order needs all of them.
     let few = query.limit.filter(|_| !ordered && query.pick.is_none());
     let ask = Ask { cond, run: None, steps: None, boxes: boxes || volume, few };
     let left = query.limit.unwrap_or(u64::MAX);
@@ -283,7 +283,7 @@ pub(super) fn hits(
     Ok(())
 }
 
-/// A hit that is kept.
+/// A stored hit.
 struct KeptHit {
     hit: Hit,
     partition: Rc<Partition>,
@@ -304,7 +304,7 @@ impl KeptHit {
     }
 }
 
-/// What a hit is sorted by; what is absent comes first, NaN last in either direction.
+/// The sort key of a hit; an absent key comes first, NaN last in either direction.
 #[derive(Debug)]
 enum Sort {
     Text(Option<Arc<str>>),
@@ -344,7 +344,7 @@ impl Sort {
         }
     }
 
-    /// The order, rising or falling; NaN comes last in either.
+    /// Compares in ascending or descending order; NaN comes last in either.
     fn compare_in(&self, other: &Sort, down: bool) -> Ordering {
         if let (Sort::Value(a), Sort::Value(b)) = (self, other) {
             return a.order_in(b, down);
@@ -355,7 +355,7 @@ impl Sort {
     }
 }
 
-/// A hit among others, the first in order being the least.
+/// A hit to rank; the least is the first in order.
 struct Ranked {
     keys: Vec<Sort>,
     seen: u64,
@@ -383,10 +383,10 @@ impl PartialEq for Ranked {
 }
 impl Eq for Ranked {}
 
-/// First or last step of each variable in the run and tag at hand.
+/// The first or last step of each variable in the present run and tag.
 enum Picked {
     All,
-    /// Steps that were the first of their variable, in this partition.
+    /// The first step of each variable in this partition.
     First(Option<(i64, i64)>, HashMap<i64, i64>),
     /// Hits of the last step so far, by variable, in this partition.
     Last(Option<Rc<Partition>>, HashMap<i64, (i64, Vec<KeptHit>)>),
@@ -401,7 +401,7 @@ impl Picked {
         }
     }
 
-    /// Whether a row is of no step, or of a later step of its variable than the first, where these do not count.
+    /// Whether a pick excludes a row: it has no step, or its step is later than the first of its variable.
     fn passes_over(&mut self, partition: &Partition, row: &MatchedRow) -> bool {
         match self {
             Picked::All => false,
@@ -418,7 +418,7 @@ impl Picked {
     }
 }
 
-/// Names rows and hands them on.
+/// Adds names to rows and passes them on.
 struct Emit<'a, 's> {
     pick: Picked,
     left: u64,
@@ -433,7 +433,7 @@ impl Emit<'_, '_> {
         Ok(if self.left == 0 { Flow::Stop } else { flow })
     }
 
-    /// Hands on what waits for its partition to end.
+    /// Passes on the hits that wait for the end of their partition.
     fn finish(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
         self.next_partition(lookup, None).map(|_| ())
     }
@@ -483,7 +483,7 @@ fn steps_by_run(batch: &Batch, rows: &[MatchedRow]) -> HashMap<i64, BTreeSet<i64
     steps
 }
 
-/// A row as it is handed on, with the names that its partition has for it.
+/// A row with the names from its partition, ready to be passed on.
 fn row_ref<'a>(
     partition: &'a Rc<Partition>,
     row: &'a MatchedRow,
@@ -517,7 +517,7 @@ impl Out for Emit<'_, '_> {
     fn take(&mut self, lookup: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow> {
         let rows = std::mem::take(&mut batch.found);
         let mut steps = steps_by_run(batch, &rows);
-        // Times of the steps that were found, a run at a time.
+        // Times of the found steps, one run at a time.
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
         for mut row in rows {

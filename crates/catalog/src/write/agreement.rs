@@ -1,4 +1,5 @@
-//! When two declarations agree: what is declared again must be what is there, and fields must not contradict it.
+//! Agreement of declarations: a repeated declaration must equal the existing one, and fields must not
+//! contradict it.
 
 use fieldstone_core::value::{Value, ValueType};
 use fieldstone_core::{Error, Result};
@@ -19,7 +20,7 @@ pub fn takes(tag: ValueType, kind: ValueType) -> bool {
         )
 }
 
-/// Whether two values are the same, NaN too.
+/// Whether two values are equal; NaN equals NaN.
 fn same(a: &Value, b: &Value) -> bool {
     a.kind() == b.kind() && a.order(b).is_eq()
 }
@@ -28,7 +29,7 @@ fn same_pairs(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
     a.len() == b.len() && contains(a, b)
 }
 
-/// Whether all pairs of `b` stand in `a`.
+/// Whether `a` has all pairs of `b`.
 fn contains(a: &[(String, Value)], b: &[(String, Value)]) -> bool {
     b.iter().all(|(name, value)| a.iter().any(|(other, known)| other == name && same(known, value)))
 }
@@ -40,7 +41,7 @@ fn same_option(a: &Option<Value>, b: &Option<Value>) -> bool {
     }
 }
 
-/// In what a run, declared again, says otherwise than it is; what is not given says nothing.
+/// The first difference between a run and a repeated declaration of it; absent parts do not count.
 pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
     if let Some((name, _)) =
         again.params.iter().find(|pair| !contains(&there.params, std::slice::from_ref(pair)))
@@ -58,7 +59,7 @@ pub fn run_difference(there: &RunDecl, again: &RunDecl) -> Option<String> {
     differs.iter().find(|(differs, _)| *differs).map(|(_, what)| (*what).to_owned())
 }
 
-/// In what a variable, declared again, says otherwise than it is.
+/// The first difference between a variable and a repeated declaration of it.
 pub fn variable_difference(there: &VariableDecl, again: &VariableDecl) -> Option<String> {
     let text = |shape: &Option<Vec<u64>>| shape.as_ref().map_or("none".into(), |s| format!("{s:?}"));
     let mut coords = (there.coords.clone(), again.coords.clone());
@@ -78,7 +79,7 @@ pub fn variable_difference(there: &VariableDecl, again: &VariableDecl) -> Option
     differs.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
 }
 
-/// In what a declaration contradicts the fields that are there.
+/// The first contradiction between a declaration and existing fields.
 pub fn field_difference(fields: &VariableDecl, decl: &VariableDecl) -> Option<String> {
     if let (Some(a), Some(b)) = (fields.dtype, decl.dtype)
         && a.to_native() != b.to_native()

@@ -1,7 +1,7 @@
 //! Declarations of distributed arrays: groups and imports of runs, meshes and histories of the store.
 //!
-//! There are few, and each is declared by one rank of a job: they are compared with what the engine holds and what
-//! is not flushed, and nothing of them is remembered.
+//! There are few of them, and one rank of a job declares each: they are compared with the engine's rows and
+//! with unflushed records, and nothing is cached.
 
 use fieldstone_core::nearest::did_you_mean;
 use fieldstone_core::{Code, Error, Result};
@@ -12,7 +12,8 @@ use crate::engine::{self, Index};
 use crate::reader::Visibility;
 use crate::registry::{Registry, run_text};
 
-/// What of some declarations is new. Declared otherwise before, also among themselves, is Conflict.
+/// The new ones among some declarations. Conflict if one differs from an earlier declaration, or from another
+/// one in the list.
 fn fresh<T: Clone>(
     mut there: Vec<T>,
     declared: Vec<T>,
@@ -32,7 +33,7 @@ fn fresh<T: Clone>(
     Ok(fresh)
 }
 
-/// The engine's rows of all that a session may see.
+/// Rows of the engine, in everything that a session may see.
 fn listed<T>(registry: &Registry, session: &Session, list: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
     registry.reader.raise_apply_error()?;
     registry.reader.look(Visibility::All(session), &mut |index| list(index))
@@ -86,7 +87,7 @@ pub fn histories(registry: &Registry, session: &Session) -> Result<Vec<HistoryDe
     listed(registry, session, |index| engine::histories(index.database()))
 }
 
-/// Gives what is new of declarations to a session; of a run only where it is ours.
+/// Hands new declarations to a session; those of a run only if its user owns the run.
 fn declare_arrays(
     registry: &Registry,
     session: &Session,
@@ -170,7 +171,7 @@ pub fn create_meshes(registry: &Registry, meshes: Vec<MeshDecl>, session: &Sessi
     Record::Meshes(meshes.clone()).check()?;
     let _declaring = registry.declaring();
     let there = self::meshes(registry, session)?;
-    // A file that was lost and made again has other checksums where its attributes are others.
+    // A file that was lost and made again has other checksums if its attributes differ.
     let is_made_again = |decl: &&MeshDecl| {
         let known = there.iter().find(|known| known.name == decl.name);
         decl.sums.is_some() && known.is_some_and(|known| known.sums != decl.sums)

@@ -1,8 +1,8 @@
-//! Declarations: runs, variables, steps and tags, each checked against what is known.
+//! Declarations of runs, variables, steps and tags, each checked against the known ones.
 //!
-//! Equal to what is there: nothing is written. Otherwise than what is there: Conflict that names both.
-//! Writers that do not see each other may contradict all the same; then the older one holds, and
-//! [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
+//! A declaration that equals the existing one writes nothing; a different one is a Conflict whose message
+//! names both. Writers that do not see each other may still contradict each other; then the older declaration
+//! counts, and [`Catalog::conflicts`](crate::live::Catalog::conflicts) names the other.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ pub fn create_variables(
     declare_variables(registry, session, run, fresh)
 }
 
-/// Declares variables that are not there, or are named by fields alone.
+/// Declares variables that do not exist, or exist only through their fields.
 pub(super) fn declare_variables(
     registry: &Registry,
     session: &Session,
@@ -140,7 +140,7 @@ pub fn create_steps(
                     .error(format!("step {} of run {} has time {a}, not {b}", step.number, run_text(run)))
                     .with_hint("a step has one time: declare another step"));
             }
-            // A declaration that is there already, or says less than the one there.
+            // A declaration that exists already, or says less than the existing one.
             (Some(Some(_)), _) => {}
             (_, time) => {
                 there.insert(step.number, time);

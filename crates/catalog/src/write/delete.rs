@@ -1,13 +1,13 @@
-//! Deletions: a query says what goes, and records of removal say so in the log. What stands below goes
-//! with it: steps, variables and attributes with their run, attributes with their step, variable or tag.
+//! Deletions: a query selects what to delete, and removal records put that into the log. Everything below
+//! goes too: steps, variables and attributes with their run, attributes with their step, variable or tag.
 //!
-//! Names are names here, and no patterns; and a name that several projects have is refused, so that nothing goes
-//! that was not meant.
+//! Names here are literal, not patterns, and a name that several projects have is refused, so that nothing is
+//! deleted by mistake.
 //!
-//! Everybody deletes what is his own: attributes that he wrote, and all of runs that he owns.
+//! Each user deletes only what is theirs: attributes that they wrote, and everything in runs that they own.
 //!
-//! A deletion is a version like any other: an older version of the store still has what was deleted, and
-//! what is made under the same name later lives.
+//! A deletion is a version like any other: an older version of the store still has the deleted objects, and
+//! new objects may use the same names.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -25,29 +25,29 @@ use crate::reader::{EngineReader, Visibility};
 use crate::registry::{Registry, run_row, several_projects};
 use crate::view::roles;
 
-/// The steps under which attributes stand, those of runs among them.
+/// The steps of attributes, including attributes of runs.
 const ALL_STEPS: RangeInclusive<i64> = NO_STEP..=i64::MAX;
 
-/// Attributes that one record names.
+/// Maximum number of attributes in one record.
 pub(super) const IDS: usize = 65_536;
 
-/// What is to go.
+/// The objects to delete.
 #[derive(Debug, Default)]
 struct DeletionPlan {
     removals: Vec<Removal>,
     attributes: Vec<AttributeId>,
-    /// Attributes that others wrote, and in which of `runs`.
+    /// Attributes of other users, each with its position in `runs`.
     of_others: Vec<(AttributeId, u32, usize)>,
-    /// Runs that must be ours, each with who declared it first.
+    /// Runs that the caller must own, each with the user who declared it first.
     runs: Vec<(RunName, Option<u32>)>,
-    /// Tags that others declared, and one of them.
+    /// Tags that others declared, each with one of those users.
     tags: Vec<(String, u32)>,
-    /// Fields below what goes.
+    /// Fields below the deleted objects.
     fields: Vec<Vec<(String, String)>>,
     report: DeleteReport,
 }
 
-/// Deletes what a query finds, or says what it would delete.
+/// Deletes the objects that a query finds, or reports what it would delete.
 pub fn delete(
     registry: &Registry,
     what: &Deletion,
@@ -93,7 +93,7 @@ pub fn delete(
     Ok(plan.report)
 }
 
-/// Refuses what is others', or leaves it out where it is attributes that a query found.
+/// Refuses objects of other users; leaves their attributes out if a query found them.
 fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, found: bool) -> Result<()> {
     if let Some((tag, user)) = plan.tags.first() {
         let name = registry.store.user_name(*user);
@@ -234,7 +234,7 @@ fn plan_attributes(tables: &mut Index, query: &Query, me: u32, plan: &mut Deleti
     Ok(())
 }
 
-/// A tag goes only where nobody else has something to do with it but in the caller's own runs.
+/// A tag can be deleted only if no other user declared it or used it outside the caller's own runs.
 fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPlan) -> Result<()> {
     let other = |users: BTreeSet<u32>| users.into_iter().find(|user| *user != me);
     if let Some(user) = other(engine::users_of_tag(index.database(), tag.id)?) {
@@ -253,7 +253,7 @@ fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPl
 }
 
 impl DeletionPlan {
-    /// A run that must be ours. Hits come run by run.
+    /// Adds a run that the caller must own. Hits come run by run.
     fn note_run(&mut self, run: &RunName, first: Option<u32>) {
         if self.runs.last().is_none_or(|(last, _)| last != run) {
             self.runs.push((run.clone(), first));
@@ -261,7 +261,7 @@ impl DeletionPlan {
     }
 }
 
-/// Refuses a run that is named without its project where several projects have one.
+/// Refuses a run that is named without its project if several projects have one.
 fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
     for name in query.runs_without_project() {
         let rows = tables.runs(&RunSelect::Named(name.to_owned()))?;
@@ -272,7 +272,7 @@ fn check_projects(tables: &mut dyn Tables, query: &query::Query) -> Result<()> {
     Ok(())
 }
 
-/// An attribute as a record of removal names it: one that is not flushed is of the same commit.
+/// An attribute as a removal record names it: an unflushed one is in the same commit.
 fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
     if id.writer.is_some() {
         return Ok(id);
@@ -286,7 +286,7 @@ fn named(id: AttributeId, session: &Session) -> Result<AttributeId> {
     Ok(AttributeId { sequence: 0, ..id })
 }
 
-/// Runs that are to be changed: names are names, and one that several projects have is refused.
+/// Runs to change: names are literal, and one that several projects have is refused.
 pub fn runs_to_change(reader: &EngineReader, query: &Query) -> Result<Vec<RunInfo>> {
     let query = query.exact();
     reader.ask(&query, |tables| {

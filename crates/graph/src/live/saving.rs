@@ -1,4 +1,4 @@
-//! When segments in memory are written to disk, and the thread that does it.
+//! Decides when segments in memory are written to disk, and runs the thread that does it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Boxes and dimensions as a query writes them.
+//! Boxes and dimensions in the text of a query.
 
 use fieldstone_core::Result;
 
@@ -7,7 +7,7 @@ use super::literal;
 use super::scan::Scan;
 use fieldstone_core::value::Value;
 
-/// What follows the word `box`.
+/// Reads the part after the word `box`.
 pub(super) fn region(scan: &mut Scan<'_>, relation: Relation) -> Result<Term> {
     let mut parts: Vec<(Dim, Range)> = Vec::new();
     let bracket = scan.peek() == Some('(');
@@ -54,7 +54,7 @@ fn part(scan: &mut Scan<'_>, positions: &mut usize, physical: bool) -> Result<(D
                 .with_hint("write box(z=0.5..0.7)"));
         }
         scan.at += 1;
-        // From a greater to a lesser longitude a range goes around.
+        // A range from a greater to a lesser longitude goes around the globe.
         let around = matches!(&dim, Dim::Name(name) if name.to_ascii_lowercase().starts_with("lon"));
         return coordinates(scan, around).map(|range| (dim, range));
     }
@@ -112,7 +112,7 @@ fn coordinates(scan: &mut Scan<'_>, around: bool) -> Result<Range> {
     }
 }
 
-/// A dimension by number, or by name; `None` where it is neither.
+/// A dimension by number, or by name; `None` if the word is empty.
 pub(super) fn dimension(word: &str) -> Option<Dim> {
     if word.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Expressions, and what follows them.
+//! Expressions, and the words after them.
 
 use fieldstone_core::Result;
 use fieldstone_format::Id;
@@ -53,7 +53,7 @@ fn at_tail(scan: &mut Scan<'_>) -> bool {
     TAILS.iter().any(|tail| word.eq_ignore_ascii_case(tail))
 }
 
-/// What stands where `and`, `or` or a word of the tail should.
+/// The error for a word in the place of `and`, `or` or a word after the expression.
 fn unjoined(scan: &mut Scan<'_>) -> fieldstone_core::Error {
     scan.peek();
     let (place, word) = (scan.at, scan.peek_ident());

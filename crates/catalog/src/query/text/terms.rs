@@ -1,4 +1,4 @@
-//! Terms: a subject and what is asked of it.
+//! Terms: a subject and its test.
 
 use fieldstone_core::nearest;
 use fieldstone_core::value::{Glob, Test, Value};
@@ -10,7 +10,7 @@ use super::literal::{as_typed, value, value_or_pattern};
 use super::scan::Scan;
 use super::{name_test, one_or};
 
-/// Every word that begins a term: for errors, and for who asks by keywords in place of text.
+/// Every word that begins a term: for errors, and for callers that use keywords in place of text.
 pub const SUBJECTS: &[&str] = &[
     "run",
     "project",
@@ -36,7 +36,7 @@ pub const SUBJECTS: &[&str] = &[
     "writer",
 ];
 const OPERATORS: &str = "= != > >= < <= in between contains like exists";
-/// Most steps that `a/to/b/by/c` names.
+/// Maximum number of steps that `a/to/b/by/c` may select.
 const STEPS_MAX: i64 = 100_000;
 
 pub(super) fn is_name(word: &str) -> bool {
@@ -102,7 +102,7 @@ pub(super) fn term(scan: &mut Scan<'_>) -> Result<Expr> {
     }
 }
 
-/// The dimension that `extent` names; in quotes, a number is a name, too.
+/// The dimension after `extent`; a quoted number is a name.
 fn dim_of_extent(scan: &mut Scan<'_>) -> Result<Dim> {
     let quoted = scan.rest().starts_with(".\"") || scan.rest().starts_with(".'");
     let name = part(scan, "extent", "z=256")?;
@@ -173,7 +173,7 @@ fn part(scan: &mut Scan<'_>, subject: &str, example: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// The part of a writer that the text names: `.rank` and the like; its name where nothing follows.
+/// The part of a writer after the word: `.rank` and the like; the writer's name if there is none.
 fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
     if !scan.rest().starts_with('.') {
         return Ok(WriterPart::Name);
@@ -185,7 +185,7 @@ fn writer_part(scan: &mut Scan<'_>) -> Result<WriterPart> {
     known.map(|(_, part)| *part).ok_or_else(|| scan.unknown(place, "part of a writer", &word, &words))
 }
 
-/// An operator of signs; `==` and `<>` are taken for `=` and `!=`.
+/// Consumes an operator sign; `==` and `<>` mean `=` and `!=`.
 fn signs(scan: &mut Scan<'_>) -> Option<&'static str> {
     scan.peek();
     let known = [
@@ -203,7 +203,7 @@ fn signs(scan: &mut Scan<'_>) -> Option<&'static str> {
     Some(meaning)
 }
 
-/// `=` or `!=`; whether it is the latter.
+/// Consumes `=` or `!=`; returns whether it was the latter.
 fn equals(scan: &mut Scan<'_>, subject: &str) -> Result<bool> {
     scan.peek();
     let place = scan.at;
@@ -215,7 +215,7 @@ fn equals(scan: &mut Scan<'_>, subject: &str) -> Result<bool> {
     }
 }
 
-/// A list in brackets.
+/// A list in parentheses.
 fn list<T>(scan: &mut Scan<'_>, mut item: impl FnMut(&mut Scan<'_>) -> Result<T>) -> Result<Vec<T>> {
     if !scan.takes('(') {
         return Err(scan.expected("`(`").with_hint("write in (a, b)"));
@@ -235,7 +235,7 @@ fn list<T>(scan: &mut Scan<'_>, mut item: impl FnMut(&mut Scan<'_>) -> Result<T>
     }
 }
 
-/// A name in quotes, exactly; bare, perhaps a pattern.
+/// A name: a quoted one is exact, a bare one may be a pattern.
 fn name(scan: &mut Scan<'_>) -> Result<NameTest> {
     if let Some(name) = scan.quoted()? {
         return Ok(NameTest::Is(name));
@@ -259,7 +259,7 @@ fn text(scan: &mut Scan<'_>) -> Result<String> {
     }
 }
 
-/// What is asked of a name, and whether it must not hold.
+/// The test of a name, and whether it is negated.
 fn names(scan: &mut Scan<'_>, subject: &str) -> Result<(NameTest, bool)> {
     let not = scan.keyword("not");
     scan.peek();
@@ -305,7 +305,7 @@ fn integers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<i64>, bool)> {
     Ok((vec![integer(scan)?], not != unequal))
 }
 
-/// Ranges of steps or levels, both ends included, and whether it must not be in them.
+/// Ranges of steps or levels, both ends included, and whether they are negated.
 fn numbers(scan: &mut Scan<'_>, subject: &str) -> Result<(Vec<(i64, i64)>, bool)> {
     let not = scan.keyword("not");
     let (least, most) = (i64::MIN, i64::MAX);
@@ -397,7 +397,7 @@ fn words(scan: &mut Scan<'_>, subject: &str) -> Result<Vec<(i64, i64)>> {
     Ok(ranges)
 }
 
-/// A test of a value: an operator, perhaps with `not`, or several in brackets.
+/// A test of a value: an operator, perhaps with `not`, or several in parentheses.
 pub(super) fn test(scan: &mut Scan<'_>) -> Result<Test> {
     if scan.keyword("not") {
         return Ok(Test::Not(Box::new(scan.deeper(test)?)));
@@ -484,12 +484,12 @@ fn operator(scan: &mut Scan<'_>) -> Result<Test> {
     Err(scan.expected("a test").with_hint(format!("tests are {OPERATORS}")))
 }
 
-/// A number, or the text that it was typed as.
+/// A number, or the text that was typed for it.
 fn either(number: Value, text: Option<String>) -> Test {
     Test::IsIn(std::iter::once(number).chain(text.map(Value::Text)).collect())
 }
 
-/// NaN passes no test but `exists`: who asks for it means something else.
+/// NaN passes no test but `exists`, so a user who compares with it means something else.
 fn refuse_nan(scan: &Scan<'_>, place: usize, test: &Test) -> std::result::Result<(), Error> {
     let nan = |value: &Value| matches!(value, Value::Float(n) if n.is_nan());
     let asked = match test {
