@@ -1,4 +1,4 @@
-//! Putting and deleting: what is refused, and what becomes a row.
+//! Puts and deletions: checks them, and turns them into rows.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::vocabulary::Vocabulary;
 
 /// Longest name of a type, bytes.
 const KIND_MAX: usize = 255;
-/// Rows of columns from which on they become records by themselves.
+/// From this many rows on, columns become records of their own.
 const BATCH_LEAST: usize = 4096;
-/// Longest id of a vertex, bytes: longer than every path.
+/// Longest id of a vertex in bytes: longer than every path.
 const ID_MAX: usize = 1 << 16;
 
 impl GraphInner {
@@ -57,7 +57,7 @@ impl GraphInner {
         self.journal.take_side(vec![Record::Types(types).encode()], session)
     }
 
-    /// Takes versions as another store has them.
+    /// Adds versions of another store.
     pub fn take_versions(&self, versions: &HiddenVersions, session: &Session) -> Result<()> {
         self.journal.check_writable()?;
         let state = self.state(session)?;
@@ -91,7 +91,7 @@ impl GraphInner {
         self.journal.take_side(Record::encode_archived(archive, &vertices, &relations), session)
     }
 
-    /// Takes rows for the next commit of a session.
+    /// Adds rows to the next commit of a session.
     fn buffer(&self, session: &Session, vertices: Vec<VertexRow>, relations: Vec<RelationRow>) {
         let rows = (vertices.len() + relations.len()) as u64;
         self.process().buffers.put(&self.journal, session, rows, |own| {
@@ -101,7 +101,7 @@ impl GraphInner {
         });
     }
 
-    /// The version of a row that is put at a stamp, or now.
+    /// The version of a row with this stamp, or with the present one.
     fn version(&self, time: Option<u64>, deleted: bool) -> Result<Version> {
         let Some(stamp) = time else {
             let (stamp, time) = self.process().stamps.several(1);
@@ -111,12 +111,12 @@ impl GraphInner {
             return Err(Error::invalid(format!("the time {stamp} ns is more than a century in the future"))
                 .with_hint("times are seconds since 1970, or stamps"));
         }
-        // What is put from here on is newer: it may follow from this.
+        // Later puts are newer: they may depend on this one.
         self.process().stamps.note(stamp);
         Ok(Version { stamp, time: stamp as i64, deleted })
     }
 
-    /// Puts vertices and relations: all of them, or nothing where one is refused.
+    /// Puts vertices and relations: all of them, or none if one is refused.
     pub fn put(
         &self,
         vertices: Vec<VertexPut>,
@@ -132,7 +132,7 @@ impl GraphInner {
         Ok(last)
     }
 
-    /// Puts vertices, and relations of columns: all of them, or nothing where one is refused.
+    /// Puts vertices, and relations given as columns: all of them, or none if one is refused.
     pub fn put_batch(
         &self,
         vertices: Vec<VertexPut>,
@@ -143,8 +143,8 @@ impl GraphInner {
         if !batch.is_even() {
             return Err(Error::invalid("the columns of relations differ in length"));
         }
-        // Few are better kept with others for one record; what is refused, or called by its far end's name, is looked
-        // at one by one.
+        // A few rows are better kept with others for one record. Relations that are refused, or are given by
+        // their reverse names, must be looked at one by one.
         if batch.rows < BATCH_LEAST || !self.is_plain(batch, session)? {
             return self.put(vertices, singly(batch)?, session);
         }
@@ -165,10 +165,10 @@ impl GraphInner {
         Ok(versions.last().map_or_else(|| self.stamp(), |version| version.stamp))
     }
 
-    /// Whether relations of columns are written as they are called, and none of them is refused.
+    /// Whether all relations in columns are given by their types' own names and none is refused.
     fn is_plain(&self, batch: &RelationBatch, session: &Session) -> Result<bool> {
         let mut types = Types { inner: self, session, known: None };
-        // Rows of one type, between vertices of the same types, mostly stand together.
+        // Rows of one type, between vertices of the same types, are mostly adjacent.
         let mut last: Option<[&[u8]; 3]> = None;
         for row in 0..batch.rows {
             let own = [&batch.kinds, &batch.source_kinds, &batch.target_kinds].map(|column| column.get(row));
@@ -187,7 +187,8 @@ impl GraphInner {
             let (time, until) = batch.moments(row);
             let sound = ids.into_iter().all(|id| (1..=ID_MAX).contains(&id))
                 && [time, until].into_iter().flatten().all(|stamp| self.process().stamps.is_believed(stamp))
-                // Without a time, it is now: what ended before is refused, or not, by the moment it is put.
+                // Without a time the put is now: whether an earlier end is refused depends on the moment of
+                // the put.
                 && until.is_none_or(|until| time.is_some_and(|time| until >= time));
             if !sound {
                 return Ok(false);
@@ -209,7 +210,7 @@ impl GraphInner {
         Ok(rows)
     }
 
-    /// The types, where any of these vertices has static properties.
+    /// The declared types, if any of these vertices has static properties.
     fn declared_static(&self, vertices: &[VertexPut], session: &Session) -> Result<Option<Arc<GraphState>>> {
         match vertices.iter().any(|vertex| vertex.fixed.is_some()) {
             true => self.types(session, "").map(Some),
@@ -275,12 +276,12 @@ impl GraphInner {
     }
 }
 
-/// Who put the version of a relation that holds; NotFound where none does.
+/// The user who put the valid version of a relation; NotFound if there is none.
 fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &VertexName) -> Result<u32> {
     let (from, to) = (VertexPlace::of(source), VertexPlace::of(target));
     let edges = state.edges(from, &|known, reverse| known == kind && !reverse)?;
     if let Some(edge) = edges.iter().find(|edge| edge.far == to)
-        // What ended with one of its ends is there, too: a wrong relation can be taken back.
+        // Relations that ended with one of their ends count, too, so that a wrong relation can be taken back.
         && let Some(version) = standing(&edge.versions, END, EdgeVersion::facts).first()
     {
         return Ok(version.user);
@@ -289,7 +290,7 @@ fn last_user(state: &GraphState, kind: &str, source: &VertexName, target: &Verte
     Err(Code::RelationNotFound.error(message).with_hint("`edges` lists the relations of a vertex"))
 }
 
-/// The relations of columns, one by one.
+/// The relations in columns, one by one.
 fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
     let put = |row: usize| {
         let (time, until) = batch.moments(row);
@@ -300,7 +301,7 @@ fn singly(batch: &RelationBatch) -> Result<Vec<RelationPut>> {
     (0..batch.rows).map(put).collect()
 }
 
-/// Types as they are needed: that a name is a reverse one is known of built-in types without a look at the logs.
+/// Looks up types on demand: the reverse names of built-in types are known without a look at the logs.
 struct Types<'a> {
     inner: &'a GraphInner,
     session: &'a Session,
@@ -308,7 +309,7 @@ struct Types<'a> {
 }
 
 impl Types<'_> {
-    /// A relation as it is written: from its source.
+    /// A relation as it is written: seen from its source.
     fn forward(
         &mut self,
         kind: Arc<str>,
