@@ -75,7 +75,7 @@ def test_a_run_says_who_annotates_it(store, run):
     store.create_run("own", exist_ok=True)
     with store.transaction() as tx:
         assert tx.create_run("tx", annotate="owner").annotators == "owner"
-    with pytest.raises(fst.Conflict, match="who annotates it"):
+    with pytest.raises(fst.Conflict, match="who may annotate it"):
         store.create_run(run.name, exist_ok=True, annotate="owner")
     with pytest.raises(fst.Invalid, match="annotate"):
         store.create_run("other", annotate="me")

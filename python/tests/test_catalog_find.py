@@ -426,7 +426,7 @@ def test_what_also_asks_for_stands_beside_its_hits(store):
     nothing = store.attributes(tag="maximum", value=9.0, also=both[0]).to_arrow(also=True)
     assert len(nothing) == 0
     assert "also.value" in nothing.columns
-    with pytest.raises(fst.Invalid, match="no attribute beside its hits"):
+    with pytest.raises(fst.Invalid, match="no term for related attributes"):
         store.attributes(tag="maximum").to_arrow(also=True)
     with pytest.raises(fst.Invalid, match="kept"):
         hits.collect().to_pandas(also=True)

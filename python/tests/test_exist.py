@@ -103,7 +103,7 @@ def test_a_run_refuses_for_all_its_writers(tmp_path: Path) -> None:
         store.flush()
         # Declared again it has to say the same; who does not say anything agrees.
         store.create_run("a", exist_ok=True)
-        with pytest.raises(Conflict, match="fields that are there"):
+        with pytest.raises(Conflict, match="existing fields"):
             store.create_run("a", exist="new", exist_ok=True)
         # It survives the engine.
         store.close()

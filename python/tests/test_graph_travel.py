@@ -157,12 +157,12 @@ def test_text_says_what_calls_say(graph):
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        (lambda t: t, "without a start"),
-        (lambda t: t.e("read"), "without a start"),
-        (lambda t: t.v(MESH).ea("bytes", 1), "ea without e"),
-        (lambda t: t.v(MESH).e("read").repeat().ea("bytes", 1), "ea without e"),
-        (lambda t: t.v(MESH).repeat(), "repeat without e"),
-        (lambda t: t.v(MESH).e("read").repeat().e("read").repeat(), "two repeats"),
+        (lambda t: t, "has no start"),
+        (lambda t: t.e("read"), "has no start"),
+        (lambda t: t.v(MESH).ea("bytes", 1), "ea has no e"),
+        (lambda t: t.v(MESH).e("read").repeat().ea("bytes", 1), "ea has no e"),
+        (lambda t: t.v(MESH).repeat(), "repeat has no e"),
+        (lambda t: t.v(MESH).e("read").repeat().e("read").repeat(), "only one repeat"),
         (lambda t: t.v(MESH).e("read").rtn().return_fp(), "rtn and return_fp"),
         (lambda t: t.v(MESH).e("read").return_fp().e("read"), "not the last"),
         (lambda t: t.v("mesh"), "names no vertex"),

@@ -330,7 +330,7 @@ def test_wrong_levels_are_refused_with_a_hint(made: Made) -> None:
         run.write("level_2/rho", 0, np.zeros(COARSE), level=1)
     with pytest.raises(fst.Invalid, match="level without a variable"):
         run.annotate("t", 1, level=1)
-    with pytest.raises(fst.Invalid, match="`lvel` is no term") as error:
+    with pytest.raises(fst.Invalid, match="`lvel` is not a known term") as error:
         store.find("lvel=1")
     assert "`level`" in error.value.hint
     with pytest.raises(fst.Invalid) as error:

@@ -239,7 +239,7 @@ def test_a_run_whose_writer_is_gone_does_not_run(tmp_path: Path) -> None:
 def test_states_in_transactions_and_of_undeclared_runs(tmp_path: Path) -> None:
     with fst.open(tmp_path / "s") as store:
         put(store, 0)
-        with pytest.raises(NotFound, match="fields alone"):
+        with pytest.raises(NotFound, match="only through its fields"):
             store.run("a").finish()
         with store.transaction() as tx:
             run = tx.create_run("b")

@@ -372,7 +372,7 @@ def test_an_attribute_on_what_was_just_written_needs_no_flush(prepared):
     run = prepared.run("a")
     run.write("Q", 0, FIELD)
     run.annotate("max", 23.0, variable="Q", step=0, start=(0, 0), count=(4, 6))
-    with pytest.raises(fst.Invalid, match="outside of the shape"):
+    with pytest.raises(fst.Invalid, match="outside the shape"):
         run.annotate("max", 23.0, variable="Q", step=0, start=(0, 0), count=(4, 7))
     with prepared.transaction() as tx:
         tx.run("a").write("R", 0, FIELD)
@@ -492,7 +492,7 @@ def test_two_writers_declare_a_run_in_two_ways(tmp_path):
         one.create_run("same", params={"b": 1})
         other.create_run("same", params={"b": 2})
     (conflict,) = fst.open(url, "r").conflicts()
-    assert "run 'same'" in conflict and "two ways" in conflict
+    assert "run 'same'" in conflict and "two declarations" in conflict
 
 
 def test_the_program_says_the_same(prepared, tmp_path):

@@ -1,4 +1,4 @@
-//! Hits: the rows that match, with their names, in the order and number that was asked for.
+//! Hits: the rows that match, with their names, in the requested order and number.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -25,14 +25,14 @@ use super::walk::{Ask, Walk};
 use super::{Hit, Key, Pick, Query};
 use crate::engine::{Flow, NO_STEP, Tables};
 
-/// Gives every hit to `sink`, in the order asked for, until it has enough.
+/// Passes every hit to `sink`, in the requested order, until the sink has enough.
 ///
-/// Without an order hits come by project, run, tag, step, variable, box and id, and memory is bounded
-/// by a batch. With one they are kept until the last is found, at most `limit` of them.
+/// Without an order, hits come by project, run, tag, step, variable, box and id, and a batch bounds the
+/// memory. With an order, hits are kept until the last is found, at most `limit` of them.
 ///
 /// # Errors
-/// Invalid for a dimension that no matching variable has, and for coordinates on a grid that has no
-/// elements for them; whatever the tables and the sink say.
+/// Invalid for a dimension that no matching variable has, and for coordinates on a grid without elements for
+/// them; and any error of the tables or the sink.
 pub fn run(
     tables: &mut dyn Tables,
     query: &Query,
@@ -56,7 +56,7 @@ pub fn collect(tables: &mut dyn Tables, query: &Query) -> Result<HitTable> {
     Ok(table.finish(stats.visited))
 }
 
-/// How many hits there are. What whole series hold is not read.
+/// The number of hits. Series that match as a whole are not read.
 ///
 /// # Errors
 /// See [`run`].
@@ -82,7 +82,7 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
     Ok((hit_count, exec.lookup.stats))
 }
 
-/// Hits of one partition, where no related attribute is asked for.
+/// The number of hits of one partition, for a query without related attributes.
 fn count_unit(exec: &mut Exec<'_>, partition: &Partition) -> Result<u64> {
     let all = partition
         .steps
@@ -118,7 +118,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     let (runs, steps, variables, tags) = (has(By::Run), has(By::Step), has(By::Variable), has(By::Tag));
     type Names = (Option<(Arc<str>, Arc<str>)>, Option<i64>, Option<Arc<str>>, Option<Arc<str>>);
     type Addresses = (usize, Option<i64>, usize, usize);
-    // By address first: the names of a query are shared.
+    // By address first, because the names of a query are shared.
     let mut groups: HashMap<Addresses, (Names, Sum)> = HashMap::new();
     let address = |name: &Arc<str>| Arc::as_ptr(name).cast::<u8>() as usize;
     run(tables, query, &mut |hit| {
@@ -152,7 +152,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
     Ok(named.into_iter().map(row).collect())
 }
 
-/// Numbers of a group, one after another.
+/// A running sum of the numbers of a group.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     hits: u64,
@@ -160,7 +160,8 @@ struct Sum {
     min: f64,
     max: f64,
     sum: f64,
-    /// What the sum lost to rounding (Neumaier), so that the mean does not hang on the order of hits.
+    /// The part of the sum that rounding lost (Neumaier), so that the mean does not depend on the order of
+    /// hits.
     lost: f64,
     time: Option<f64>,
 }
@@ -211,18 +212,18 @@ impl Sum {
     }
 }
 
-/// A hit, and what stands behind it.
+/// A hit with its row and partition.
 pub(super) struct RowRef<'a> {
     pub(super) hit: HitRef<'a>,
     pub(super) partition: &'a Rc<Partition>,
     pub(super) found_variable: i64,
-    /// Its box, or that of the whole variable where that was asked for.
+    /// Its box, or that of the whole variable if requested.
     pub(super) bounds: Option<RowRegion<'a>>,
 }
 
 type Sink<'s> = dyn FnMut(RowRef<'_>) -> Result<Flow> + 's;
 
-/// Every hit of a query to `sink`.
+/// Passes every hit of a query to `sink`.
 pub(super) fn hits(
     exec: &mut Exec<'_>,
     cond: &Cond,
@@ -237,7 +238,7 @@ pub(super) fn hits(
     }
     exec.lookup.by_decl |= query.order.iter().any(|(key, _)| *key == Key::Created);
     let volume = query.order.iter().any(|(key, _)| *key == Key::Volume);
-    // A pick may drop most rows, an order looks at all.
+    // A pick may drop most rows, and an order needs all of them.
     let few = query.limit.filter(|_| !ordered && query.pick.is_none());
     let ask = Ask { cond, run: None, steps: None, boxes: boxes || volume, few };
     let left = query.limit.unwrap_or(u64::MAX);
@@ -282,7 +283,7 @@ pub(super) fn hits(
     Ok(())
 }
 
-/// A hit that is kept.
+/// A stored hit.
 struct KeptHit {
     hit: Hit,
     partition: Rc<Partition>,
@@ -303,7 +304,7 @@ impl KeptHit {
     }
 }
 
-/// What a hit is sorted by; what is absent comes first, NaN last in either direction.
+/// The sort key of a hit; an absent key comes first, NaN last in either direction.
 #[derive(Debug)]
 enum Sort {
     Text(Option<Arc<str>>),
@@ -343,7 +344,7 @@ impl Sort {
         }
     }
 
-    /// The order, rising or falling; NaN comes last in either.
+    /// Compares in ascending or descending order; NaN comes last in either.
     fn compare_in(&self, other: &Sort, down: bool) -> Ordering {
         if let (Sort::Value(a), Sort::Value(b)) = (self, other) {
             return a.order_in(b, down);
@@ -354,7 +355,7 @@ impl Sort {
     }
 }
 
-/// A hit among others, the first in order being the least.
+/// A hit to rank; the least is the first in order.
 struct Ranked {
     keys: Vec<Sort>,
     seen: u64,
@@ -382,10 +383,10 @@ impl PartialEq for Ranked {
 }
 impl Eq for Ranked {}
 
-/// First or last step of each variable in the run and tag at hand.
+/// The first or last step of each variable in the present run and tag.
 enum Picked {
     All,
-    /// Steps that were the first of their variable, in this partition.
+    /// The first step of each variable in this partition.
     First(Option<(i64, i64)>, HashMap<i64, i64>),
     /// Hits of the last step so far, by variable, in this partition.
     Last(Option<Rc<Partition>>, HashMap<i64, (i64, Vec<KeptHit>)>),
@@ -400,7 +401,7 @@ impl Picked {
         }
     }
 
-    /// Whether a row is of no step, or of a later step of its variable than the first, where these do not count.
+    /// Whether a pick excludes a row: it has no step, or its step is later than the first of its variable.
     fn passes_over(&mut self, partition: &Partition, row: &MatchedRow) -> bool {
         match self {
             Picked::All => false,
@@ -417,7 +418,7 @@ impl Picked {
     }
 }
 
-/// Names rows and hands them on.
+/// Adds names to rows and passes them on.
 struct Emit<'a, 's> {
     pick: Picked,
     left: u64,
@@ -432,7 +433,7 @@ impl Emit<'_, '_> {
         Ok(if self.left == 0 { Flow::Stop } else { flow })
     }
 
-    /// Hands on what waits for its partition to end.
+    /// Passes on the hits that wait for the end of their partition.
     fn finish(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
         self.next_partition(lookup, None).map(|_| ())
     }
@@ -482,7 +483,7 @@ fn steps_by_run(batch: &Batch, rows: &[MatchedRow]) -> HashMap<i64, BTreeSet<i64
     steps
 }
 
-/// A row as it is handed on, with the names that its partition has for it.
+/// A row with the names from its partition, ready to be passed on.
 fn row_ref<'a>(
     partition: &'a Rc<Partition>,
     row: &'a MatchedRow,
@@ -516,7 +517,7 @@ impl Out for Emit<'_, '_> {
     fn take(&mut self, lookup: &mut Lookup<'_>, batch: &mut Batch) -> Result<Flow> {
         let rows = std::mem::take(&mut batch.found);
         let mut steps = steps_by_run(batch, &rows);
-        // Times of the steps that were found, a run at a time.
+        // Times of the found steps, one run at a time.
         let mut times = Rc::new(HashMap::new());
         let mut of: Option<i64> = None;
         for mut row in rows {

@@ -80,7 +80,7 @@ fn what_asks_for_nothing_beside_its_hits_has_no_pairs() {
     {
         let query = query::text::parse(text).unwrap();
         let error = query::collect_pairs(&mut Memory::new(&world), &query).unwrap_err();
-        assert!(error.to_string().contains("no attribute beside its hits"), "{text}: {error}");
+        assert!(error.to_string().contains("no term for related attributes"), "{text}: {error}");
     }
 }
 

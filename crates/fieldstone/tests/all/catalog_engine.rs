@@ -154,7 +154,7 @@ fn a_busy_engine_delays_no_flush() {
     both.flush();
     let took = (clock.monotonic() - begun) / 1_000_000_000;
     assert!(took < 20, "the flush waited {took} s for the engine");
-    assert!(!both.catalog.catch_up().unwrap(), "another process has it");
+    assert!(!both.catalog.catch_up().unwrap(), "another process holds it");
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert_eq!(both.catalog.count(&all_of(vec![tag_is("more")])).unwrap(), 20_000);

@@ -171,7 +171,7 @@ fn a_run_may_be_annotated_by_its_owner_alone() {
         .catalog
         .create_run(RunDecl { run: run("open"), ..closed }, true, &Session::default())
         .unwrap_err();
-    assert!(other.message().contains("who annotates"), "{other}");
+    assert!(other.message().contains("who may annotate"), "{other}");
     // Another process of the owner annotates.
     let again = open(&world, "alice");
     again.catalog.annotate(on_run("a", "q", 2.5), &Session::default()).unwrap();

@@ -460,7 +460,9 @@ pub fn expected(history: &History) -> BTreeSet<String> {
         counted
     };
     runs.retain(|(run, user, _)| note(text(&run.run), counts(&run.run, *user)));
-    moved.retain(|(run, _, user, _)| note(format!("where data of {} lie", text(run)), counts(run, *user)));
+    moved.retain(|(run, _, user, _)| {
+        note(format!("the place of the data of {}", text(run)), counts(run, *user))
+    });
     states.retain(|(run, _, user, _)| note(format!("the state of {}", text(run)), counts(run, *user)));
     steps.retain(|(run, step, user, _)| {
         note(format!("step {} of {}", step.number, text(run)), counts(run, *user))
@@ -707,7 +709,7 @@ pub fn found(index: &mut Index) -> BTreeSet<String> {
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for conflict in conflicts(index.database()).unwrap() {
-        let what = conflict.split(" is declared").next().unwrap().to_owned();
+        let what = conflict.split(" has ").next().unwrap().to_owned();
         let n = seen.entry(what.clone()).or_default();
         lines.insert(format!("conflict {what} {n}"));
         *n += 1;
