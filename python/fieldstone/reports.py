@@ -274,14 +274,14 @@ class IngestReport(_Report):
         lines = []
         for taken in self.taken:
             key = ",".join(f"{keyword}={value}" for keyword, value in taken.key.items())
-            already = f", {taken.unchanged} already there" if taken.unchanged else ""
+            already = f", {taken.unchanged} there already" if taken.unchanged else ""
             under = f", under {key}" if key else ""
             lines.append(f"taken    {taken.path}: {taken.fields} fields, {taken.bytes} bytes{already}{under}")
         for why, held in self.reasons.items():
             named = ", ".join(str(s.path) if s.whole else f"{s.path}: {s.what}" for s in held[:_SHOWN])
             more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
             lines.append(f"skipped  {named}{more}: {why}")
-        left = f"; {self.files - self.done} not examined" if self.done < self.files else ""
+        left = f"; {self.files - self.done} not looked at" if self.done < self.files else ""
         lines.append(
             f"in all   {len(self.taken)} of {self.files} files taken: {self.fields} new fields, "
             f"{self.nbytes} bytes{left}"
