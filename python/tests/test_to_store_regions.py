@@ -263,7 +263,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
             fst.to_store(given, url, KEY, region=region)
     with pytest.raises(fst.NotFound, match=r"run=b has no header.*compute=False"):
         fst.to_store(part, url, {"run": "b"}, region=place)
-    with pytest.raises(fst.Invalid, match="region goes with neither"):
+    with pytest.raises(fst.Invalid, match="region excludes overwrite"):
         fst.to_store(part, url, KEY, region=place, overwrite=True)
     xr.testing.assert_identical(opened(url).load(), ds)
 
