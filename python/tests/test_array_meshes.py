@@ -52,7 +52,7 @@ def test_raw_and_netcdf_files_are_read_through_views(tmp_path: Path) -> None:
             (
                 lambda: job.import_file(tmp_path / "a.nc", {"v": ("f4", 0, 15)}, format="netcdf"),
                 fst.Invalid,
-                "says them itself",
+                "has them itself",
             ),
             (lambda: imp["y"], fst.NotFound, "no variable 'y'"),
             (lambda: imp["x"].read(fst.irregular([4])), fst.Invalid, r"map\[0\] is 4"),

@@ -251,7 +251,7 @@ def test_an_array_to_read_into_is_of_the_dtype_that_is_asked_for(tmp_path):
             assert np.array_equal(t.get(into=into, dtype=held), whole) and np.array_equal(into, whole)
         flags = np.empty(4, bool)
         assert f["mask"].get(into=flags, dtype=bool).tolist() == [True, False, True, False]
-        with pytest.raises(fst.Invalid, match="bytearray is no array"):
+        with pytest.raises(fst.Invalid, match="bytearray is not an array"):
             t.get(into=bytearray(32))
 
 
@@ -264,7 +264,7 @@ def test_numbers_of_elements_are_checked(tmp_path):
                 lambda wrong=wrong: f.get_many([("mask", [wrong])]),
                 lambda wrong=wrong: f.put_many([("mask", [1], [wrong])]),
             ):
-                with pytest.raises(fst.Invalid, match="no number of elements"):
+                with pytest.raises(fst.Invalid, match="not a number of elements"):
                     call()
         assert f.get_many([("mask", 2, 1)])[0].tolist() == [1]  # a number stands for one dimension
 

@@ -408,10 +408,10 @@ def test_bounds_of_times_have_the_units_of_their_times(tmp_path):
 ENCODINGS = [
     ({"t": {"dtpye": "i2"}}, "encoding 'dtpye' of 't'.*do you mean 'dtype'"),
     ({"t": {"flavour": 3}}, "'flavour' of 't'.*there are dtype, _FillValue"),
-    ({"t": {"units": "K"}}, "'units' of 't' has no meaning"),
-    ({"t": {"zlib": True}}, "'zlib' of 't': a container has no chunks"),
+    ({"t": {"units": "K"}}, "'units' of 't' does not apply"),
+    ({"t": {"zlib": True}}, "'zlib' of 't': a container has neither chunks"),
     ({"t": {"zlib": False, "chunksizes": (1, 2, 3)}}, "'chunksizes' of 't'"),
-    ({"u": {}}, "encoding for 'u', which is no variable .hint: there are "),
+    ({"u": {}}, "encoding for 'u', which is not a variable .hint: there are "),
     ({"q/t": {}}, "there is no node 'q'"),
     ({"t": "i2"}, "encoding for 't' is 'i2'"),
 ]
@@ -451,9 +451,9 @@ def test_encodings_of_a_tree_are_by_paths_or_by_nodes(tmp_path):
         assert sorted(halves) == ["a/b/w", "a/v", "v"], encoding
     for encoding, message in (
         ({"/q/v": half}, "there is no node 'q' .hint: there are /, a, a/b"),
-        ({"/q": {"v": half}}, "encoding for 'q', which is no variable and no node"),
-        ({"/a": {"u": half}}, "encoding for 'a/u', which is no variable .hint: there are v, w"),
-        ({"a/b/u": half}, "encoding for 'a/b/u', which is no variable and no node"),
+        ({"/q": {"v": half}}, "encoding for 'q', which is not a variable or a node"),
+        ({"/a": {"u": half}}, "encoding for 'a/u', which is not a variable .hint: there are v, w"),
+        ({"a/b/u": half}, "encoding for 'a/b/u', which is not a variable or a node"),
     ):
         with pytest.raises(fst.Invalid, match=message):
             container.write_dataset(tree, tmp_path / "b.nc", encoding=encoding)

@@ -19,7 +19,7 @@ from fieldstone._helper import libnetcdf  # noqa: E402
 from fieldstone._helper.netcdf import walk  # noqa: E402
 
 FOLDERS = ("netcdf-classic", "netcdf4", "mesh", "plasma-particles", "validator")
-NO_SUCH_NAME = "netCDF-C makes no such name"
+NO_SUCH_NAME = "netCDF-C cannot create this name"
 CUT = "the file ends before these values"
 DIFFERENCES = {
     # Compound types are refused by name.

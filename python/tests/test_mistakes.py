@@ -279,7 +279,7 @@ TABLE = [
         "s 4.22 an attribute that is nothing",
         lambda store, _: attributed(store, None),
         fst.Invalid,
-        ("'flag'", "leave out what is None"),
+        ("'flag'", "leave out None"),
     ),
 ]
 

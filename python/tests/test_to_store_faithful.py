@@ -128,7 +128,7 @@ def test_a_block_of_another_type_than_it_was_said_to_be_does_not_wrap(url):
     wide = da.from_array(np.zeros(4, "i2"), chunks=2).map_blocks(
         lambda b: b.astype("i8") + 70_000, dtype="i2"
     )
-    with pytest.raises(fst.Invalid, match=r"v \(a block of it\): 70000 cannot be kept as int16"):
+    with pytest.raises(fst.Invalid, match=r"v \(in a block\): 70000 cannot be kept as int16"):
         fst.to_store(xr.Dataset({"v": ("n", wide)}), url, KEY)
 
 

@@ -213,8 +213,8 @@ def test_a_region_is_found_by_its_coordinates(url):
     fst.to_store(one + 1, url, KEY, region={"time": "auto", "lat": slice(None)})
     assert (opened(url).t[4] == ds.t[4] + 1).all()
     for wrong, words in (
-        (ds[["t"]].isel(lon=[1, 3]), "lon do not follow one another"),
-        (ds[["t"]].isel(lon=[3, 2]), "lon do not follow one another"),
+        (ds[["t"]].isel(lon=[1, 3]), "lon are not adjacent"),
+        (ds[["t"]].isel(lon=[3, 2]), "lon are not adjacent"),
         (ds[["t"]].assign_coords(lon=ds.lon + 0.5), "no lon=0.5"),
         (ds[["t"]].drop_vars("lon").isel(lon=[1]), "lon cannot be found by its values"),
     ):
@@ -236,7 +236,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
         (part, {"lat": slice(-2, None)}, "lat is -2:4"),
         (part, {"lat": slice(0, 4, 2)}, "slice without a step"),
         (part, {"lat": 1}, "lat is 1"),
-        (part, {"lat": slice(0, 3)}, "lat is 0:3, and the Dataset has 2 along lat"),
+        (part, {"lat": slice(0, 3)}, "lat is 0:3, but the Dataset has 2 along lat"),
         (part, {"level": slice(0, 3)}, "the Dataset has no dimension level.*time, lat, lon"),
         (part.rename(lat="y"), {"y": slice(0, 2)}, "run=a has no dimension y"),
         (part, {}, r"region=\{\}"),
@@ -263,7 +263,7 @@ def test_what_does_not_fit_is_refused_by_name(url):
             fst.to_store(given, url, KEY, region=region)
     with pytest.raises(fst.NotFound, match=r"run=b has no header.*compute=False"):
         fst.to_store(part, url, {"run": "b"}, region=place)
-    with pytest.raises(fst.Invalid, match="region goes with neither"):
+    with pytest.raises(fst.Invalid, match="region excludes overwrite"):
         fst.to_store(part, url, KEY, region=place, overwrite=True)
     xr.testing.assert_identical(opened(url).load(), ds)
 

@@ -145,5 +145,5 @@ def test_requests_are_text_or_mappings_and_errors_name_what_is_near(tmp_path):
     store = fst.open("memory:")
     store.archive({"run": "a", "variable": "log"}, b"text")
     store.flush()
-    with pytest.raises(fst.NotFound, match="opaque bytes alone"):
+    with pytest.raises(fst.NotFound, match="only opaque bytes"):
         store.to_xarray()

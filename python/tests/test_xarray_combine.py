@@ -358,7 +358,7 @@ def test_a_file_of_no_time_has_no_place_in_time(tmp_path):
     ds = opened(store_of(tmp_path, [*files, static(tmp_path / "one.nc", 1)]))
     assert ds.ice.dims == ("lat", "lon") and ds.t.sizes["time"] == 4
     with pytest.raises(
-        fst.Invalid, match=r"variable ice of the files 1.nc and two.nc differs, and they overlap"
+        fst.Invalid, match=r"variable ice of the files 1.nc and two.nc differs, but they overlap"
     ):
         opened(store_of(tmp_path, [*files, static(tmp_path / "two.nc", 2)], name="two"))
 
@@ -386,13 +386,13 @@ def curved(shift=0.0, crs=1.0):
         ),
         ({}, {"lat": np.linspace(-50, 70, 5)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
         ({}, {"lat": np.linspace(-60, 60, 9)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
-        ({}, {"lat": LAT + 1e-4}, r"coordinate lat of the files a.nc .* overlaps and is not the same"),
+        ({}, {"lat": LAT + 1e-4}, r"coordinate lat of the files a.nc .* overlaps, but differs"),
         ({}, {"t_units": "degC"}, "variable t has the units K in the file a.nc, and degC in b.nc"),
         ({}, {"lat_units": "m"}, "coordinate lat has the units degrees in the file a.nc, and m in b.nc"),
         (
             {"more": curved(), "scalars": [("glat", None)]},
             {"more": curved(0.5), "scalars": [("glat", None)]},
-            "glat of the files a.nc and b.nc differs: they are on other grids",
+            "glat of the files a.nc and b.nc differs: they have different grids",
         ),
         ({"more": curved()}, {"more": curved(crs=2.0)}, "crs of the files a.nc and b.nc differs"),
     ],

@@ -156,7 +156,7 @@ def test_grib_is_parted_by_dataset_keys_level_type_and_grid(tmp_path):
     assert found[fine].t.dims == ("step", "levelist", "latitude", "longitude")
     assert found[fine].step.values.tolist() == [0, 6]
     np.testing.assert_array_equal(found[coarse].t.values.ravel(), np.arange(32.0))
-    with pytest.raises(fst.Invalid, match=r"another grid than its neighbours.*open_datatree"):
+    with pytest.raises(fst.Invalid, match=r"a different grid than the other fields.*open_datatree"):
         xr.open_dataset(url, engine="fieldstone", request={"levtype": "pl"}).load()
 
 
