@@ -7,12 +7,12 @@
 //! | [`CatalogLookup`] | runs, variables, users and writers by their names |
 //! | [`CatalogQueries`] | answers to queries |
 //! | [`CatalogArrays`] | groups, imports, meshes and histories of distributed arrays |
-//! | [`CatalogAdmin`] | the engine beneath |
-//! | [`CatalogAccess`] | all of them |
 //! | [`CatalogAdmin`] | calls about the engine itself |
-//! Invariant: no call has a body here, so that an implementation decides on each (F-1).
+//! | [`CatalogAccess`] | all of them |
 //!
 //! Invariant: no call has a default body, so that each implementation decides on every call (F-1).
+//!
+//! ```
 //! use fieldstone_catalog::access::CatalogAccess;
 //! use fieldstone_catalog::query::Query;
 //!

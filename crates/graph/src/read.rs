@@ -116,7 +116,7 @@ pub fn vertex(state: &GraphState, name: &VertexName, at: Option<u64>) -> Result<
 /// The error for a version that was moved to another store.
 pub fn moved(what: impl std::fmt::Display, url: &str) -> Error {
     Code::VersionArchived
-        .error(format!("the version of {what} at that time is in another store: {url}"))
+        .error(format!("the version that {what} had then is in another store: {url}"))
         .with_hint("open that store and read the version there")
 }
 

@@ -22,7 +22,7 @@ use super::{Cell, Database, RunId};
 type Key = (i64, RunId, i64);
 
 fn damaged(what: &str) -> Error {
-    rows::damaged(format!("holds something else in place of {what}"))
+    rows::damaged(format!("holds something other than {what}"))
 }
 
 fn group_decl(content: &[u8]) -> Result<ArrayGroup> {

@@ -66,6 +66,7 @@ pub(super) fn apply_attributes(
     }
     let run = work.ground.run(&batch.run)?;
     let tag = work.ground.tag(&batch.tag)?;
+    // Rows of one call may be spread over several records, which share the place of the first.
     let call = if batch.singles { source.record } else { source.call };
     let (place, user) = (source.place(call, 0), source.user);
     let info = Batch { place, singles: batch.singles, txn: source.txn, user };
@@ -108,6 +109,7 @@ fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec
     }
     let mut regions = Vec::with_capacity(batch.boxes.as_ref().map_or(0, |b| b.start.len() * 4));
     let mut lines: Vec<Line> = Vec::with_capacity(batch.rows);
+    // Rows with the same box share its bytes: a million rows on one box store it once.
     let shared = batch.boxes.as_ref().is_none_or(|boxes| boxes.start.len() == boxes.rank)
         && batch.keywords.iter().all(|column| column.values.len() == 1);
     for row in 0..batch.rows {
@@ -142,6 +144,7 @@ fn lines(work: &mut Workspace, batch: &AttributeBatch) -> Result<(Vec<Line>, Vec
     if !lines.is_sorted_by_key(key) {
         lines.sort_unstable_by_key(key);
     }
+    // Key order makes the rows of a series adjacent, and lets the database append them.
     Ok((lines, regions))
 }
 
@@ -177,10 +180,12 @@ fn keep_living(
         let place = info.place(line.row.into());
         let all =
             tombstones_over(run, tag, line).into_iter().filter_map(|key| tombstones.get(&key)).flatten();
+        // Only an order decides, not arrival: a deletion that was read first also hides rows that come later.
         let newer = all.filter(takes).find(|tombstone| tombstone.place > place);
         not_revertible.extend(newer.map(|tombstone| tombstone.txn));
         newer.is_none()
     });
+    // The deletion hid a row: neither side can be undone row by row any more.
     if !not_revertible.is_empty() {
         work.ground.not_revertible(info.txn)?;
     }
@@ -224,12 +229,14 @@ fn correct(
         let (line, theirs) = (lines[*at], work.ground.batch(met.batch)?);
         let (ours, its) = (info.place(line.row.into()), theirs.place(met.row));
         // A user replaces only rows of that user.
+        // Equal places belong to one call, whose rows all stay.
         if ours == its || theirs.user != info.user {
             continue;
         }
         work.ground.not_revertible(info.txn)?;
         work.ground.not_revertible(theirs.txn)?;
         if ours > its {
+            // If the new row was deleted itself, nothing takes the place of the old one in the sums.
             let alike = !deleted_rows.contains(&line.row.into());
             delete_row(&mut work.ground, &mut work.sums, &met.row(run, tag), alike)?;
         } else {
@@ -262,6 +269,7 @@ fn probes<'a>(
         let from = at;
         at += group.len();
         let (step, variable) = group[0].member();
+        // A series without rows cannot hold anything to replace; this is the case in a first write.
         let n = work.sums.series_rows(run, tag, (step, variable));
         if n == 0 {
             continue;
@@ -270,6 +278,7 @@ fn probes<'a>(
             cells.entry((step, variable, line.region(regions))).or_insert(from + i);
         }
         let key = |curve| Probe::Key { run, tag, steps: step..=step, variable: Some(variable), curve };
+        // Reading the whole series costs less than a probe for each curve key once many rows are new.
         if group.len() as i64 * 4 >= n {
             probes.push(key(None));
         } else {
@@ -303,6 +312,7 @@ fn hidden_by_tombstones(
     }
     let mut cells = Cells::new();
     for (i, line) in lines.iter().enumerate() {
+        // Of several lines on one cell any one will do, because they are dropped together.
         cells.entry((line.step, line.variable, line.region(regions))).or_insert(i);
     }
     for ((step, variable, region), batch, row) in found {
@@ -368,6 +378,7 @@ fn sum_lines(
             }
         }
         let member = group[0].member();
+        // The series was empty: its step and variable may need a row.
         if work.sums.add_rows(&mut work.ground, run, tag, member, &delta)? {
             work.ground.dirty.used_step(run, member.0);
             work.ground.dirty.used_variable(run, member.1);

@@ -11,8 +11,6 @@
 //!
 //! A 64-bit sum describes a set of boxes: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63: one
 //! without a key.
-//! A set of boxes is summed up in 64 bits: bit q: a box of level q; bit 47 + r: a box of rank r; bit 63:
-//! one without a key.
 //!
 //! ```
 //! use fieldstone_catalog::engine::curve;

@@ -57,7 +57,7 @@ fn moved_to(ground: &mut Ground, owners: &mut Owners, run: RunId) -> Result<Opti
     })
 }
 
-/// The newest of several declarations of a run where a newer one replaces the older; `what` names the content
+/// The newest of a run's declarations of a kind in which a newer one replaces the older; `what` names the content
 /// in conflicts with users who do not own the run.
 fn newest(
     ground: &mut Ground,

@@ -175,6 +175,7 @@ impl NameTable {
     }
 
     pub fn keep_batch(&mut self, batch: i64, info: Batch) {
+        // Drop everything at the limit: entries can be read again, and no order of use must be maintained.
         if self.batches.len() > BATCHES {
             self.batches.clear();
         }
@@ -210,6 +211,7 @@ impl Ground {
     pub fn refresh(&mut self) -> Result<()> {
         self.names.new_runs.clear();
         let now = self.generation()? as i64;
+        // In memory it is one more than in the tables, so that 0 means that nothing is loaded.
         if self.names.generation == now + 1 {
             return Ok(());
         }
@@ -267,6 +269,7 @@ impl Ground {
         let text = self.names.generation.to_string();
         self.db.execute("UPDATE meta SET value = $1 WHERE name = 'generation'", &[Cell::Text(&text)])?;
         self.names.generation += 1;
+        // A store may have very many runs, so this cache needs a limit, too.
         if self.names.runs.len() > RUNS {
             self.names.runs.clear();
         }
@@ -276,6 +279,8 @@ impl Ground {
     /// The next free number of a table.
     pub fn next(&mut self, table: &'static str, sql: &str) -> Result<i64> {
         let last = match self.names.next.get(table) {
+            // The highest number is read once, then counted here: another process that applies changes the
+            // generation, which clears the counter.
             Some(last) => *last,
             None => self.db.int(sql, &[])?.unwrap_or(0),
         };
@@ -312,6 +317,7 @@ impl Ground {
         let cells = [Cell::Int(number), Cell::Int(user)];
         self.db.execute("UPDATE log SET uid = $2 WHERE log = $1", &cells)?;
         self.names.users.insert(number, user);
+        // A log gets its user with its first commit; a decision or a removal may have named the log before.
         Ok(if known == UNKNOWN { LogUser::First(number) } else { LogUser::Another(number) })
     }
 
@@ -437,6 +443,7 @@ impl Ground {
         if txn == 0 {
             return Ok(());
         }
+        // Several rows of one transaction call this: write the flag once.
         for known in self.names.txns.values_mut().filter(|known| known.number == txn) {
             if known.not_revertible {
                 return Ok(());

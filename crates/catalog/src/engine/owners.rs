@@ -149,6 +149,7 @@ impl Owners {
         }
         let mut asked = "owned = 1";
         if ground.names.sole.is_none() {
+            // The first look at users must determine the owner of every run, not only of the undecided ones.
             self.note_sole(ground)?;
             asked = "owned < 2";
         }
@@ -205,17 +206,22 @@ impl Owners {
         })?;
         let news = [self.firsts.get(&run), self.seeds.get(&name)];
         let stored_first = first.map(|first| self.first_of(first));
+        // The stored declaration, those of this transaction, and those known from the tables before a
+        // rebuild.
         let first = stored_first.into_iter().chain(news.into_iter().flatten().copied()).min();
         let by_store = self.of.as_ref().and_then(|of| of(&name)).map(User::from);
         let owner = owner_of(by_store, first);
+        // The users who have touched the run: none of a new run, the only user there was of an old one.
         let actors = match ground.names.sole {
             _ if ground.names.is_new(run) => Actors::Nobody,
             Some((user, runs)) if known == 0 && run <= runs => Actors::One(user),
             _ => Actors::Many,
         };
+        // With a single user who becomes the owner, all rules would have given the same result.
         if owner != stored && !actors.only(owner) {
             self.contest(ground, AGAIN)?;
         }
+        // `owned` is 1 if the store names no owner, 2 if it does.
         let changed = known != 1 + i64::from(by_store.is_some()) || owner != stored;
         let owned = Owned { owner, by_store, first, closed, shut, actors, changed };
         self.runs.insert(run, owned);
@@ -234,6 +240,7 @@ impl Owners {
         }
         self.load(ground, run)?;
         if let Some(owned) = self.runs.get_mut(&run) {
+            // Two users have touched the run, so a change of owner may change the result.
             owned.actors = match owned.actors {
                 Actors::Nobody => Actors::One(user),
                 Actors::One(one) if one == user => Actors::One(one),
@@ -281,6 +288,7 @@ impl Owners {
             return Ok(());
         }
         let owned = self.load(ground, run)?;
+        // An older declaration may arrive later, and then decides the owner.
         let first = Some(owned.first.map_or(one, |first| first.min(one)));
         let owner = owner_of(owned.by_store, first);
         if owner != owned.owner && !owned.actors.only(owner) {
@@ -308,6 +316,7 @@ impl Owners {
             return Ok(());
         }
         if self.has_users() {
+            // The next oldest may belong to another user, who then owns the run: build the tables again.
             return self.contest(ground, AFRESH);
         }
         // The next oldest, by the same user, is found among the remaining ones.
@@ -363,6 +372,7 @@ impl Owners {
             return Ok(());
         }
         let guests = std::mem::take(&mut self.guests);
+        // Only runs whose declaration changed, or that got attributes of others, can need work.
         for run in declared.union(&guests).copied() {
             let owned = self.load(ground, run)?;
             let closed = self.is_closed(ground, run)?;
@@ -408,6 +418,7 @@ impl Owners {
         owner: Option<User>,
     ) -> Result<bool> {
         let mut any = false;
+        // Rows in memory must be in the tables before they can be found by batch.
         sums.flush(ground)?;
         for tag in ground.tags_of(run)? {
             let steps = i64::MIN..=i64::MAX;
@@ -456,6 +467,7 @@ pub(super) fn is_contested(ground: &mut Ground) -> Result<bool> {
 
 /// The users who declared runs first, read from contested tables for the rebuild.
 pub(super) fn seeds_of(ground: &mut Ground) -> Result<Vec<(RunName, (OrderKey, User))>> {
+    // A rebuild must find the oldest declarations again, because the known ones do not hold.
     if contest_of(ground)?.is_some_and(|how| how == AFRESH) {
         return Ok(Vec::new());
     }
@@ -472,6 +484,7 @@ fn contest_of(ground: &mut Ground) -> Result<Option<String>> {
 /// The owner of a run, given the owner that the store names.
 fn owner_of(by_store: Option<User>, first: Option<First>) -> Option<User> {
     let declared = first.map(|first| first.user);
+    // A declaration by the owner of the folder wins over the store, any other one does not.
     if first.is_some_and(|first| !first.guest) { declared } else { by_store.or(declared) }
 }
 

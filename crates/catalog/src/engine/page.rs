@@ -145,7 +145,7 @@ mod tests {
                 page[bit / 8] ^= 1 << (bit % 8);
             }
         }
-        assert!(!is_whole(&[0; PAGE], 1) && !is_whole(&[0; PAGE], 2), "zeros are no page");
+        assert!(!is_whole(&[0; PAGE], 1) && !is_whole(&[0; PAGE], 2), "a page of zeros is not valid");
     }
 
     #[test]

@@ -17,19 +17,20 @@
 //! | import_file | run, item | files that runs import, with their variables as bytes |
 //! | import_variable | run, item, place | variables of them |
 //! | mesh | item | meshes |
+//! | history | item | histories of partitions |
 //! | history_rank | item, rank | each rank's share of finished parts |
-//! | history_rank | item, rank | what each rank has of finished parts |
 //! | decl | kind, run, item, … | every declaration that is visible; the tables above show the oldest |
 //! | conflict | kind, run, item, … | declarations that contradict the oldest |
 //! | attr | run, tag, step, variable, curve, batch, row | the attributes, clustered |
 //! | series | run, tag, step, variable | rows, least and greatest number, levels and extent of boxes |
+//! | span | tag, run | rows, least and greatest number, first and last step |
 //! | tombstone | | deletions of whole objects, for content that arrives later with an older order |
 //! | tombstone_row | log, sequence, record, row, uid | attributes and declarations that were deleted individually, and by which user |
 //! | tombstone_cell | run, tag, step, variable, curve, batch, row | places of deleted attributes: older ones stay hidden |
 //! | txn | txn | transactions: the decision in force, and how far it was applied |
 //! | pending | txn, log, sequence, record | records of transactions that are not wholly decided |
 //! | recheck | run, variable, step | places that the store was ever asked about; open: the answer is due |
-//! | recheck | run, variable, step | places that the store was ever asked for; open: what stands there now? |
+//!
 //! `row` is the row of an attribute in its record, `item` the number of a step, variable or tag. Numbers of
 //! runs, tags, variables, logs and batches follow the order of arrival and mean nothing outside the engine.
 //! Stamps are stored as their 64 bits; SQL never compares them.

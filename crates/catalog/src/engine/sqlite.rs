@@ -281,7 +281,7 @@ impl Database for Sqlite {
 
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
         if vfs::is_damaged(&self.connection) {
-            // Found where SQLite has no caller to report it to: while it copied its log into the file.
+            // SQLite found the damage while it copied its log into the file, and had no caller to report it to.
             let cause = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), None);
             return Err(error(self.path.as_deref(), "begin in", cause));
         }

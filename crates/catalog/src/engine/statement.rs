@@ -159,7 +159,7 @@ struct Clause {
     depth: usize,
     /// Tokens of the current term.
     tokens: usize,
-    /// Whether the statement itself says where NULL goes.
+    /// Whether the statement itself gives the place of NULL.
     nulls: bool,
     /// The end of the clause so far.
     end: usize,

@@ -10,7 +10,7 @@
 //! | array, list, map, nothing | | its bytes, private to the engine |
 //!
 //! A datetime's `num` is nanoseconds. Rounding keeps the order: `a <= b` gives `num(a) <= num(b)`. A box is its
-//! rank, then start (zigzag) and count of each dimension, as varints; no box is no bytes. Further keywords set
+//! rank, then start (zigzag) and count of each dimension, as varints; without a box there are no bytes. Further keywords set
 //! the highest bit of the rank, which is 0 without a box: their number follows, and keyword and value of each as
 //! length and text. If the box holds a set of cells, their dimension and number follow, the first cell, and the
 //! distance of each further cell from the one before.

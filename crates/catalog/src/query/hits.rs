@@ -84,6 +84,7 @@ pub fn count(tables: &mut dyn Tables, query: &Query) -> Result<(u64, Stats)> {
 
 /// The number of hits of one partition, for a query without related attributes.
 fn count_unit(exec: &mut Exec<'_>, partition: &Partition) -> Result<u64> {
+    // `n` of the span counts all steps, so it is the answer only if the condition allows each of them.
     let all = partition
         .steps
         .first()
@@ -134,6 +135,7 @@ pub fn aggregate(tables: &mut dyn Tables, query: &Query, by: &[By]) -> Result<Ve
         group.1.add(&hit.value);
         Ok(Flow::More)
     })?;
+    // Names that are equal but not shared, as those of two versions of a variable, fall into one group here.
     let mut named: BTreeMap<Names, Sum> = BTreeMap::new();
     for (names, sum) in groups.into_values() {
         named.entry(names).or_default().join(&sum);
@@ -185,6 +187,7 @@ impl Sum {
 
     fn plus(&mut self, number: f64) {
         let sum = self.sum + number;
+        // Once the sum is infinite there is no rounding error to compute; `inf - inf` would give NaN.
         if sum.is_finite() {
             let (large, small) =
                 if self.sum.abs() >= number.abs() { (self.sum, number) } else { (number, self.sum) };
@@ -249,6 +252,7 @@ pub(super) fn hits(
     }
     let directions: Rc<[bool]> = query.order.iter().map(|(_, down)| *down).collect();
     let most = usize::try_from(left).unwrap_or(usize::MAX);
+    // A heap of the best `most` hits, the worst of them on top: memory does not grow with the number of hits.
     let mut top: BinaryHeap<Ranked> = BinaryHeap::new();
     let mut seen = 0;
     {
@@ -258,6 +262,7 @@ pub(super) fn hits(
             let bounds = row.bounds.filter(|_| boxes).map(RowRegion::to_own);
             seen += 1;
             let ranked = Ranked { keys, seen, directions: directions.clone(), kept: None };
+            // Compare before copying: most hits of a large result are worse than all that are kept.
             if top.len() == most && top.peek().is_some_and(|last| ranked >= *last) {
                 return Ok(Flow::More);
             }
@@ -272,6 +277,7 @@ pub(super) fn hits(
         exec.ask(&ask, &mut out)?;
         out.finish(&mut exec.lookup)?;
     }
+    // The heap counted every candidate; only the hits that are passed on count.
     exec.lookup.stats.returned = 0;
     for ranked in top.into_sorted_vec() {
         let Some(held) = ranked.kept else { continue };
@@ -368,6 +374,7 @@ impl Ord for Ranked {
         let keys = self.keys.iter().zip(&other.keys).zip(self.directions.iter());
         let differing = keys.map(|((a, b), down)| a.compare_in(b, *down));
         let first = differing.into_iter().find(|order| order.is_ne());
+        // Equal keys keep the order in which the hits were found, which is the same on every engine.
         first.unwrap_or_else(|| self.seen.cmp(&other.seen))
     }
 }
@@ -440,6 +447,8 @@ impl Emit<'_, '_> {
 
     fn next_partition(&mut self, lookup: &mut Lookup<'_>, next: Option<&Rc<Partition>>) -> Result<Flow> {
         let waiting = match &mut self.pick {
+            // Hits wait until the partition changes: a later step of the same variable may still replace
+            // them.
             Picked::Last(of, waiting) if of.as_ref().map(|of| of.key()) != next.map(|next| next.key()) => {
                 *of = next.cloned();
                 std::mem::take(waiting)
@@ -451,6 +460,8 @@ impl Emit<'_, '_> {
         }
         let mut rows: Vec<(i64, u32, Vec<KeptHit>)> = Vec::with_capacity(waiting.len());
         for (variable, (step, held)) in waiting {
+            // Number of the variable among all names, so that the order equals that of a query without a
+            // pick.
             let rank =
                 held.first().and_then(|held| held.partition.variable(variable)).map_or(0, |at| at.rank + 1);
             rows.push((step, rank, held));
@@ -539,6 +550,7 @@ impl Out for Emit<'_, '_> {
             let row_ref = row_ref(&partition, &row, value, time, bounds, lookup.id(row.batch, row.row));
             if let Picked::Last(_, waiting) = &mut self.pick {
                 let last = waiting.entry(row.variable).or_insert_with(|| (row.step, Vec::new()));
+                // Steps ascend within a variable, so another step is a later one.
                 if last.0 != row.step {
                     *last = (row.step, Vec::new());
                 }

@@ -94,6 +94,7 @@ impl<'t, 'q> Listing<'t, 'q> {
     /// The objects that matching attributes touch.
     fn touched(&mut self, kind: Kind) -> Result<Things> {
         let mut things = Things::default();
+        // A pick and related attributes depend on several rows, so every hit must be found.
         if self.query.pick.is_some() || self.cond.has(&|leaf| matches!(leaf, Leaf::Related(_))) {
             let query = Query { order: Vec::new(), limit: None, ..self.query.clone() };
             hits(&mut self.exec, &self.cond, &query, false, &mut |row| {
@@ -142,6 +143,7 @@ impl<'t, 'q> Listing<'t, 'q> {
             let known = KnownRow { run: Some(run), place: Some(place), ..KnownRow::default() };
             let left = left.known(&known)?;
             let is = match &left {
+                // A test of the variable's box is left over if the box is given in coordinates.
                 Cond::Const(is) => *is,
                 left => left.test(&mut WholeVariable::of(place.variable))? == Some(true),
             };
@@ -155,6 +157,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let reach = bounds::steps(left);
         let mut steps = Vec::new();
         if with_steps {
+            // `NO_STEP` stands for attributes of the run, which is not a step to list.
             for (from, to) in &reach {
                 let rows = self.exec.lookup.tables.steps(run.id, (*from).max(NO_STEP + 1)..=*to)?;
                 steps.extend(rows.into_iter().map(|row| (row.step, row.time)));
@@ -179,6 +182,7 @@ impl<'t, 'q> Listing<'t, 'q> {
                 }
                 continue;
             }
+            // No fields show which steps a variable outside of the store has: assume all of them.
             let held = if outside { BTreeSet::new() } else { self.held(run.id, &variable)? };
             for (step, time) in steps.iter().filter(|(step, _)| outside || held.contains(step)) {
                 let place = Series { step: Some(*step), time: *time, variable: Some(&variable) };
@@ -196,6 +200,7 @@ impl<'t, 'q> Listing<'t, 'q> {
         let mut held: BTreeSet<i64> = self.exec.lookup.tables.held(run, variable.id)?.into_iter().collect();
         if variable.version != 0 {
             let names = self.exec.lookup.names()?;
+            // Fields are recorded under the name without a version.
             let first = names.values().find(|other| other.version == 0 && other.name == variable.name);
             if let Some(first) = first {
                 held.extend(self.exec.lookup.tables.held(run, first.id)?);
@@ -266,6 +271,7 @@ fn touch(exec: &mut Exec<'_>, kind: Kind, partition: &Partition, things: &mut Th
     }
     let pieces = match exec.planner.plan(&mut exec.lookup, partition, false)? {
         Plan::Direct { probes, .. } => {
+            // One hit is enough to list a run or a tag.
             let stop = matches!(kind, Kind::Runs | Kind::Tags);
             return rows::each(&mut exec.lookup, partition, &probes, &mut |step, variable| {
                 if let Some(thing) = kind.of(partition, step, variable) {

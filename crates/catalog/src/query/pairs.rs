@@ -3,7 +3,6 @@
 //!
 //! A hit with several related attributes is in several rows, as in an SQL join; with several `with`, each
 //! combination is a row. Terms inside `or` and `not` do not count. An attribute is never related to itself.
-//! a row. What is asked under `or` and `not` is no part of it. An attribute is never beside itself.
 //!
 //! ```
 //! use fieldstone_catalog::query::{Query, text};

@@ -227,7 +227,7 @@ impl Connections {
         self.store.env.clock.monotonic()
     }
 
-    /// Opens a file. Conflict where a later release wrote its tables.
+    /// Opens a file. Conflict if a later release wrote its tables.
     fn open_file(&self, path: &Path, patience: Patience) -> Result<Connection> {
         let limit = patience.limit(&EngineLocation::File(path.to_owned()));
         let terms = self.terms(limit);

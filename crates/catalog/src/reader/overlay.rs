@@ -1,4 +1,4 @@
-//! Reads of unflushed records, at the cost of what is new since the last such read.
+//! Reads of unflushed records, at a cost that depends only on the records since the last such read.
 //!
 //! The shared engine holds everything that is visible to everybody. This handle's unflushed records, and the
 //! prepared content of a transaction, are applied on top of that within a transaction of the engine that

@@ -2,6 +2,7 @@
 //!
 //! An [`IndexView`] borrows an [`Index`] for one call, or owns it. The feed gives it the owners of runs;
 //! entries give it the runs, steps and variables that hold fields; `roles` maps keywords to those.
+//!
 //! ```
 //! use fieldstone_catalog::engine::{Index, Sqlite};
 //! use fieldstone_catalog::view::IndexView;

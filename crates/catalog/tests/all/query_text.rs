@@ -1,4 +1,4 @@
-//! Queries as text: what is written is read back, and errors point at the character.
+//! Queries as text: printed queries parse back, and errors point at the character.
 use fieldstone_catalog::query::text::{parse, parse_expr, parse_value};
 use fieldstone_catalog::query::{
     Dim, Expr, Key, NameTest, Pick, Query, Range, Relation, Scope, Term, Where, WriterPart,
@@ -185,7 +185,7 @@ fn what_follows_is_read_in_any_order() {
     assert_eq!(parse("").unwrap().to_string(), "");
 }
 
-/// Where the caret stands, what is said, and what is advised.
+/// The place of the caret, the message, and the hint.
 #[test]
 fn errors_point_at_the_character() {
     for (text, column, message, hint) in [
@@ -244,7 +244,7 @@ fn errors_point_at_the_character() {
         let at = text.lines().last().unwrap().chars().nth(column);
         assert_eq!(line.chars().nth(2 + column), at, "{said}");
     }
-    // Of a long line, the part around the character.
+    // For a long line, the part around the character.
     let long = format!("tag in ({}) and x=1", "abc, ".repeat(500));
     let error = parse(&long).unwrap_err();
     let lines: Vec<&str> = error.message().lines().collect();
@@ -274,7 +274,7 @@ fn what_is_nested_too_deeply_is_refused_shown_in_part_and_dropped() {
         assert!(output.to_string().contains("more than 100 levels"), "{output}");
         assert!(deep.to_string().contains('…'));
     }
-    // Text may say as much and no more, also where it needs no brackets for it.
+    // Text has the same limits, even if it needs no parentheses.
     let related = |levels: usize| {
         let (before, after) = ("not with same run (run=a and ".repeat(levels), ")".repeat(levels));
         parse(&format!("{before}run=b{after}"))
@@ -488,7 +488,7 @@ proptest! {
     }
 }
 
-/// Random mutations of sound queries: whatever comes, an answer or an error that points at a character.
+/// Random mutations of valid queries: each gives an answer, or an error that points at a character.
 #[test]
 fn mutations_are_no_panic() {
     let seeds = [

@@ -12,9 +12,9 @@
 //! | `dido` | splits by the offset between the homes of v and u | on the way to the home of u |
 //!
 //! Invariants:
-//! * where a relation is follows from which partitions of its vertex are split, and from nothing else;
-//! * a partition that splits keeps one part where it is: what is moved goes once down the tree, never back;
-//! * a partition is split when more than `threshold` relations passed through it, in whatever order they came.
+//! * the place of a relation depends only on which partitions of its vertex are split;
+//! * a partition that splits keeps one part in its place; moved relations go down the tree once, never back;
+//! * a partition is split when more than `threshold` relations passed through it, in any order.
 //!
 //! ```
 //! use fieldstone_format::graph_segment::{VertexPlace, partitioning::Partitioning};

@@ -34,7 +34,7 @@ pub(super) struct Array<'a> {
 impl ToSql for Array<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         let Kind::Array(member) = ty.kind() else {
-            return Err(format!("{ty} is no array").into());
+            return Err(format!("{ty} is not an array").into());
         };
         let n = self.cells.len() / self.width;
         out.put_i32(1); // dimensions

@@ -12,8 +12,6 @@
 //! * a lost connection makes one call Unavailable, the first that notices it; the next `begin` connects
 //!   again;
 //! * rows are streamed: a result of any size needs memory for some thousands of rows.
-//!   anew;
-//! * rows are streamed: a result of any size needs the memory of some thousands of rows.
 //!
 //! ```no_run
 //! use fieldstone_catalog::engine::{Database, Postgres, Wait};

@@ -158,7 +158,7 @@ impl<'a> Scan<'a> {
     /// Runs `inner` one level deeper; refuses excessive nesting.
     pub fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH {
-            let message = format!("more than {DEPTH} nested levels");
+            let message = format!("more than {DEPTH} levels of nesting");
             return Err(self.error_at(self.at, &message).with_hint("ask for less in one query"));
         }
         self.depth += 1;
