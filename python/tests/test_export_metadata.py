@@ -298,9 +298,9 @@ def changed(path: Path, change: Any) -> None:
     ("change", "why"),
     [
         (lambda t: t.replace(b'"version":1', b'"version":2', 1), "has version 2"),
-        (lambda t: t.replace(b"26.0", b"27.0", 1), "its lines are not those"),
+        (lambda t: t.replace(b"26.0", b"27.0", 1), "its lines were changed"),
         (lambda t: b"x" + t[1:], "it has no head"),
-        (lambda t: t.replace(b'"count":', b'"coun_":', 1), "keys of fields that are none"),
+        (lambda t: t.replace(b'"count":', b'"coun_":', 1), "invalid keys of fields"),
     ],
 )
 def test_a_damaged_text_leaves_the_values(

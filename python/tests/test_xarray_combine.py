@@ -207,10 +207,10 @@ def test_times_in_other_units_and_calendars(tmp_path):
     for files, words in (
         (
             [one, distant],
-            "coordinate time has values of the kind time in the file a.nc, and time of cftime in",
+            "coordinate time has values of the kind time in the file a.nc, but time of cftime in",
         ),
-        ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, and 360_day in o.nc"),
-        ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, and noleap in l0.nc"),
+        ([lean[0], other], "coordinate time has the calendar noleap in the file l0.nc, but 360_day in o.nc"),
+        ([lean[0], one], "coordinate time has the calendar standard in the file a.nc, but noleap in l0.nc"),
     ):
         with pytest.raises(fst.Invalid, match=words):
             opened(store_of(tmp_path, files, name=f"s{len(words)}"))
@@ -387,8 +387,8 @@ def curved(shift=0.0, crs=1.0):
         ({}, {"lat": np.linspace(-50, 70, 5)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
         ({}, {"lat": np.linspace(-60, 60, 9)}, r"coordinate lat of the files a.nc \(-60 to 60\) and b.nc"),
         ({}, {"lat": LAT + 1e-4}, r"coordinate lat of the files a.nc .* overlaps, but differs"),
-        ({}, {"t_units": "degC"}, "variable t has the units K in the file a.nc, and degC in b.nc"),
-        ({}, {"lat_units": "m"}, "coordinate lat has the units degrees in the file a.nc, and m in b.nc"),
+        ({}, {"t_units": "degC"}, "variable t has the units K in the file a.nc, but degC in b.nc"),
+        ({}, {"lat_units": "m"}, "coordinate lat has the units degrees in the file a.nc, but m in b.nc"),
         (
             {"more": curved(), "scalars": [("glat", None)]},
             {"more": curved(0.5), "scalars": [("glat", None)]},

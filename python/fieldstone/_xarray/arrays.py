@@ -254,7 +254,7 @@ def check(cube: Cube, roles: Roles) -> None:
     raise kind(
         f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, but {key} is "
         f"{dtype or 'opaque bytes'} {shape or ''}".rstrip(),
-        f"give a request that selects fields of one kind, such as one value of {' or '.join(more or list(cube.axes))}"
+        f"give a request that selects equal ones, such as one value of {' or '.join(more or list(cube.axes))}"
         + (", or open_datatree, which makes a node for each" if more else ""),
     )
 
