@@ -228,7 +228,7 @@ def test_spellings_of_ugrid_are_one_mesh(tmp_path):
 
 def test_an_element_that_names_no_node_is_named(tmp_path):
     path = ugrid(tmp_path / "m.nc", [[0, 1, 2], [2, 3, 7]], start=0)
-    with pytest.raises(RequestError, match=r"faces\[1, 2\] is node 7, and nodes are 0 to 4") as caught:
+    with pytest.raises(RequestError, match=r"faces\[1, 2\] is node 7, but nodes are 0 to 4") as caught:
         read_mesh(path)
     assert caught.value.kind == "Corrupt"
 

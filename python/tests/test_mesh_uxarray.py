@@ -122,7 +122,7 @@ def test_runs_on_other_meshes_share_no_dataset(tmp_path: Path) -> None:
     assert store.to_xarray("run=b").t.attrs == {"mesh": "n", "location": "node"}
     both = store.to_xarray("run=a/c").t
     assert (set(both.dims), both.attrs["mesh"]) == ({"run", "nm_node"}, "m")
-    with pytest.raises(fst.Conflict, match=r"'nm_node'.* in run a, and .*'nn_node'.* in run b"):
+    with pytest.raises(fst.Conflict, match=r"'nm_node'.* in run a, but .*'nn_node'.* in run b"):
         store.to_xarray("run=a/b")
     assert store.to_xarray("run=plain").t.dims == ("dim_0",)
     tree = xr.open_datatree(tmp_path / "store", engine="fieldstone")

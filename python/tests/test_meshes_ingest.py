@@ -95,7 +95,7 @@ def test_parts_that_a_mesh_does_not_have_are_reported(tmp_path: Path) -> None:
         again = fst.ingest(store, path, mesh="m", progress=False)
         assert again.taken[0].unchanged == 1 and len(again.skipped) == 2
     out = run("ingest", tmp_path / "store", path, "--mesh", "n")
-    assert "taken " in out and f"skipped  {path}: 1 line: lines beside faces" in out
+    assert "taken " in out and f"skipped  {path}: 1 line: lines next to faces" in out
 
 
 def test_a_mesh_that_is_not_taken_has_hints_for_meshes(tmp_path: Path) -> None:

@@ -358,7 +358,7 @@ def test_configurations(tmp_path, messages, monkeypatch):
         ({"type": "local"}, fst.Invalid, "0 roots"),
         ({"spaces": [{"roots": [{"path": "a"}, {"path": "b"}]}]}, fst.Invalid, "2 roots"),
         ("- a\n- b", fst.Invalid, "no mapping"),
-        ("a: [", fst.Invalid, "no YAML"),
+        ("a: [", fst.Invalid, "not YAML"),
     ],
 )
 def test_configurations_that_name_no_store(config, error, text):

@@ -99,7 +99,7 @@ def test_what_a_run_lacks_is_missing_and_a_name_that_is_taken_is_told_apart() ->
         ({"attrs": {"units": "degC"}}, "variable t has the units degC in run other, and K in run r0"),
         (
             {"dims": ("lat", "x")},
-            r"variable t has the dimensions .'lat', 'x'.* in run other, and .'y', 'x'.* in run r0",
+            r"variable t has the dimensions .'lat', 'x'.* in run other, but .'y', 'x'.* in run r0",
         ),
         (
             {"shape": (4, 3), "coords": None},
