@@ -119,7 +119,7 @@ def test_a_container_that_is_being_created_is_skipped_with_the_reason(tmp_path, 
             (skipped,) = caught.value.report.skipped
             assert skipped.path.name == "run.nc"
             assert "not finished: its writer has not closed it yet" in skipped.why
-            assert "ingest it when its writer has closed it" in skipped.why
+            assert "take it when its writer has closed it" in skipped.why
             step()
     report = fst.ingest(tmp_path / "s", tmp_path / "run.nc", copy=copy, progress=False)
     assert report.skipped == () and report.taken[0].fields == 2

@@ -357,7 +357,7 @@ def test_configurations(tmp_path, messages, monkeypatch):
         ({"type": "remote", "host": "h"}, fst.Invalid, "type 'remote'"),
         ({"type": "local"}, fst.Invalid, "0 roots"),
         ({"spaces": [{"roots": [{"path": "a"}, {"path": "b"}]}]}, fst.Invalid, "2 roots"),
-        ("- a\n- b", fst.Invalid, "no mapping"),
+        ("- a\n- b", fst.Invalid, "not a mapping"),
         ("a: [", fst.Invalid, "not YAML"),
     ],
 )

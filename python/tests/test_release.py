@@ -104,7 +104,7 @@ def test_a_wheels_name_and_content(release, tmp_path):
         WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "linux_x86_64"),
         WHEEL.replace("manylinux2014_x86_64.manylinux_2_17_x86_64", "manylinux_2_36_x86_64"),
     ):
-        with pytest.raises(release.Refused, match="is no wheel"):
+        with pytest.raises(release.Refused, match="is not a wheel"):
             release.check_wheel(wheel(release, tmp_path, name))
     for name in (PROGRAM, "fieldstone/_native.abi3.so", "fieldstone/py.typed", f"{INFO}/licenses/LICENSE"):
         with pytest.raises(release.Refused, match=f"lacks {name}"):
@@ -114,7 +114,7 @@ def test_a_wheels_name_and_content(release, tmp_path):
             release.check_wheel(wheel(release, tmp_path, add=[name]))
     with pytest.raises(release.Refused, match="not executable"):
         release.check_wheel(wheel(release, tmp_path, mode=0o644))
-    with pytest.raises(release.Refused, match="no program of Linux"):
+    with pytest.raises(release.Refused, match="not a Linux program"):
         release.check_wheel(wheel(release, tmp_path, first=b"#!/b"))
 
 

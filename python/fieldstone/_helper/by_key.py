@@ -2,7 +2,7 @@
 
 Invariants:
 
-* a field gets its original type; elements of the file that were no field are skipped;
+* a field gets its original type; elements of the file that did not belong to a field are skipped;
 * a variable whose shape another tool changed is skipped, because its fields can no longer be identified.
 """
 

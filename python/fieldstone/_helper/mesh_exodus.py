@@ -68,9 +68,9 @@ def read(dataset: Any, sizes: dict[str, int], path: str) -> MeshArrays:
         elif len(rows):
             blocks.setdefault(kind, []).append(rows)
     rows, left_out = without_marks({kind: stacked(parts) for kind, parts in blocks.items()}, points, False)
-    for dimension, what in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
+    for dimension, sides in (("num_ed_blk", "edges"), ("num_fa_blk", "faces")):
         if count := sizes.get(dimension, 0):
-            left_out.append((f"{count} blocks of {what}", "only elements are ingested, not their sides"))
+            left_out.append((f"{count} blocks of {sides}", "only elements are ingested, not their sides"))
     return placed("Exodus", coordinates, rows, left_out=left_out)
 
 

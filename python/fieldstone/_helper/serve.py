@@ -170,7 +170,7 @@ def ingest(channel: Channel, header: dict[str, Any], payload: bytes) -> None:
         raise RequestError(
             "Corrupt",
             "the container is not finished: its writer has not closed it yet, or was killed",
-            "ingest it when its writer has closed it; if the writer was killed, write it again",
+            "take it when its writer has closed it; if the writer was killed, write it again",
             "container-unfinished",
         )
     else:
