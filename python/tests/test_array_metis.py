@@ -1,4 +1,4 @@
-"""Partitions by METIS: what pymetis gives of the same edges, from meshes, imports and arrays."""
+"""Partitions by METIS: the result of pymetis for the same edges, from meshes, imports and arrays."""
 
 from __future__ import annotations
 

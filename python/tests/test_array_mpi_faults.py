@@ -1,4 +1,4 @@
-"""Ranks that raise, or whose disk is full, in write, flush or partition: all learn who in a second."""
+"""Ranks that raise, or whose disk is full, in write, flush or partition: all learn the rank in a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mpi_job import mpirun
 RANKS = 4
 NODES = 1000
 
-# How long an error takes is measured as in test_mpi.py, beside calls without one.
+# The time of an error is measured as in test_mpi.py, next to calls without one.
 JOB = """
 import os
 import re
@@ -77,7 +77,7 @@ def told():
 
 
 def checked(url: Path, steps: list[int]) -> None:
-    """These steps are there, whole and right, and no other."""
+    """Exactly these steps exist, complete and correct."""
     with fst.open(url, "r") as store:
         report = store.verify()
         assert report.ok, report.damaged

@@ -45,12 +45,12 @@ def mpiexec():
 
 
 def job(folder, ranks, script, *arguments, code=0):
-    """Runs a script on ranks; gives the lines that they said, in the order of ranks."""
+    """Runs a script on ranks; returns their output lines, in the order of ranks."""
     for old in folder.glob("said.*"):
         old.unlink()
     path = folder / "job.py"
     path.write_text(HEAD + textwrap.dedent(script))
-    # A package that is on the path here is on it there.
+    # A package in this process's path must be in theirs.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), sys.executable, path, *arguments],
@@ -199,7 +199,7 @@ def test_an_error_of_a_call_on_one_rank_is_an_error_on_all(tmp_path):
 
 
 def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
-    # No `with` and every error caught: nothing but the call itself tells the others.
+    # Without `with` and with every error caught: only the call itself can notify the others.
     script = """
     f = container.create("a.nc", comm)
     f.def_dim("x", 8)
@@ -271,7 +271,7 @@ def test_an_error_before_a_collective_call_reaches_the_ranks_in_it(tmp_path):
             failed = rank == 1 + n % 2
             kinds = "NotFound" if n in (12, 15) else "Invalid"
             assert (int(number), kind) == (n, foreign.get(n, kinds) if failed else kinds), said
-            # The failing rank raises another library's error as it was.
+            # The failing rank raises another library's error unchanged.
             assert named == str(not (failed and n in foreign)) and coffee == str(n == 19), said
             assert soon == "True", said
 

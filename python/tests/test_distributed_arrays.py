@@ -235,7 +235,7 @@ def test_ranks_write_and_other_ranks_go_on(tmp_path: Path) -> None:
         if level == 3:
             (file,) = url.rglob("*.nc")
             sums.add(file.read_bytes())
-    assert len(sums) == 1, "the same bytes by every method"
+    assert len(sums) == 1, "every method writes the same bytes"
 
 
 def test_errors_reach_all_ranks_and_the_job_goes_on(tmp_path: Path) -> None:

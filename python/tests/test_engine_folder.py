@@ -1,4 +1,5 @@
-"""The catalog's engine trusts no other user's file or link: whose folder it is in, and what is left alone."""
+"""The catalog's engine trusts no other user's file or link: the owner of its folder, and files that it
+ignores."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ANSWER = """
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A store's folder, with a cache of its own beside it."""
+    """A store's folder, with its own cache next to it."""
     monkeypatch.delenv("FIELDSTONE_CATALOG", raising=False)
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -39,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def answer(store: Path) -> str:
-    """What a process that was not there before says."""
+    """The answer of a new process."""
     return run_python(ANSWER, store).strip()
 
 
