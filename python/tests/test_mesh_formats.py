@@ -1,4 +1,4 @@
-"""Files of SU2, VTK, gmsh and AFLR3 as the helper reads them: cell by cell, in order, as written."""
+"""Files of SU2, VTK, gmsh and AFLR3 as read by the helper: cell by cell, in order, as written."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def refusal(path, *words):
         read_mesh(path)
     for word in words:
         assert word in str(caught.value), str(caught.value)
-    assert len(str(caught.value).split(": ")[-1].split()) >= 3, "a reason is said in words"
-    assert caught.value.hint, "a refusal says the next step"
+    assert len(str(caught.value).split(": ")[-1].split()) >= 3, "a reason has words"
+    assert caught.value.hint, "a refusal has a hint"
     return caught.value
 
 
@@ -109,7 +109,7 @@ def test_what_is_wrong_in_su2_is_named(tmp_path):
         (b"NDIME= 2", b"NDIME= 4", ("NDIME= 4",)),
     ):
         refusal(changed(before, after), *words)
-    # SU2 counts nodes by their lines; a file that says otherwise could be meant either way.
+    # SU2 counts nodes by their lines; a file with another index is ambiguous.
     swapped = text.replace(b"\t3\n", b"\t#\n").replace(b"\t4\n", b"\t3\n").replace(b"\t#\n", b"\t4\n")
     refusal(write(tmp_path / "a.su2", swapped), "index 4", "counts by lines")
     beyond = write(tmp_path / "a.su2", files.su2(PLANE, [(5, (0, 1, 12))]))

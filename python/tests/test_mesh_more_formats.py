@@ -62,7 +62,7 @@ def medit(sections, version=2):
 
 
 def meshb(sections, version, order):
-    """Each section: its number, where the next begins, what it has."""
+    """Each section: its number, the position of the next one, its contents."""
     place, whole = ("q" if version > 2 else "i"), ("q" if version > 3 else "i")
     real = "d" if version > 1 else "f"
     content = struct.pack(order + "ii", 1, version)

@@ -1,4 +1,4 @@
-"""Meshes in netCDF files (MPAS, ICON, Exodus, UGRID) against what was written, cell by cell and in order."""
+"""Meshes in netCDF files (MPAS, ICON, Exodus, UGRID) equal the written ones, cell by cell and in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `make wheel` publishes: the rules of `python/release.py`, on an sdist and on broken wheels."""
+"""The files that `make wheel` publishes: the rules of `python/release.py`, on an sdist and on broken
+wheels."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def sdist(release, tmp_path_factory):
     try:
         return release.sdist(tmp_path_factory.mktemp("sdist"))
     except release.Refused as error:
-        # Somebody at work has files that git does not keep yet, and a release is made of a clean checkout.
+        # A working folder may have files that git does not track yet, and a release is made from a clean
+        # checkout.
         status = ["git", "-C", str(ROOT), "status", "--porcelain"]
         if subprocess.run(status, capture_output=True, text=True, check=True).stdout:
             pytest.skip(f"the checkout is not clean: {error}")
