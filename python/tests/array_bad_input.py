@@ -268,7 +268,7 @@ def tried(name, act, kind, words):
         if wrong and not isinstance(error, fst.Error):
             return
         if type(error) is not kind:
-            missed.append(f"{name}: {error!r} is no {kind.__name__}")
+            missed.append(f"{name}: {error!r} is not {kind.__name__}")
         elif lacks:
             missed.append(f"{name}: {said!r} lacks {lacks}")
 

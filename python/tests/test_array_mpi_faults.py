@@ -31,7 +31,7 @@ slowest = well = 0.0
 tried = 0
 
 def sure(condition, said):
-    # An exception would wait for ranks that are in a call of the test's own.
+    # An exception would wait for ranks that are in a collective call of the test.
     if not condition:
         print(f"rank {rank}: {said!r}", file=sys.stderr, flush=True)
         comm.Abort(1)
@@ -169,7 +169,7 @@ def fill():
                     file.write(bytes(4096))
             except OSError:
                 pass
-            # Enough for what the others have to write.
+            # Enough for the bytes of the other ranks.
             file.truncate(file.tell() - (96 << 10))
     comm.barrier()
 
@@ -194,7 +194,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
                 other.write("v", step, np.ones(count), wait=wait)
                 job.flush()
             fill()
-            # In one file the disk may be full for another rank a moment before.
+            # With one file, the disk may become full for another rank first.
             fails(who if sys.argv[3] == "fields" else None, write, "No space left")
             empty()
             job.discard()

@@ -273,7 +273,7 @@ def test_ranks_decide_a_transaction_together(tmp_path: Path) -> None:
         tx.archive(key, np.full((1, 2), rank), start=(rank, 0), shape=(4, 2))
     with store.transaction(comm=comm) as tx:
         put(tx, 0)
-    # All are there when the block ends, so every rank sees the whole.
+    # All ranks have arrived when the block ends, so every rank sees everything.
     assert store.get("run=a,variable=t,step=0").tolist() == [[n, n] for n in range(4)]
     try:
         with store.transaction(comm=comm) as tx:

@@ -57,7 +57,7 @@ def judge(program: str, path: Path) -> int:
 @pytest.mark.parametrize("format", ["cdf5", "partitioned"])
 def test_ranks_killed_at_any_time_leave_old_new_or_unfinished(tmp_path, format, where):
     program = str(Path(sys.executable).parent / "fieldstone")
-    require("program", os.path.exists(program), "the program is not beside this Python")
+    require("program", os.path.exists(program), "the program is not next to this Python")
     rng = random.Random(f"{format} {where}")
     whole = 0
     for kill in range(4):

@@ -51,7 +51,7 @@ def test_real_files_are_as_with_netcdf4(name, decode):
     path = sample(name)
     with netCDF4.Dataset(path) as file:
         if not file.data_model.startswith(("NETCDF3", "CDF")):
-            pytest.fail(f"{name} is no classic file")
+            pytest.fail(f"{name} is not a classic file")
     # Both refuse a time that no calendar holds; everything else is decoded.
     times = False if name.endswith("CRM032_test1.nc") else None
     own, other = both(path, decode_cf=decode, decode_times=times)

@@ -254,7 +254,7 @@ def fails(kind, words, act):
 store = fst.open(sys.argv[1])
 job = store.arrays("r", comm=comm)
 mine = np.full(2, comm.rank, "f8")
-# Declared otherwise on one rank.
+# Declared differently on one rank.
 fails(fst.Conflict, "rank 1", lambda: job.group("a", {"p": "f4" if comm.rank == 1 else "f8"}, shape=6))
 fails(fst.Invalid, "rank 2", lambda: job.group("a", {"p": {"x": 1} if comm.rank == 2 else "f8"}, shape=6))
 a = job.group("a", {"p": "f8"}, shape=6)

@@ -142,7 +142,7 @@ act(1002, ASK)
 assert not os.path.exists(root + "/S/catalog"), "the store's folder is neither's"
 engines = list(pathlib.Path(root).rglob("index.sqlite"))
 assert {engine.stat().st_uid for engine in engines} == {1001, 1002}, engines
-# The second user puts a forged engine where the first one might look.
+# The second user puts a forged engine in a place that the first one might use.
 act(1002, '''
 own = next(pathlib.Path(root + "/home1002").rglob("index.sqlite"))
 c = sqlite3.connect(own)

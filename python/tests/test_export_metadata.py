@@ -346,7 +346,7 @@ def test_a_file_that_another_tool_changed_says_what_is_lost(rich: fst.Store, tmp
 def test_the_tools_of_netcdf_take_the_file(rich: fst.Store, tmp_path: Path) -> None:
     tools = {tool: shutil.which(tool) for tool in ("ncdump", "ncvalidator", "nccopy")}
     if None in tools.values():
-        pytest.skip("the programs of netCDF-C are not there")
+        pytest.skip("the programs of netCDF-C are not installed")
     for format in FORMATS:
         path = tmp_path / f"{format}.nc"
         rich.export("run=a", path, format=format)

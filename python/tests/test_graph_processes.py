@@ -59,7 +59,7 @@ def test_threads_put_and_read_at_once(url):
 def test_a_forked_child_flushes_only_its_own(url, end):
     code = f"""{HEAD}
     store.archive("run=a,variable=t", b"x")
-    store.flush()  # for there to be a store
+    store.flush()  # creates the store
     put("parent")
     child = os.fork()
     if child == 0:

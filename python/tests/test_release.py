@@ -22,7 +22,7 @@ INFO = "fieldstone-0.1.0.dist-info"
 
 @pytest.fixture(scope="module")
 def release():
-    require("git", (ROOT / ".git").exists(), "this is no git checkout")
+    require("git", (ROOT / ".git").exists(), "this is not a git checkout")
     sys.path.insert(0, str(ROOT / "python"))
     try:
         import release as module

@@ -320,11 +320,11 @@ def test_an_array_larger_than_memory_streams(url):
     pytest.importorskip("netCDF4")
     code = """
         import dask.array as da, netCDF4, xarray as xr, dask, os
-        def peak():  # MiB; ru_maxrss has in it what the process that began this one took
+        def peak():  # MiB; ru_maxrss includes the memory of the parent process
             (own,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
             return int(own) >> 10
         array = da.random.default_rng(1).random((160, 250, 1000), chunks=(4, 250, 500))  # 320 MB
-        # What a file holds and no memory does: 192 MB.
+        # A file that does not fit into the memory limit: 192 MB.
         with netCDF4.Dataset(sys.argv[1] + ".nc", "w") as file:
             for name, n in (("x", 24), ("y", 1000), ("z", 1000)):
                 file.createDimension(name, n)

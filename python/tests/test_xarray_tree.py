@@ -215,7 +215,7 @@ OPENING = """
     import sys
     import fieldstone.xarray_engine, xarray
 
-    def peak():  # KiB; ru_maxrss has in it what the process that began this one took
+    def peak():  # KiB; ru_maxrss includes the memory of the parent process
         (own,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
         return int(own)
 
