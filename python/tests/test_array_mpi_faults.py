@@ -68,7 +68,7 @@ def fails(who, act, words=""):
     sure(words in str(said), said)
     slowest, tried = max(slowest, seconds), tried + 1
 
-def told():
+def summary():
     text = f"{tried} errors took {slowest:.3f} s at most, a call without one {well:.3f} s"
     sure(slowest < max(1, 10 * well), text)
     if rank == 0:
@@ -107,7 +107,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
         goes_well(lambda: job.partition((edges, (edges + 1) % nodes), (vector + who) % size))
         goes_well(job.flush)
         step += 1
-told()
+summary()
 """
     done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
@@ -144,7 +144,7 @@ for who in range(size):
         fails(who, lambda: job_of(True), "this rank gives up")
         goes_well(lambda: job_of(False))
         step += 1
-told()
+summary()
 """
     done = mpirun(RANKS, JOB + script, tmp_path / "store", NODES, layout, timeout=300)
     print(done.stdout)
@@ -203,7 +203,7 @@ with fst.open(sys.argv[1]) as store, store.arrays("r", comm=comm, layout=sys.arg
                 job.flush()
             goes_well(goes_on)
             step += 1
-told()
+summary()
 """
     url = small_disk / "store"
     done = mpirun(RANKS, JOB + script, url, NODES, layout, timeout=300)

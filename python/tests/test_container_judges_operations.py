@@ -286,15 +286,15 @@ def test_both_write_one_file_in_turn(tmp_path, index):
     for seed in range(IN_TURN):
         rng = random.Random(seed)
         form = rng.choice(list(FORMATS))
-        path, model, told = tmp_path / f"{seed}.nc", Model(rng), []
+        path, model, calls = tmp_path / f"{seed}.nc", Model(rng), []
         container.create(path, format=form, index=index, h_minfree=rng.choice([0, 0, 900])).close()
         for _ in range(rng.randrange(2, 8)):
             act = rng.choice([session_ours, session_theirs])
             act(model, path, types_of(form))
-            told.append(act.__name__)
-            check(model, path, f"seed {seed}: {told}")
+            calls.append(act.__name__)
+            check(model, path, f"seed {seed}: {calls}")
         sound.append(path)
         if index == "never" and seed % 5 == 0:
-            assert validated(path) == [], f"seed {seed}: {told}"
+            assert validated(path) == [], f"seed {seed}: {calls}"
     done = program("container", "validate", *sound)
     assert done.returncode == 0, done.stdout.decode()

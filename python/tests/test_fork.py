@@ -125,7 +125,7 @@ def test_a_child_queries_while_threads_of_its_parent_do(url):
     run_python(code, url)
 
 
-def test_a_child_of_a_process_that_streams_is_told_and_asks_again(url):
+def test_a_forked_child_of_a_streaming_process_gets_an_error_and_queries_again(url):
     code = f"""{HEAD}
     run = store.create_run("a", exist_ok=True)
     store.create_tag("q", type="int")

@@ -127,10 +127,10 @@ def test_each_rank_fails_at_each_step_and_all_learn_its_name_within_a_second(tmp
                 if step % 15 == 0:
                     well = max(well, check(f"well-{rank}-{step}")[2])
         assert tried == steps * world.size, tried
-        told = f"an error took {slowest:.3f} s at most, a check without one {well:.3f} s"
-        assert slowest < max(1, 10 * well), told
+        text = f"an error took {slowest:.3f} s at most, a check without one {well:.3f} s"
+        assert slowest < max(1, 10 * well), text
         if world.rank == 0:
-            print(tried, told)
+            print(tried, text)
         """,
         tmp_path,
         timeout=300,
