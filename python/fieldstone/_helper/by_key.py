@@ -56,6 +56,7 @@ class ByKey:
         lead, inner = shape[: entry["lead"]], shape[entry["lead"] :]
         count = int(np.prod(lead, dtype=object))
         at = entry.get("at") or range(count)
+        # `at` has the places of existing fields among all combinations of the leading dimensions.
         if len(lead) != entry["lead"] or len(at) != entry["count"] or any(not 0 <= i < count for i in at):
             self.skip(name, "its shape differs from the export, so its fields are unknown")
             return

@@ -363,6 +363,7 @@ def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
         )
         if not np.isnan(found).all():
             own = [step] if step in dims else []
+            # Times that are equal in all runs depend only on the step.
             same = np.array_equal(found, np.broadcast_to(found[:1], found.shape), equal_nan=True)
             add(TIME, own if same else [*along, *own], found[0] if same else found)
     for name in dict.fromkeys(name for run in runs for name in run.params):
