@@ -266,7 +266,7 @@ class ArrayJob:
         `sets` maps names to dtypes, or to mappings of ``dtype``, ``shape``, ``dims``, ``attrs`` and ``fill``
         for a set that differs from the rest; a sequence of names uses `dtype` for all. New sets are added to
         the group, even if it is open or an earlier job declared it. `shape` is the global shape; a first
-        extent of None is the sum of what the ranks hold, at each step (``fst.joined``). `fill` is the value
+        extent of None is the sum over the ranks' parts, at each step (``fst.joined``). `fill` is the value
         of elements that no rank writes. `attrs` are attributes of all its sets and of its files; an attribute
         of a set overrides one of the same name; in files, ``_FillValue`` and the type ``dtype`` come from
         `fill`, so both are Invalid in `attrs`. With ``order="F"`` the first dimension varies fastest in

@@ -262,6 +262,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
             "the request selects GRIB messages and other fields, which cannot share a file",
             "add param=?* (GRIB) or variable=?* (the rest) to it, or give the path of a folder that exists",
         )
+    # Fields of one file differ only in variable and step; the rest of their key identifies the file.
     bases: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for key in listed:
         if "param" not in key:
@@ -293,6 +294,7 @@ def select(source: Source, request: Any, format: str | None, apart: bool) -> lis
             some = _within(request, dict(base))
             make = partial(described, source, dict(base), header, bases[base], some)
             contents.append(tried(dict(base), make))
+    # Fields archived by key may have further keywords, which become dimensions: one file for each run.
     runs: dict[tuple[tuple[str, str], ...], list[Key]] = {}
     for base in without:
         run = tuple((k, v) for k, v in base if k in ("project", "run"))
@@ -399,6 +401,7 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key], reque
         made = narrowed(group, chosen, steps)
         groups.append(made)
         kept |= {join(group["path"], v["name"]) for v in made["variables"]}
+    # Narrowing one variable shortens its dimension for all variables and groups that use it.
     lengths = {d: len(s) for d, s in steps.items()}
     for group in groups:
         group["dims"] = [
@@ -437,6 +440,7 @@ def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | Non
     chosen: dict[str, set[int] | None] = {
         name: steps or None for name, steps in asked.items() if name in known
     }
+    # A variable needs its coordinates and the variables that its attributes name, and these may need others.
     waiting = list(chosen)
     while waiting:
         name = waiting.pop()

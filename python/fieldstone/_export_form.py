@@ -83,6 +83,7 @@ def renamed(groups: list[Facts], told: list[tuple[str, str]]) -> list[Facts]:
         names = [a[0] for a in attrs]
         return [[name_of(f"{where}: attribute {n}", n, names), coded] for n, coded in attrs]
 
+    # Groups and dimensions first, because variables refer to them by their new names.
     for group in groups:
         at = group["path"]
         parent, _, own = at.rpartition("/")
@@ -133,6 +134,7 @@ def adapt(
     group = groups[0] if len(groups) == 1 else escaped(model, groups, told)
     made: Facts = {"path": "", "dims": [], "attrs": group["attrs"], "variables": []}
     variables = group["variables"]
+    # A classic file has one record dimension, which must be the first of every variable that has it.
     unlimited = [d["name"] for d in group["dims"] if d["unlimited"]]
     leads = {v["dims"].index(d) == 0 for v in variables for d in unlimited if d in v["dims"]}
     keep = unlimited if len(unlimited) <= 1 and leads <= {True} else []

@@ -20,7 +20,7 @@ from ._helper import exported
 from ._helper.exported import ATTRIBUTE, CONVENTION, GROUP, LONGEST, VARIABLE
 
 Facts = dict[str, Any]
-LACK = "what stands on the fields"
+LACK = "the metadata of the fields"
 """The report's name for tags, attributes and declarations that a file lacks."""
 KEY = "@metadata"
 """Marks the text among the variables whose values are read."""

@@ -339,6 +339,7 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
     data = store.to_xarray(dict(hit.key), level=level)
     grid = data[name if name in data else next(iter(data.data_vars))]
     dims, shape = [str(dim) for dim in grid.dims], variable["shape"]
+    # Leading dimensions of the Dataset come from keywords; the field itself has only the last ones.
     dims = dims[len(dims) - len(shape) :]
     of = cells(grid.coords, dict(grid.sizes), within)
     chosen = [of.along.get(dim, np.arange(extent)) for dim, extent in zip(dims, shape, strict=True)]
@@ -346,11 +347,13 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
         bounds = zip(chosen, hit.start, hit.count, strict=True)
         chosen = [along[(along >= a) & (along < a + n)] for along, a, n in bounds]
     hidden = np.zeros([len(along) for along in chosen], bool)
+    # A mask covers some of the dimensions, in its own order: bring it into the variable's, then broadcast.
     for named, mask in of.masks.items():
         places = [dims.index(dim) for dim in named]
         part = mask[np.ix_(*(chosen[place] for place in places))].transpose(np.argsort(places))
         hidden |= ~np.expand_dims(part, [place for place in range(len(dims)) if place not in places])
     if of.masks:
+        # The smallest box around the cells that remain, so that the read is no larger than needed.
         around = []
         for place in range(len(dims)):
             lies = np.flatnonzero((~hidden).any(tuple(other for other in range(len(dims)) if other != place)))
@@ -359,6 +362,7 @@ def _in_grid(store: Store, hit: Hit, variable: dict[str, Any], within: Any, txn:
         chosen = [along[span] for along, span in zip(chosen, around, strict=True)]
     if any(len(along) == 0 for along in chosen):
         return np.empty([len(along) for along in chosen], variable["dtype"])
+    # One read of the enclosing box; the elements are picked from it, also those on both sides of the seam.
     start = [int(along.min()) for along in chosen]
     extents = [int(along.max()) + 1 - first for along, first in zip(chosen, start, strict=True)]
     found = _box(store, hit, start, extents, txn)

@@ -108,6 +108,7 @@ def ingest(
     files = [Path(os.fspath(path)) for path in listed]
     python = os.environ.get("FIELDSTONE_PYTHON") or sys.executable or None
     shown = _shown(progress, sys.stderr)
+    # From the original argument, because a Path would merge slashes.
     if len(files) == 1 and (config := os.fspath(listed[0])).startswith("fdb:"):
         if not copy:
             raise Invalid("the fields of an FDB cannot stay where they are", hint="leave out copy=False")

@@ -82,7 +82,7 @@ class Run:
 
     @property
     def outside(self) -> Any:
-        """Where its data are, if they are outside the store."""
+        """The location of its data, if they are outside the store."""
         return self._info["outside"]
 
     @property
@@ -251,8 +251,8 @@ class Run:
         return XdmfReport(files, variables, steps, left_out)
 
     def lineage(self, **options: Any) -> Lineage:
-        """What it came from, or what came from it: a `Lineage` of the run and of the commits that wrote its
-        fields. The options are those of ``Graph.trace``.
+        """The `Lineage` of the run and of the commits that wrote its fields: upstream its sources, downstream
+        everything that came from it. The options are those of ``Graph.trace``.
         """
         return Graph(self.store).trace(self, **options)
 

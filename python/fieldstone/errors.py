@@ -1,4 +1,4 @@
-"""The exceptions of Fieldstone: one tree, with a class for each kind. The kind tells the caller how to react,
+"""The exceptions of Fieldstone: one tree, with a class for each kind. The kind shows the caller how to react,
 the code identifies the exact problem."""
 
 from __future__ import annotations

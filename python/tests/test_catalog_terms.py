@@ -1,4 +1,4 @@
-"""Terms of queries: what keywords and tests become, as the text that ``store.find`` takes."""
+"""Terms of queries: the text, as taken by ``store.find``, that keywords and tests become."""
 
 from __future__ import annotations
 

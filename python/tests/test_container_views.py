@@ -1,4 +1,4 @@
-"""Variables of containers, put and got by views, by one process."""
+"""Variables of containers, written and read through views, by one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""earthkit-data's own calls on a store, beside the same calls on the file that was ingested."""
+"""earthkit-data's own calls on a store, compared with the same calls on the ingested file."""
 
 from __future__ import annotations
 

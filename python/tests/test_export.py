@@ -269,7 +269,7 @@ for format in ("netcdf4", "cdf5"):
 
 
 def test_what_the_files_of_one_run_share_is_stored_once(tmp_path):
-    """Three months of one model: the grid and its bounds, two-dimensional, stand in each file."""
+    """Three months of one model; each file contains the two-dimensional grid and its bounds."""
     paths = [sample(f"netcdf4/nemo_1m_2015{m:02}01-2015{m + 1:02}01_grid-T.nc") for m in (1, 2, 3)]
 
     def size(folder: Path) -> int:

@@ -1,4 +1,5 @@
-"""Regions of one array from many processes, lying anyhow: nothing is lost; what does not fit is refused."""
+"""Regions of one array from many processes, in any position: nothing is lost; a region that does not fit is
+refused."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_sixteen_processes_write_unaligned_regions_and_zarr_loses_them(tmp_path,
     assert "96 boxes by 16 processes" in done.stdout
     assert re.search(r"fieldstone: +0 of 25920 elements wrong", done.stdout), done.stdout
     lost = int(re.search(r"zarr: +(\d+) of", done.stdout)[1])
-    assert lost > 25920 / 2, "of the sixteen writers of a chunk, one is left"
+    assert lost > 25920 / 2, "only one of the sixteen writers of a chunk remains"
     assert re.search(r"to_zarr: refused: Specified Zarr chunks .* would overlap", done.stdout), done.stdout
 
 
@@ -61,7 +62,7 @@ def random_chunks(rng, n):
 
 
 def run_regions(url, seed, n):
-    """Writes overlapping regions one after another, each by dask in blocks cut at random."""
+    """Writes overlapping regions one after another, each with dask in blocks cut at random."""
     rng = np.random.default_rng(seed)
     sizes = {"time": 5, "y": 17, "x": 23}
     model = np.full(tuple(sizes.values()), np.nan)
@@ -77,7 +78,7 @@ def run_regions(url, seed, n):
             lazy = da.from_array(block, chunks=tuple(random_chunks(rng, n) for n in shape))
             fst.to_store(xr.Dataset({"v": (tuple(sizes), lazy)}), store, KEY, region=parts)
         read = [f.array() for f in store.retrieve("variable=v", strict=False)]
-    assert len(read) == 5, "a field per time"
+    assert len(read) == 5, "a field for each time"
     np.testing.assert_array_equal(np.stack(read), model)
 
 
@@ -106,7 +107,7 @@ def test_overlapping_regions_by_dask_workers_are_numpys(url, cluster, seed):
 
 
 def test_dask_workers_write_one_array_from_many_calls_at_once(url, cluster):
-    """Each task of a cluster writes regions of its own; those of one round do not overlap."""
+    """Each task of a cluster writes its own regions; those of one round do not overlap."""
     rng = np.random.default_rng(5)
     model = np.zeros((60, 50))
     fst.to_store(xr.Dataset({"v": (("y", "x"), da.zeros((60, 50), chunks=60))}), url, KEY, compute=False)
@@ -151,7 +152,7 @@ def fail():
 
 
 def test_a_task_that_is_run_again_changes_nothing(url, cluster, tmp_path):
-    """Workers die after they have written a block, before they can say so; the others do it again."""
+    """Workers die after they have written a block, before they can report it; the others write it again."""
     array = da.arange(64, chunks=8).map_blocks(die_later, str(tmp_path), os.getpid(), dtype="i8")
     with fst.open(url) as store:
         fst.to_store(xr.Dataset({"v": ("x", array)}), store, KEY)

@@ -17,7 +17,7 @@ from test_helper_netcdf import make  # noqa: E402
 UNREADABLE = {"ref_tst_compounds.nc"}
 """xarray's own netCDF engine cannot open these."""
 ODD_TIMES = {"CRM032_test1.nc"}
-"""Their times can be opened undecoded only."""
+"""Their times can only be opened undecoded."""
 GAPS = {
     "bad_padding_name_var.nc1",
     "bad_padding_name_vattr.nc1",
@@ -46,7 +46,7 @@ REFUSED = {
     "sphere_mixed.1.lb8.ugrid",
     "sphere_mixed.1.meshb",
 }
-"""Damaged beyond reading, or no netCDF at all."""
+"""Damaged beyond reading, or not netCDF files."""
 
 
 def ingested(tmp_path, *paths, **options):
@@ -100,11 +100,11 @@ def same(path, url, group, skipped):
         absent = [n for n in expected.variables if (f"{inside}/{n}" if inside else n) in skipped]
         expected = expected.drop_vars(absent)
         xr.testing.assert_identical(got.load(), expected.load())
-    # A Dataset's own `[name]` looks at all its variables: it is slow where there are thousands.
+    # A Dataset's own `[name]` looks at all its variables, which is slow with thousands.
     for name, wanted in expected.variables.items():
         found = got.variables[name]
         assert found.dtype == wanted.dtype, (path.name, name)
-        # Values are kept little-endian, whatever the file's order.
+        # Values are kept little-endian, in any order of the file.
         kept = [np.dtype(v.encoding["dtype"]).newbyteorder("=") for v in (found, wanted)]
         assert kept[0] == kept[1], (path.name, name)
         for fact in ("scale_factor", "add_offset", "_FillValue", "units", "calendar"):

@@ -202,7 +202,7 @@ def test_what_is_wrong_is_named_with_a_hint(source, tmp_path, monkeypatch):
     with pytest.raises(fst.NotFound, match=r"no FDB configuration /nowhere/c\.yaml"):
         take(tmp_path / "a", "/nowhere/c.yaml")
     (tmp_path / "broken.yaml").write_text("type: [")
-    with pytest.raises(fst.Invalid, match="no configuration of an FDB"):
+    with pytest.raises(fst.Invalid, match="not a configuration of an FDB"):
         take(tmp_path / "a", tmp_path / "broken.yaml")
     with pytest.raises(fst.Invalid, match=r"FDB cannot list: .*colour") as error:
         take(tmp_path / "a", config, "colour=red")

@@ -46,6 +46,8 @@ def write_append(
         pairs = []
         for name, variable in streamed(dataset[names]).variables.items():
             if name in names:
+                # Split variables get new fields; others are one field, which is rewritten with its old
+                # values.
                 before = None if is_along(run.facts[name], dim) else run.raw(name, {})
                 encoded, target = run.fit(place, name, variable, {dim: (start, grown)})
                 pairs.append((encoded, longer(target, encoded, dim, grown), before))

@@ -78,6 +78,7 @@ def group(
         variables, attrs = cf_encoder(dict(given), dict(attrs))
     variables = {name: plain(variable, name) for name, variable in variables.items()}
     for name, variable in variables.items():
+        # Attributes that the encoder added determine how readers decode the values.
         said = {k: v for k, v in variable.attrs.items() if k not in given[name].attrs}
         coding = {word: said[word] for word in faithful.CODING if word in said}
         variables[name] = faithful.checked(name, given[name], variable, coding)
@@ -86,6 +87,7 @@ def group(
     dims, own = dict(outer or {}), {}
     for variable in variables.values():
         for dim, length in variable.sizes.items():
+            # A dimension of another length than the inherited one is the group's own.
             if dim not in dims or dims[dim].length != length:
                 dims[dim] = own[dim] = Dim(path, length, dim in leading)
     bounds = {

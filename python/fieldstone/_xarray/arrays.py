@@ -254,7 +254,7 @@ def check(cube: Cube, roles: Roles) -> None:
     raise kind(
         f"the fields of {where} differ in type or shape: {cube.dtype} {cube.shape} first, but {key} is "
         f"{dtype or 'opaque bytes'} {shape or ''}".rstrip(),
-        f"give a request that selects fields of one kind, such as one value of {' or '.join(more or list(cube.axes))}"
+        f"give a request that selects equal ones, such as one value of {' or '.join(more or list(cube.axes))}"
         + (", or open_datatree, which makes a node for each" if more else ""),
     )
 
@@ -363,6 +363,7 @@ def of_runs(parts: Parts, cubes: Sequence[Cube], roles: Roles, dims: dict[str, A
         )
         if not np.isnan(found).all():
             own = [step] if step in dims else []
+            # Times that are equal in all runs depend only on the step.
             same = np.array_equal(found, np.broadcast_to(found[:1], found.shape), equal_nan=True)
             add(TIME, own if same else [*along, *own], found[0] if same else found)
     for name in dict.fromkeys(name for run in runs for name in run.params):

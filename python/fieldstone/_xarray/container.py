@@ -203,6 +203,8 @@ def _apart(file: File, held: _Held) -> set[str]:
                     continue
                 mine, its = coordinate(path, name), coordinate(outer, name)
                 same = mine is None or its is None or _equal(mine, its)
+                # Equal dimensions can share a name in the tree, because inheriting the coordinate is then
+                # harmless.
                 if lengths[own] != lengths[other] or not same:
                     apart.add(own if mine is None else other)
     return apart

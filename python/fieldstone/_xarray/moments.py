@@ -130,6 +130,7 @@ def by_headers(
         said = np.full(len(present), np.datetime64(moment_of(m.key[VALIDITY]), "s"))
     made = np.full(times.size, np.datetime64("NaT", "s"))
     made[flat] = said
+    # A place shared by messages with different times has none.
     made[flat[made[flat] != said]] = np.datetime64("NaT", "s")
     return made.reshape(times.shape)
 
@@ -150,6 +151,7 @@ def add_interval(parts: Parts, source: Source, m: Messages, name: str, axes: Map
     present = np.arange(math.prod(sizes)) if m.present is None else m.present
     numbers = dict(zip(m.axes, np.unravel_index(present, sizes), strict=True)) if sizes else {}
     key, kept = dict(m.key), np.ones(len(present), bool)
+    # Of the other keywords (member, level) only the first value is used.
     for keyword, values in m.axes.items():
         if keyword not in ordered:
             first = numbers[keyword][0]

@@ -93,6 +93,8 @@ def find(files: Sequence[File], kept: Sequence[Sequence[str]], repeats: Repeats,
     for dim in dict.fromkeys(str(d) for file in files for d in file.data.dims):
         if (along := along_dimension(files, dim)) is not None:
             found.append(along)
+    # Files that still have a variable at the same place need another dimension. A candidate is kept only if
+    # it resolves some of these conflicts.
     missing = conflicts(kept, found, repeats)
     for name, values in candidates(files, by_run) if missing else ():
         if not missing:
@@ -230,6 +232,8 @@ def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int
     order = sorted(filled, key=lambda n: ranges[n][0])
     text = kind(files[firsts[0]].coordinate(name)) == "text"
     taken: dict[Any, int] = {}
+    # Sorted by their first ends, numbers overlap only with their predecessor; texts have no order, so any
+    # equal value is an overlap.
     for before, n in zip([None, *order], order, strict=False):
         twin = None
         if text:
@@ -244,6 +248,7 @@ def ordered(files: Sequence[File], name: str, firsts: Sequence[int]) -> list[int
                 f"{files[firsts[other]].name} ({said(values[other])}) overlaps, but differs",
                 ONE,
             )
+    # Falling coordinates stay falling across files.
     falls = [bool(v[0] > v[-1]) for v in values if v.size > 1]
     if falls and all(falls):
         order.reverse()

@@ -82,6 +82,7 @@ def one(m: Messages) -> Timed:
     flat = np.zeros(len(present), np.int64)
     if varied:
         flat = np.ravel_multi_index([numbers[k] for k in varied], extents)
+    # Each combination of the varying keywords is examined once, however many fields share it.
     chosen, index = np.unique(flat, return_inverse=True)
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     texts: list[str | None] = []
@@ -107,6 +108,7 @@ def one(m: Messages) -> Timed:
         raise unknown(lost[0])
     if lost:
         warnings.warn(f"left out: {unknown(lost[0]).message}", stacklevel=2)
+    # ISO texts of equal length sort by time. Fields without a time get -1, and are dropped from all columns.
     values = tuple(sorted(found))
     rank: dict[str | None, int] = {None: -1, **{text: i for i, text in enumerate(values)}}
     numbers[NAME] = np.array([rank[text] for text in texts], np.int64)[index]

@@ -123,6 +123,8 @@ def runs_of(source: Source, request: Any, narrowed: bool, view: View) -> Iterato
         nonlocal files
         own = netcdf.files(members)
         if own is None:
+            # A cube may span several files; cubes along the step alone each belong to one. Queried once for
+            # all runs.
             if files is None:
                 files = netcdf.files(source.store._cubes(request, along=["step"])[0]) or {}
             own = files

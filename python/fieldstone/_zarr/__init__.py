@@ -24,7 +24,7 @@ def zarr_store(
     tree: bool = False,
     chunks: Mapping[str, int] | Literal["stored"] | None = None,
 ) -> FieldstoneZarr:
-    """What `request` selects as a Zarr 3 store: a read-only ``zarr.abc.store.Store`` (needs
+    """The fields that `request` selects as a Zarr 3 store: a read-only ``zarr.abc.store.Store`` (needs
     ``fieldstone[zarr]``). `store` is an open store, or the URL of one.
 
     Its arrays are the variables of ``store.to_xarray(request)``, with attributes and coordinates:
