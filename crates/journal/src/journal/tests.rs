@@ -157,7 +157,7 @@ fn a_dataset_is_its_first_writers() {
     for folder in ["", "logs", "data", "boards"] {
         let path = Path::new(ROOT).join(folder);
         admin.disk.create_dir_all(&path).unwrap();
-        world.set_mode(&path, 0o1777).unwrap();
+        world.permissions().set_mode(&path, 0o1777).unwrap();
     }
     let (alice, bob, session) = (open(&world, "alice"), open(&world, "bob"), Session::default());
     let journal = alice.schema();
