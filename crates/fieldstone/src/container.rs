@@ -37,7 +37,8 @@ pub use fieldstone_array::container::convert::Converted;
 pub use fieldstone_array::container::define::{DimColumn, RECORD, Types, VarColumns};
 pub use fieldstone_array::container::enddef::{Indexing, Phase, Report};
 pub use fieldstone_array::container::{
-    Container, Counts, CreateOptions, DimInfo, DimRef, Format, Metadata, Mode, Strategy, VarInfo, VarRef,
+    Container, Counts, CreateOptions, Define, DimInfo, DimRef, Elements, Format, Metadata, Mode, Strategy,
+    VarInfo, VarRef,
 };
 pub use fieldstone_array::container::{cdl, offsets, stats, validate};
 pub use fieldstone_core::env::comm::Comm;
@@ -46,7 +47,7 @@ pub use fieldstone_format::netcdf::{Attr, Attrs, Names, NcType, Version};
 
 pub mod look;
 
-/// What the ranks of a job hold of a variable, moved together: see [`Container::view`].
+/// What the ranks of a job hold of a variable, moved together: see [`Elements::view`].
 pub mod views {
     pub use fieldstone_array::container::access::views::VarView;
     pub use fieldstone_array::distributed::plan::{Method, MoveReport, Settings};
