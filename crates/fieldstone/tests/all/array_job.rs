@@ -208,7 +208,8 @@ fn shown(env: &Env, place: &str) -> BTreeMap<i64, PathBuf> {
         let Ok(var) = file.var("step") else { continue };
         let whole = Selection::all(&var.shape());
         let mut steps = vec![0; whole.count.iter().product::<u64>() as usize * 8];
-        file.get(&var, &whole, &mut steps, NcType::Int64, true)
+        file.elements()
+            .get(&var, &whole, &mut steps, NcType::Int64, true)
             .unwrap_or_else(|error| panic!("{place}: {}: {error}", path.display()));
         all.extend(steps.as_chunks().0.iter().map(|step| (i64::from_ne_bytes(*step), path.clone())));
     }

@@ -344,7 +344,7 @@ fn share(world: &SimWorld, host: &str) {
     let disk = world.process(host).disk;
     for folder in ["/s", "/s/logs", "/s/data", "/s/boards"] {
         disk.create_dir_all(Path::new(folder)).unwrap();
-        world.set_mode(Path::new(folder), 0o1777).unwrap();
+        world.permissions().set_mode(Path::new(folder), 0o1777).unwrap();
     }
 }
 

@@ -114,7 +114,7 @@ fn who_does_not_own_a_run_does_not_say_where_its_data_lie() {
     let alice = open_by(&world, "a", STORE);
     declare(&alice, "hers", "/old");
     alice.flush(None).unwrap();
-    world.chmod_writable(Path::new(STORE)).unwrap();
+    world.permissions().make_writable(Path::new(STORE)).unwrap();
     let bob = open_by(&world, "b", STORE);
     declare(&bob, "his", "/old");
     bob.flush(None).unwrap();

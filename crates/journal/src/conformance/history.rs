@@ -239,7 +239,7 @@ fn make_shared_folders(world: &SimWorld) -> Result<()> {
         let path = Path::new(ROOT).join(folder);
         let failed = |e| Error::io("make", &path, e);
         admin.disk.create_dir_all(&path).map_err(failed)?;
-        world.set_mode(&path, 0o1777).map_err(failed)?;
+        world.permissions().set_mode(&path, 0o1777).map_err(failed)?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::identity::StoreIdentity;
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 
-/// What a handle is of, and what it may do.
+/// The store of a handle, and the rights of the handle.
 #[derive(Debug)]
 pub struct Access {
     env: Env,
@@ -42,7 +42,7 @@ impl Access {
         &self.env
     }
 
-    /// Of which job what this handle writes is.
+    /// The job that this handle writes for.
     pub fn origin(&self) -> &Origin {
         &self.options.origin
     }

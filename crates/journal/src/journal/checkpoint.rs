@@ -11,7 +11,7 @@ use super::commit::Committer;
 use crate::medium::posix::checkpoint::{Checkpoint, CheckpointOptions, CheckpointReport, Durable};
 use crate::session::Session;
 
-/// What checkpoints of one process left in which folder.
+/// The folders that checkpoints of one process were written to, and how far.
 #[derive(Debug, Default)]
 pub struct Written(Mutex<HashMap<PathBuf, Durable>>);
 

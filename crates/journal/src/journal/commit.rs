@@ -30,7 +30,7 @@ use crate::writer::{Commit, Encoded, Failed, Flight, Horizon, Writer};
 /// How often a flush lets other threads run before it begins, whatever a clock says.
 const YIELDS: u32 = 200;
 
-/// What threads of one process commit with.
+/// The state that threads of one process share to commit.
 #[derive(Debug)]
 pub struct CommitState {
     pub(super) writer: Mutex<Writer>,
@@ -66,9 +66,9 @@ impl CommitState {
 /// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
 struct Turn<'a> {
     state: &'a CommitState,
-    /// Whose commit it is.
+    /// The session that commits.
     session: &'a Session,
-    /// What is said of it where it fails.
+    /// The failure, where it fails.
     failed: Failed<'static>,
     flight: Option<Flight>,
 }
@@ -121,7 +121,7 @@ impl<'a> Committer<'a> {
         let key = value.key.bytes.clone();
         let mut writer = state.writer.lock();
         loop {
-            // What waits of another author is a commit of its own (G-31).
+            // Values of another author that wait are a commit of their own (G-31).
             if !writer.sessions.may_take(own, session.author()) {
                 drop(writer);
                 self.commit_session(session)?;
@@ -209,7 +209,7 @@ impl<'a> Committer<'a> {
                 writer = state.writer.lock();
             } else {
                 drop(writer);
-                // Where the store's place cannot even be looked at, what was archived is kept.
+                // A session keeps its values where the store's place cannot even be looked at.
                 self.looks().even_without_logs()?;
                 writer = match self.make_ready(state.writer.lock()) {
                     Ok(writer) => writer,
@@ -226,7 +226,7 @@ impl<'a> Committer<'a> {
         let mut turn = Turn { state, session, failed, flight: Some(flight) };
         let horizon = match self.admit(&turn) {
             Ok(horizon) => horizon,
-            // Who may not write there keeps what he archived.
+            // A session that may not write there keeps its values.
             Err(e) => {
                 let mut writer = state.writer.lock();
                 return match turn.flight.take().map_or(Ok(()), |flight| writer.turn_back(flight)) {

@@ -1,4 +1,4 @@
-//! Whose datasets are, as a writer asks before it acts.
+//! The owners of datasets, whom a writer looks up before it acts.
 //!
 //! A process remembers what it was allowed: which first levels it has claimed, and which datasets are its user's or nobody's.
 //! Both are hints that save a look. A commit asks again, by the snapshot that it begins with, and strikes what does not hold
@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::snapshot::Snapshot;
 use crate::writer::Writer;
 
-/// What one process was allowed.
+/// The levels and datasets that one process may write to.
 #[derive(Debug, Default)]
 pub struct Allowed {
     /// Encoded first levels that are claimed, or need no claim.

@@ -30,7 +30,7 @@ use crate::writer::Horizon;
 const LOOK_FIRST: u64 = 2_000_000;
 const LOOK_LAST: u64 = 200_000_000;
 
-/// What one process keeps between its looks.
+/// The state of one process between its looks.
 #[derive(Debug)]
 pub struct LookState {
     refresher: Mutex<Refresher>,
@@ -144,12 +144,12 @@ impl<'a> Looks<'a> {
         self.state.asked.load(Ordering::SeqCst)
     }
 
-    /// What keeps snapshots up to date.
+    /// The state that keeps snapshots up to date.
     pub fn refresher(&self) -> &'a Mutex<Refresher> {
         &self.state.refresher
     }
 
-    /// What a commit that begins now has to know of the store, and the snapshot that says so. Refused where this handle
+    /// The horizon of a commit that begins now, and the snapshot that shows it. Refused where this handle
     /// must not write beside what is there.
     pub(super) fn horizon(&self) -> Result<(Horizon, Arc<Snapshot>)> {
         let (snapshot, max_stamp) = self.state.look(Refresher::max_stamp)?;

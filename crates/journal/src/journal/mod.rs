@@ -7,9 +7,9 @@
 //! | [`access`](Journal::access) | the store that the handle is of, and what the handle may do there |
 //! | [`looks`](Journal::looks) | looks at the logs, and the snapshots and feeds that they give |
 //! | [`unflushed`](Journal::unflushed) | values and records that wait for flushes |
-//! | [`committer`](Journal::committer) | what makes commits; threads share them (`gathering`) |
-//! | [`transactions`](Journal::transactions) | what becomes visible together, and who decides |
-//! | [`datasets`](Journal::datasets) | whose datasets are |
+//! | [`committer`](Journal::committer) | makes commits; threads share them (`gathering`) |
+//! | [`transactions`](Journal::transactions) | commits that become visible together |
+//! | [`datasets`](Journal::datasets) | the owners of datasets |
 //! | [`schema`](Journal::schema), [`settings`](Journal::settings), [`format`](Journal::format) | what is in force for the whole store, and how its owner changes it |
 //! | [`acceptances`](Journal::acceptances) | losses that are accepted |
 //! | [`checkpoints`](Journal::checkpoints) | copies of a store in memory |
@@ -100,7 +100,7 @@ pub struct Journal {
     process: PerProcess<State>,
 }
 
-/// What one process has of a store.
+/// The state of one process.
 #[derive(Debug)]
 struct State {
     medium: Arc<dyn Medium>,
@@ -221,7 +221,7 @@ impl Journal {
 
     // ---- parts
 
-    /// What the handle is of, and what it may do.
+    /// The store of the handle, and the rights of the handle.
     pub fn access(&self) -> &Access {
         &self.access
     }
@@ -246,7 +246,7 @@ impl Journal {
         Unflushed { access: &self.access, writer: &self.state().commits.writer }
     }
 
-    /// Whose datasets are.
+    /// The owners of datasets.
     pub fn datasets(&self) -> Datasets<'_> {
         self.datasets_of(self.state())
     }
@@ -264,7 +264,7 @@ impl Journal {
         Committer { datasets: self.datasets_of(state), state: &state.commits }
     }
 
-    /// What becomes visible together, and who decides.
+    /// Transactions: commits that become visible together.
     pub fn transactions(&self) -> Transactions<'_> {
         let state = self.state();
         Transactions { committer: self.committer_of(state), begun: &state.begun }
@@ -275,7 +275,7 @@ impl Journal {
         SchemaInForce { committer: self.committer() }
     }
 
-    /// What is set for the whole store.
+    /// Settings of the whole store.
     pub fn settings(&self) -> StoreSettings<'_> {
         StoreSettings { committer: self.committer() }
     }
@@ -303,12 +303,12 @@ impl Journal {
         self.access.env()
     }
 
-    /// Where the bytes lie.
+    /// The place of the bytes.
     pub fn medium(&self) -> &Arc<dyn Medium> {
         &self.state().medium
     }
 
-    /// What fields are read from: the medium, and files outside of it.
+    /// The sources of fields: the medium, and files outside of it.
     pub fn files(&self) -> &Arc<Files> {
         &self.state().files
     }
@@ -349,7 +349,7 @@ impl Journal {
         Marker::decode(&marker).is_ok().then_some(self.access.identity().id)
     }
 
-    /// Where and what the store is.
+    /// The place and the identity of the store.
     pub fn home(&self) -> Home {
         let (options, state) = (self.access.options(), self.state());
         let folder = options.native.then(|| PathBuf::from(self.medium.name()));
@@ -369,7 +369,7 @@ impl Journal {
     pub fn close(&self, session: &Session) -> Result<()> {
         let session = &session.within(None);
         let (committer, unflushed) = (self.committer(), self.unflushed());
-        // What was lost before does not keep the rest from being flushed.
+        // An earlier loss does not keep the rest from being flushed.
         let mut raised: Option<Error> = None;
         let mut note = |outcome: Result<()>| match (outcome, raised.take()) {
             (Err(e), Some(before)) => raised = Some(e.context(before.message())),

@@ -25,7 +25,7 @@ pub struct JournalOptions {
     pub outside: Option<Arc<dyn Disk>>,
     /// Whether the store's file system is this machine's.
     pub native: bool,
-    /// Of which job what this handle writes is.
+    /// The job that the handle writes for.
     pub origin: Origin,
     /// The version of the format of a store that is new; the newest where absent.
     pub format: Option<u32>,

@@ -29,8 +29,8 @@ impl SchemaInForce<'_> {
         looks.schema.now()
     }
 
-    /// What the schema makes of something. Where it refuses, another process may have added what is lacking: it is
-    /// asked again if a look finds it grown.
+    /// Makes something by the schema. Where the schema refuses, another process may have added the missing part: a look
+    /// finds out, and a schema that has grown is asked again.
     pub fn make<T>(&self, make: impl Fn(&Schema) -> Result<T>) -> Result<T> {
         let (schema, looks) = (self.now(), self.committer.looks());
         make(&schema).or_else(|refused| {

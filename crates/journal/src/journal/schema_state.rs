@@ -33,9 +33,9 @@ pub struct SchemaState {
 #[derive(Debug, Clone)]
 struct Grown {
     schema: Schema,
-    /// What was added, or passed over; `None` before the first look.
+    /// The extensions that were added, or passed over; `None` before the first look.
     known: Option<Arc<[Arc<SchemaExtension>]>>,
-    /// What is set for the store.
+    /// Settings of the store.
     settings: Arc<BTreeMap<String, String>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is set for the whole store, by its owner (J-33).
+//! Settings of the whole store, which its owner makes (J-33).
 
 use fieldstone_core::Result;
 use fieldstone_format::schema_extension;

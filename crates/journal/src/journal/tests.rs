@@ -1,4 +1,4 @@
-//! What each part of a journal does, over a store in a simulated world.
+//! Each part of a journal, over a store in a simulated world.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn a_dataset_is_its_first_writers() {
     for folder in ["", "logs", "data", "boards"] {
         let path = Path::new(ROOT).join(folder);
         admin.disk.create_dir_all(&path).unwrap();
-        world.set_mode(&path, 0o1777).unwrap();
+        world.permissions().set_mode(&path, 0o1777).unwrap();
     }
     let (alice, bob, session) = (open(&world, "alice"), open(&world, "bob"), Session::default());
     let journal = alice.schema();
@@ -175,7 +175,7 @@ fn a_dataset_is_its_first_writers() {
     assert_eq!(kind(bob.datasets().claim(level.clone(), &session.of_user(501))), ErrorKind::Denied);
     let fresh = open(&world, "bob");
     assert_eq!(kind(fresh.datasets().check(level.clone(), &session)), ErrorKind::Denied);
-    // What a process remembers is a hint: its commit asks again.
+    // A process remembers hints: its commit asks again.
     bob.datasets().claim(level, &session).unwrap();
     bob.unflushed().add(vec![note("n")], &session).unwrap();
     assert_eq!(kind(bob.committer().flush(&session)), ErrorKind::Denied);

@@ -13,7 +13,7 @@ use super::access::Access;
 use crate::session::{Session, SessionKey};
 use crate::writer::{PendingArray, PendingCursor, PendingSide, Writer};
 
-/// What waits for flushes in one process by a handle.
+/// The content of one process and handle that waits for flushes.
 #[derive(Debug, Clone, Copy)]
 pub struct Unflushed<'a> {
     pub(super) access: &'a Access,

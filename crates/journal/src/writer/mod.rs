@@ -71,7 +71,7 @@ pub struct Writer {
     data: Option<Box<dyn DataWriter>>,
     /// Logs of this writer that failed, with the lengths at which they end.
     sealed: Vec<(Id, u64)>,
-    /// What sessions gave, and lost.
+    /// The unflushed content of sessions, and their losses.
     pub sessions: Sessions,
     last_stamp: u64,
     /// Places of values that were archived with a digest.
@@ -209,7 +209,7 @@ impl Writer {
         let bound = self.sessions.bound();
         let (mut data, mut copied) = (None, Vec::new());
         if !bound.is_empty() {
-            // What it keeps in memory is to be read back; where that fails, it is lost.
+            // Bytes in memory are to be read back; where that fails, they are lost.
             if let Some(Err(e)) = self.data.as_mut().map(|data| data.unsynced()) {
                 return Err(self.fail(Failed::Flush(session), e));
             }
@@ -248,7 +248,7 @@ impl Writer {
         (self.identity, self.log_id) = (None, None);
         if let Some(log) = self.log.take() {
             if log.is_gone() || data_gone {
-                // What was flushed before is gone as well: nothing is committed without it.
+                // Earlier flushes are gone as well: nothing is committed without them.
                 for part in log.prepared(|_| false) {
                     self.sessions.rob(part.transaction, &error);
                 }

@@ -23,7 +23,7 @@ use crate::author::Author;
 use crate::session::SessionKey;
 use crate::snapshot::Flushed;
 
-/// What the sessions of one process have not flushed, and have lost.
+/// The unflushed content of the sessions of one process, and their losses.
 #[derive(Debug, Default)]
 pub struct Sessions {
     states: HashMap<SessionKey, SessionState>,
@@ -82,7 +82,7 @@ impl Sessions {
         self.state(session).is_none_or(|own| own.batch.may_take(author))
     }
 
-    /// Raises what a failure lost of a session and this thread has not heard of; once, but again and again
+    /// Raises what a failure lost of a session and this thread has not learned of; once, but again and again
     /// for a transaction that was robbed.
     pub fn check(&mut self, session: SessionKey) -> Result<()> {
         session.transaction.map_or(Ok(()), |id| self.robbed.check(id))?;
@@ -117,8 +117,8 @@ impl Sessions {
         self.losses.of(session)
     }
 
-    /// Takes side records of so many attributes that were kept, and counted when the session had lost
-    /// something so often. `false` where it has lost more since: they were counted as lost.
+    /// Takes the side records of that many attributes, which were kept when the session had lost something that often.
+    /// `false` where it has lost more since: they were counted as lost.
     pub fn take_kept(
         &mut self,
         session: SessionKey,
@@ -202,7 +202,7 @@ impl Sessions {
         self.robbed.end(transaction);
     }
 
-    /// What a transaction had flushed is gone.
+    /// A transaction loses all that it had flushed.
     pub(super) fn rob(&mut self, transaction: Id, error: &Error) {
         self.robbed.add(transaction, Loss::by(error).of_prepared());
     }

@@ -97,7 +97,7 @@ impl Sessions {
         PendingSide { end, continues, records }
     }
 
-    /// Where [`side_behind`](Self::side_behind) would end now.
+    /// The cursor at which [`side_behind`](Self::side_behind) would end now.
     pub fn side_cursor(&self, session: SessionKey) -> PendingCursor {
         let Some(own) = self.state(session) else { return PendingCursor::default() };
         let records = own.batches().map(|batch| batch.side.len()).sum();

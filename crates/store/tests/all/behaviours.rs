@@ -514,7 +514,7 @@ fn a_reader_needs_no_right_to_write() {
     let writer = open(&world, "a");
     flush_one(&writer, "run=a,variable=t", b"x");
     world.set_uid("guest", 4000);
-    world.chmod_readonly(std::path::Path::new("/"), false).unwrap();
+    world.permissions().make_read_only(std::path::Path::new("/"), false).unwrap();
     world.clear_trace();
     let reader =
         open_in(&world.process("guest"), &Opening { access: Access::Read, ..Opening::default() }).unwrap();

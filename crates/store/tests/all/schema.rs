@@ -150,7 +150,7 @@ fn only_the_owner_of_the_store_extends_its_schema() {
     let store = with_schema(&world, "alice", BASE).unwrap();
     flush_one(&store, OLD, b"x");
     for folder in ["logs", "data", "boards"] {
-        world.set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
+        world.permissions().set_mode(&Path::new(ROOT).join(folder), 0o1777).unwrap();
     }
     let other = open(&world, "bob");
     flush_one(&other, "run=bob,variable=t,step=0", b"x");

@@ -30,7 +30,7 @@ fn shared() -> (SimWorld, Store) {
     for folder in ["", "logs", "data", "boards"] {
         let path = Path::new(ROOT).join(folder);
         admin.disk.create_dir_all(&path).unwrap();
-        world.set_mode(&path, 0o1777).unwrap();
+        world.permissions().set_mode(&path, 0o1777).unwrap();
     }
     let alice = open(&world, "alice");
     flush_one(&alice, KEY, b"alice's");
@@ -281,14 +281,14 @@ fn what_may_not_be_read_is_passed_over_and_named() {
         .filter(|path| world.process("bob").disk.stat(path).unwrap().uid == BOB)
         .collect();
     assert!(bobs.len() >= 3, "log, claim, board: {bobs:?}");
-    bobs.iter().for_each(|path| world.set_mode(path, 0o600).unwrap());
+    bobs.iter().for_each(|path| world.permissions().set_mode(path, 0o600).unwrap());
     let reader = open(&world, "alice");
     check_alice(&world, &reader);
     check_alice(&world, &alice);
     let notes = reader.verify(&Request::new()).unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("this user may not")), "{notes:?}");
     assert!(!reader.status().unwrap().problems.is_empty());
-    bobs.iter().for_each(|path| world.set_mode(path, 0o644).unwrap());
+    bobs.iter().for_each(|path| world.permissions().set_mode(path, 0o644).unwrap());
     reader.refresh().unwrap();
     assert_eq!(get(&reader, "run=b,variable=t").unwrap(), b"x");
     assert!(reader.status().unwrap().problems.is_empty(), "{:?}", reader.status().unwrap().problems);
@@ -379,7 +379,7 @@ fn a_store_in_a_shared_folder_is_made_with_the_folders_of_all_files() {
         world.set_uid("alice", ALICE);
         let alice = world.process("alice");
         alice.disk.create_dir_all(Path::new(ROOT)).unwrap();
-        world.set_mode(Path::new(ROOT), mode).unwrap();
+        world.permissions().set_mode(Path::new(ROOT), mode).unwrap();
         flush_one(&open(&world, "alice"), KEY, b"alice's");
         for folder in ["arrays", "meshes", "histories"] {
             let stat = alice.disk.stat(&Path::new(ROOT).join(folder)).ok();
