@@ -169,11 +169,7 @@ impl Rows {
         self.last = self.commits.len();
         let commit = |index: u32| {
             let there = (index as usize) < placed.commits.len();
-            if there {
-                Ok(first + index)
-            } else {
-                Err(Error::corrupt("a row names a commit that is not there"))
-            }
+            if there { Ok(first + index) } else { Err(Error::corrupt("a row names a missing commit")) }
         };
         for (row, index) in placed.vertex_rows()?.into_iter().zip(&placed.of_vertices) {
             self.add_vertex(commit(*index)?, row)?;

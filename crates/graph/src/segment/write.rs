@@ -364,7 +364,7 @@ pub fn read_tombstones(bytes: &[u8], summary: &Summary) -> Result<Vec<Tombstone>
         let place = VertexPlace(u128::from_be_bytes(cursor.array()?));
         let (stamp, user) = (cursor.u64()?, cursor.u32()?);
         let user = summary.users.get(user as usize).copied();
-        let user = user.ok_or_else(|| cursor.fail("a tombstone names a user that is not there"))?;
+        let user = user.ok_or_else(|| cursor.fail("a tombstone names a missing user"))?;
         tombstones.push(Tombstone { place, stamp, user });
     }
     Ok(tombstones)
