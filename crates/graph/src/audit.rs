@@ -94,6 +94,7 @@ pub fn audit(state: &GraphState, options: &AuditOptions, named: &dyn Fn(u32) -> 
     let Auditor { mut rows, mut truncated, .. } = auditor;
     rows.sort_by(|a, b| {
         let key = |row: &AuditRow| (row.stamp, row.action != "run", row.execution.clone());
+        // A run comes before what it did at the same stamp.
         (key(a), &a.action, &a.object).cmp(&(key(b), &b.action, &b.object))
     });
     truncated |= rows.len() > options.limit || derived.len() > options.limit;
@@ -117,6 +118,7 @@ pub fn is_written_by(state: &GraphState, commit: &VertexName, user: &str) -> Res
 fn users_of(state: &GraphState, execution: &VertexName) -> Result<BTreeSet<String>> {
     let ids = |runs: Vec<Relation>| runs.into_iter().map(|run| run.near.id.to_string());
     let mut users: BTreeSet<String> = ids(newest(state, execution, "run", END)?).collect();
+    // A process belongs to the users of its job if nobody ran it directly.
     if users.is_empty() && &*execution.kind == "process" {
         for job in newest(state, execution, "contains", END)? {
             users.extend(ids(newest(state, &job.near, "run", END)?));
@@ -170,6 +172,7 @@ impl Auditor<'_> {
                 "run" => BTreeSet::from([done.near.id.to_string()]),
                 _ => self.users_of(execution)?,
             };
+            // Executions without a known user count for the user who recorded the action.
             if self.options.user.as_ref().is_some_and(|user| !ids.is_empty() && !ids.contains(user)) {
                 continue;
             }
@@ -248,6 +251,7 @@ impl Auditor<'_> {
     /// Everything that came from data, including executions.
     fn derived(&mut self, file: &VertexName) -> Result<Vec<VertexName>> {
         let AuditOptions { since, until, limit, .. } = *self.options;
+        // One vertex more than the limit, to notice that there are more; the file itself is the first.
         let limit = limit.saturating_add(1);
         let options = TraceOptions { way: Way::Down, since, at: until, limit, ..TraceOptions::default() };
         let lineage = trace(self.state, file, &options)?;

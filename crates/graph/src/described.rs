@@ -8,7 +8,7 @@
 //! * versions of one source add up by name, and the newer value counts;
 //! * facts of a source that the description lacks are added to it, and a map under the source's name holds
 //!   everything from that source;
-//! * if only one source describes a vertex, its facts are the description.
+//! * if all versions have a source, the facts of the newest source are the description.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +38,7 @@ pub fn described(holding: &[&VertexVersion]) -> Result<Properties> {
     let mut newest = None;
     for version in holding {
         match source(version)? {
+            // Versions come newest first, so the first one without a source is the description.
             None if own.is_none() => own = Some(version.props.pairs()?),
             None => {}
             Some(source) => {
@@ -48,6 +49,7 @@ pub fn described(holding: &[&VertexVersion]) -> Result<Properties> {
     }
     let mut all = match (own, newest) {
         (Some(own), _) => own,
+        // Without a description, the newest source takes its place.
         (None, Some(newest)) => sources.remove(&newest).unwrap_or_default(),
         (None, None) => return Ok(Vec::new()),
     };

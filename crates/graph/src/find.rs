@@ -41,6 +41,7 @@ impl VertexTest {
             let within = |version: &&VertexVersion| {
                 !version.deleted && (from..=to).contains(&version.stamp) && version.stamp <= at
             };
+            // A version in another store may still decide the test, but only if no local one passes.
             for version in versions.iter().filter(within).filter(|version| !version.archived) {
                 let fixed = version.fixed.as_ref();
                 if pass(&self.tests, |name| either(fixed, &version.props, name))? {
@@ -56,6 +57,7 @@ impl VertexTest {
         }
         let holding = standing(&versions, at, VertexVersion::facts);
         let put = |version: &&VertexVersion| !version.deleted && version.stamp <= at;
+        // By cause, a deleted vertex shows what it was before.
         let holding: Vec<&VertexVersion> = match holding.is_empty() && causal {
             true => versions.iter().filter(put).collect(),
             false => holding,
@@ -63,6 +65,7 @@ impl VertexTest {
         let Some(newest) = holding.first() else { return Ok(false) };
         let fixed = holding.iter().find(|version| version.fixed.is_some());
         let asked = [Some(newest), fixed].into_iter().flatten();
+        // The test may depend on properties that are in another store.
         if let Some(url) = asked.into_iter().find_map(|version| state.vertex_archived_in(version)) {
             return Err(read::moved(name, &url));
         }
@@ -117,6 +120,7 @@ pub fn starts(state: &GraphState, test: &VertexTest, at: u64, causal: bool) -> R
             }
         }
     } else {
+        // The present version is never moved to another store, so indexes are complete for it.
         let now = at == END && !causal && test.versions.is_none();
         for place in candidates(state, test, now)? {
             let name = state.name(place)?;
@@ -176,6 +180,7 @@ fn wanted(text: &str) -> Result<Vec<Wanted>> {
     for part in text.split_whitespace() {
         let prefix = part.ends_with('*');
         let mut of_part: Vec<Wanted> = words(part).map(|word| (word, false)).collect();
+        // The last word of `a-b*` is the one that may go on.
         if let Some(last) = of_part.last_mut() {
             last.1 = prefix;
         }
@@ -210,6 +215,7 @@ pub fn search(
         places.dedup();
         lists.push(places);
     }
+    // Start with the rarest word, and look the others up.
     lists.sort_by_key(Vec::len);
     let (first, others) = lists.split_first().map_or((&[][..], &[][..]), |(first, rest)| (&**first, rest));
     let has = |place: &&VertexPlace| others.iter().all(|list| list.binary_search(place).is_ok());
@@ -220,6 +226,7 @@ pub fn search(
         if kind.is_some_and(|kind| *kind != *name.kind) || !is_there(state, place, END)? {
             continue;
         }
+        // Indexes hold old versions, too: check the present words.
         let vertex = read::vertex(state, &name, None)?;
         if has_all(&vertex, &wanted, &names) {
             found.push(vertex);

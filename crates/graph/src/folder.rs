@@ -75,9 +75,11 @@ fn merged_from(segments: &[Arc<Segment>], largest: u64) -> usize {
     let mut from = in_memory(segments);
     loop {
         let own = tier(sum(&segments[from..]));
+        // Everything after the last larger segment is of this tier or below, and may be merged.
         let larger = segments[..from].iter().rposition(|segment| tier(segment.bytes) > own);
         let first = larger.map_or(0, |larger| larger + 1);
         let new = usize::from(from < segments.len());
+        // Fewer than a tier's worth, or too large: nothing is gained by another merge.
         if from == first || from - first + new < TIER || sum(&segments[first..]) > largest {
             return from;
         }
@@ -117,6 +119,7 @@ fn grouped(segments: &[Arc<Segment>], largest: u64) -> Vec<&[Arc<Segment>]> {
             bytes += segment.bytes;
             bytes <= largest
         });
+        // A segment that is too large by itself stays alone.
         let (part, others) = rest.split_at(fits.count().max(1));
         parts.push(part);
         rest = others;
@@ -230,6 +233,7 @@ impl SegmentFolder {
 
     fn open(&self, name: &str) -> Result<Arc<Segment>> {
         let (folder, file) = name.split_once('/').unwrap_or((SLOT, name));
+        // A list is not trusted: its names must not lead out of the folder.
         if !name.ends_with(SEGMENT) || file.contains('/') || !folder.starts_with(SLOT) {
             return Err(Error::corrupt(format!("'{name}' is not a valid name of a segment")));
         }
@@ -250,6 +254,7 @@ impl SegmentFolder {
     ) -> Result<Option<SavedSlots>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
         let current = self.manifest().unwrap_or(None);
+        // Another process has saved more; its list must not be replaced by an older one.
         if current.map_or(0, |manifest| manifest.generation) != based_on {
             return Ok(None);
         }
@@ -306,6 +311,7 @@ impl SegmentFolder {
             let folder = format!("{SLOT}{slot:03}");
             let path = self.path.join(&folder);
             match self.env.disk.create_dir_alike(&path) {
+                // The folder may remain from an earlier list.
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::io("make", &path, e));
                 }

@@ -136,9 +136,11 @@ impl Frame {
             return (number < self.base_len()).then_some(number);
         }
         let own = &self.own[i];
+        // The last lookup was of a greater number: start from the beginning.
         if own.get(*at).is_none_or(|(known, _)| *known > number) {
             *at = 0;
         }
+        // Double the stride until the number is passed, then search inside the last stride.
         let mut stride = 1;
         while own.get(*at + stride).is_some_and(|(known, _)| *known <= number) {
             *at += stride;
@@ -156,6 +158,7 @@ fn match_places(
     other: &Segment,
     mut visit: impl FnMut(u32, VertexPlace, Option<u32>),
 ) -> Result<()> {
+    // Looking up each vertex reads fewer pages than going through all places of the other segment.
     if segment.vertices() < other.vertices() / FAR_SMALLER {
         return each_place(segment, |number, place| {
             visit(number, place, other.find(place)?);

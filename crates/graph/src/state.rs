@@ -277,6 +277,7 @@ impl GraphState {
                 }
             }
         }
+        // A single segment is merged and sorted already.
         if sources > 1 { self.merge_edges(all) } else { Ok(all) }
     }
 
@@ -288,6 +289,7 @@ impl GraphState {
         edge: &'a Edge,
         at: u64,
     ) -> Result<Option<&'a EdgeVersion>> {
+        // The common case: a single version, and no vertex was ever deleted.
         if let ([only], false) = (&edge.versions[..], self.deletes) {
             return Ok((only.stamp <= at && !only.deleted).then_some(only));
         }
@@ -317,6 +319,7 @@ impl GraphState {
             own.filter(|tombstone| since(tombstone.stamp, tombstone.user)).map(|t| t.stamp).min()
         };
         let first = self.segments.iter().filter_map(of_segment).min();
+        // Without deletions, or with a single segment, the tombstones alone are exact.
         if first.is_none() || self.segments.len() == 1 {
             return Ok(first);
         }

@@ -173,7 +173,7 @@ impl Index {
     /// overlaid before, and how many those were. After an error nothing of the overlay is left.
     pub fn extend_overlay(&mut self, own: &[(usize, Commit)]) -> Result<()> {
         if !matches!(self.doing, Doing::Overlay(_)) {
-            return Err(Error::internal("an overlay is extended that was not begun"));
+            return Err(Error::internal("an overlay was extended before it was begun"));
         }
         let apply = |index: &mut Index| -> Result<()> {
             for (first, commit) in own {

@@ -134,6 +134,7 @@ fn recompute_step(ground: &mut Ground, owners: &mut Owners, run: RunId, step: i6
     let time = |kept: &StoredDeclaration| {
         Some(f64::from_bits(u64::from_le_bytes(kept.content.as_slice().try_into().ok()?)))
     };
+    // A declaration without a time contradicts none.
     let timed: Vec<StoredDeclaration> =
         kept.iter().filter(|kept| time(kept).is_some()).map(StoredDeclaration::again).collect();
     let what = match timed.len() {
@@ -158,6 +159,7 @@ fn recompute_step(ground: &mut Ground, owners: &mut Owners, run: RunId, step: i6
 fn step_is_used(ground: &mut Ground, run: RunId, step: i64) -> Result<bool> {
     // Jump from one variable to the next: each takes at most two lookups, however many steps it has.
     let mut from = Some((NO_VARIABLE, step));
+    // `held` is ordered by variable before step, so the step cannot be looked up directly.
     while let Some((variable, at_step)) = from {
         let sql = "SELECT run, variable, step FROM held WHERE (run, variable, step) >= ($1, $2, $3) \
                    ORDER BY run, variable, step LIMIT 1";
@@ -254,6 +256,7 @@ fn recompute_tags(ground: &mut Ground, name: &str) -> Result<()> {
             living.push((oldest.is_none(), oldest, version, kind, unit, tag));
         }
     }
+    // Declared tags come first, the oldest before others; then those that only have attributes.
     living.sort();
     let mut shown: HashMap<i64, i64> = HashMap::new();
     for (.., version, _, _, tag) in &living {

@@ -130,13 +130,16 @@ impl Fields {
             if !row.removal {
                 ground.dirty.written(run, row.time);
             }
+            // Undecided entries are not shown, unless the transaction itself is overlaid.
             let seen = row.transaction.is_none_or(|id| decisions.shows_fields(id, writer, row.sequence));
             if row.removal || !seen {
                 note_recheck(ground, key, row.removal && seen)?;
+                // After this, the place must be recorded again even for an equal entry.
                 last = None;
                 continue;
             }
             let says = if row.dtype.is_some() || row.shape.is_some() { ARRAY } else { OPAQUE };
+            // Entries of a written array come in runs with equal keys: record each place once.
             if last != Some((key, says)) {
                 note_held(ground, key, says)?;
                 last = Some((key, says));
@@ -161,6 +164,7 @@ impl Fields {
             return Ok(());
         }
         let last = self.last_array(ground, run, variable)?;
+        // Only the last step with an array determines type and shape.
         if last.step.is_some_and(|last| last > step) {
             return Ok(());
         }
@@ -172,6 +176,7 @@ impl Fields {
         if last.says == says {
             return Ok(());
         }
+        // Two arrays of one step differ: the store knows which is the newest of its key.
         ask(ground, key)
     }
 
@@ -193,7 +198,7 @@ impl Fields {
             })?;
             self.arrays.insert(key, last);
         }
-        self.arrays.get_mut(&key).ok_or_else(|| Error::internal("what was just kept is gone"))
+        self.arrays.get_mut(&key).ok_or_else(|| Error::internal("an entry that was just inserted is missing"))
     }
 
     /// Writes the last arrays to the tables.
@@ -271,6 +276,7 @@ impl Fields {
     ) -> Result<bool> {
         let sql = "SELECT says FROM held WHERE run = $1 AND variable = $2 AND step = $3";
         let says = ground.db.int(sql, &[run, variable, step].map(Cell::Int))?;
+        // Opaque bytes alone cannot give a variable its type and shape.
         if variable == NO_VARIABLE || says == Some(OPAQUE) {
             return Ok(false);
         }
@@ -298,6 +304,7 @@ impl Fields {
             *self.last_array(ground, run, variable)? = Last { step: Some(step), says, changed: true };
             return Ok(());
         }
+        // The place has fields, but no array any more.
         ground.db.execute(&format!("UPDATE held SET says = {OPAQUE} {here}"), &cells)?;
         if self.last_array(ground, run, variable)?.step != Some(step) {
             return Ok(());
@@ -355,6 +362,7 @@ fn note_recheck(ground: &mut Ground, key: (RunId, VariableId, i64), removed: boo
     let cells = [key.0, key.1, key.2].map(Cell::Int);
     let here = "WHERE run = $1 AND variable = $2 AND step = $3";
     let both = ARRAY | OPAQUE;
+    // A removal was seen here before, so the place may have changed; otherwise ask only if it holds fields.
     if ground.db.execute(&format!("UPDATE recheck SET open = 1 {here}"), &cells)? > 0 {
         return ground.db.execute(&format!("UPDATE held SET says = {both} {here}"), &cells).map(|_| ());
     }

@@ -107,12 +107,12 @@ pub(super) fn flushed(log: Id) -> Option<Id> {
 
 /// 16 bytes as an id.
 pub(super) fn id(bytes: &[u8]) -> Result<Id> {
-    bytes.try_into().map(Id).map_err(|_| damaged("holds an id that has not 16 bytes"))
+    bytes.try_into().map(Id).map_err(|_| damaged("holds an id that does not have 16 bytes"))
 }
 
 /// The error for rows whose batch is missing.
 pub(super) fn no_batch(batch: i64) -> Error {
-    damaged(format!("holds attributes of batch {batch}, which is not there"))
+    damaged(format!("holds attributes of batch {batch}, which is missing"))
 }
 
 fn user_of(users: &HashMap<i64, User>, log: i64) -> User {

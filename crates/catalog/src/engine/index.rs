@@ -124,7 +124,9 @@ impl Index {
 
     pub(super) fn begin_write(&mut self, wait: Wait, doing: Doing) -> Result<bool> {
         if self.doing != Doing::Nothing {
-            return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
+            return Err(Error::internal(
+                "a transaction of the catalog's engine was begun inside another one",
+            ));
         }
         let begun = self.work.ground.db.begin(true, wait);
         if begun.is_err() {
@@ -194,7 +196,9 @@ impl Index {
     /// Begins to read one state of the tables.
     pub fn begin_read(&mut self) -> Result<()> {
         if self.doing != Doing::Nothing {
-            return Err(Error::internal("a transaction within a transaction of the catalog's engine"));
+            return Err(Error::internal(
+                "a transaction of the catalog's engine was begun inside another one",
+            ));
         }
         let begun = self.work.ground.db.begin(false, Wait::Yes);
         match begun {

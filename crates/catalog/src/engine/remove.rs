@@ -52,6 +52,7 @@ pub(super) fn apply_removals(work: &mut Workspace, source: EntrySource, removals
             Removal::Tag(tag) => {
                 let tag = work.ground.tag(tag)?;
                 dig(work, source, place, (TAG, 0, tag))?;
+                // The spans must be in the table to find every run with the tag.
                 work.sums.flush(&mut work.ground)?;
                 let sql = "SELECT run FROM span WHERE tag = $1";
                 for run in work.ground.db.all(sql, &[Cell::Int(tag)], |row| row[0].int())? {
@@ -98,6 +99,7 @@ fn dig(
         txn: source.txn,
         user: source.user,
     });
+    // Only a run has declarations of other kinds below it.
     let below: &[i64] = if kind == RUN {
         &[RUN, STEP, VARIABLE, GROUP, IMPORT, MOVED, STATE]
     } else {
@@ -139,6 +141,7 @@ fn kill(
     let probes = match variable {
         None => vec![Probe::Key { run, tag, steps, variable, curve: None }],
         Some(of) => {
+            // A variable without a step is not a prefix of the key: read each of its series.
             let sql = "SELECT step FROM series WHERE run = $1 AND tag = $2 AND variable = $3";
             work.ground.db.all(sql, &[run, tag, of].map(Cell::Int), |row| {
                 let step = row[0].int()?;
@@ -196,6 +199,7 @@ fn delete_declaration(work: &mut Workspace, key: [i64; 7], txn: i64, (by, of): (
 /// Deletes attributes and declarations individually.
 fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) -> Result<()> {
     let mut of_record: BTreeMap<(i64, u64, u32), HashSet<i64>> = BTreeMap::new();
+    // A new list invalidates the rows that were remembered for the record of the last one.
     work.deleted_alone = None;
     for id in ids {
         // Without a log: an attribute of the commit that deletes it.
@@ -209,6 +213,7 @@ fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) ->
     let mut of_tag = BTreeMap::new();
     for ((log, sequence, record), rows) in of_record {
         let (log, sequence, record) = (log, sequence as i64, i64::from(record));
+        // Keep the deletion even if the row is not here yet: it may arrive later.
         for row in &rows {
             let cells = [log, sequence, record, *row, source.user, source.txn].map(Cell::Int);
             let sql = "INSERT INTO tombstone_row (log, sequence, record, row, uid, txn) \
@@ -218,6 +223,7 @@ fn remove_ids(work: &mut Workspace, source: EntrySource, ids: &[AttributeId]) ->
         let sql = "SELECT batch, run, tag, first, last, txn FROM batch \
                    WHERE log = $1 AND sequence = $2 AND record = $3";
         let found = work.ground.db.first(sql, &[log, sequence, record].map(Cell::Int), ints)?;
+        // A record is either a batch of attributes or a list of declarations.
         let Some([batch, run, tag, first, last, txn]) = found else {
             remove_declarations(work, source, (log, sequence, record), &rows)?;
             continue;

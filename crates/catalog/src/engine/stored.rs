@@ -101,6 +101,7 @@ impl<'a> Stored<'a> {
             }
             Value::FloatRange(low, high) => {
                 buffer.extend(high.to_bits().to_le_bytes());
+                // `num` has no NaN, and the database does not keep the sign of zero.
                 if low.is_nan() || (*low == 0.0 && low.is_sign_negative()) {
                     buffer.extend(low.to_bits().to_le_bytes());
                 }

@@ -140,6 +140,7 @@ impl Sums {
         tag: TagId,
         members: &[Member],
     ) -> Result<()> {
+        // Write before loading more, never in between: the caller relies on the series that it has loaded.
         if self.held > HELD {
             self.flush(ground)?;
         }
@@ -148,6 +149,7 @@ impl Sums {
             members.iter().filter(|member| !of.series.contains_key(member)).copied().collect();
         let (Some(first), Some(last)) = (missing.first(), missing.last()) else { return Ok(()) };
         let mut found: Vec<(Member, Sum)> = Vec::new();
+        // No span means that the tables hold nothing of this run and tag.
         if !of.fresh {
             let mut take = |row: &[Cell<'_>]| {
                 let (least, greatest) = numbers(&row[3], &row[4])?;
@@ -164,6 +166,7 @@ impl Sums {
             };
             const COLUMNS: &str = "SELECT step, variable, n, least, greatest, levels, extent FROM series \
                                    WHERE run = $1 AND tag = $2 AND ";
+            // One range query is cheaper than many lookups, even if it reads series that nobody asked for.
             if missing.len() > FEW {
                 let cells = [Cell::Int(run), Cell::Int(tag), Cell::Int(first.0), Cell::Int(last.0)];
                 ground.db.query(&format!("{COLUMNS}step BETWEEN $3 AND $4"), &cells, &mut take)?;
@@ -176,6 +179,7 @@ impl Sums {
         }
         let of = self.of_tag(ground, run, tag)?;
         let before = of.series.len();
+        // A series that is in memory already is newer than its row in the table.
         for (member, sum) in found {
             of.series.entry(member).or_insert(sum);
         }
@@ -216,6 +220,7 @@ impl Sums {
         span.greatest = span.greatest.max(delta.greatest);
         span.first = span.first.min(member.0);
         span.last = span.last.max(member.0);
+        // The first rows of a tag in a run may make the tag visible.
         if of.fresh && !span.dirty {
             ground.dirty.tag(tag);
         }
@@ -232,6 +237,8 @@ impl Sums {
         let sum = of.series.entry(member).or_insert(NOTHING);
         sum.n -= 1;
         sum.dirty = true;
+        // Only the least or greatest number can shrink the range. Rows with the same boxes keep levels and
+        // extent.
         let at_end = num.is_some_and(|num| num <= sum.least || num >= sum.greatest);
         sum.again |= at_end || !alike;
         of.span.n -= 1;
@@ -298,6 +305,7 @@ fn write_span(ground: &mut Ground, run: RunId, tag: TagId, mut span: SpanSum) ->
         ground.dirty.tag(tag);
         return ground.db.execute("DELETE FROM span WHERE tag = $1 AND run = $2", &key).map(|_| ());
     }
+    // The series are written by now, so their rows give the exact range.
     if span.again {
         let sql = "SELECT MIN(least), MAX(greatest), MIN(step), MAX(step) FROM series \
                    WHERE tag = $1 AND run = $2";

@@ -137,7 +137,7 @@ impl CatalogWriter for Catalog {
             TagDecl { name: name.to_owned(), version: version.unwrap_or(0), kind, unit: unit.to_owned() };
         let made = tags::create_tags(self.inner.registry(), vec![tag], session)?.pop();
         self.inner.store.fields.changed(session)?;
-        made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag was made and is not there"))
+        made.map(|tag| tag.decl).ok_or_else(|| Error::internal("a tag that was just declared is missing"))
     }
 
     fn annotate(&self, batch: AttributeBatch, session: &Session) -> Result<()> {

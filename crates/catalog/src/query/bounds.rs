@@ -29,6 +29,7 @@ pub(super) fn steps(cond: &Cond) -> Steps {
         Cond::Leaf(Leaf::Step(ranges)) => {
             union(ranges.iter().map(|(from, to)| ((*from).max(NO_STEP + 1), *to)).collect())
         }
+        // An attribute of a run has no step, so it has no time either.
         Cond::Leaf(Leaf::Time(_) | Leaf::Scope(Scope::Step)) => vec![(NO_STEP + 1, i64::MAX)],
         Cond::Leaf(Leaf::Scope(Scope::Run)) => vec![(NO_STEP, NO_STEP)],
         Cond::All(list) => list.iter().map(steps).fold(vec![ALL_STEPS], |all, one| common(&all, &one)),
@@ -59,6 +60,7 @@ pub(super) fn common(a: &[(i64, i64)], b: &[(i64, i64)]) -> Steps {
         if from <= to {
             both.push((from, to));
         }
+        // The range that ends first cannot meet anything further.
         if x.1 < y.1 { i += 1 } else { j += 1 }
     }
     both
@@ -77,6 +79,7 @@ pub(super) fn without_steps(cond: Cond) -> Cond {
         one if is_step(&one) => Cond::Const(true),
         Cond::All(mut list) => {
             list.retain(|one| !is_step(one));
+            // Only a conjunction may drop its step test: in other places `steps` is just an upper bound.
             match (list.len(), list.pop()) {
                 (1, Some(only)) => only,
                 (_, None) => Cond::Const(true),
@@ -155,6 +158,7 @@ fn numbers(mut ranges: Vec<(f64, f64)>) -> Values {
             _ => merged.push((from, to)),
         }
     }
+    // Too many ranges cost more to read than their gaps.
     if merged.len() > RANGES
         && let (Some(first), Some(last)) = (merged.first().copied(), merged.last().copied())
     {
@@ -205,6 +209,7 @@ const GREATEST: f64 = f64::INFINITY;
 
 fn of_test(test: &Test, kind: ValueType) -> Values {
     match test {
+        // A list of tests has one bound for each; the type decides that all are of one kind.
         Test::All(tests) => return tests.iter().map(|one| of_test(one, kind)).fold(Values::Any, both),
         Test::Any(tests) => return either(tests.iter().map(|one| of_test(one, kind))),
         Test::IsIn(others) => {
@@ -220,6 +225,7 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
                 Test::Below(to) | Test::AtMost(to) => at(to).map(|to| (LEAST, to)),
                 Test::Between(from, to) => at(from).and_then(|from| Some((from, at(to)?))),
                 Test::Equal(value) => at(value).map(|value| (value, value)),
+                // No number contains another, or matches a pattern: nothing can match.
                 Test::Contains(_) | Test::Glob(_) | Test::Typed(_) => None,
                 _ => return Values::Any,
             };
@@ -248,6 +254,7 @@ fn of_test(test: &Test, kind: ValueType) -> Values {
                     if prefix.is_empty() {
                         return Values::Any;
                     }
+                    // A typed text without signs of a pattern is a single text.
                     let end = if Glob::is_pattern(pattern) { after(&prefix) } else { Some(prefix.clone()) };
                     (prefix, end)
                 }

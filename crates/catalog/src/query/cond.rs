@@ -194,6 +194,7 @@ impl Cond {
             }
             Expr::Term(term) => Cond::Leaf(Leaf::of(term)),
             Expr::Related(place, inner) => {
+                // Names in here belong to the other attribute, so they do not inherit the level.
                 let cond = Cond::read(inner, false, related);
                 related.push(Related { place: *place, cond });
                 Cond::Leaf(Leaf::Related(related.len() - 1))
@@ -263,6 +264,8 @@ impl Cond {
             Cond::Const(is) => !is,
             Cond::All(list) => list.iter().any(|one| one.rules_out(variable)),
             Cond::Any(list) => list.iter().all(|one| one.rules_out(variable)),
+            // The inner test may depend on more than the variable, so its negation excludes nothing for
+            // certain.
             Cond::Not(_) => false,
             Cond::Leaf(leaf) if leaf.of_variable() => {
                 let place = Series { step: None, time: None, variable: Some(variable) };
@@ -316,6 +319,7 @@ fn join(list: &[Cond], known: &KnownRow<'_>, all: bool) -> Result<Cond> {
     {
         return Ok(only);
     }
+    // Rows are tested in this order: the cheap tests should decide most of them.
     left.sort_by_key(Cond::cost);
     Ok(match (left.is_empty(), all) {
         (true, _) => Cond::Const(all),
@@ -350,6 +354,7 @@ pub(super) fn says(text: &str, test: &Test) -> bool {
     if test.matches(&Value::Text(text.to_owned())) {
         return true;
     }
+    // Only a text that the number prints again counts as that number: 007 is a name, not 7.
     let whole = text.parse::<i64>().ok().filter(|number| number.to_string() == text).map(Value::Int);
     let number =
         whole.or_else(|| text.parse::<f64>().ok().filter(|n| n.to_string() == text).map(Value::Float));

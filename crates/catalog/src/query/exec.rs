@@ -51,6 +51,8 @@ impl<'t> Exec<'t> {
     /// Passes every match to `out`, in order.
     pub(super) fn ask(&mut self, ask: &Ask<'_>, out: &mut dyn Out) -> Result<Flow> {
         let mut batch = Batch::default();
+        // A caller that wants few hits should not wait for a full batch; the limit grows if there are few
+        // matches.
         let mut limit = ask.few.map_or(BATCH, |few| few.saturating_mul(2).clamp(256, BATCH));
         let mut walk = Walk::of(&mut self.lookup, *ask)?;
         while let Some(partition) = walk.next(&mut self.lookup)? {
@@ -89,6 +91,7 @@ impl<'t> Exec<'t> {
                 if self.flush(batch, out)? == Flow::Stop {
                     return Ok(Flow::Stop);
                 }
+                // The rest of the partition belongs to the next batch, which refers to it by its own index.
                 batch.partitions.push(partition.clone());
                 *limit = limit.saturating_mul(4).min(BATCH);
             }
@@ -104,6 +107,7 @@ impl<'t> Exec<'t> {
         // Estimates may be far off: beyond this limit, reading by series needs less time and memory.
         let most = if batch.guessed { batch.expected.saturating_mul(4) + 4 * BATCH } else { u64::MAX };
         if !batch.read(&mut self.lookup, most)? {
+            // Far more rows than estimated: start again by series, whose numbers of rows are known.
             let (mut again, mut limit) = (Batch::default(), BATCH);
             for partition in std::mem::take(&mut batch.partitions) {
                 let plan = self.planner.plan(&mut self.lookup, &partition, true)?;

@@ -200,6 +200,7 @@ impl<'t> Lookup<'t> {
             let grids = self.tables.grid_regions(run, rows, &asked, ranges)?;
             for (grid, found) in grids.into_iter().zip(&mut found) {
                 if let Some(GridRegion { decided, sets, steps }) = grid
+                    // A mesh takes precedence over a grid with the same ranges.
                     && found.iter().all(|other| other.ranges != *ranges)
                 {
                     let ranges = ranges.clone();
@@ -235,6 +236,7 @@ impl<'t> Lookup<'t> {
                 Some(rows)
             }
             None => match ids {
+                // A few runs are looked up one by one; for many, reading all names is cheaper.
                 Some(ids) if by_decl || ids.len() <= 64 => {
                     let mut rows = Vec::new();
                     let all: Vec<RunId> = ids.keys().copied().collect();
@@ -272,6 +274,7 @@ pub(super) fn exact_runs(cond: &Cond) -> Option<Vec<String>> {
     match cond {
         Cond::Const(false) => Some(Vec::new()),
         Cond::Leaf(Leaf::Run(names)) => Names::exact(names),
+        // Any member of the list bounds the runs; the shortest bound reads least.
         Cond::All(list) => list.iter().filter_map(exact_runs).min_by_key(Vec::len),
         Cond::Any(list) => {
             let all: Option<Vec<_>> = list.iter().map(exact_runs).collect();

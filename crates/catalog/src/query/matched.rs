@@ -84,6 +84,7 @@ impl Batch {
             let same = partitions
                 .get(last)
                 .is_some_and(|partition| partition.run.id == row.run && partition.tag.id == row.tag);
+            // Rows of one partition are adjacent in a scan, so the lookup is rare.
             if !same {
                 let Some(at) = index.get(&(row.run, row.tag)) else { return Ok(Flow::More) };
                 last = *at;
@@ -91,6 +92,7 @@ impl Batch {
             }
             let Some(partition) = partitions.get(last) else { return Ok(Flow::More) };
             let Some((cell, open)) = reader.matches(partition, row)? else { return Ok(Flow::More) };
+            // A test of the value may have decoded it already.
             let value = match reader.value.take() {
                 Some(value) => value,
                 None => row.value()?,
@@ -128,6 +130,7 @@ impl Batch {
 
     /// Sorts by partition, step, variable, box along the curve, box, id: the same on every engine.
     fn sort(&mut self, lookup: &mut Lookup<'_>) -> Result<()> {
+        // The ids decide between equal places, so they are needed before the order.
         lookup.ids(self.found.iter().map(|found| found.batch).collect())?;
         let mut found = std::mem::take(&mut self.found);
         found.sort_by(|a, b| {

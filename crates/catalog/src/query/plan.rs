@@ -72,6 +72,7 @@ impl Planner {
             return Ok(Plan::Direct { probes: vec![probe], expected: n, guessed: false });
         }
         let by_value = if by_series { None } else { by_value(partition) };
+        // Clearly cheaper than any plan by series: do not even read the series.
         if let Some((probes, expected)) = &by_value
             && expected.saturating_mul(APART) <= FEW.max(n / 2000)
         {
@@ -79,6 +80,7 @@ impl Planner {
             return Ok(Plan::Direct { probes: probes.clone(), expected: *expected, guessed: true });
         }
         let pieces = self.pieces(lookup, partition)?;
+        // Starting a range costs a tenth of a row that is read for nothing.
         let total: u64 = pieces.iter().map(|piece| piece.expected + piece.probes.len() as u64 / ROW).sum();
         if let Some((probes, expected)) = by_value
             && expected.saturating_mul(APART) < total
@@ -117,12 +119,14 @@ impl Planner {
         let mut group = 0u32;
         for of_step in rows.chunk_by(|a, b| a.step == b.step) {
             let from = pieces.len();
+            // A step counts as whole if all of its series are read by key without a range of the curve.
             let mut whole = true;
             for series in of_step {
                 let Some(piece) = self.piece(partition, series)? else {
                     whole = false;
                     continue;
                 };
+                // Ranges of the curve would have to be repeated for each variable of a joined range.
                 let by_key = |probe: &Probe| matches!(probe, Probe::Key { curve: None, .. });
                 whole &= piece.probes.iter().all(by_key) && !piece.probes.is_empty();
                 let rank = partition.variable(series.variable).map_or(0, |variable| variable.rank + 1);
@@ -189,6 +193,7 @@ impl Planner {
         }
         let ranges = merged(ranges);
         let rows = rows.ceil() as u64 + 1;
+        // Both sides in ranges: rows beyond the hits weigh as much as many of these.
         (ranges.len() as u64 + ROW * rows < ROW * series.n).then_some((ranges, rows))
     }
 
@@ -205,6 +210,7 @@ impl Planner {
         let levels: Vec<u32> = curve::levels_in(series.levels).collect();
         // If extents differ, few boxes are much smaller than the greatest: assume that each lower level has
         // half as many.
+        // The sum of halves is then at most the number of rows.
         let mut rows = series.n as f64 / if levels.len() > 1 { 2.0 } else { 1.0 };
         let mut all = 0.0;
         for level in levels.into_iter().rev() {
@@ -269,6 +275,7 @@ fn by_value(partition: &Partition) -> Option<(Vec<Probe>, u64)> {
                 let width = greatest - least;
                 share += match () {
                     () if from > to => 0.0,
+                    // A single number has no width; assume one row in a hundred.
                     () if from == to => 0.01,
                     () if width.is_finite() && width > 0.0 => (to - from) / width,
                     () => 1.0,
@@ -286,6 +293,7 @@ fn by_value(partition: &Partition) -> Option<(Vec<Probe>, u64)> {
                 to: to.clone(),
             };
             let open = ranges.iter().any(|(_, to)| to.is_none());
+            // Texts have no known distribution: assume half for an open range, a twentieth for a closed one.
             let expected = n / if open { 2.0 } else { 20.0 };
             Some((ranges.iter().map(text).collect(), expected.ceil() as u64))
         }

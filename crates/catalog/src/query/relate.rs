@@ -66,6 +66,7 @@ impl<T> Boxes<T> {
     /// The items whose boxes share an element with a box of their rank.
     pub(super) fn overlapping<'b>(&'b self, place: &'b RowRegion<'b>) -> impl Iterator<Item = &'b T> {
         let (first, end) = place.side(0).unwrap_or((0, 0));
+        // A box that begins further before this one than the greatest extent cannot reach it.
         let from = first.saturating_sub(self.extent);
         let begin = |mate: &(OwnedRegion, T)| mate.0.start.first().copied();
         let at = self.boxes.partition_point(|mate| begin(mate).is_some_and(|first| first < from));
@@ -116,6 +117,7 @@ impl Out for Mates {
                 if mates.len() < 2 {
                     mates.push(own(found));
                 }
+                // Two rows answer the question for every row of the run.
                 if self.place == Where::SameRun && mates.len() == 2 {
                     return Ok(Flow::Stop);
                 }
@@ -157,6 +159,7 @@ impl Exec<'_> {
         let related = self.related.clone();
         let mut keep = vec![true; batch.found.len()];
         let mut from = 0;
+        // Rows of a batch come run by run, and related attributes are in the same run.
         while let Some(first) = batch.found.get(from) {
             let Some(partition) = batch.partitions.get(first.partition).cloned() else { break };
             let same = |found: &MatchedRow| {
@@ -169,6 +172,7 @@ impl Exec<'_> {
                 batch.found.get(from..to).unwrap_or_default().iter().filter(|found| found.open).collect();
             let mut mates = HashMap::new();
             for (index, one) in related.iter().enumerate() {
+                // Only rows whose undecided condition has this term need its attributes.
                 let asked = |found: &&MatchedRow| {
                     let partition = batch.partitions.get(found.partition);
                     partition.is_some_and(|partition| {
@@ -210,6 +214,7 @@ impl Exec<'_> {
             let on: BTreeSet<i64> = asking.iter().map(|found| found.variable).collect();
             cond = cond.and(Cond::Leaf(Leaf::On(on.into_iter().collect())));
         }
+        // Boxes of several ranks have no common hull; then every box at these steps is read.
         if related.place == Where::Overlapping
             && let Some(hull) = hull(asking, batch)
         {

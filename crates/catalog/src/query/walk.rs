@@ -118,6 +118,7 @@ impl<'a> Walk<'a> {
     fn spans_of(&self, lookup: &mut Lookup<'_>, run: &RunAt) -> Result<Vec<(usize, Span)>> {
         const FEW: usize = 4;
         let (tags, mut own) = (&self.tags, Vec::new());
+        // With few tags, a lookup for each is cheaper than the sums of all tags of the run.
         if tags.len() <= FEW {
             for (index, tag) in tags.iter().enumerate() {
                 own.extend(lookup.tables.spans(tag.id, Some(run.id))?.into_iter().map(|span| (index, span)));
@@ -154,6 +155,7 @@ fn partition(
     if steps.is_empty() || !can_hold(&values, span.numbers) {
         return Ok(None);
     }
+    // Reading checks the steps of each row or series against `steps`.
     let cond = bounds::without_steps(cond);
     let names = lookup.names()?;
     let own = match ask.boxes || cond.has(&Leaf::of_declared_variable) {

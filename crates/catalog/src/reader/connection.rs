@@ -214,6 +214,7 @@ impl Connections {
     /// The shared engine worked: drops the one in memory.
     fn returned(&self) {
         *self.turns.away.lock() = None;
+        // If a call is using it, it stays until the next return.
         if let Some(mut own) = self.memory.try_lock() {
             drop(own.take());
         }
@@ -236,6 +237,7 @@ impl Connections {
         let outcome = {
             let _guard = engine_file::prepare(path, terms)?;
             inode = engine_file::inode_of(path);
+            // Check before preparing anything: a later layout must not be changed.
             Sqlite::open_within(path, limit).and_then(|mut database| match newer_layout(&mut database)? {
                 true => Err(Code::LaterTables.error("a later release wrote its tables")),
                 false => Connection::of(Box::new(database), Some(path.to_owned()), store, patience),
@@ -357,6 +359,7 @@ impl Connections {
         work: &mut dyn FnMut(&mut Connection) -> Result<T>,
     ) -> Result<T> {
         match self.with_connection(place, patience, work) {
+            // A damaged file was set aside or replaced, so its location may have changed as well.
             Err(ConnectionFailure { again: true, .. }) => {
                 let place =
                     if *place == EngineLocation::Memory { EngineLocation::Memory } else { self.location()? };
@@ -386,6 +389,7 @@ impl Connections {
             return outcome.map_err(broken);
         }
         let idle = self.idle.lock().pop().filter(Connection::is_current);
+        // Only an idle connection can have been ended by a restart without being noticed.
         let was_idle = idle.is_some();
         let mut engine = match idle {
             Some(engine) => engine,
@@ -453,6 +457,7 @@ impl Connections {
             };
             index.database().set_patience(Duration::ZERO)?;
             let signs = Some(self.signs(path, index));
+            // Nothing changed during a whole wait: the others make no progress.
             if signs == before || self.now().saturating_sub(begun) > WORKING {
                 break Err(busy);
             }

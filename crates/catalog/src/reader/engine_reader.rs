@@ -165,6 +165,7 @@ impl EngineReader {
             }
             let overlaid = match visibility {
                 Visibility::All(session) => {
+                    // The records were flushed in the meantime: the view must be taken again.
                     let Some(own) = view.unflushed(&self.store.journal, session) else { return Ok(None) };
                     let records = own.end.records() as u64;
                     self.overlays.note(&own);
@@ -204,6 +205,7 @@ impl EngineReader {
 
     fn view_with(&self, visibility: Visibility<'_>, held: ReadOwn) -> Result<ConsistentView> {
         if let Visibility::All(session) = visibility {
+            // Records gathered outside of the transaction belong to the view, too.
             self.pending.hand_over(&session.within(None));
             if session.transaction().is_some() {
                 self.pending.hand_over(session);

@@ -189,6 +189,8 @@ impl Overlays {
         let own = self.session(session.key());
         let mut slot = own.copy.lock();
         own.read.store(follower.store.env.clock.monotonic(), Ordering::Relaxed);
+        // Before the first attempt nothing is known about the size of the engine: ask as soon as one row was
+        // overlaid.
         let pays_at = own.pays_at.load(Ordering::Relaxed).max(1);
         let pays_at = self.forced().unwrap_or(pays_at);
         if slot.is_none() && own.relaid.load(Ordering::Relaxed) >= pays_at {
@@ -213,6 +215,7 @@ impl Overlays {
     ) -> Result<Option<EngineCopy>> {
         let location = follower.connections.location_for(&view.seen.heads)?;
         let relaid = own.relaid.load(Ordering::Relaxed);
+        // An engine that cannot be copied is not asked again.
         let mut pays_at = u64::MAX;
         let copied = follower.connections.with_engine(&location, &mut |connection| {
             let database = connection.index()?.database();
@@ -236,6 +239,7 @@ impl Overlays {
         read: &mut dyn FnMut(&mut Index) -> Result<T>,
     ) -> Result<Option<T>> {
         let index = copy.connection.index()?;
+        // The overlay is taken out, so that an error on the way leaves the copy without one.
         let laid = match copy.laid.take().filter(|laid| laid.continues_to(view)) {
             Some(laid) => self.lay_more(follower, index, laid, view, session)?,
             None => self.lay_anew(follower, index, view, session)?,
@@ -254,6 +258,7 @@ impl Overlays {
         view: &ConsistentView,
         session: &Session,
     ) -> Result<Option<LaidOver>> {
+        // The engine allows one transaction: the old overlay must go before the copy can follow the logs.
         index.end_read()?;
         if follower.follow(index, &view.seen.feed, view.newest, Patience::Full)? == Followed::Behind {
             return Ok(None);

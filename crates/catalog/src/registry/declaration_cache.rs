@@ -80,6 +80,7 @@ impl DeclarationCache {
 
     fn names(&mut self, session: SessionKey) -> &mut SessionDeclarations {
         if self.sessions.len() > SESSIONS && !self.sessions.contains_key(&session) {
+            // Entries of transactions can be read again, but an unflushed deletion must be remembered.
             self.sessions.retain(|id, names| id.transaction.is_none() || names.deleted);
         }
         self.sessions.entry(session).or_default()
@@ -97,6 +98,7 @@ impl DeclarationCache {
         find: impl Fn(&SessionDeclarations) -> Option<&Cached<T>>,
         part: impl Fn(&T) -> U,
     ) -> Lookup<U> {
+        // A deletion may have removed any entry, so none is trusted until it is flushed.
         if self.deleted(session) {
             return Lookup::Miss;
         }
@@ -149,6 +151,7 @@ impl DeclarationCache {
         }
         let now = self.clock.monotonic();
         let both = [session, session.outside()];
+        // Without a transaction both sessions are the same one.
         let known = both[usize::from(session.transaction.is_none())..].iter().filter_map(|id| {
             let seen = self.sessions.get(id)?.newest.get(run)?.get(name)?;
             seen.value.as_ref().filter(|_| seen.until.is_none_or(|until| until >= now))
@@ -277,6 +280,7 @@ impl DeclarationCache {
 
     /// Records a deletion in a session.
     pub fn note_deletion(&mut self, session: SessionKey) {
+        // The entries may describe what was deleted.
         *self.names(session) = SessionDeclarations { deleted: true, ..SessionDeclarations::default() };
     }
 
@@ -286,6 +290,7 @@ impl DeclarationCache {
         let Some(names) = self.sessions.get_mut(&session) else { return };
         // A deletion that another thread made in the meantime is not flushed yet.
         names.deleted &= !all;
+        // Steps are cached only until they are flushed.
         names.steps.clear();
         names.mine.values_mut().for_each(|end| *end = end.or(until));
         names.runs.values_mut().for_each(|seen| seen.until = seen.until.or(until));

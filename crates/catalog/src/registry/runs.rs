@@ -104,6 +104,7 @@ impl Registry {
     pub fn run_and_owner(&self, session: &Session, run: &RunName) -> Result<(Option<RunInfo>, Option<u32>)> {
         let known = self.declarations().run(session.key(), run);
         if let Lookup::Hit(info) = known {
+            // The caller needs the owner only to claim a run that is not declared.
             let owner = if info.declared { None } else { self.run_owner(session, run)? };
             return Ok((Some(info), owner));
         }

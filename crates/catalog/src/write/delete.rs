@@ -62,6 +62,7 @@ pub fn delete(
         return Err(Error::invalid("tags and attributes have no fields")
             .with_hint("delete fields together with runs, steps or variables"));
     }
+    // A pattern that was typed as a name must not delete more than that name.
     let what = &what.exact();
     let mut plan = registry.reader.look(Visibility::All(session), &mut |index| {
         plan(&registry.store.journal.schema().now(), index, what, registry.store.user(session))
@@ -110,6 +111,8 @@ fn only_own(registry: &Registry, session: &Session, plan: &mut DeletionPlan, fou
             _ => owners.push(owner),
         }
     }
+    // The owner of a run may delete everything in it; elsewhere attributes of others stay, and the report
+    // counts them.
     let mut other = None;
     for (id, user, run) in std::mem::take(&mut plan.of_others) {
         if owners.get(run) == Some(&Some(me)) {
@@ -243,6 +246,7 @@ fn tag_of_others(index: &mut Index, tag: &TagRow, me: u32, plan: &mut DeletionPl
     if !engine::is_shared(index.database())? {
         return Ok(());
     }
+    // Runs in which others used the tag must belong to the caller; `only_own` checks that.
     for span in index.spans(tag.id, None)? {
         if other(index.users_of(span.run, tag.id)?).is_some() {
             let runs = index.runs(&RunSelect::Ids(vec![span.run]))?;

@@ -84,12 +84,15 @@ trait Versions {
             let ((a, of_a), (b, of_b)) = (self.version(a), self.version(b));
             a == b && self.commit(of_a).user == self.commit(of_b).user
         };
+        // First within each commit, where the later row comes first, then among the commits.
         sorted.dedup_by(|later, kept| self.version(*later).1 == self.version(*kept).1 && same(*later, *kept));
         sorted.dedup_by(|later, kept| {
             if !same(*later, *kept) {
                 return false;
             }
             let known = |line: u32| self.commit(self.version(line).1).known;
+            // Commits are sorted by when they became known, so content decides only between equally known
+            // ones.
             if known(*kept) == known(*later) && self.content(*later, *kept) == Ordering::Greater {
                 std::mem::swap(kept, later);
             }
@@ -182,6 +185,7 @@ impl<'a> Tables<'a> {
     /// The halves of all relations by vertex: those of the i-th are from the i-th of the numbers to the next
     /// one.
     fn halves(&self, rows: &Rows) -> (Vec<Half>, Vec<usize>) {
+        // A counting sort: one pass counts the halves of each vertex, the next puts them in place.
         let mut begins = vec![0usize; self.by_place.len() + 1];
         let ends = |line: &RelationLine| {
             let rank = |end: u32| self.ranks[end as usize];
@@ -201,6 +205,7 @@ impl<'a> Tables<'a> {
         let mut halves = vec![Half::default(); begins[begins.len() - 1]];
         let mut next = begins.clone();
         for (i, line) in rows.relations.iter().enumerate() {
+            // Even codes are relations that leave the vertex, odd ones those that reach it.
             let code = 2 * self.kinds[line.kind as usize];
             for (end, near, far) in ends(line).into_iter().filter(|(end, ..)| line.ends & end != 0) {
                 let code = code | u32::from(end == FOR_TARGET);
@@ -284,6 +289,7 @@ fn put_relations(
             };
             writer.version(first.far(), edge_version(line, tables), row)
         };
+        // Nearly every relation has a single version, which needs no comparison.
         if same == 1 {
             one(&own_lines[at])?;
         } else {

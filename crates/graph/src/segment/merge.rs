@@ -100,6 +100,7 @@ pub fn merge_kept<S: Sink>(
     let mut writer = Writer::new(sink, base);
     let mut at = vec![0u32; segments.len()];
     let mut sources = Vec::with_capacity(segments.len());
+    // Numbers ascend in every segment, so each segment has a single candidate for the next vertex.
     for number in 0..vertices {
         sources.clear();
         for (old, at) in renumbered.iter().zip(&mut at) {
@@ -129,6 +130,7 @@ pub fn merge_kept<S: Sink>(
 
 /// Assigns each vertex its new number; returns how many there are.
 fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
+    // The heap holds the next place of each segment: the least one gets the next number.
     let mut heads: BinaryHeap<Reverse<(VertexPlace, usize)>> = BinaryHeap::new();
     for (i, old) in all.iter().enumerate() {
         if old.segment.vertices() > 0 {
@@ -147,6 +149,7 @@ fn number_vertices(all: &mut [Renumbered<'_>]) -> Result<u32> {
         if at < old.segment.vertices() {
             let following = old.segment.place(at)?;
             if following <= place {
+                // Numbers that do not follow the places would make far ends unsorted in the new segment.
                 return Err(Error::corrupt("the places of a segment are out of order"));
             }
             heads.push(Reverse((following, i)));
@@ -247,6 +250,7 @@ fn each_half<'a>(
         let name = *old.names.get((group.code / 2) as usize).ok_or_else(outside)?;
         let code = name * 2 + (group.code & 1);
         group.each_version(old.segment.summary.base, |number, version, row| {
+            // Only vertices that leave something out pay for looking up the places of far ends.
             if let Some((keep, near)) = keep
                 && !keep.keeps(near, old.segment.place(number)?)
             {
@@ -285,6 +289,8 @@ fn edge_content((_, _, version, row): &NewHalf<'_>) -> (bool, Option<u64>, bool,
 pub fn merge_young(segments: &mut Vec<Arc<Segment>>) -> Result<()> {
     while let [.., older, younger] = segments.as_slice() {
         let small = older.bytes + younger.bytes <= YOUNG;
+        // Sizes then at least halve from one segment to the next, so few remain and each row is merged
+        // rarely.
         if !small || !older.is_in_memory() || older.bytes > younger.bytes.saturating_mul(2) {
             return Ok(());
         }

@@ -169,11 +169,7 @@ impl Rows {
         self.last = self.commits.len();
         let commit = |index: u32| {
             let there = (index as usize) < placed.commits.len();
-            if there {
-                Ok(first + index)
-            } else {
-                Err(Error::corrupt("a row names a commit that is not there"))
-            }
+            if there { Ok(first + index) } else { Err(Error::corrupt("a row names a missing commit")) }
         };
         for (row, index) in placed.vertex_rows()?.into_iter().zip(&placed.of_vertices) {
             self.add_vertex(commit(*index)?, row)?;
@@ -255,6 +251,7 @@ impl Rows {
         self.relations.reserve(columns.len());
         for i in 0..columns.len() {
             let (version, props) = (columns.versions[i], columns.props[i]);
+            // An empty slice need not point into the body.
             let from = if props.is_empty() { 0 } else { props.as_ptr() as usize - body.as_ptr() as usize };
             self.relations.push(RelationLine {
                 kind: self.names.kind(columns.kinds[i]),
@@ -360,10 +357,12 @@ impl RowNames {
                 n += 1;
             }
             self.make_room(n);
+            // Each pass touches one place in memory for every mention, so that the waits of a group overlap.
             for (number, (place, ..)) in numbers.iter_mut().zip(&mentions[..n]) {
                 *number = self.slots[self.slot(*place)].number;
             }
             for (i, (place, kind, id)) in mentions[..n].iter().enumerate() {
+                // The slot may belong to another place with the same lowest bits.
                 let known = match numbers[i] {
                     0 => None,
                     number => self.vertices.get(number as usize - 1).filter(|known| known.place == *place),
@@ -375,6 +374,8 @@ impl RowNames {
             }
             for (i, (_, kind, id)) in mentions[..n].iter().enumerate() {
                 let known = &self.vertices[numbers[i] as usize];
+                // Two names with one place cannot be distinguished later: remember the first pair for
+                // `check`.
                 if (known.kind, self.id(known)) != (*kind, *id) && self.clash.is_none() {
                     let name = |kind: u32, id: &str| format!("{}:{id}", self.kinds[kind as usize]);
                     self.clash =
@@ -418,6 +419,7 @@ impl RowNames {
 
     /// Makes room for this many more vertices: less than half of the slots are used.
     fn make_room(&mut self, more: usize) {
+        // Twice the least size, so that growing is rare.
         let least = (2 * (self.vertices.len() + more) + 1).next_power_of_two();
         if least <= self.slots.len() {
             return;

@@ -169,6 +169,7 @@ impl FileStorage {
         if range.is_empty() {
             return Ok(SectionBytes::Borrowed(&[]));
         }
+        // Most reads stay inside one page and copy nothing.
         if (range.end - 1) / PAGE == first {
             let page = self.page(section, first)?;
             return Ok(SectionBytes::Page(page, range.start - first * PAGE..range.end - first * PAGE));
@@ -192,6 +193,7 @@ impl FileStorage {
         cursor: &'a mut PageCursor,
     ) -> Result<Cow<'a, [u8]>> {
         let number = range.start / PAGE;
+        // Data that cross a page are copied; the cursor keeps its page for the next read.
         if (range.end - 1) / PAGE != number {
             return self.read(section, range).map(|bytes| Cow::Owned(bytes.to_vec()));
         }
@@ -263,9 +265,11 @@ struct PageQueue {
 impl Shard {
     fn shrink(&mut self, room: usize) {
         while self.rows.bytes + self.others.bytes > room {
+            // Pages of rows leave first, until they have only their guaranteed part.
             let queue = if self.rows.bytes > room / ROWS_PART { &mut self.rows } else { &mut self.others };
             let Some(oldest) = queue.order.pop_front() else { return };
             let asked = self.pages.get_mut(&oldest).is_some_and(|(_, asked)| std::mem::take(asked));
+            // It was used since it was last considered: give it another turn.
             if asked {
                 queue.order.push_back(oldest);
             } else {

@@ -91,6 +91,7 @@ impl FileSink {
     fn page(&mut self, section: Section) -> Result<()> {
         let raw = std::mem::replace(&mut self.open[section as usize], Vec::with_capacity(PAGE));
         self.pages += 1;
+        // Most segments are small, and starting a thread would take longer than compressing them.
         if self.pages == SMALL {
             self.packer = PagePacker::start();
         }
@@ -222,6 +223,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         (kind, id): (u32, &str),
         versions: &[VertexVersion],
     ) -> Result<()> {
+        // These offsets also end the vertex before; `finish` adds those that end the last one.
         self.offsets()?;
         self.sink.put(Section::Places, &place.0.to_be_bytes())?;
         self.row_bytes.clear();
@@ -362,7 +364,7 @@ pub fn read_tombstones(bytes: &[u8], summary: &Summary) -> Result<Vec<Tombstone>
         let place = VertexPlace(u128::from_be_bytes(cursor.array()?));
         let (stamp, user) = (cursor.u64()?, cursor.u32()?);
         let user = summary.users.get(user as usize).copied();
-        let user = user.ok_or_else(|| cursor.fail("a tombstone names a user that is not there"))?;
+        let user = user.ok_or_else(|| cursor.fail("a tombstone names a missing user"))?;
         tombstones.push(Tombstone { place, stamp, user });
     }
     Ok(tombstones)

@@ -28,6 +28,7 @@ impl Groups {
             path.push(at);
             at = above;
         }
+        // Shorten the path for later calls.
         for below in path {
             self.above.insert(below, at);
         }
@@ -44,6 +45,7 @@ impl Groups {
                 continue;
             }
             let size = |groups: &Groups, name| groups.lasting.get(name).map_or(0, Vec::len);
+            // Move the smaller list into the larger one, so that each hop moves few times.
             let (large, small) =
                 if size(self, &other) > size(self, &name) { (other, name) } else { (name, other) };
             let moved = self.lasting.remove(&small).unwrap_or_default();

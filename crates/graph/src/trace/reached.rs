@@ -81,6 +81,7 @@ impl Reached {
     pub fn of(hops: Vec<Hop>, mut replacing: Vec<u64>, course: Option<Course>) -> Reached {
         replacing.sort_unstable();
         let mut bounds = replacing.clone();
+        // Upstream, a deletion that ended a relation hides it at later times.
         if course == Some(Course::Up) {
             bounds.extend(hops.iter().filter_map(|hop| hop.ended));
         }
@@ -141,6 +142,7 @@ impl Reached {
 
     /// Drops hops that only a walk with fewer hops would need again.
     pub fn unload(&mut self) {
+        // Without periods and lasting hops, another time shows nothing new.
         if self.bounds.is_empty() && !self.lasts {
             (self.data, self.latest, self.is_loaded) = (Vec::new(), LatestEnds::default(), false);
             self.others = Vec::new();
@@ -173,6 +175,7 @@ impl LatestEnds {
     fn not_before(&self, time: u64, count: usize) -> Vec<usize> {
         let size = self.tree.len() / 2;
         let (mut found, mut open) = (Vec::new(), vec![(1, 0, size)]);
+        // Depth first and left before right, so the indices come out in order.
         while let Some((k, from, len)) = open.pop() {
             if from >= count || self.tree.get(k).is_none_or(|latest| *latest < time) {
                 continue;

@@ -103,6 +103,7 @@ impl Walk<'_> {
         while let Some((key, Reverse(depth), place)) = self.next.pop() {
             let time = self.key(key);
             let known = self.reached.get(&place);
+            // A visit with no more hops has already continued over the whole period.
             let is_done =
                 |known: &Reached| known.done.get(&known.epoch(time)).is_some_and(|least| *least <= depth);
             if known.is_some_and(is_done) {
@@ -113,6 +114,7 @@ impl Walk<'_> {
                 Some(known) if known.is_loaded => known,
                 known => {
                     let mut fresh = self.look(place)?;
+                    // The hops of an execution join its group once; later visits only read them again.
                     if known.is_none() {
                         self.groups.add(place, fresh.others(), !fresh.bounds.is_empty());
                     }
@@ -133,6 +135,7 @@ impl Walk<'_> {
         let last = self.options.depth.is_some_and(|most| depth >= most);
         for (hop, after) in reached.hops(time, self.course()).filter(|(hop, _)| hop.is_part() || !last) {
             self.note(place, hop);
+            // A rank that is reached only through its job takes part once another relation leads to it.
             if hop.is_part() && !self.depths.contains_key(&hop.far) {
                 self.joined.insert(hop.far);
             } else if !hop.is_part() {
@@ -158,6 +161,7 @@ impl Walk<'_> {
             let hops: Vec<Hop> = hops.into_iter().filter(|hop| self.may_differ(hop)).collect();
             far.extend(hops.iter().filter(|hop| hop.lasts_at(time, course)).map(|hop| hop.far));
             if let Some(lasting) = self.groups.lasting(name) {
+                // Hops whose result cannot differ any more are dropped for good.
                 *lasting = hops;
             }
             let others: Vec<VertexPlace> = self.groups.bounded(name).to_vec();
@@ -180,6 +184,7 @@ impl Walk<'_> {
     fn push(&mut self, far: VertexPlace, time: u64, depth: u32, hops: u32) {
         // Ranks of a job that took no part in the result are left out in the end.
         let counted = self.depths.len().saturating_sub(self.joined.len());
+        // Ranks of a job that is in the result enter whatever the limit; most are left out in the end.
         if !self.depths.contains_key(&far) && hops > 0 && counted >= self.options.limit {
             self.truncated = true;
             return;
@@ -251,6 +256,7 @@ impl Walk<'_> {
         // Ranks of a job that took no part would only distract.
         let part = |key: &Used| &*key.1 == "contains";
         let Walk { used, depths, .. } = self;
+        // The limit may have kept an end of a walked relation out.
         used.retain(|key| depths.contains_key(&key.0) && depths.contains_key(&key.2));
         let taking = self.used.iter().filter(|key| !part(key)).flat_map(|key| [key.0, key.2]);
         let takes_part: HashSet<VertexPlace> = taking.chain(roots.iter().copied()).collect();

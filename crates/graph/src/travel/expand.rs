@@ -146,6 +146,7 @@ impl Expander {
         }
         let mut passed = Vec::with_capacity(found.len());
         for (m, mut taken) in found {
+            // Tests are about the job if jobs count as one, not about its processes.
             taken.far = self.stands_for(taken.far)?;
             if self.passes(taken.far, i + 1)? {
                 passed.push((m, taken));
@@ -200,6 +201,8 @@ impl Expander {
                     let after = match course {
                         None => Some(*moment),
                         Some(course) => {
+                            // No relation has set a time yet: the walk may use everything up to the moment,
+                            // or from the beginning.
                             let time = moment.unwrap_or(match course {
                                 Course::Up => self.plan.at,
                                 Course::Down => 0,
@@ -239,6 +242,7 @@ impl Expander {
     ) -> Result<Vec<(EdgeVersion, Option<u64>)>> {
         let at = self.plan.at;
         let mut counting = match (self.plan.causal, hop.versions) {
+            // By cause, versions that have ended still count for earlier times.
             (true, _) => cause::counting(&self.state, place, edge, at)?,
             (false, None) => {
                 let current = self.state.current(place, edge, at)?;
@@ -269,6 +273,7 @@ impl Expander {
         let rows = self.state.reader().rows(place, edge, versions.iter().map(|(version, _)| version))?;
         let mut passing = Vec::new();
         for (version, (_, props)) in versions.into_iter().zip(rows) {
+            // The properties are in another store, so the test cannot be decided here.
             if let Some(url) = self.state.archived_in(&version.0) {
                 let what =
                     format_args!("the relation {} of {}", edge.direction.kind, self.state.name(place)?);
@@ -288,6 +293,7 @@ impl Expander {
         if tests.is_empty() {
             return Ok(true);
         }
+        // Many relations lead to the same vertex, whose test may read its properties.
         if let Some(known) = self.passing.get(&(i, number)) {
             return Ok(*known);
         }

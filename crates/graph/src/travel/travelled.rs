@@ -101,6 +101,7 @@ pub fn travel_within(
     let mut expander = Expander::new(state.clone(), plan.clone());
     let mut travelled = Travelled::empty(state, plan);
     let plan = travelled.plan.clone();
+    // Only a walk without tests can change to numbers of segments.
     let most = if plan.is_plain() { few } else { u64::MAX };
     match walk(&mut expander, &starts, clock, most)? {
         None => {
@@ -154,6 +155,7 @@ impl Travelled {
         for i in (0..=last).filter(|i| *i == last || plan.set(*i).returned) {
             let numbers = reached.set(i, &plan);
             let mut places: Vec<VertexPlace> = numbers.iter().map(|n| expander.place(*n)).collect();
+            // Places are hashes, so their order is stable whatever the segments.
             places.sort_unstable();
             self.sets.push(VertexSet::Places(places));
         }
@@ -230,6 +232,7 @@ impl Travelled {
     fn walk_again(&self, damage: Error) -> Result<&WalkedAgain> {
         let Some(again) = &self.again else { return Err(damage) };
         let travelled = again.again()?;
+        // Callers may have read some names already: these keep their positions in the repeated result.
         let names = self.sets.iter().zip(&travelled.sets).map(|(old, new)| {
             let new = (0..new.len()).map(|i| travelled.state.name(new.place(i)?)).collect::<Result<_>>()?;
             let old = (0..old.len()).map(|i| old.place(i).and_then(|place| self.state.name(place)));

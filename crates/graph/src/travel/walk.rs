@@ -100,6 +100,7 @@ impl SetWalk<'_> {
                     break;
                 }
             }
+            // The repeat returns the vertices of every round, not only those of the last.
             let of_body = |node: &Node| node.set == hops;
             let nodes = self.reached.nodes.iter().enumerate();
             frontier = nodes.filter(|(_, node)| of_body(node)).map(|(i, _)| i as u32).collect();
@@ -130,6 +131,7 @@ impl SetWalk<'_> {
         let size = frontier.len() as u64;
         let mut reached = Vec::new();
         for (vertex, nodes) in self.by_vertex(&frontier) {
+            // The caller then walks numbers of segments, which is faster for many vertices.
             if self.expander.vertices >= self.most {
                 return Ok(None);
             }
@@ -178,6 +180,7 @@ impl Reached {
         links: &[WalkLink],
         figures: Vec<StepFigures>,
     ) -> Result<Reached> {
+        // Sorted by set and round: of equal nodes from several slots the first has the least round.
         nodes.sort_unstable();
         let (numbers, links_of) = (HashMap::new(), Vec::with_capacity(links.len()));
         let mut reached = Reached { nodes: Vec::new(), numbers, links: links_of, ahead: Vec::new(), figures };
@@ -241,6 +244,7 @@ impl Reached {
         let last = plan.hops.len();
         let ends = self.nodes.iter().enumerate().filter(|(_, node)| node.set == last);
         next.extend(ends.map(|(i, _)| (i as u32, 0)));
+        // Links cost one round or none, so a queue with two ends visits nodes in the order of their rounds.
         while let Some((node, rounds)) = next.pop_front() {
             let known = &mut self.ahead[node as usize];
             if known.is_some_and(|known| known <= rounds) {

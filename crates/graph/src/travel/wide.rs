@@ -139,6 +139,7 @@ pub(super) fn walk(
             for i in 0..hops {
                 frontier = step(frontier, i, round, &mut known)?;
             }
+            // Nothing new was reached, and so no further round can reach anything.
             if frontier.is_empty() {
                 break;
             }
@@ -200,6 +201,7 @@ impl<'a> Neighbours<'a> {
                 len += 1;
             }
         }
+        // Moved out, because the readers below need `self` as well.
         let mut cursors = std::mem::take(&mut self.cursors);
         let regular = match &own[..len] {
             [] => Ok(true),
@@ -278,6 +280,7 @@ impl<'a> Neighbours<'a> {
             }
             Ok(())
         };
+        // Each relation of a plain group has one version, and all are old enough: the numbers are the answer.
         if group.plain && self.old[i].1 {
             for own in group.numbers() {
                 add(own?)?;
@@ -301,6 +304,7 @@ impl<'a> Neighbours<'a> {
         others: &[(u32, usize, GroupBytes<'_>)],
         set: &mut Bits,
     ) -> Result<bool> {
+        // The smaller groups are read with their versions, to find the relations that several segments have.
         let mut shared: Vec<Shared> = Vec::new();
         for (_, i, group) in others {
             self.read(*i, group, |_| true, &mut shared)?;
@@ -322,6 +326,8 @@ impl<'a> Neighbours<'a> {
                     _ => set.add(far),
                 }
             }
+            // The largest group shares relations with others: only now its versions are needed, and only of
+            // these.
             if both {
                 let known = shared[..first].to_vec();
                 self.read(i, largest, |far| has(&known, far), &mut shared)?;

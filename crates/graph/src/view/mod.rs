@@ -120,6 +120,7 @@ impl GraphView {
             let same = |commit: &Commit| commit.sequence == sequence;
             view.applied.prepared.extend(commit.and_then(Result::ok).filter(same).map(Arc::new));
         }
+        // Slots and marks are as the list says; prepared commits become visible with the first decisions.
         view.state = Arc::new(GraphState::of(view.applied.segments.clone()));
         Ok(view)
     }
@@ -182,6 +183,7 @@ impl GraphView {
         if !same {
             return;
         }
+        // With slots, `take_slots` reads their new segments.
         if self.applied.slots.is_none() {
             self.applied.segments.splice(..frozen.len(), segments.into_iter().flatten());
         }
@@ -226,6 +228,7 @@ impl GraphView {
         let Some(state) = self.states.get(&transaction) else { return Fate::Open(None) };
         let since = state.visible(kinds::RELATION, commit.writer, commit.sequence);
         let visible = since.map(|order| own(commit, order.0));
+        // Visible and final: its rows can go into segments for good.
         match visible {
             Some(known) if state.is_whole() => Fate::Holds(known),
             None if !state.is_open_for(commit.writer, commit.sequence) => Fate::Gone,
@@ -318,11 +321,13 @@ impl View for GraphView {
         self.states = states.iter().map(|state| (state.transaction, state.clone())).collect();
         let states = &self.states;
         let changed =
+            // A digest of an older decision: rows in segments cannot be taken out one by one.
             |(id, print): (&Id, &Vec<u8>)| states.get(id).is_none_or(|state| state.print() != *print);
         let draft = self.draft.get_or_insert_with(Draft::default);
         if draft.applied.decided.iter().any(changed) {
             return Ok(Again::Everything);
         }
+        // Decisions may have settled some of them.
         for commit in std::mem::take(&mut draft.applied.prepared) {
             self.take(&commit);
         }
@@ -335,6 +340,7 @@ impl View for GraphView {
 
     fn commit(&mut self, commit: &Commit) -> Result<()> {
         let mark = self.draft().applied.marks.get(&commit.writer).copied().unwrap_or(0);
+        // A commit at or below the mark was applied before.
         if commit.sequence > mark && commit.side.iter().any(is_graph) {
             self.take(&Arc::new(commit.clone()));
         }
@@ -370,6 +376,7 @@ impl View for GraphView {
         } else {
             let (before, built) = build_beside(applied, &rows, folder)?;
             applied = before;
+            // Frozen segments keep their places, because `install` replaces them by position.
             let mut young = applied.segments.split_off(frozen);
             for segment in built {
                 young.push(Arc::new(segment));
@@ -395,6 +402,7 @@ impl View for GraphView {
             None => None,
         };
         let draft = self.draft();
+        // The counters go on, so that no reader mistakes the rebuilt view for the old one.
         let Applied { generation, saved, .. } = draft.applied;
         let applied = Applied { generation, saved, slots, ..Applied::default() };
         *draft = Draft { applied, rows: Vec::new() };

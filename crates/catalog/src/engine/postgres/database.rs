@@ -25,7 +25,7 @@ impl Database for Postgres {
 
     fn begin(&mut self, write: bool, wait: Wait) -> Result<bool> {
         if self.within {
-            return Err(Error::internal("a transaction within a transaction"));
+            return Err(Error::internal("a transaction was begun inside another one"));
         }
         self.client()?;
         if !write {
