@@ -248,8 +248,7 @@ def joined(source: Source, request: Any, contents: list[Content]) -> Content:
 
 
 def select(source: Source, request: Any, format: str | None, apart: bool) -> list[Content]:
-    """The contents that a request selects, file by file; `apart`: files of all kinds may be written side by
-    side."""
+    """The contents that a request selects, file by file; `apart`: kinds of files may be mixed."""
     listed = [dict(e.key) for e in source.store.list({} if request is None else request)]
     if not listed:
         hint = "fieldstone axes STORE lists the fields"
@@ -427,8 +426,7 @@ def described(source: Source, base: Key, header: Facts, listed: list[Key], reque
 
 
 def choose(header: Facts, listed: list[Key]) -> dict[str, set[int] | None] | None:
-    """The selected variables (paths) with their steps, and the variables to which they refer; None for
-    all."""
+    """The selected variables (paths) with their steps, and those to which they refer; None for all."""
     asked: dict[str, set[int]] = {}
     for key in listed:
         steps = asked.setdefault(key["variable"], set())

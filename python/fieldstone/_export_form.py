@@ -1,7 +1,7 @@
 """Fits datasets into netCDF formats, and turns datasets without a header into groups and variables.
 
-:func:`adapt` turns a description into one that fits a format and lists the differences; it raises Invalid for
-names of things that the format cannot hold at all. In a classic file, groups become paths, escaped as names.
+:func:`adapt` turns a description into one that fits a format and lists the differences; Invalid names
+anything that the format cannot hold. In a classic file, groups become paths, escaped as names.
 """
 
 from __future__ import annotations

@@ -251,8 +251,7 @@ class Graph:
 
     @property
     def _read(self) -> _Graph:
-        """The graph to read from. Once a transaction is decided, nothing of it is hidden, so the store's
-        graph."""
+        """The graph to read from: the store's own once the transaction is decided."""
         within = self._transaction
         return self._outside if within is None else self.store._graph(within._reading())
 

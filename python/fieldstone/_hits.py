@@ -246,8 +246,7 @@ def _least(limit: int | None, other: int) -> int:
 
 
 def read(store: Store, hit: Hit, within: Any, other: str | None, txn: str | None) -> Any:
-    """The elements of a hit's box, of another variable or inside another box if one is given. ``Hit.read``
-    calls it."""
+    """Reads a hit's box, for ``Hit.read``: of another variable, or inside another box, if given."""
     if other is not None and hit.variable is not None:
         return _of_other(store, hit, other, within, txn)
     if hit.variable is None:

@@ -91,8 +91,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Missing:
-    """A name in a query that nothing in the store has, so that the query finds nothing. ``str()`` explains
-    it."""
+    """A name in a query that nothing in the store has. ``str()`` explains why the query finds nothing."""
 
     what: str  # "run", "variable", "level", "tag" or "parameter"
     name: str
@@ -168,8 +167,7 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def why(self) -> Missing | None:
-        """The name in the query that nothing has, with the nearest names, if that is why nothing was
-        found."""
+        """If an unknown name is why nothing was found: that name, with the nearest ones."""
         return self._why() if self._why is not None else None
 
     def to_pandas(self) -> pd.DataFrame:

@@ -444,8 +444,7 @@ class Store(_Store):
         return self._catalog().sql(plain(statement))
 
     def rebuild(self) -> RebuildReport:
-        """Rebuilds the catalog's index from the store's logs, and returns a RebuildReport. Answers stay the
-        same."""
+        """Rebuilds the catalog's index from the store's logs; answers stay the same. Returns a report."""
         return RebuildReport(*self._catalog().rebuild())
 
     def conflicts(self) -> list[str]:

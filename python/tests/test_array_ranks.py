@@ -1,5 +1,4 @@
-"""Random arrays with numpy as the model: equal files by every method, on one rank and four, with either
-MPI."""
+"""Random arrays with numpy as the model: equal files by every method, on one rank and four, with any MPI."""
 
 from __future__ import annotations
 

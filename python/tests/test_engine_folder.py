@@ -1,5 +1,4 @@
-"""The catalog's engine trusts no other user's file or link: the owner of its folder, and files that it
-ignores."""
+"""The catalog's engine trusts no other user's file or link, neither in its folder nor in the cache."""
 
 from __future__ import annotations
 

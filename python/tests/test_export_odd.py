@@ -1,5 +1,4 @@
-"""Exports of objects that netCDF-C reads but cannot create, of joined files, of classic files byte for
-byte."""
+"""Exports of objects that netCDF-C cannot create, of joined files, of classic files byte for byte."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Keys of GRIB headers in the helper: libeccodes itself gives the same as the eccodes package, and
-quickly."""
+"""Keys of GRIB headers in the helper: libeccodes gives the same as the eccodes package, and faster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""HDF5 types that cannot be an array of numbers: a file is ingested without such objects, and they are
-named."""
+"""HDF5 types that cannot be arrays of numbers: a file is ingested without them, and they are named."""
 
 from __future__ import annotations
 

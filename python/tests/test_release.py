@@ -1,5 +1,4 @@
-"""The files that `make wheel` publishes: the rules of `python/release.py`, on an sdist and on broken
-wheels."""
+"""The files that `make wheel` publishes: rules of `python/release.py`, on an sdist and on broken wheels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Results are data: hits, rows and listings as Arrow, hits by index, read together; reasons for empty
-results."""
+"""Results are data: as Arrow, by index, read together; and the reasons for empty results."""
 
 from __future__ import annotations
 

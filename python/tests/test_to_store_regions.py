@@ -1,5 +1,4 @@
-"""Regions of one array from many processes, in any position: nothing is lost; a region that does not fit is
-refused."""
+"""Regions of one array from many processes, in any position: nothing is lost, misfits are refused."""
 
 from __future__ import annotations
 

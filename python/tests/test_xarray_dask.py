@@ -1,5 +1,4 @@
-"""The xarray engine with dask: chunks as stored, names that identify their content, no reads before
-compute."""
+"""The xarray engine with dask: chunks as stored, names that identify content, no reads before compute."""
 
 from __future__ import annotations
 

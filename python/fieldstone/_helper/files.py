@@ -1,5 +1,4 @@
-"""Common parts of the readers of array files: the digest of a file, and arrays cut into pieces of bounded
-size.
+"""Common parts of the readers of array files: digests of files, and arrays cut into bounded pieces.
 
 Example: ``list(boxes((4, 10), 8, 160))`` is two boxes of two rows each.
 """

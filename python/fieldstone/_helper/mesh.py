@@ -10,13 +10,13 @@ SU2                    ``mesh_su2``        nodes; faces and volumes
 gmsh                   ``mesh_gmsh``       nodes; faces and volumes
 VTK (.vtk), VTU        ``mesh_vtk``,       nodes; faces and volumes
                        ``mesh_vtu``
-FESOM's folder         ``mesh_fesom``      nodes and faces; edges where there is a file of them
+FESOM's folder         ``mesh_fesom``      nodes and faces; edges if there is a file of them
 ESMF, SCRIP, FESOM,    uxarray             nodes and faces in degrees, in the order of the file's cells
 GEOS
 AFLR3, Medit, TetGen,  ``mesh_aflr3`` …    nodes; faces and volumes
 AVS-UCD, Abaqus
 OFF, OBJ, STL, PLY     ``mesh_surfaces``   nodes and faces
-MED, XDMF, Nastran     ``mesh_meshio``     what meshio reads, where it keeps all cells in their order
+MED, XDMF, Nastran     ``mesh_meshio``     cells of meshio, if it keeps all of them in order
 =====================  ==================  ========================================================
 
 uxarray also reads UGRID, Exodus, MPAS and ICON, but it lacks volumes, treats the corners of a hexahedron as a

@@ -1,5 +1,4 @@
-"""Turns cells of mixed kinds, as files list them, into rows of nodes; each location keeps the order of the
-file.
+"""Turns a file's cells of mixed kinds into rows of nodes; each location keeps the order of the file.
 
 Kinds are VTK's numbers of cell types, which SU2 shares; readers of other formats translate theirs.
 """

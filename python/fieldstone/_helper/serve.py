@@ -1,5 +1,4 @@
-"""Dispatch: receives a request and sends its frames. A broken pipe is the only exception that :func:`answer`
-raises."""
+"""Receives a request and sends its frames. :func:`answer` raises nothing except for a broken pipe."""
 
 from __future__ import annotations
 

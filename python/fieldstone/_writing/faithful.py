@@ -74,8 +74,7 @@ def checked(
 
 
 def may_differ(given: xr.Variable, encoded: xr.Variable, coding: Mapping[str, Any]) -> bool:
-    """Whether encoded values may read back differently. Text is never cut, bool and complex are never
-    cast."""
+    """Whether encoded values may read back differently. Text, bool and complex never do."""
     if encoded.dtype.kind not in "iuf" or given.dtype.kind not in "iufMmO" or given.shape != encoded.shape:
         return False
     if given.dtype.kind == "O":

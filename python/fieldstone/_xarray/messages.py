@@ -256,8 +256,7 @@ def lacked(cube: Any) -> list[str]:
 
 
 def every_one(cubes: Iterable[Any], make: Any, what: str = "messages") -> Iterator[Any]:
-    """The result of `make` for each cube; a cube that eccodes cannot read is left out, and a warning names
-    it."""
+    """The result of `make` for each cube; warns of a cube that eccodes cannot read, and leaves it out."""
     from fieldstone._helper import grib
 
     failed: Exception | None = None

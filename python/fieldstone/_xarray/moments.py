@@ -1,5 +1,4 @@
-"""Coordinates of time for GRIB variables: the time of validity of each field, and the interval of a
-statistic.
+"""Coordinates of time for GRIB variables: times of validity of fields, and intervals of statistics.
 
 Invariants:
 

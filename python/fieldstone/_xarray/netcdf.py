@@ -1,5 +1,4 @@
-"""A store that holds an ingested netCDF file opens as that file; one with several opens as those files
-joined.
+"""A store with one ingested netCDF file opens as that file; a store with several, as those files joined.
 
 The file's header is a separate field (``spec/netcdf-header.md``). A request narrows the file to the variables
 and steps that it selects, and their coordinates.
