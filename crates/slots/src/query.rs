@@ -1,13 +1,15 @@
-//! A traversal as one slot has it: the vertices of its sets that are at home here, and the relations that are here.
+//! A traversal in one slot: the vertices of its sets whose home is this slot, and the relations that are
+//! here.
 //!
-//! | task | where | |
+//! | task | in | action |
 //! |---|---|---|
-//! | `Vertex` | home of a vertex of the frontier | asks the slots that have relations of it |
-//! | `Expand` | a slot that has some | walks them, and sends what they lead to home |
-//! | `Reach` | home of what was reached | tests it, and keeps it for the next hop, once |
+//! | `Vertex` | the home of a vertex of the frontier | asks the slots that have relations of it |
+//! | `Expand` | a slot that has some of them | walks them, and sends the vertices at their far ends home |
+//! | `Reach` | the home of a reached vertex | tests it, and keeps it for the next hop, once |
 //!
-//! What must be known of all relations of a vertex that several slots have (when it was replaced; its job; its
-//! processes) is gathered before its task goes on (`gather`). What goes out and what comes out of it is in `progress`.
+//! Some tasks need facts from all relations of a vertex, which several slots may have: when it was replaced,
+//! its job, its processes. `gather` collects these before such a task continues. Sending and results are in
+//! `progress`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -25,18 +27,18 @@ use fieldstone_graph::state::{Edge, GraphState};
 use fieldstone_graph::travel::expand::{Expander, Moment};
 use fieldstone_graph::travel::plan::TravelPlan;
 
-/// How hops follow one another.
+/// The synchronisation of hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// A hop begins when the last one has ended everywhere; whoever waits for that reads ahead.
+    /// A hop begins when the last one has ended everywhere; waiting slots read ahead.
     StepsAhead,
-    /// The same; who waits does nothing.
+    /// The same, but waiting slots do nothing.
     Steps,
-    /// Each vertex goes on when it is reached.
+    /// Each vertex continues as soon as it is reached.
     Free,
 }
 
-/// What a query needs of its slot.
+/// The parts of its slot that a query needs.
 pub struct SlotSide<'a> {
     pub number: SlotNumber,
     pub partitioner: &'a dyn Partitioner,
@@ -44,7 +46,7 @@ pub struct SlotSide<'a> {
     pub delay: u64,
 }
 
-/// Something to do.
+/// A task of a traversal.
 #[derive(Debug)]
 pub(crate) enum Task {
     Vertex {
@@ -70,29 +72,29 @@ pub(crate) enum Task {
         round: u32,
         reaching: Reaching,
     },
-    /// The vertex stands for itself, or is the job that stands for it.
+    /// The vertex itself, or the job that stands for it, arrives.
     Arrive {
         set: u32,
         round: u32,
         reaching: Reaching,
     },
-    /// What was gathered for a task is there.
+    /// The facts for a task are complete.
     Gathered {
         found: Vec<(u128, Option<VertexName>)>,
         then: Box<Task>,
     },
 }
 
-/// What is gathered from several slots, and what is done then.
+/// Facts gathered from several slots, and the task that needs them.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    /// So many slots have not answered.
+    /// Number of slots that have not answered.
     pub left: usize,
     pub found: Vec<(u128, Option<VertexName>)>,
     pub then: Task,
 }
 
-/// A traversal in one slot. See the module.
+/// A traversal in one slot; see the module's description.
 #[derive(Debug)]
 pub struct SlotQuery {
     pub asker: Address,
@@ -102,34 +104,34 @@ pub struct SlotQuery {
     pub(crate) splits: Arc<SplitTable>,
     pub(crate) expander: Expander,
     pub(crate) nodes: HashMap<(u32, VertexPlace, Moment), u32>,
-    /// New vertices of each set and round, which wait for their hop. Those of a round that has begun elsewhere may come
-    /// before it begins here.
+    /// New vertices of each set and round, which wait for their hop. Those of a round that has begun
+    /// elsewhere may arrive before it begins here.
     pub(crate) fresh: BTreeMap<(u32, u32), Vec<(VertexPlace, Moment)>>,
     pub(crate) links: Vec<WalkLink>,
     pub(crate) steps: BTreeMap<(u32, u32), SlotStep>,
-    /// The step that was begun last: round, hop.
+    /// The last step that began: round, hop.
     pub(crate) last: (u32, u32),
     pub(crate) tasks: VecDeque<Task>,
     pub(crate) gatherings: HashMap<u64, Gathering>,
     pub(crate) next: u64,
-    /// What was sent home already, and in which round.
+    /// Vertices sent home already, with the round.
     pub(crate) forwarded: HashMap<(u32, VertexPlace, Moment), u32>,
-    /// Relations that were read before their step.
+    /// Relations that were read ahead of their step.
     pub(crate) ahead: HashMap<(u32, VertexPlace), Vec<Edge>>,
-    /// How many vertices of a waiting set and round were looked at for that.
+    /// Number of vertices of a waiting set and round that were considered for reading ahead.
     pub(crate) ahead_of: HashMap<(u32, u32), usize>,
     pub(crate) reach: BTreeMap<(SlotNumber, u32, u32), Vec<Reaching>>,
     pub(crate) expand: BTreeMap<(SlotNumber, u32, u32), Vec<Expansion>>,
     pub(crate) others: Vec<(Address, Message)>,
     pub(crate) sent: Vec<u64>,
     pub(crate) received: Vec<u64>,
-    /// The asker knows of all that was sent and received.
+    /// Whether the client knows of all frames sent and received.
     pub(crate) reported: bool,
-    /// It has no end any more but the failure that the asker is sent.
+    /// Whether the traversal has failed; the client gets the failure and no other end.
     pub(crate) failed: bool,
 }
 
-/// Counts a frame to or from an end: slots by number, and behind them the asker.
+/// Counts a frame to or from an end: slots by number, then the client.
 pub(crate) fn count(frames: &mut [u64], end: Address) {
     let place = match end {
         Address::Slot(number) => frames.get_mut(usize::from(number)),
@@ -140,7 +142,7 @@ pub(crate) fn count(frames: &mut [u64], end: Address) {
 
 fn named(plan: &TravelPlan, hop: u32) -> Result<usize> {
     let known = (hop as usize) < plan.hops.len();
-    if known { Ok(hop as usize) } else { Err(Error::corrupt("a message names a hop that is not walked")) }
+    if known { Ok(hop as usize) } else { Err(Error::corrupt("a message names a hop outside the plan")) }
 }
 
 impl SlotQuery {
@@ -183,7 +185,7 @@ impl SlotQuery {
         }
     }
 
-    /// Takes a message of the traversal, and does what follows from it.
+    /// Handles a message of the traversal.
     pub fn take(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
         let taken = self.take_one(from, message, id, side);
         self.failed |= taken.is_err();
@@ -201,7 +203,7 @@ impl SlotQuery {
             }
             Message::Expand { hop, round, vertices, .. } => {
                 for expansion in vertices {
-                    // A process of a job is begun at its home; elsewhere its part is walked.
+                    // A process of a job begins at its home; other slots walk their part.
                     let home = side.partitioner.home(expansion.vertex) == side.number;
                     self.tasks.push_back(match home {
                         true => {
@@ -227,7 +229,7 @@ impl SlotQuery {
         self.work(id, side)
     }
 
-    /// The vertices that a hop begins with.
+    /// The vertices at which a hop begins.
     fn begin_step(&mut self, hop: u32, round: u32) -> Result<()> {
         let plan = self.expander.plan.clone();
         let body = plan.body() as u32;
@@ -281,7 +283,7 @@ impl SlotQuery {
         side.partitioner.slots_of(vertex, splits)
     }
 
-    /// A vertex of the frontier, at its home.
+    /// Processes a vertex of the frontier, at its home.
     fn vertex(
         &mut self,
         id: QueryId,
@@ -310,7 +312,7 @@ impl SlotQuery {
         Ok(())
     }
 
-    /// Asks the slots that have relations of a vertex, this one among them.
+    /// Asks the slots that have relations of a vertex, including this one.
     fn read(
         &mut self,
         id: QueryId,
@@ -355,7 +357,7 @@ impl SlotQuery {
         }
     }
 
-    /// Walks the relations of a vertex that are here.
+    /// Walks the relations of a vertex in this slot.
     fn walk(&mut self, expansion: Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) -> Result<()> {
         let plan = self.expander.plan.clone();
         let i = named(&plan, hop)?;
@@ -426,7 +428,7 @@ impl SlotQuery {
         }
     }
 
-    /// The relations of a vertex that are here and were not given away.
+    /// The relations of a vertex that are here and not handed over.
     pub(crate) fn edges(&self, vertex: VertexPlace, i: usize, side: &SlotSide<'_>) -> Result<Vec<Edge>> {
         if side.delay > 0 {
             side.clock.sleep(side.delay);
@@ -438,7 +440,7 @@ impl SlotQuery {
         Ok(edges)
     }
 
-    /// Sends a request on to slots that who asked did not know of: something was split since.
+    /// Passes a request on to slots that the sender did not know, because of a later split.
     fn pass_on(&mut self, expansion: &Expansion, (hop, round): (u32, u32), side: &SlotSide<'_>) {
         let Some(own) = self.splits.get(&expansion.vertex) else { return };
         let asked = Splits::of_numbers(&expansion.splits);
@@ -458,7 +460,7 @@ impl SlotQuery {
         }
     }
 
-    /// A vertex that was reached, at its home.
+    /// Processes a reached vertex, at its home.
     fn reach(
         &mut self,
         id: QueryId,
@@ -478,7 +480,7 @@ impl SlotQuery {
         let Reaching { vertex, moment, name, from } = reaching;
         let plan = self.expander.plan.clone();
         if set as usize > plan.hops.len() {
-            return Err(Error::corrupt("a message names a set that is not walked"));
+            return Err(Error::corrupt("a message names a set outside the plan"));
         }
         let begun = side.clock.monotonic();
         let number = self.expander.number(*vertex);
@@ -514,7 +516,7 @@ impl SlotQuery {
     }
 }
 
-/// The hops that begin at a vertex of a set, which was reached in a round, each with its own round.
+/// The hops that begin at a vertex of a set that was reached in a round, each with its own round.
 fn next_hops(plan: &TravelPlan, set: u32, round: u32, first: bool) -> Vec<(u32, u32)> {
     let (body, hops) = (plan.body() as u32, plan.hops.len() as u32);
     let most = plan.repeat.map_or(0, |(_, most)| most);
