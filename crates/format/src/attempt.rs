@@ -6,8 +6,8 @@
 //! attempt again, and only the commits count.
 //!
 //! ```text
-//! header, behind sealed:    attempt: text  job: text  rank: varint      "" and 0: none; a rank is counted from 1
-//! record, behind decision:  u8 0 | 1 { attempt: text  began: u64 }
+//! header, after sealed:     attempt: text  job: text  rank: varint      "" and 0: none; a rank is counted from 1
+//! record, after decision:   u8 0 | 1 { attempt: text  began: u64 }
 //! ```
 //! `began` is the stamp of the log's first commit.
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry   = commit: varint      index into the segment's commit table
-//!           ordinal: varint     place within its commit; the higher wins
+//!           ordinal: varint     position in its commit; the higher wins
 //!           flags: u8           1 array, 2 starts a generation, 4 piece, 8 chunked, 16 fill value
 //!           length: varint      raw bytes
 //!           [ array ]           if flag 1

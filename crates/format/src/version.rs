@@ -4,7 +4,7 @@
 //! ```text
 //! version = "v" base64url(without padding) of
 //!           n: varint  { prefix: 8 bytes of the writer's id, sequence: varint }  crc: u32
-//!         | "w" the same with all 16 bytes of each id, where the first 8 bytes of two ids are equal
+//!         | "w" the same with all 16 bytes of each id, if the first 8 bytes of two ids are equal
 //! ```
 //! in the order of the ids. A writer that is not named has no commit in the snapshot. Ids are random, so only
 //! made-up ids begin alike; if one of two such ids appeared after the text was written, the text means both.

@@ -58,8 +58,8 @@ impl Delivery {
         frame
     }
 
-    /// The message of a frame and its sender; `None` if it arrived before or is an acknowledgement. Corrupt
-    /// for an invalid frame.
+    /// The message of a frame and its sender; `None` for a repeated frame, an acknowledgement, and a frame for
+    /// another end or from one that has gone. Corrupt for an invalid frame.
     pub fn take(&mut self, bytes: &[u8], out: &mut Outgoing) -> Result<Option<(Address, Message)>> {
         let Frame { from, to, number, message } = Frame::decode(bytes)?;
         if to != self.own {

@@ -3,11 +3,11 @@
 //! processes share, so that a server can carry the same frames.
 //!
 //! ```text
-//! client ──Insert──▶ slot ──Move──▶ slot        what is put; what a split gives away
+//! client ──Insert──▶ slot ──Move──▶ slot        puts; rows that a split hands over
 //!        ◀Inserted──      ◀─Moved──
 //! client ──Begin, Step──▶ slots ──Expand, Reach──▶ slots        a traversal
 //!        ◀──Report, Collected──
-//! client ──Show, Thaw──▶ slots                    what each holds
+//! client ──Show, Thaw──▶ slots                    the content of slots
 //!        ◀──Shown──
 //! ```
 //!

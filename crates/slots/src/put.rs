@@ -370,7 +370,7 @@ impl SlotServer {
         Ok(())
     }
 
-    /// Drops the rows that these splits handed over.
+    /// Marks these splits as finished: the rows that they handed over are no longer visible here.
     pub(crate) fn finish(&mut self, of: &[VertexPartition]) -> Result<()> {
         for of in of {
             let partition = partition_of(of)?;

@@ -3,7 +3,7 @@
 //! ```
 //! let mut random = fieldstone_testkit::seeded(7);
 //! let piece = random.below(100);
-//! assert!(piece < 100); // or `seed 7` stands beside the failure
+//! assert!(piece < 100); // or the test prints `seed 7` with the failure
 //! ```
 
 use std::ops::{Deref, DerefMut};

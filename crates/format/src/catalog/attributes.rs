@@ -4,12 +4,12 @@
 //! attributes = project: text  run: text  tag  flags: u8  rows: varint
 //!              n: varint  n x { name: text  version: zigzag }              the variables
 //!              [steps: ints(rows)]                                         flag 1
-//!              [variable: ints(rows)]                                      where n is 2 or more
+//!              [variable: ints(rows)]                                      if n is 2 or more
 //!              [rank: varint  rank x { start: ints(b)  count: ints(b) }]   flag 2; b = 1 with flag 16
 //!              [dim: varint  sizes: ints(b)  b x cells: ints(size)]        flag 64
 //!              [keywords]                                                  flag 128, see `keywords`
 //!              form: u8  values(v)                                         v = 1 with flag 32
-//! flags      = 1 steps  2 boxes  4 goes on with the call of the record before  8 each row is a call
+//! flags      = 1 steps  2 boxes  4 continues the previous record's call  8 each row is a call
 //!              16 all rows have the same box  32 all rows have the same value  64 boxes hold sets of cells
 //!              128 rows have further keywords
 //! values(v)  = 0 bits(v, 1) | 1 ints(v) | 2 ints(v) of the bits | 3 floats(v) | 4 texts(v)

@@ -7,8 +7,8 @@
 //! named      = n: varint  n x { name: text  value }
 //! runs       = n: varint  n x { run  job: optional text  params: named  created: i64
 //!              grid: optional value  notes: optional text  outside: optional value }
-//! runs with flags: the same, each with flags: u8 behind it (1: its owner alone annotates it;
-//!              2: fields that are there are not written again; 4: they are, whatever the store says)
+//! runs with flags: the same, each with flags: u8 after it (1: only its owner annotates it;
+//!              2: existing fields are not written again; 4: they are, despite the store's setting)
 //! steps      = run  n: varint  ints(n) of numbers  times: u8 0 none | 1 floats(n)
 //!              | 2 bits(n, 1) m: varint  floats(m) of those with a time
 //! variables  = run  n: varint  n x { name: text  version: zigzag  dtype: optional text

@@ -1,7 +1,7 @@
 //! Properties of a vertex or relation: names with values, kept as bytes until a caller reads them.
 //!
 //! ```text
-//! props = nothing, where there is none | n: varint  n x { name: text  value }
+//! props = nothing, if there are none | n: varint  n x { name: text  value }
 //! ```
 
 use fieldstone_core::value::Value;

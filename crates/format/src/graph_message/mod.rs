@@ -2,7 +2,7 @@
 //! `spec/graph-messages.md`.
 //!
 //! ```text
-//! frame   = crc: u32 of all behind it  from: address  to: address  number: varint  message
+//! frame   = crc: u32 of the rest  from: address  to: address  number: varint  message
 //! message = kind: u8  fields
 //! ```
 //! Frames from one end to another are numbered from 1; an acknowledgement has the number 0. Frames may arrive

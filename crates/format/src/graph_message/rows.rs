@@ -5,9 +5,9 @@
 //! rows      = commits: list { since  stamp  user  archive: option { before  url } }
 //!             vertices: bytes  of: list  relations: bytes  of: list
 //!             types: list { commit: varint  record: bytes }
-//! vertices  = side record of vertices, its kind and bytes; nothing where there is none
+//! vertices  = side record of vertices, its kind and bytes; nothing if there are none
 //! of        = for each vertex: index of its commit
-//! relations = body of a side record of relations; nothing where there is none
+//! relations = body of a side record of relations; nothing if there are none
 //! of        = for each relation: index of its commit << 2 | 1 it is placed for its source | 2 for its target
 //! ```
 //!

@@ -4,7 +4,7 @@
 //! adjacency = n: varint  n x group                          in ascending order of codes
 //! group     = code: varint  flags: u8  far ends: varint  length of numbers: varint  length of versions: varint
 //!             rows: varint  numbers  versions
-//! code      = index of the type's name << 1 | 1 where the vertex is the target
+//! code      = index of the type's name << 1 | 1 if the vertex is the target
 //! flags     = 1 each far end has one version  2 none of them is a deletion
 //! numbers   = varint, the first number; then varints, the differences
 //! versions  = for each far end [count: varint, without flag 1] and its versions, newest first

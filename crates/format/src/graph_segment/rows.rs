@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! name    = index of the type's name: varint  the bytes of the id
-//! vertex  = length of what follows: varint  n: varint  n x version
+//! vertex  = length of the rest: varint  n: varint  n x version
 //! version = head: u8  stamp - base: zigzag  index of known: varint  user: varint  time - stamp: zigzag
 //!           [static: bytes]  [properties: bytes]
 //! head    = 1 deletion  2 static properties are given  4 there are properties
-//!           8 what it says was moved to another store
+//!           8 its content moved to another store
 //! row     = time - stamp: zigzag  the bytes of the properties
 //! ```
 //! Names are a section of their own: a reader that follows relations needs the names of many vertices and the

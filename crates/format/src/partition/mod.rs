@@ -6,7 +6,7 @@
 //!          parts: u32  zeros: u32  entries: u64  length of the file: u64  zeros to byte 124  crc: u32
 //! entries  of a part:  offset: u64  owned: u64  ghosts: u64  edges: u64  owned edges: u64  crc of the part: u32  crc: u32
 //!          of a block: offset: u64  rows: u32  edges: u32  first: u64  last: u64  zeros: u64  crc of the block: u32  crc: u32
-//! data     a part for each rank, or blocks of rows; one behind the other, without gaps
+//! data     a part for each rank, or blocks of rows; concatenated without gaps
 //! ```
 //! The checksum of an entry covers its number (u64) and the bytes before the checksum.
 //!
