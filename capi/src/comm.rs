@@ -276,6 +276,7 @@ impl TableComm {
     }
 
     fn chunk(&self) -> usize {
+        // The parts of all ranks in one round share a buffer, whose positions are C ints.
         (ROUND / self.size).max(1)
     }
 
@@ -585,6 +586,8 @@ impl CommReader for TableFile {
             false => Ok(()),
         });
         let lengths = parts.iter().map(|(_, part)| part.len());
+        // A rank that fails still takes part in the collective rounds, without bytes, so that no other
+        // waits.
         let own = if there.is_ok() { rounds(lengths, FILE_ROUND, FILE_PARTS) } else { Vec::new() };
         let read = in_rounds(&self.comm, &own, |round, several| {
             let (offsets, lengths, total) = listed(round, |part| parts[part].0);

@@ -100,6 +100,7 @@ pub(crate) fn put_ints(out: &mut Vec<u8>, values: &[i64]) {
     let (low, high) = differences().fold((i64::MAX, i64::MIN), |(low, high), d| (low.min(d), high.max(d)));
     let delta_width = width_of(high.wrapping_sub(low) as u64);
     let plain = packed_len(values.len(), width);
+    // The first value and the least difference take about four bytes more.
     let delta = packed_len(values.len() - 1, delta_width) + 4;
     if let Some((words, codes)) = listed(values) {
         let code_width = width_of(words.len() as u64 - 1);
@@ -177,6 +178,7 @@ fn read_ints_within(cursor: &mut Cursor<'_>, n: usize, lists: bool) -> Result<Ve
             })?;
             Ok(values)
         }
+        // A list must not hold a list: damage could nest them deeper than the stack.
         3 if lists => {
             let d = cursor.size()?;
             if !(2..=LISTED).contains(&d) {
@@ -204,6 +206,7 @@ fn read_width(cursor: &mut Cursor<'_>) -> Result<u32> {
 /// Appends a column of floats; at least one. It keeps every bit, also of NaN.
 pub(crate) fn put_floats(out: &mut Vec<u8>, values: &[f64]) {
     let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
+    // The bits distinguish -0.0 from 0; above 9e15 floats skip whole numbers.
     let whole = |value: &f64| ((*value as i64) as f64).to_bits() == value.to_bits() && value.abs() < 9e15;
     let mut best = Vec::new();
     if values.iter().all(whole) {

@@ -156,6 +156,7 @@ impl SlotClient {
     /// The next message and its slot; Unavailable if a slot no longer serves.
     pub(crate) fn receive(&mut self) -> Result<(SlotNumber, Message)> {
         loop {
+            // After a slot has gone, take the frames that are there already, and then fail.
             let wait = if self.all_serve() { LOOK } else { Duration::ZERO };
             match self.network.receive(self.address(), wait) {
                 Arrival::Frame(frame) => match self.take(&frame) {
@@ -218,6 +219,8 @@ impl SlotClient {
                 self.send_rows(slot, rows, &mut open);
             }
         }
+        // Partitions may go on splitting, so a row can come back several times; each answer brings newer
+        // splits.
         while !open.is_empty() {
             let (_, message) = self.receive()?;
             let Message::Inserted { batch, refused, splits } = message else { continue };
@@ -297,6 +300,7 @@ impl SlotClient {
     /// Waits until all splits have ended.
     pub fn settle(&mut self) -> Result<()> {
         loop {
+            // Arriving rows may cause further splits: ask again until a whole round finds none.
             self.finish();
             self.say_to_all(&Message::Settle);
             let (mut left, mut moving) = (self.slots(), 0);
@@ -326,6 +330,7 @@ impl SlotClient {
             match self.receive() {
                 Ok((_, Message::Begun { query: begun })) if begun == query => left -= 1,
                 Ok(_) => {}
+                // Some slots may have begun it.
                 Err(error) => {
                     self.end_walk(query);
                     return Err(error);
@@ -359,6 +364,7 @@ impl SlotClient {
             counts.own[usize::from(slot)] += 1;
             self.say(slot, Message::Reach { query, set: 0, round: 1, reached });
         }
+        // The starts must be in their sets before the first hop.
         self.wait(query, &mut counts)?;
         let mut times: HashMap<(u32, u32), u64> = HashMap::new();
         if engine != Engine::Async {
@@ -367,6 +373,7 @@ impl SlotClient {
                 for hop in 0..body {
                     self.step(query, (hop, round), &mut counts, &mut times)?;
                 }
+                // No vertex waits for another round.
                 if counts.slots.iter().all(|(.., fresh)| *fresh == 0) {
                     break;
                 }

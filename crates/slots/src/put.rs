@@ -92,6 +92,7 @@ impl SlotServer {
         let answer = Message::Inserted { batch, refused, splits };
         let mut batches = Vec::new();
         if !placed.of_vertices.is_empty() {
+            // Contradictions are searched on the shelf, so these rows must be on it first.
             self.shelve()?;
             let echoes = self.contradictions(placed)?;
             let others = (0..self.partitioner.slots()).filter(|slot| *slot != self.number);
@@ -134,6 +135,8 @@ impl SlotServer {
         if matches!(self.partitioner.splitting(), Splitting::Beyond(_)) {
             let table = self.shelf.splits();
             let (partitioner, number) = (&*self.partitioner, self.number);
+            // All rows were added and those of split partitions are dropped here, since most rows belong
+            // here.
             rows.retain_ends(first, |row, ends, near, far| {
                 let Some(own) = table.get(&near) else { return Ok(true) };
                 let leaf = leaf(partitioner, number, &own.known, near, far);
@@ -168,6 +171,7 @@ impl SlotServer {
             return Ok(());
         }
         self.shelve()?;
+        // An answer promises that the rows are visible, so it waits until they are on the shelf.
         for WaitingAnswer { to, answer, batches } in std::mem::take(&mut self.gathered.answers) {
             self.give(batches, Then::Say { to, answer: Box::new(answer) }, out);
         }
@@ -199,6 +203,8 @@ impl SlotServer {
                     new.insert(Counted::AtMost(known))
                 }
             };
+            // An upper bound is enough for most vertices: only those that exceed the threshold by it are
+            // counted exactly, in `holds_more_than`.
             let here = match counted {
                 Counted::AtMost(n) => {
                     *n += brings;
@@ -232,6 +238,7 @@ impl SlotServer {
         }
         let state = GraphState::of(self.shelf.content().segments.clone());
         for vertex in std::mem::take(&mut self.grown) {
+            // One split may leave too many relations on the left side.
             while self.holds_more_than(threshold, vertex, &state)? {
                 let own = self.own_leaf(vertex, &self.splits_of(vertex));
                 let Some(right) = self.partitioner.given_away(own) else {
@@ -286,6 +293,7 @@ impl SlotServer {
         state: &GraphState,
         out: &mut Outgoing,
     ) -> Result<()> {
+        // Record the split before any row leaves, so that rows that arrive from now on are refused.
         self.shelf.split(vertex, |splits| splits.known.add(own));
         if let Some(Counted::Exactly(all)) = self.counted.get_mut(&vertex) {
             let leaves = |far: VertexPlace| right.is_on(self.partitioner.path(vertex, far));
@@ -306,6 +314,7 @@ impl SlotServer {
         self.unfinished += 1;
         let of = VertexPartition { vertex, partition: own.number() };
         let home = self.partitioner.home(vertex);
+        // Walks ask a vertex's home for the slots with its relations.
         if home != self.number {
             self.say(Address::Slot(home), Message::Split { of }, out);
         }
@@ -339,6 +348,7 @@ impl SlotServer {
             self.moving.insert(batch, group);
             self.say(Address::Slot(slot), Message::Move { batch, rows }, out);
         }
+        // Without any batch the action runs at once.
         self.end_move(group, out);
     }
 
@@ -387,6 +397,7 @@ impl SlotServer {
         let state = GraphState::of(self.shelf.content().segments.clone());
         for (vertex, VertexSplitting { known, finished }) in table.iter() {
             for partition in known.partitions().filter(|partition| !finished.has(*partition)) {
+                // The receiver may have some of these rows already; it replaces them by equal ones.
                 let own = self.partitioner.slot(*vertex, partition) == self.number;
                 if let Some(right) = self.partitioner.given_away(partition).filter(|_| own) {
                     self.give_away(*vertex, partition, right, &state, out)?;

@@ -193,6 +193,7 @@ impl SlotQuery {
     }
 
     fn take_one(&mut self, from: Address, message: Message, id: QueryId, side: &SlotSide<'_>) -> Result<()> {
+        // The client counts every frame to detect the end, even one that causes no work.
         count(&mut self.received, from);
         self.reported = false;
         match message {
@@ -235,6 +236,7 @@ impl SlotQuery {
         let body = plan.body() as u32;
         let i = named(&plan, hop)?;
         self.last = (round, hop);
+        // The first hop after the repeated part begins at the vertices that any round reached.
         let mut frontier: Vec<(VertexPlace, Moment)> = if body > 0 && hop == body && round == 0 {
             let of_body = self.nodes.keys().filter(|(set, ..)| *set == body);
             of_body.map(|(_, vertex, moment)| (*vertex, *moment)).collect()
@@ -247,6 +249,7 @@ impl SlotQuery {
             self.ahead_of.remove(&waiting);
             self.fresh.remove(&waiting).unwrap_or_default()
         };
+        // One task for each vertex, with all its moments, so that its relations are read once.
         frontier.sort_unstable();
         for same in frontier.chunk_by(|a, b| a.0 == b.0) {
             let moments = same.iter().map(|(_, moment)| *moment).collect();
@@ -305,6 +308,7 @@ impl SlotQuery {
             return Ok(());
         }
         let task = Task::Read { vertex, node: vertex, moments, hop, round };
+        // A job stands for its processes, whose relations count as its own.
         if plan.jobs && &*self.expander.name(number)?.kind == "job" {
             return self.gather(id, Asked::Processes, vertex, task, side);
         }
@@ -323,6 +327,7 @@ impl SlotQuery {
     ) -> Result<()> {
         let plan = self.expander.plan.clone();
         let replaces = plan.causal && plan.hops[named(&plan, hop)?].follows_data();
+        // A walk by cause needs all stamps at which the vertex was replaced, and each slot has only some.
         if replaces && self.slots_of(vertex, side).len() > 1 {
             let (replacing, splits) = (None, Vec::new());
             let expansion = Expansion { vertex, node, moments, replacing, splits };
@@ -387,6 +392,7 @@ impl SlotQuery {
                 let same = |(place, reverse, kind): &(VertexPlace, bool, Arc<str>)| {
                     (*place, *reverse) == (far, direction.reverse) && *kind == direction.kind
                 };
+                // Steps along versions of one relation are adjacent: count the relation once.
                 if !last.as_ref().is_some_and(same) {
                     forwards += u64::from(home != side.number);
                     last = Some((far, direction.reverse, direction.kind.clone()));
@@ -413,6 +419,8 @@ impl SlotQuery {
         reaching: Reaching,
         side: &SlotSide<'_>,
     ) {
+        // Without links one message for each vertex and moment is enough, unless a later one has an earlier
+        // round.
         if !self.linked {
             let key = (set, reaching.vertex, reaching.moment);
             match self.forwarded.get_mut(&key) {
@@ -434,6 +442,7 @@ impl SlotQuery {
             side.clock.sleep(side.delay);
         }
         let mut edges = self.expander.edges(vertex, &self.expander.plan.hops[i])?;
+        // After a split is finished, only the new slot shows the relations that it handed over.
         if let Some(finished) = self.splits.get(&vertex).map(|s| &s.finished).filter(|f| !f.is_empty()) {
             edges.retain(|edge| side.partitioner.shows(side.number, vertex, edge.far, finished));
         }
@@ -447,6 +456,7 @@ impl SlotQuery {
         if own.known.partitions().all(|partition| asked.has(partition)) {
             return;
         }
+        // The receivers get the merged splits, so that they do not pass the request on to one another.
         let mut all = asked.clone();
         all.merge(&own.known);
         let known = side.partitioner.slots_of(expansion.vertex, &asked);
@@ -489,6 +499,7 @@ impl SlotQuery {
         }
         let passes = self.expander.passes(number, set as usize)?;
         let before = self.nodes.get(&(set, *vertex, *moment)).copied();
+        // A vertex that is reached again in an earlier round continues again: it has more rounds left.
         let new = passes && before.is_none_or(|before| round < before);
         if let Some(hop) = set.checked_sub(1) {
             let step = self.step(hop, round);

@@ -141,6 +141,7 @@ impl AdjacencyWriter {
             own.iter().for_each(|version| put_version(versions, self.base, version));
             of_end = behind;
         }
+        // The lengths come before the columns, so that a reader can skip a group without decoding it.
         let out = &mut self.written;
         out.put_varint(u64::from(code));
         out.push((u8::from(single) * SINGLE) | (u8::from(live) * LIVE));

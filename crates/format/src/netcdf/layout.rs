@@ -363,6 +363,7 @@ pub fn lay_out(
     }
     let old_begin = |i: usize| old.and_then(|old| old.vars.begins.get(i).copied()).unwrap_or(0);
     let old_layout = old.map(|old| Layout::of(old, 0)).transpose()?.unwrap_or_default();
+    // Data stay in place as long as the new header fits before them; only a larger one gets new free space.
     let data_begin = if count == 0 && alignment.h_minfree == 0 {
         header_len.max(old_layout.data_begin)
     } else if header_len <= old_layout.data_begin {
@@ -376,6 +377,7 @@ pub fn lay_out(
     for var in header.vars.iter().filter(|var| !header.is_record(*var)) {
         let (i, name) = (var.id(), var.name());
         check_var_bytes(version, name, sizes[i], false, last_fixed == Some(i), records.vars)?;
+        // Free space before an old variable remains, so that the variable does not move down.
         begins[i] = at.max(old_begin(i));
         check_begin(version, name, begins[i])?;
         let end = begins[i].checked_add(sizes[i].next_multiple_of(4));
@@ -383,6 +385,7 @@ pub fn lay_out(
     }
     let data_end = at;
     let had_records = old.is_some_and(|old| old.vars.iter().any(|var| old.is_record(var)));
+    // Existing records stay in place unless the fixed variables have grown into them.
     let record_begin = if had_records && data_end <= old_layout.record_begin {
         old_layout.record_begin
     } else if records.vars > 0 {

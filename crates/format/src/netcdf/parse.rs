@@ -241,6 +241,7 @@ impl<'s, 'f, S: Source + ?Sized> Parser<'s, 'f, S> {
                 }
                 Err(Stop::Short { upto, offset, what }) => {
                     let begin = self.offset();
+                    // A length beyond the end of the file is refused without reading up to it.
                     let fits = begin.checked_add(upto).is_some_and(|end| end <= self.file_len);
                     if !fits || !self.fill(upto)? {
                         let bytes = begin.saturating_add(upto) - offset;

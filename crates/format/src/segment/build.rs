@@ -167,6 +167,7 @@ impl SegmentBuilder {
             directory: self.directory,
         };
         let meta_bytes = meta.encode();
+        // The meta part goes to both ends, so that damage to one copy loses nothing.
         let out = [&meta_bytes[..], &self.out, filter.bytes(), &meta_bytes].concat();
         let reference = SegmentRef {
             file: 0,
@@ -205,6 +206,7 @@ impl AxesBuilder {
         for (level, end) in ends.into_iter().enumerate() {
             let bytes = &key[start..end];
             start = end;
+            // Neighbours usually share the outer levels, whose values are collected already.
             if self.last[level].0 == bytes {
                 continue;
             }
@@ -257,6 +259,7 @@ impl AxesBuilder {
     fn finish(self) -> Result<Vec<Axis>> {
         let mut merged: Vec<Axis> = Vec::new();
         let mut shapes = self.shapes;
+        // The order must not depend on the order of keys that introduced the shapes.
         shapes.sort_by(|a, b| (a.level, &a.encoded).cmp(&(b.level, &b.encoded)));
         for shape in shapes {
             for (name, set) in shape.names.iter().zip(shape.values) {

@@ -74,6 +74,7 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
             .map(|c| commits.partition_point(|d| d.sequence < c.sequence) as u64)
             .collect();
     }
+    // Entries of the newest source may need its version.
     let version = sources.iter().map(|source| u32::from(source.meta.version)).max();
     let mut builder = SegmentBuilder::of(version.unwrap_or(FIRST_VERSION));
     let mut live = Vec::new();
@@ -94,6 +95,7 @@ pub fn merge_segments(segments: &[(&[u8], SegmentRef)]) -> Result<(Vec<u8>, Segm
         }
         let source = &mut live[best];
         if let Some(cursor) = &source.cursor {
+            // An entry begins with the index of its commit, the only part that a merge changes.
             let mut head = Cursor::new(cursor.value());
             let index = head.size()?;
             let commit =
