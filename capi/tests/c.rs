@@ -1,4 +1,4 @@
-//! Programs in C, compiled as the guide says and run: the example, every call, every error, threads.
+//! C programs, compiled as the guide says, and run: the example, every call, every error, threads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -82,7 +82,7 @@ fn every_call_of_imports_meshes_and_partitions_does_what_it_says() {
     assert_eq!(format!("{:?}", mesh.attrs), r#"[("long_name", Text("plate"))]"#);
     let file = std::fs::read(folder.path().join("store").join(&mesh.path)).unwrap();
     assert!(file.windows(12).any(|bytes| bytes == b"degrees_east"), "an attribute of x is in the file");
-    // Each file was imported several times, with what was said first.
+    // Each file was imported several times, always with the description that the first import recorded.
     let imports = store.run("plate").unwrap().imports().unwrap();
     let raw = imports.iter().find(|import| import.source.ends_with(".raw")).unwrap();
     let xy = raw.variables.iter().find(|variable| variable.name == "xy").unwrap();

@@ -120,7 +120,7 @@ def test_decomposition_files_of_parallelio_are_views(file, tmp_path):
     assert t[0, :3].tolist() == [1, 2, 3]
     assert t[5, 4] == 9
     text.write_text("version 2001 npes 2 ndims 2 \n6 5 \n0 2\n31 0 \n")
-    with pytest.raises(fst.Corrupt, match="`31` is beyond 30"):
+    with pytest.raises(fst.Corrupt, match="`31` exceeds 30"):
         fst.pio_decomposition(text)
     with pytest.raises(fst.NotFound):
         fst.pio_decomposition(tmp_path / "absent")
