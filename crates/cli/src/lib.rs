@@ -12,12 +12,12 @@
 //! * no verb collects what it can print as it comes.
 
 pub mod arguments;
+pub mod caption;
 pub mod catalog;
 pub mod compact;
 pub mod complete;
 pub mod csv;
 pub mod draw;
-pub mod elements;
 pub mod explain;
 pub mod graph;
 pub mod help;

@@ -1,6 +1,9 @@
 //! How CF packs values, and what they stand for: `scale_factor`, `add_offset`, `_FillValue`, `missing_value` and
 //! netCDF's `_Unsigned`, undone as xarray does.
 //!
+//! Values outside `valid_min`, `valid_max` or `valid_range` stay what they are, as xarray keeps them; [`Packing::masked`]
+//! finds them for whoever leaves them out.
+//!
 //! ```
 //! use fieldstone_core::dtype::DType;
 //! use fieldstone_core::packing::Packing;
@@ -27,6 +30,35 @@ pub struct Packing {
     missing: Vec<f64>,
     scale: f64,
     offset: f64,
+    valid: Option<Valid>,
+}
+
+/// The least and the greatest value that is valid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Valid {
+    ends: (f64, f64),
+    /// Whether the ends are numbers as stored; else they are unpacked.
+    as_stored: bool,
+}
+
+impl Valid {
+    /// CF compares stored numbers, unless the ends are floats and the elements are packed into integers.
+    fn of<'v>(
+        attr: impl Fn(&str) -> Option<&'v Value>,
+        stored: impl Fn(f64) -> f64,
+        dtype: DType,
+    ) -> Option<Valid> {
+        let one =
+            |name: &str, at: usize| attr(name).and_then(|value| Some((value, *numbers(value).get(at)?)));
+        let least = one("valid_range", 0).or_else(|| one("valid_min", 0));
+        let greatest = one("valid_range", 1).or_else(|| one("valid_max", 0));
+        let (value, _) = least.or(greatest)?;
+        let as_stored = dtype.kind() == DTypeKind::Float || !is_float(value);
+        let end = |end: Option<(&Value, f64)>, open: f64| {
+            end.map_or(open, |(_, end)| if as_stored { stored(end) } else { end })
+        };
+        Some(Valid { ends: (end(least, f64::NEG_INFINITY), end(greatest, f64::INFINITY)), as_stored })
+    }
 }
 
 /// Integers whose sign is not that of their type.
@@ -74,6 +106,7 @@ impl Packing {
             missing: missing.map(stored).collect(),
             scale: one("scale_factor").unwrap_or(1.0),
             offset: one("add_offset").unwrap_or(0.0),
+            valid: Valid::of(&attr, stored, dtype),
         }
     }
 
@@ -94,6 +127,18 @@ impl Packing {
                 false => stored * self.scale + self.offset,
             };
         }
+    }
+
+    /// Which stored numbers stand for a value outside the valid range; `None` without such a range. A number that stands
+    /// for nothing is missing, and not masked.
+    pub fn masked(&self, stored: &[f64]) -> Option<Vec<bool>> {
+        let Valid { ends: (least, greatest), as_stored } = self.valid?;
+        let is_masked = |stored: &f64| {
+            let own = self.wrap.map_or(*stored, |wrap| wrap.apply(*stored));
+            let compared = if as_stored { own } else { own * self.scale + self.offset };
+            !self.missing.contains(&own) && (compared < least || compared > greatest)
+        };
+        Some(stored.iter().map(is_masked).collect())
     }
 
     /// What the least and the greatest of stored numbers, missing ones left out, say of what all of them stand for: its
@@ -124,6 +169,14 @@ impl Packing {
         let mut values = as_floats(dtype, data)?;
         self.undo(&mut values);
         Ok(values)
+    }
+}
+
+fn is_float(value: &Value) -> bool {
+    match value {
+        Value::Float(_) => true,
+        Value::Array(all) | Value::List(all) => all.iter().any(is_float),
+        _ => false,
     }
 }
 
@@ -161,6 +214,29 @@ mod tests {
         ];
         let values = decoded("|u1", &[0, 1, 2, 3, 4], &both);
         assert_eq!(values.iter().map(|v| v.is_nan()).collect::<Vec<_>>(), [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn values_outside_the_valid_range_are_masked_and_missing_ones_are_not() {
+        let masked = |typestr: &str, data: &[f64], attrs: &[(&str, Value)]| {
+            let dtype = DType::parse(typestr).expect("a type");
+            let attr = |name: &str| attrs.iter().find(|(own, _)| *own == name).map(|(_, value)| value);
+            Packing::of(dtype, attr).masked(data)
+        };
+        assert_eq!(masked("<f4", &[1.0], &[]), None);
+        let range = Value::Array(vec![Value::Int(0), Value::Int(10)]);
+        let attrs =
+            [("valid_range", range), ("_FillValue", Value::Int(-1)), ("scale_factor", Value::Float(100.0))];
+        assert_eq!(
+            masked("<i2", &[-2.0, -1.0, 0.0, 10.0, 11.0], &attrs),
+            Some(vec![true, false, false, false, true]),
+            "as stored, and the fill value is missing"
+        );
+        let unpacked = [("valid_max", Value::Float(5.0)), ("scale_factor", Value::Float(0.5))];
+        assert_eq!(masked("<i2", &[-9.0, 10.0, 11.0], &unpacked), Some(vec![false, false, true]));
+        let unsigned = [("valid_min", Value::Int(-6)), ("_Unsigned", Value::Text("true".into()))];
+        assert_eq!(masked("|i1", &[-6.0, -7.0], &unsigned), Some(vec![false, true]), "250 is the least");
+        assert_eq!(masked("<f4", &[f64::NAN], &[("valid_min", Value::Float(0.0))]), Some(vec![false]));
     }
 
     #[test]
