@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from fieldstone._helper import plot, plot_colours, plot_globe, plot_mesh
+from fieldstone._helper import plot, plot_colours, plot_globe, plot_marks, plot_mesh
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread, imsave
 
@@ -222,6 +223,20 @@ PICTURES = {
         np.arange(6)[:, None] * 5.0 + np.arange(9)[None],
     ),
     "rings": lambda: figure(rings(12)[0], *rings(12)),
+    "marks": lambda: figure(
+        np.zeros((12, 18)),
+        (np.arange(18) * 5 + 320) % 360 - 180,
+        30 - np.arange(12) * 5.0,
+        marks={"label": "hot (2)", "boxes": [[[0, 3], [2, 9]], [[6, 10], [6, 12]]]},
+    ),
+    "marks-on-a-mesh": lambda: figure(
+        np.zeros(96),
+        X,
+        Y,
+        rows=FACES,
+        mesh={"location": "face", "rows": "faces"},
+        marks={"label": "hot (3)", "boxes": [], "cells": [1, 5, 12, 80, 500]},
+    ),
     "profile": lambda: figure(
         np.add.outer(np.arange(5.0), np.arange(6.0)),
         np.arange(6.0),
@@ -301,6 +316,22 @@ def test_legends_say_what_is_missing_masked_or_infinite() -> None:
     ]
     nothing = figure(np.full((3, 4), np.nan))
     assert not nothing.axes[0].child_axes, "no bar of colours without a value"
+
+
+def test_what_attributes_stand_on_is_outlined_and_counted() -> None:
+    drawn = figure(np.eye(4), marks={"label": "hot (1)", "boxes": [[[1, 3], [0, 2]], [[0, 1], [9, 9]]]})
+    (lines,) = (c for c in drawn.axes[0].collections if isinstance(c, LineCollection))
+    (line,) = lines.get_segments()
+    assert (line.min(axis=0).tolist(), line.max(axis=0).tolist()) == ([-0.5, 0.5], [1.5, 2.5])
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["hot (1)"]
+    # Elements that are sorted for the picture are outlined where they stand then.
+    drawn = figure(
+        np.zeros((2, 4)), [20, 30, 0, 10], [0, 1], marks={"label": "", "boxes": [[[0, 2], [1, 3]]]}
+    )
+    (lines,) = (c for c in drawn.axes[0].collections if isinstance(c, LineCollection))
+    reach = sorted((line[:, 0].min(), line[:, 0].max()) for line in lines.get_segments())
+    assert reach == [(-5, 5), (25, 35)]
+    assert plot_marks.pieces(np.array([2, 3, 0, 1]), 1, 3) == [(0, 1), (3, 4)]
 
 
 def test_colours_of_values_that_are_not_there_are_on_no_scale() -> None:

@@ -24,6 +24,7 @@ pub mod help;
 pub mod ingested;
 pub mod interrupt;
 pub mod log;
+pub mod marks;
 pub mod mesh_picture;
 pub mod npy;
 pub mod output;

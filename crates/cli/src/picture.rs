@@ -12,6 +12,7 @@ use fieldstone::{
 use serde_json::{Value as Json, json};
 
 use crate::caption::{Caption, position};
+use crate::marks::Marks;
 use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
 
@@ -40,14 +41,17 @@ pub struct Picture {
     pub mesh: Option<MeshShapes>,
     /// Which part of a larger array was taken without being asked for.
     pub taken: Option<String>,
+    /// What attributes stand on.
+    pub marks: Option<Marks>,
 }
 
 impl Picture {
     /// The picture of a field, or of the part of it that `region` leaves.
-    pub fn of(store: &Store, field: &Field, region: Option<&Region>) -> Result<Picture> {
+    /// With `tag`, marked are boxes and elements on which attributes with that tag stand.
+    pub fn of(store: &Store, field: &Field, region: Option<&Region>, tag: Option<&str>) -> Result<Picture> {
         let key = field.key()?;
         let picture = match (field.dtype()?, field.shape()?) {
-            (Some(dtype), Some(shape)) => of_array(store, field, &key, dtype, &shape, region),
+            (Some(dtype), Some(shape)) => of_array(store, field, (&key, dtype, &shape), region, tag),
             _ if region.is_some() => {
                 Err(Code::NotAnArray.error("it is opaque bytes, and only an array has a box"))
             }
@@ -92,7 +96,8 @@ impl Picture {
             ("size", json!(size)),
             ("coords", coords.into()),
         ];
-        let what = what.into_iter().chain(mesh.map(|mesh| ("mesh", mesh)));
+        let marks = self.marks.as_ref().map(|marks| ("marks", marks.request()));
+        let what = what.into_iter().chain(mesh.map(|mesh| ("mesh", mesh))).chain(marks);
         let what = what.map(|(name, value)| (name.to_owned(), value)).collect();
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         Helper::start(&HelperOptions::default())?.plot(&what, &parts)
@@ -102,10 +107,9 @@ impl Picture {
 fn of_array(
     store: &Store,
     field: &Field,
-    key: &FieldKey,
-    dtype: DType,
-    shape: &[u64],
+    (key, dtype, shape): (&FieldKey, DType, &[u64]),
     region: Option<&Region>,
+    tag: Option<&str>,
 ) -> Result<Picture> {
     let on = OnMesh::of(store, key, shape)?;
     let (region, taken) = match region {
@@ -136,6 +140,10 @@ fn of_array(
     if let Some(described) = &described {
         picture.unpack(described, dtype);
         picture.place(store, key, described, &inside, kept.len() == shape.len());
+    }
+    if let Some(tag) = tag {
+        let drawn = drawn_dims(&inside, kept.len() == shape.len()).0;
+        picture.marks = Some(Marks::find(store, key, tag, &inside, &drawn)?);
     }
     if let Some(on) = on.filter(|on| kept.len() == 1 && inside.count()[on.dimension] == shape[on.dimension]) {
         let (x, y) = on.points()?;
@@ -168,8 +176,7 @@ impl Picture {
         whole: bool,
     ) {
         let (start, count) = (inside.start(), inside.count());
-        let (drawn, fixed): (Vec<usize>, Vec<usize>) =
-            (0..start.len()).partition(|dim| whole || count[*dim] > 1);
+        let (drawn, fixed) = drawn_dims(inside, whole);
         let along = |dim: &usize| described.coordinates(store, key, *dim, start[*dim], count[*dim]);
         for dim in &fixed {
             let name = described.dims.get(*dim).map_or_else(|| format!("dimension {dim}"), Clone::clone);
@@ -198,6 +205,11 @@ impl Picture {
         (self.x, self.y) = (x, y);
         self.dims = drawn.iter().map(|dim| described.dims.get(*dim).cloned().unwrap_or_default()).collect();
     }
+}
+
+/// The dimensions of a box that are drawn, and those at one index. Of the `whole` array all are drawn.
+fn drawn_dims(inside: &IndexBox, whole: bool) -> (Vec<usize>, Vec<usize>) {
+    (0..inside.count().len()).partition(|dim| whole || inside.count()[*dim] > 1)
 }
 
 /// What a request says of a coordinate.

@@ -26,6 +26,7 @@ from fieldstone._helper import plot_globe as globe
 from fieldstone._helper.frames import Channel, RequestError
 from fieldstone._helper.plot_colours import MISSING, Colours, paper
 from fieldstone._helper.plot_grid import Axis, draw_grid, draw_points
+from fieldstone._helper.plot_marks import draw_marks, legend_of
 from fieldstone._helper.plot_mesh import draw_on_mesh
 
 MAX_PIXELS = 8000
@@ -88,6 +89,7 @@ def draw(data: np.ndarray, coords: dict[str, Any], header: dict[str, Any]) -> Fi
     label = named(header.get("label", ""), header.get("units", ""))
     on = header.get("mesh")
     x, y = (axis_of(coords.get(name), header, place) for name, place in (("x", -1), ("y", -2)))
+    shape, full_x, full_y = data.shape, x, y
     axes = draw_on_mesh(figure, data, coords, on, colours) if on else figure.add_subplot()
     if not hasattr(axes, "set_zlim"):
         paper(axes)
@@ -105,6 +107,7 @@ def draw(data: np.ndarray, coords: dict[str, Any], header: dict[str, Any]) -> Fi
         x, y = along(x, data.shape, 1), along(y, data.shape, 0)
         if (x.values is not None and x.values.ndim == 2) != (y.values is not None and y.values.ndim == 2):
             raise ValueError("the two coordinates must be both 1-d or both 2-d")
+        full_x, full_y = x, y
         data, masked, x, y = thinned(data, masked, x, y, (width, height))
         draw_grid(axes, data, masked, x, y, colours)
     else:
@@ -112,12 +115,23 @@ def draw(data: np.ndarray, coords: dict[str, Any], header: dict[str, Any]) -> Fi
     name_axes(axes, x, y)
     if on or data.ndim == 2 or y.values is not None:
         colours.bar(figure, axes, textwrap.fill(label, max(12, int(0.6 * height / SMALL_LETTER))))
-    colours.legend(figure)
+    marks = header.get("marks")
+    if marks and not hasattr(axes, "set_zlim"):
+        draw_marks(axes, shape, full_x, full_y, marks, nodes_of(coords, on))
+    colours.legend(figure, [legend_of(marks)] if marks else [])
     lines = [
         textwrap.fill(line, max(20, int(width / LETTER))) for line in str(header.get("title", "")).split("\n")
     ]
     axes.set_title("\n".join(lines), fontsize=11, parse_math=False)
     return figure
+
+
+def nodes_of(coords: dict[str, Any], mesh: dict[str, Any] | None) -> Any:
+    """Coordinates of a mesh in the plane, and rows of nodes of the elements that its values stand on."""
+    if not mesh or "z" in coords:
+        return None
+    at_nodes = mesh.get("location") == "node" or "rows" not in coords
+    return coords["x"][1], coords["y"][1], None if at_nodes else coords["rows"][1]
 
 
 def masked_in(coords: dict[str, Any], shape: tuple[int, ...]) -> np.ndarray | None:

@@ -77,16 +77,16 @@ class Colours:
             bar = figure.colorbar(values, cax=axes.inset_axes((1 + 0.02 / share, 0.0, 0.03 / share, 1.0)))
         bar.set_label(label, parse_math=False)
 
-    def legend(self, figure: Figure) -> None:
-        """The names of the colours that are not the scale's, as far as they occur, below the picture."""
+    def legend(self, figure: Figure, others: list[Any]) -> None:
+        """The names of the colours that are not the scale's, as far as they occur, and others, below."""
         colours = {"missing": MISSING, "masked": MASKED, "infinite": INFINITE}
-        patches = [
+        patches = others + [
             Patch(facecolor=colours[name], label=f"{name} ({count})")
             for name, count in self.counts.items()
             if count
         ]
         if patches:
-            figure.legend(handles=patches, loc="outside lower left", ncols=3, frameon=False, fontsize="small")
+            figure.legend(handles=patches, loc="outside lower left", ncols=4, frameon=False, fontsize="small")
 
 
 def paper(axes: Any) -> None:

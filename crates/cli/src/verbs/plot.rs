@@ -25,6 +25,7 @@ Examples:
   fieldstone plot store run=a variable=t step=6
   fieldstone plot store run=a variable=t step=6 -o t6.png
   fieldstone plot store run=a variable=wind step=6 --box 0,3,:,:
+  fieldstone plot store run=a variable=t step=6 --tag storm -o storms.png
 
 A field on an unstructured mesh is drawn where its nodes, edges, faces or volumes are; of volumes the outside is.
 
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// The part of the array to draw, one or two dimensions, such as 0,3,:,10:50
     #[arg(long = "box", visible_alias = "slice", value_name = "BOX")]
     region: Option<String>,
+    /// Outline in the PNG what attributes with this tag stand on
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
     /// Pixels of the PNG
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "900x600", value_parser = size)]
     size: [u32; 2],
@@ -63,33 +67,20 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
         field = field.lenient();
     }
     let key = field.key()?;
-    let picture = Picture::of(&store, &field, region.as_ref())?;
+    let picture = Picture::of(&store, &field, region.as_ref(), arguments.tag.as_deref())?;
     if let Some(taken) = &picture.taken {
         out.note(format_args!("drawing [{taken}]: choose another part with --box"));
     }
     let found = draw::extremes(&picture.values);
     let masked = picture.masked.iter().flatten().filter(|masked| **masked).count();
+    if let (Some(tag), Some(marks)) = (&arguments.tag, &picture.marks) {
+        out.note(format_args!("{} attributes with tag={tag} stand on it", marks.hits));
+    }
     let file = arguments.output.as_deref();
     if let Some(path) = file {
-        let png = picture.png(arguments.size)?;
+        write_png(&picture, arguments.size, path, out)?;
         if path == Path::new("-") {
-            if out.json() {
-                return Err(Code::CommandLine
-                    .error("a PNG is not JSON")
-                    .with_hint("name a file with -o")
-                    .into());
-            }
-            if out.is_terminal() {
-                return Err(Code::CommandLine
-                    .error("a PNG would garble the terminal")
-                    .with_hint("name a file with -o")
-                    .into());
-            }
-            return Ok(out.write_all(&png)?);
-        }
-        std::fs::write(path, &png).map_err(|e| file_error("write", path, e))?;
-        if !out.json() {
-            out.note(format_args!("{}: {} bytes", path.display(), png.len()));
+            return Ok(());
         }
     } else if !out.json() {
         let width = out.width().unwrap_or(WIDTH);
@@ -116,8 +107,27 @@ pub fn run(arguments: &Arguments, out: &mut Out) -> Done {
             "max": found.max,
             "missing": found.missing - masked,
             "masked": masked,
+            "hits": picture.marks.as_ref().map(|marks| marks.hits),
             "file": file.map(Path::to_string_lossy),
         }))?;
+    }
+    Ok(())
+}
+
+/// Writes the PNG to a file, or to stdout for `-`.
+fn write_png(picture: &Picture, size: [u32; 2], path: &Path, out: &mut Out) -> Done {
+    let png = picture.png(size)?;
+    if path == Path::new("-") {
+        let refused = |why: &str| Err(Code::CommandLine.error(why).with_hint("name a file with -o").into());
+        return match (out.json(), out.is_terminal()) {
+            (true, _) => refused("a PNG is not JSON"),
+            (_, true) => refused("a PNG would garble the terminal"),
+            _ => Ok(out.write_all(&png)?),
+        };
+    }
+    std::fs::write(path, &png).map_err(|e| file_error("write", path, e))?;
+    if !out.json() {
+        out.note(format_args!("{}: {} bytes", path.display(), png.len()));
     }
     Ok(())
 }
