@@ -1,4 +1,4 @@
-"""Small, escaped HTML of objects for notebooks: what a scientist reads first, as tables.
+"""Small, escaped HTML of objects for notebooks: tables of what a scientist reads first.
 
 Invariants:
 
@@ -166,7 +166,7 @@ def rows(values: Sequence[Any], shown: int, moments: _Moments | None = None) -> 
 
 
 def _facts(row: Any) -> dict[str, str]:
-    """What a row says, by name, as it is read."""
+    """The facts of a row, by name, as they are read."""
     if isinstance(row, Mapping):
         facts = dict(row)
     else:
@@ -257,7 +257,7 @@ def report(value: Any) -> str:
 
 
 def _is_list(name: str, part: tuple[Any, ...]) -> bool:
-    # The version to which a store is pinned has a moment beside it: that is no list.
+    # A version to which a store is pinned is a pair with a moment, and not a list.
     return name != "format_pinned"
 
 

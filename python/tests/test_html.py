@@ -33,7 +33,7 @@ def store():
         yield store
 
 
-def test_fields_have_a_column_for_what_tells_them_apart(store) -> None:
+def test_fields_have_a_column_for_each_word_that_differs(store) -> None:
     page = store.retrieve("run=study,variable=T")._repr_html_()
     assert "<caption>2 fields, run study, variable T</caption>" in page
     assert cells(page) == [

@@ -318,7 +318,7 @@ def test_legends_say_what_is_missing_masked_or_infinite() -> None:
     assert not nothing.axes[0].child_axes, "no bar of colours without a value"
 
 
-def test_what_attributes_stand_on_is_outlined_and_counted() -> None:
+def test_boxes_of_attributes_are_outlined_and_counted() -> None:
     drawn = figure(np.eye(4), marks={"label": "hot (1)", "boxes": [[[1, 3], [0, 2]], [[0, 1], [9, 9]]]})
     (lines,) = (c for c in drawn.axes[0].collections if isinstance(c, LineCollection))
     (line,) = lines.get_segments()

@@ -74,7 +74,7 @@ def test_a_title_has_the_long_name_the_time_the_run_and_the_level(store: Path) -
     assert plot(store, "run=study,variable=u,step=6", "--json")["title"] == "wind, time 0.25, run study"
 
 
-def test_missing_and_masked_are_told_apart(store: Path, tmp_path: Path) -> None:
+def test_missing_and_masked_values_differ(store: Path, tmp_path: Path) -> None:
     words = ("run=ocean,variable=thetao,step=0", "--box", "1,:,:")
     shown = plot(store, *words, "--json")
     assert (shown["missing"], shown["masked"]) == (1, 1) and shown["max"] == pytest.approx(3.9)
@@ -88,7 +88,7 @@ def test_missing_and_masked_are_told_apart(store: Path, tmp_path: Path) -> None:
 
 
 def test_the_request_has_places_units_and_marks(store: Path, tmp_path: Path) -> None:
-    """What the program asks the helper for, taken down by a stand-in for it."""
+    """A stand-in for the helper takes down what the program asks of it."""
     asked = tmp_path / "asked.json"
     stand_in = tmp_path / "python"
     stand_in.write_text(

@@ -1,4 +1,4 @@
-//! The words of a picture: the field's long name, its time, its run, and what else tells it from others.
+//! The words of a picture: the field's long name, its time, its run, and what else distinguishes it from others.
 //!
 //! Invariant: each word of a key is said once, or is one of those that the name, the time or the level already says.
 
@@ -33,7 +33,7 @@ pub struct Caption {
     pub time: String,
     /// The run; empty for none.
     pub run: String,
-    /// Where a part of the array lies, then further words of the key.
+    /// The place of a part of the array, then further words of the key.
     pub more: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ pub fn position(axis: &Coordinates, value: f64) -> String {
 /// Seconds since 1970 as date and time of day; of a calendar without leap years it is the date that its file says.
 fn moment(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();
-    // A year of six digits and more is no date that anybody writes.
+    // Nobody writes a date whose year has six digits.
     if minutes.abs() > 5e10 {
         return format!("time {}", short(seconds));
     }

@@ -112,7 +112,7 @@ impl Cell {
     }
 }
 
-/// Which level a value has, and its colour.
+/// The level of a value between the ends, and its colour.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     low: f64,
@@ -134,7 +134,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies between the ends: 0 to 1.
+    /// The place of a value between the ends: 0 to 1.
     fn level(&self, value: f64) -> f64 {
         level(value, self.low, self.high)
     }

@@ -18,6 +18,7 @@ pub mod compact;
 pub mod complete;
 pub mod csv;
 pub mod draw;
+pub mod elements;
 pub mod explain;
 pub mod graph;
 pub mod help;

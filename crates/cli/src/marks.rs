@@ -1,4 +1,4 @@
-//! What of a picture attributes with a tag stand on: boxes of a grid or a line, elements of a mesh.
+//! Marks in a picture: the boxes of a grid or a line, and the elements of a mesh, on which attributes with a tag stand.
 //!
 //! Invariant: boxes are in elements of the picture, half-open, and lie within it; an attribute that stands on the whole
 //! field, or on a part that is not drawn, is counted and marks nothing.

@@ -7,9 +7,9 @@ use fieldstone::facts::{Coordinates, Direction};
 use fieldstone::{Error, FieldKey, Result, Store};
 use serde_json::{Value, json};
 
-use crate::picture::of_coordinate;
+use crate::elements::of_coordinate;
 
-/// What of a mesh a field's values stand on.
+/// The part of a mesh on which a field's values stand.
 #[derive(Debug)]
 pub struct OnMesh {
     mesh: StoredMesh,

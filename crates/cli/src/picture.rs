@@ -1,4 +1,4 @@
-//! What `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
+//! The picture that `fieldstone plot` draws: one or two dimensions of numbers, with their coordinates and words
 //! where the store has them.
 //!
 //! Three kinds of fields have a picture: arrays, unpacked and with the coordinates that their file or run says
@@ -9,9 +9,10 @@ use fieldstone::helper::{Helper, HelperOptions};
 use fieldstone::{
     Code, CoordinateAxis, DType, Error, Field, FieldKey, IndexBox, Result, Store, as_floats, element_count,
 };
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::caption::{Caption, position};
+use crate::elements::of_coordinate;
 use crate::marks::Marks;
 use crate::mesh_picture::{MeshShapes, OnMesh};
 use crate::region::Region;
@@ -21,7 +22,7 @@ use crate::region::Region;
 pub struct Picture {
     /// The numbers, NaN where there is none, in C order.
     pub values: Vec<f64>,
-    /// Which elements are NaN since their value is not valid; `None` where all others are missing.
+    /// Elements that are NaN since their value is not valid; `None` where all NaN is missing.
     pub masked: Option<Vec<bool>>,
     /// One or two extents.
     pub shape: Vec<usize>,
@@ -41,7 +42,7 @@ pub struct Picture {
     pub mesh: Option<MeshShapes>,
     /// Which part of a larger array was taken without being asked for.
     pub taken: Option<String>,
-    /// What attributes stand on.
+    /// Boxes and elements on which attributes stand.
     pub marks: Option<Marks>,
 }
 
@@ -210,12 +211,6 @@ impl Picture {
 /// The dimensions of a box that are drawn, and those at one index. Of the `whole` array all are drawn.
 fn drawn_dims(inside: &IndexBox, whole: bool) -> (Vec<usize>, Vec<usize>) {
     (0..inside.count().len()).partition(|dim| whole || inside.count()[*dim] > 1)
-}
-
-/// What a request says of a coordinate.
-pub fn of_coordinate(name: &str, axis: &Coordinates) -> Json {
-    let direction = axis.direction.word();
-    json!({"name": name, "dtype": "<f8", "shape": axis.shape, "label": axis.name, "units": axis.units, "direction": direction})
 }
 
 /// The part of an array that is drawn where none is asked for, and its text where it is not all of the array.

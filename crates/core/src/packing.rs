@@ -2,7 +2,7 @@
 //! netCDF's `_Unsigned`, undone as xarray does.
 //!
 //! Values outside `valid_min`, `valid_max` or `valid_range` stay what they are, as xarray keeps them; [`Packing::masked`]
-//! finds them for whoever leaves them out.
+//! finds them for a caller that leaves them out.
 //!
 //! ```
 //! use fieldstone_core::dtype::DType;
@@ -129,8 +129,8 @@ impl Packing {
         }
     }
 
-    /// Which stored numbers stand for a value outside the valid range; `None` without such a range. A number that stands
-    /// for nothing is missing, and not masked.
+    /// Finds stored numbers that stand for a value outside the valid range; `None` without such a range. A number that
+    /// stands for nothing is missing, and not masked.
     pub fn masked(&self, stored: &[f64]) -> Option<Vec<bool>> {
         let Valid { ends: (least, greatest), as_stored } = self.valid?;
         let is_masked = |stored: &f64| {

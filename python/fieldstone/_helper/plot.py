@@ -3,7 +3,7 @@
 Invariants:
 
 * a title is words and an axis has a name with its unit; no text is taken for a formula;
-* what has no value is seen, and the picture says why: missing, masked or infinite (:mod:`.plot_colours`);
+* an element without a value is seen, and the picture says why: missing, masked, infinite (:mod:`.plot_colours`);
 * the least and greatest colour are those of all values, also where a large array is thinned.
 """
 
@@ -135,7 +135,7 @@ def nodes_of(coords: dict[str, Any], mesh: dict[str, Any] | None) -> Any:
 
 
 def masked_in(coords: dict[str, Any], shape: tuple[int, ...]) -> np.ndarray | None:
-    """Which elements are masked, where the request says so."""
+    """The elements that are masked, where the request says so."""
     if "masked" not in coords:
         return None
     masked = coords["masked"][1].astype(bool)
@@ -211,7 +211,7 @@ def along(axis: Axis, shape: tuple[int, ...], dim: int) -> Axis:
 def thinned(
     data: np.ndarray, masked: Any, x: Axis, y: Axis, size: tuple[int, int]
 ) -> tuple[np.ndarray, Any, Axis, Axis]:
-    """Every so many elements of a large array: there are more than pixels."""
+    """Each n-th element of a large array, which has more of them than the picture has pixels."""
     stride = tuple(
         slice(None, None, -(-n // (CELLS_IN_A_PIXEL * pixels)))
         for n, pixels in zip(data.shape, reversed(size), strict=True)

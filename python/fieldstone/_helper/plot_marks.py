@@ -1,4 +1,4 @@
-"""Outlines of boxes and elements in a picture: what attributes stand on.
+"""Outlines of the boxes and elements in a picture on which attributes stand.
 
 Invariants:
 
@@ -64,7 +64,7 @@ def draw_marks(
 
 
 def pieces(order: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:
-    """Where elements from `first` to `last` stand among sorted ones: ranges of them, half-open."""
+    """The places of elements from `first` to `last` among sorted ones: ranges of them, half-open."""
     (places,) = np.nonzero((order >= first) & (order < last))
     if not places.size:
         return []

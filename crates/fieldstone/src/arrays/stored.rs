@@ -199,7 +199,7 @@ impl StoredMesh {
         self.mesh.axes()
     }
 
-    /// Where everything at a location lies.
+    /// The places of everything at a location.
     ///
     /// Errors: `Corrupt` for an entry that names no node, or a file that ends early.
     pub fn points(&self, location: MeshLocation) -> Result<MeshPoints> {

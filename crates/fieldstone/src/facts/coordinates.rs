@@ -2,13 +2,13 @@
 //!
 //! Invariants:
 //!
-//! * longitudes and latitudes are degrees, whatever unit their file has, and NaN where they are no place on the globe;
+//! * longitudes and latitudes are degrees, whatever unit their file has, and NaN where they name no place on the globe;
 //! * moments of calendars that count as ours does are seconds since 1970.
 
 use fieldstone_core::geometry::CoordinateAxis;
 use fieldstone_core::value::parse_moment;
 
-/// Where greater values of a coordinate lie.
+/// The direction in which greater values of a coordinate lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Farther east, and around the globe.
@@ -61,7 +61,7 @@ pub struct Coordinates {
     pub name: String,
     /// Their unit; empty for none.
     pub units: String,
-    /// Where greater ones lie.
+    /// The direction of greater ones.
     pub direction: Direction,
     /// Extents: one dimension, or those of the array.
     pub shape: Vec<usize>,
