@@ -1,4 +1,4 @@
-"""Small, escaped HTML of objects for notebooks: tables of what a scientist reads first.
+"""Small, escaped HTML of objects for notebooks: tables that a scientist can read.
 
 Invariants:
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Characters from low to high.
 const RAMP: &[u8] = b".:-=+*#%@";
-/// Marks of what has no value, without colour.
+/// Marks of elements without a value, and of no element, without colour.
 const MISSING: char = '?';
 const MASKED: char = 'x';
 const OUTSIDE: char = ' ';
@@ -53,7 +53,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// What the terminal can, where `colour` is wanted.
+    /// The best style of the terminal, where `colour` is wanted.
     pub fn of_terminal(colour: bool) -> Style {
         let full = std::env::var("COLORTERM").is_ok_and(|v| v == "truecolor" || v == "24bit");
         match (colour, full) {
@@ -64,7 +64,7 @@ impl Style {
     }
 }
 
-/// Extremes of what is drawn.
+/// Extremes of the elements that are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
     /// Smallest element; NaN where all are missing.
@@ -222,7 +222,7 @@ pub fn line(values: &[f64], width: usize, height: usize, style: Style) -> String
     text
 }
 
-/// Where a value lies between the extremes: 0 to 1.
+/// The place of a value between the extremes: 0 to 1.
 fn level(value: f64, min: f64, max: f64) -> f64 {
     // Halves, so that the span of the largest floats does not overflow.
     let span = max / 2.0 - min / 2.0;

@@ -27,7 +27,7 @@ pub struct MeshShapes {
 }
 
 impl OnMesh {
-    /// Where the key's variable was declared on a mesh, and the array has its extent.
+    /// The mesh on which the key's variable was declared, if the array has its extent.
     pub fn of(store: &Store, key: &FieldKey, shape: &[u64]) -> Result<Option<OnMesh>> {
         let text = |keyword: &str| key.get(keyword).map(|value| value.text().into_owned());
         let (Some(run), Some(variable)) = (text("run"), text("variable")) else { return Ok(None) };
@@ -52,7 +52,7 @@ impl OnMesh {
         (0..rank).map(part).collect::<Vec<_>>().join(",")
     }
 
-    /// What is drawn.
+    /// The shapes that are drawn.
     pub fn shapes(&self) -> Result<MeshShapes> {
         let array = match self.location {
             MeshLocation::Edge => Some(MeshArray::Edges),
@@ -69,7 +69,7 @@ impl OnMesh {
         Ok(MeshShapes { location: self.location, coordinates, rows: rows.flatten() })
     }
 
-    /// Where each value stands, across and down: at a node, or in the middle of the nodes of an edge, face or volume. Of
+    /// The places of values, across and down: at a node, or in the middle of the nodes of an edge, face or volume. Of
     /// three coordinates the two that reach farthest.
     pub fn points(&self) -> Result<(Coordinates, Coordinates)> {
         let points = self.mesh.points(self.location)?;

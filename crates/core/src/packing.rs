@@ -24,7 +24,7 @@ use crate::value::Value;
 /// How the values of one variable are packed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packing {
-    /// What is added to numbers below the first, or from the second on, as they are stored: the other sign.
+    /// The sign that stored integers have, where it is not that of their type.
     wrap: Option<Wrap>,
     /// Stored numbers that stand for nothing.
     missing: Vec<f64>,
@@ -64,9 +64,9 @@ impl Valid {
 /// Integers whose sign is not that of their type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wrap {
-    /// Stored as signed, meant as unsigned: negative ones are so many more.
+    /// Stored as signed, meant as unsigned: this is added to negative ones.
     Unsigned(f64),
-    /// Stored as unsigned, meant as signed: those of the upper half are so many less.
+    /// Stored as unsigned, meant as signed: this is subtracted from the upper half.
     Signed(f64),
 }
 
@@ -115,7 +115,7 @@ impl Packing {
         self.wrap.is_none() && self.missing.is_empty() && self.scale == 1.0 && self.offset == 0.0
     }
 
-    /// What stored numbers stand for: NaN where they stand for nothing.
+    /// Turns stored numbers into the values that they stand for: NaN for nothing.
     pub fn undo(&self, values: &mut [f64]) {
         if self.is_plain() {
             return;
@@ -141,9 +141,9 @@ impl Packing {
         Some(stored.iter().map(is_masked).collect())
     }
 
-    /// What the least and the greatest of stored numbers, missing ones left out, say of what all of them stand for: its
-    /// least and greatest. `None` for an end that cannot be known so: where it is a number that stands for nothing
-    /// itself, or where the sign that is meant puts other numbers at the ends.
+    /// The least and the greatest value, by the least and the greatest of stored numbers without missing ones. `None` for
+    /// an end that cannot be known so: the stored number stands for nothing itself, or the sign that is meant puts other
+    /// numbers at the ends.
     pub fn ends(&self, least: f64, greatest: f64) -> (Option<f64>, Option<f64>) {
         let apart = match self.wrap {
             Some(Wrap::Unsigned(_)) => least < 0.0 && greatest >= 0.0,
@@ -164,7 +164,7 @@ impl Packing {
         }
     }
 
-    /// The elements of an array as what they stand for. Invalid for elements that are no real numbers.
+    /// The elements of an array as the values that they stand for. Invalid for elements that are not real numbers.
     pub fn decode(&self, dtype: DType, data: &[u8]) -> Result<Vec<f64>> {
         let mut values = as_floats(dtype, data)?;
         self.undo(&mut values);
@@ -276,7 +276,7 @@ mod tests {
         assert!(values[0] == 65_534.0 * 0.5 - 1.0 && values[1].is_nan() && values[2] == 1.0, "{values:?}");
         let signed = [("_Unsigned", Value::Text("false".into()))];
         assert_eq!(decoded("|u1", &[0xff, 1], &signed), [-1.0, 1.0]);
-        // Where the type has that sign already nothing is done.
+        // A type that has that sign already stays as it is.
         assert_eq!(decoded("|i1", &[0xff], &signed), [-1.0]);
     }
 }

@@ -3,7 +3,7 @@
 Invariants:
 
 * a title is words and an axis has a name with its unit; no text is taken for a formula;
-* an element without a value is seen, and the picture says why: missing, masked, infinite (:mod:`.plot_colours`);
+* an element without a value is seen, and the picture says why (:mod:`.plot_colours`);
 * the least and greatest colour are those of all values, also where a large array is thinned.
 """
 

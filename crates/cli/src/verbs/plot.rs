@@ -208,7 +208,7 @@ fn around(longitudes: &[f64]) -> Vec<f64> {
     longitudes.iter().map(|lon| begin + (lon - begin).rem_euclid(360.0)).collect()
 }
 
-/// Gives cells between the points of a mesh their neighbours' mean, as far as half of what lies between two points.
+/// Gives cells between the points of a mesh their neighbours' mean, as far as half the distance of two points.
 fn spread(cells: &mut [Cell], columns: usize, points: usize) {
     let apart = (cells.len() as f64 / points.max(1) as f64).sqrt();
     for _ in 0..apart.ceil() as usize {
