@@ -148,6 +148,11 @@ def of_curved_grid() -> Any:
     return figure(smooth(lon, lat), lon, lat)
 
 
+def of_curved_grid_that_begins_anywhere() -> Any:
+    lon, lat = np.meshgrid((np.arange(100, 460, 3.0) + 180) % 360 - 180, np.linspace(-88.5, 88.5, 60))
+    return figure(smooth(lon, lat), lon, lat)
+
+
 def of_grid_from_greenwich() -> Any:
     lon, lat = np.arange(0, 360, 3.0), np.linspace(90, -90, 61)
     return figure(smooth(lon[None], lat[:, None]), lon, lat)
@@ -165,7 +170,15 @@ def of_rings() -> Any:
 
 @pytest.mark.parametrize(
     "draw",
-    [of_nodes, of_faces, of_curved_grid, of_grid_from_greenwich, of_grid_that_begins_anywhere, of_rings],
+    [
+        of_nodes,
+        of_faces,
+        of_curved_grid,
+        of_curved_grid_that_begins_anywhere,
+        of_grid_from_greenwich,
+        of_grid_that_begins_anywhere,
+        of_rings,
+    ],
 )
 def test_a_smooth_field_is_seen_as_it_is_everywhere(draw: Any) -> None:
     drawn = draw()
