@@ -359,17 +359,34 @@ def tag_and_find() -> None:
         strips[(months.index(hit.step), *box)] = warm
     share = np.isfinite(strips).sum() / sea.size
     check(np.nanmax(strips) > WARM, f"{len(hits)} boxes were read: {share:.2%} of the temperatures")
+    warm = xarray.open_dataset(CLIMATE, engine="fieldstone", request={"run": SEA})["surface_temperature"]
+    warm = warm.isel(time=months, longitude=region).copy(data=strips[:, :, region])
+    draw_boxes(warm)
+    say("plotted them alone: warm-boxes.png")
+
+
+def draw_boxes(warm: xarray.DataArray) -> None:
+    """A map for each month: the elements of boxes in colour, those of no box left white."""
     figure, axes = plt.subplots(
-        len(months), 1, figsize=(9, 1 + 0.6 * len(months)), sharex=True, squeeze=False
+        len(warm.time),
+        1,
+        figsize=(9, 1.4 + 0.6 * len(warm.time)),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
     )
-    edges = (190, 240, places["latitude"][0], places["latitude"][-1])
-    for month, strip, axis in zip(months, strips, axes[:, 0], strict=True):
-        axis.imshow(
-            strip[:, region], origin="lower", aspect="auto", extent=edges, vmin=WARM - 1, vmax=WARM + 1
+    for month, axis in zip(warm, axes[:, 0], strict=True):
+        cells = axis.pcolormesh(
+            warm.longitude, warm.latitude, month, shading="nearest", vmin=WARM - 1, vmax=WARM + 1
         )
-        axis.set_ylabel(f"{month}", rotation=0)
+        date = str(month.time.values)[:7]
+        axis.set_ylabel(date, rotation=0, ha="right", va="center")
+        axis.set_yticks([-4, 0, 4], ["4°S", "0°", "4°N"])
+    axis.set_xticks(range(190, 241, 10), [f"{360 - east}°W" for east in range(190, 241, 10)])
+    axis.set_xlabel("longitude")
+    figure.suptitle(f"sea surface temperature in the boxes of maxima above {WARM} K, middle Pacific")
+    figure.colorbar(cells, ax=axes, label="surface temperature (K)")
     figure.savefig(OUT / "warm-boxes.png")
-    say("only these boxes are plotted: warm-boxes.png")
 
 
 def many_processes_one_file() -> None:

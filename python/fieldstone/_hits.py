@@ -234,11 +234,11 @@ class Hits:
         return "\n".join([head, *("  " + row for row in rows)])
 
     def _repr_html_(self) -> str:
-        from ._html import table
+        from ._html import hits
 
         limit = _least(self._query.limit, 21)
         found = self._table if self._table is not None else self._ask.hits(self._query.limited(limit))
-        return table(found.table(False))
+        return hits(found.table(False), self.store._moments)
 
 
 def _least(limit: int | None, other: int) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ._native import _Catalog, _level_of
@@ -125,10 +124,12 @@ class Rows(Sequence[_Row], Generic[_Row]):
         rows: list[_Row],
         table: Callable[[], Table],
         why: Callable[[], Missing | None] | None = None,
+        moments: Callable[[Iterable[tuple[str | None, str]]], set[tuple[str, str]]] | None = None,
     ) -> None:
         self._rows = rows
         self._table = table
         self._why = why
+        self._moments = moments
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -183,9 +184,9 @@ class Rows(Sequence[_Row], Generic[_Row]):
         return "\n".join([f"<fieldstone.Rows: {len(self._rows)}>", *shown])
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li><code>{escape(_bounded(row))}</code></li>" for row in self._rows[:_SHOWN])
-        more = f"<p>… {len(self._rows) - _SHOWN} more</p>" if len(self._rows) > _SHOWN else ""
-        return f"<ul>{items}</ul>{more}"
+        from ._html import rows
+
+        return rows(self._rows, _SHOWN, self._moments)
 
 
 class RunRows(Rows[_Row]):
@@ -201,6 +202,12 @@ class RunRows(Rows[_Row]):
         super().__init__(rows, lambda: self._columns(False), why)
         self._found = found
         self._known = known
+
+    def _repr_html_(self) -> str:
+        from ._html import rows
+
+        names = ("project", "name", "job", "created", "notes", "params")
+        return rows([{name: info[name] for name in names} for info in self._found], _SHOWN)
 
     def to_arrow(self, params: bool = False) -> Table:
         """A Table, which pyarrow, polars, DuckDB and others accept. With ``params=True`` each parameter has a

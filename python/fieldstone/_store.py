@@ -29,7 +29,7 @@ from ._run import Run
 from ._terms import Terms
 from ._transaction import Transaction
 from ._values import datetime_ns, plain
-from .errors import Invalid
+from .errors import Error, Invalid
 from .reports import DeleteReport, ExportReport, RebuildReport
 
 if TYPE_CHECKING:  # imported where it is used: xarray is optional
@@ -413,7 +413,19 @@ class Store(_Store):
                 lead if step is None else step for step, lead in zip(columns[1], leads, strict=True)
             ]
         rows = [Step(*row) for row in zip(*columns, strict=True)]
-        return self._told(Rows(rows, lambda: table, self._why(query)))
+        return self._told(Rows(rows, lambda: table, self._why(query), self._moments))
+
+    def _moments(self, runs: Iterable[tuple[str | None, str]]) -> set[tuple[str, str]]:
+        """Those of these runs (project, name) whose times are seconds since 1970: files and Datasets."""
+        found = set()
+        for project, run in set(runs):
+            pairs = {"run": run, "variable": "@header"} | ({"project": project} if project else {})
+            try:
+                if next(iter(self.list(pairs)), None) is not None:
+                    found.add((project or "", run))
+            except Error:  # a schema without such keys
+                continue
+        return found
 
     def variables(self, where: _Where = None, /, **terms: Unpack[Terms]) -> Rows[Variable]:
         """The variables, as Rows of Variable: ``.run``, ``.name``, ``.dtype``, ``.shape`` … Terms work as in

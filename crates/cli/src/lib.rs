@@ -12,6 +12,7 @@
 //! * no verb collects what it can print as it comes.
 
 pub mod arguments;
+pub mod caption;
 pub mod catalog;
 pub mod compact;
 pub mod complete;
@@ -24,6 +25,7 @@ pub mod help;
 pub mod ingested;
 pub mod interrupt;
 pub mod log;
+pub mod marks;
 pub mod mesh_picture;
 pub mod npy;
 pub mod output;

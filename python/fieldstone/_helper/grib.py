@@ -23,6 +23,7 @@ import numpy as np
 from fieldstone._helper.files import open_plain
 from fieldstone._helper.frames import Channel, RequestError
 from fieldstone._helper.grib_keys import MISSING_DOUBLE, MISSING_LONG, UNKNOWN, apart_of, key_of
+from fieldstone._helper.grib_words import where_and_when
 
 CHUNK = 1 << 20
 PROJECTED = ("mercator", "lambert", "polar_stereographic")
@@ -274,6 +275,7 @@ def decode_request(channel: Channel, payload: bytes) -> None:
     try:
         with Handle(payload) as handle:
             values, coords, attrs = decode(handle)
+            attrs |= where_and_when(handle)
     except Exception as error:
         raise RequestError("Corrupt", f"eccodes cannot decode the message: {error}") from None
     header: dict[str, Any] = {

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from fieldstone._native import _CoordinateAxis
 from fieldstone._xarray.declared import (
     Declarations,
     Declared,
@@ -154,12 +155,22 @@ def describe(source: Source, cubes: Sequence[Any], roles: Roles, shared: Shared,
     for keyword, values in dims.items():
         parts.variables[keyword] = shared.coordinate(keyword, values)
     for dim, along in inner.coords.items():
-        parts.variables.setdefault(dim, xr.IndexVariable((dim,), along))
+        parts.variables.setdefault(dim, xr.IndexVariable((dim,), along, words_of(dim)))
     scalars(parts, made, roles, dims)
     times(parts, made, dims, shared)
     of_runs(parts, made, roles, dims, said)
     parts.plain = not said.is_encoded
     return parts
+
+
+def words_of(dim: str) -> dict[str, str]:
+    """Attributes of a coordinate that a run declares: a longitude or a latitude is one by its name."""
+    axis = _CoordinateAxis(dim, "", "")
+    if axis.is_longitude:
+        return {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
+    if axis.is_called("lat") and axis.is_called("latitude"):
+        return {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
+    return {}
 
 
 class Inner:

@@ -141,10 +141,10 @@ fn doctor_tests_a_disk_and_leaves_nothing() {
 #[test]
 fn arrays_are_drawn_as_text() {
     let t = TestStore::empty();
-    let values: Vec<f32> = (0..40).map(|i| (i % 10) as f32).collect();
-    t.archive_floats(KEY, &values, "2,2,10");
+    let values: Vec<f32> = (0..36).map(|i| (i % 9) as f32).collect();
+    t.archive_floats(KEY, &values, "2,2,9");
     let drawn = t.run(["plot", "store", "run=a"]).ok();
-    assert_eq!(drawn.out(), " .:-=+*#%@\n{run=a}{variable=t}{step=6}: 0 to 9\n");
+    assert_eq!(drawn.out(), ".:-=+*#%@\nt, step 6, run a: 0 to 8\n");
     assert!(drawn.err().contains("drawing [0,:,:]"), "{}", drawn.err());
     let drawn = t.run(["plot", "store", "run=a", "--box", "0,1,:", "--width", "5"]).ok().out();
     assert_eq!(drawn.lines().count(), 13, "{drawn}");

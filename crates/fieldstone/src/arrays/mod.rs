@@ -62,7 +62,9 @@ mod xdmf;
 
 pub use attributes::netcdf_attrs;
 pub use fieldstone_array::distributed::group::{Memory, MemoryMut, READ, WRITE, dense_strides};
-pub use fieldstone_array::distributed::mesh::{EdgeShare, MeshArray, MeshContent, MeshCoordinate, MeshRows};
+pub use fieldstone_array::distributed::mesh::{
+    EdgeShare, MeshArray, MeshAxis, MeshContent, MeshCoordinate, MeshPoints, MeshRows,
+};
 pub use fieldstone_array::distributed::partition::{Partition, PartitionMethod, PartitionSource};
 pub use fieldstone_array::distributed::plan::Method;
 pub use fieldstone_array::distributed::view::{Halo, View};

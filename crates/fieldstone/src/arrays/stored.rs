@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fieldstone_array::distributed::mesh::{Mesh, MeshArray, MeshContent, check_declared};
+use fieldstone_array::distributed::mesh::{
+    Mesh, MeshArray, MeshAxis, MeshContent, MeshPoints, check_declared,
+};
 use fieldstone_array::distributed::plan::Settings;
 use fieldstone_core::env::Env;
 use fieldstone_core::env::comm::Team;
@@ -178,6 +180,18 @@ impl StoredMesh {
             Ok(self.bytes(axis)?.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word)).collect())
         };
         axes.into_iter().filter(|axis| known.contains(axis)).map(read).collect()
+    }
+
+    /// The coordinates that its nodes have: x and y, and z where it has that.
+    pub fn axes(&self) -> &[MeshAxis] {
+        self.mesh.axes()
+    }
+
+    /// The places of everything at a location.
+    ///
+    /// Errors: `Corrupt` for an entry that names no node, or a file that ends early.
+    pub fn points(&self, location: MeshLocation) -> Result<MeshPoints> {
+        self.mesh.points(location)
     }
 
     /// All edges, faces or volumes; `None` where it has none.

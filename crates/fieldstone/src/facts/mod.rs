@@ -28,11 +28,13 @@
 //! ```
 
 mod content;
+mod coordinates;
 mod described;
 mod field;
 mod overview;
 
 pub use content::Content;
-pub use described::{Coordinates, Described};
+pub use coordinates::{Coordinates, Direction, with_unit};
+pub use described::{Described, time_of};
 pub use field::FieldFacts;
 pub use overview::{CatalogFacts, Overview};
