@@ -16,7 +16,7 @@
 //! Invariants:
 //! * a commit record is the only thing that makes anything visible, and it is durable before it does;
 //! * a log says the same for ever: commits are added, decisions on transactions change which of them count;
-//! * whatever follows the logs can be made anew from them.
+//! * every follower of the logs can be rebuilt from them.
 //!
 //! ```
 //! use fieldstone_core::env::sim::SimWorld;

@@ -1,7 +1,7 @@
 //! Those who have records for the commits of a store, and take part in its flushes: the catalog, the graph.
 //!
-//! The facade, which composes a store, calls them around each flush. [`Buffered`] is what they keep for sessions until
-//! then: batches that still grow, which the journal counts meanwhile, so that whoever put something in hears of a failure.
+//! The facade, which composes a store, calls them around each flush. [`Buffered`] keeps the content of sessions until
+//! then: batches that still grow, which the journal counts, so that the session that filled one learns of a failure.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use fieldstone_format::log::SideRecord;
 use crate::journal::Unflushed;
 use crate::session::{Session, SessionKey};
 
-/// Who has records for a store's flushes. No lock of the store's is held at a call.
+/// A component with records for a store's flushes. The store holds no lock during a call.
 pub trait FlushParticipant: Send + Sync + std::fmt::Debug {
     /// Gives the journal what is buffered for a session: it is about to be flushed.
     fn hand_over(&self, session: &Session);

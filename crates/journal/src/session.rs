@@ -134,7 +134,7 @@ impl Session {
         Session { cancel: Some(cancel), ..self.clone() }
     }
 
-    /// The key of what it has not flushed.
+    /// The key of its unflushed content.
     pub fn key(&self) -> SessionKey {
         self.key
     }
@@ -144,7 +144,7 @@ impl Session {
         self.key.transaction
     }
 
-    /// The author of what it writes.
+    /// The author of its values.
     pub fn author(&self) -> &Author {
         &self.author
     }

@@ -1,8 +1,8 @@
 //! Random histories: the logs of a few processes, in files on a simulated machine or as objects, with side
 //! records, fields, removals and transactions, and the store as it was with any part of each log.
 //!
-//! The same seed gives the same history. What side records say is the caller's; what fields stand is found
-//! here in the plainest way, from all entries at once.
+//! The same seed gives the same history. The caller decides the content of side records; this module finds the
+//! standing fields in the plainest way, from all entries at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::snapshot::Order;
 use crate::view::{HeldField, Holds};
 use crate::writer::Encoded;
 
-/// Where the store is on the simulated machine.
+/// The store's folder on the simulated machine.
 const ROOT: &str = "/store";
 /// Processes, each with the user it runs as.
 const PROCESSES: [(&str, u32); 4] = [("a", 1), ("b", 1), ("c", 1), ("d", 2)];
@@ -151,7 +151,7 @@ impl History {
         Ok((world, history))
     }
 
-    /// One call of one process. What is refused, because it is another user's or ended, does not count.
+    /// One call of one process. Refusals do not count: something belongs to another user, or has ended.
     fn step(&mut self, dice: &mut Random, side: Side<'_>) -> Result<()> {
         let journal = &self.journals[dice.below(self.journals.len() as u64) as usize];
         let known = self.transactions.len() as u64;
@@ -280,10 +280,11 @@ fn field(dice: &mut Random, schema: &Schema) -> Result<Encoded<'static>> {
     })
 }
 
-/// Where an entry stands among all of its key: by its commit or decision, its own stamp, its log, its commit.
+/// The position of an entry among all entries of its key: by its commit or decision, its own stamp, its log, its
+/// commit.
 type EntryOrder = (Order, u64, Id, u64);
 
-/// What stands at the moment of a feed: of each key the newest entry that is visible, if it is a field.
+/// The fields that stand at the moment of a feed: the newest visible entry of each key, if it is a field.
 #[derive(Debug)]
 pub struct Standing(Feed);
 

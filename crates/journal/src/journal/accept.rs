@@ -20,7 +20,7 @@ const LATE: u64 = 1_000_000_000;
 pub struct FileState {
     /// The user whose it is, or was; `None` where nothing says so.
     pub owner: Option<u32>,
-    /// Where the log lost commits: the last one that can be read, and the last that was known.
+    /// The gap in the log: the last readable commit, and the last known one.
     pub beyond: Option<(u64, u64)>,
     /// Whether its writer is a process of this host that lives and has not closed it.
     pub is_alive: bool,

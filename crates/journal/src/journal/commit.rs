@@ -63,7 +63,7 @@ impl CommitState {
     }
 }
 
-/// A commit under way. Where it is dropped before its end, by a panic, others do not wait for it for ever.
+/// A commit under way. If a panic drops it before its end, other threads do not wait for it for ever.
 struct Turn<'a> {
     state: &'a CommitState,
     /// The session that commits.

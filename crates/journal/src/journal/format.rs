@@ -25,8 +25,8 @@ impl FormatVersion<'_> {
         Ok(looks.known_format())
     }
 
-    /// Denied where something came into the format later than the version that the store is of. Where that is so by what
-    /// is known, its owner may have upgraded it meanwhile: it is looked at again.
+    /// Denied if the feature came into the format after the store's version. If the known version forbids it, this
+    /// looks again, because the owner may have upgraded the store meanwhile.
     pub fn check(&self, since: u32, what: &str) -> Result<()> {
         if since > self.now()? {
             self.settings.committer.looks().even_without_logs()?;

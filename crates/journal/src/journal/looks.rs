@@ -1,7 +1,7 @@
 //! Looks at the logs, and the snapshots that they give.
 //!
-//! A handle that was opened at a version sees that snapshot for ever; any other one looks at each read. What a look finds of
-//! the schema, of settings and of the format is in force from then on.
+//! A handle that was opened at a version sees that snapshot for ever; any other handle looks at each read. A look
+//! puts the schema, settings and format that it finds in force.
 //!
 //! Invariants:
 //! * a read gets a snapshot of a refresh that began after it asked (J-13);
@@ -86,7 +86,7 @@ impl<'a> Looks<'a> {
         }
     }
 
-    /// The same for reports of what is wrong, also where the folder of logs is gone.
+    /// The same for reports of problems, even if the folder of logs is gone.
     pub fn even_without_logs(&self) -> Result<Arc<Snapshot>> {
         match self.pinned {
             Some(pinned) => Ok(pinned.clone()),

@@ -19,9 +19,9 @@
 //! Invariants:
 //! * a commit record is the only thing that makes anything visible (J-1);
 //! * nothing is made on disk before the first commit, or before [`Journal::create`];
-//! * a forked child has a writer, snapshots and locks of its own (J-26): a part is of the process that asked for it;
-//! * locks are taken in this order, none across a sync but the first: checkpoints, refresher, writer. The schema's, the
-//!   gathering's and those of what was allowed or begun are held for a moment, and no other one is taken under them.
+//! * locks are taken in this order, none across a sync except the first: checkpoints, refresher, writer. The locks of
+//!   the schema, of the gathering, of allowed datasets and of begun transactions are held for a moment, and no other
+//!   lock is taken under them.
 
 mod accept;
 mod access;
@@ -338,7 +338,7 @@ impl Journal {
         }
     }
 
-    /// Whoever has this handle is about to write: from now on [`check_there`](Self::check_there) finds nothing wrong.
+    /// Declares that this handle is about to write: from now on [`check_there`](Self::check_there) succeeds.
     pub fn will_write(&self) {
         self.seen.store(true, Ordering::Relaxed);
     }
@@ -381,7 +381,7 @@ impl Journal {
             if self.access.options().writable {
                 note(committer.flush(session));
             }
-            // A commit that failed has taken its batch along; what came behind it is still to be flushed.
+            // A failed commit takes its batch along; content that came after it still has to be flushed.
             let now = unflushed.losses(session);
             if now == losses || !unflushed.holds(session) {
                 break;

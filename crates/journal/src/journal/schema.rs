@@ -29,8 +29,8 @@ impl SchemaInForce<'_> {
         looks.schema.now()
     }
 
-    /// Makes something by the schema. Where the schema refuses, another process may have added the missing part: a look
-    /// finds out, and a schema that has grown is asked again.
+    /// Makes something by the schema. If the schema refuses, another process may have added the missing part: this
+    /// looks again, and asks a schema that has grown once more.
     pub fn make<T>(&self, make: impl Fn(&Schema) -> Result<T>) -> Result<T> {
         let (schema, looks) = (self.now(), self.committer.looks());
         make(&schema).or_else(|refused| {
@@ -58,7 +58,7 @@ impl SchemaInForce<'_> {
         let flushed = self.committer.decide(schema_extension::mark(), records, horizon, session)?;
         let snapshot = looks.snapshot()?;
         let now = looks.schema.now();
-        // Others may have been faster, by their stamps; what they said is then the same, or it came first.
+        // Others may have been faster, by their stamps; their extension is then the same, or it came first.
         let own = (flushed.record.stamp, flushed.writer);
         let older = |e: &&Arc<SchemaExtension>| (e.stamp, e.writer) < own;
         let before: Vec<_> = snapshot.extensions.iter().filter(older).cloned().collect();

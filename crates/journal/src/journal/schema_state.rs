@@ -1,8 +1,8 @@
 //! The schema of a handle as it has grown, and what else is set for the whole store.
 //!
-//! A store has the schema that its marker holds, and what side records in logs of the store's owner have added
-//! since, in the order of their stamps. What does not go with what stands before it is passed over, by everybody
-//! alike: of two writers who add at once what cannot be both, the older stamp holds, and the other one learns of it.
+//! A store's schema is the one in its marker, extended by side records in logs of the store's owner, in the order of
+//! their stamps. All readers skip an extension that contradicts an earlier one. Of two writers who add incompatible
+//! extensions at once, the older stamp wins, and the other writer learns of it.
 //!
 //! Invariants:
 //! * a handle knows all that the last snapshot it looked at holds; it never goes back to less;

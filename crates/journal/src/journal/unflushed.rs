@@ -94,8 +94,8 @@ impl Unflushed<'_> {
         self.writer.lock().sessions.discard(session.key());
     }
 
-    /// How often a session has lost to a failure what it had given: a number that only grows. What was
-    /// remembered of the session before is not so any more.
+    /// How often a session lost unflushed content to a failure; the number only grows. After a change, a caller's
+    /// memory of the session's content is out of date.
     pub fn losses(&self, session: &Session) -> u64 {
         self.writer.lock().sessions.losses().of(session.key())
     }

@@ -1,19 +1,19 @@
 //! Writing: this process's own log, and nothing else.
 //!
-//! * here: what threads of this process share, under one lock that is never held across a sync;
-//! * `commit`: one commit, from a batch to the log; whoever makes it has the log to himself meanwhile;
-//! * `sessions`: what was archived and not yet flushed, and what a failure took of it; `session_state`: the part of one
-//!   session (`batch`), and who is still to learn of a loss (`loss`); `waiting`: questions about what waits for a flush;
-//! * `encoded`: a value as it is handed over;
-//! * `log`: what a commit says of those before it; `live_segments`: the segments of the log and their merging;
-//! * `shared`: where bytes stand that later values may be equal to.
+//! * here: the state that threads of this process share, under one lock that is never held across a sync;
+//! * `commit`: one commit, from a batch to the log; the thread that makes it has the log to itself meanwhile;
+//! * `sessions`: archived and unflushed content, and losses; `session_state`: the part of one session (`batch`), and
+//!   the threads that have yet to learn of a loss (`loss`); `waiting`: questions about content that waits for a
+//!   flush;
+//! * `encoded`: an encoded value;
+//! * `log`: a commit's references to those before it; `live_segments`: the segments of the log and their merging;
+//! * `shared`: the places of bytes that later values may be equal to.
 //!
-//! Where the bytes go is the [medium](crate::medium)'s. Invariants:
-//! * a flush of up to [`INLINE_MAX`] bytes is one append to the log; a larger one syncs its data log
-//!   before;
-//! * after any failed write or sync the log is sealed at its last commit and never written again; the
-//!   next flush begins a new one; a log, data log or store that is gone from its place counts as failed;
-//! * what a failure drops is reported to all whose it was; what another log can take is not dropped;
+//! The [medium](crate::medium) decides where the bytes go. Invariants:
+//! * a flush of up to [`INLINE_MAX`] bytes is one append to the log; a larger one syncs its data log before;
+//! * after any failed write or sync the log is sealed at its last commit and never written again; the next flush
+//!   begins a new one; a log, data log or store that is gone from its place counts as failed;
+//! * every session that loses content to a failure gets an error; content that another log can take is not dropped;
 //! * the stamp of a commit is greater than every stamp visible when its flush began.
 
 mod batch;

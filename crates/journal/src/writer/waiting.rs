@@ -78,7 +78,7 @@ impl Sessions {
                 array.dtype,
                 array.shape
             ))
-            .with_hint("give all pieces one type and shape; create_field begins the array anew"))
+            .with_hint("give all pieces one type and shape; create_field begins the array again"))
     }
 
     /// Catalog and graph changes that wait for a commit of a session, behind what `cursor` has read of them.
