@@ -1,4 +1,4 @@
-//! What an archive does where its key has a field already, and that is to be an error (F-12).
+//! Archiving under a key that has a field already, if that is to be an error (F-12).
 //!
 //! Invariants:
 //! * a call is refused for what is visible when it is made, and for what this handle took before it and has not
@@ -19,7 +19,7 @@ use fieldstone_journal::session::SessionKey;
 use crate::read::{Part, Versions, lookup};
 use crate::snapshot::Snapshot;
 
-/// What a handle took under one key, to be new, and has not flushed.
+/// Content under one key that a handle accepted as new, and has not flushed.
 #[derive(Debug, Default)]
 struct PendingNew {
     whole: bool,
@@ -30,7 +30,7 @@ struct PendingNew {
 
 type Taken = BTreeMap<Vec<u8>, PendingNew>;
 
-/// What is to be new when it is flushed.
+/// Content that must be new when it is flushed.
 #[derive(Debug, Default)]
 pub struct NewFields {
     sessions: Mutex<HashMap<SessionKey, Taken>>,

@@ -2,7 +2,7 @@
 //!
 //! * [`api`]: the calls of a [`FieldStore`], in three traits, and their words; what every backend and frontend
 //!   keeps.
-//! * [`field`]: [`Field`] and [`Fields`], what a store gives out, and [`FieldSource`], what it implements for it.
+//! * [`field`]: [`Field`] and [`Fields`], the results of a store, and [`FieldSource`], which it implements for them.
 //! * [`local`]: [`LocalStore`], the store in a folder (or, on a simulated disk, in memory).
 //! * [`frontends`]: stores over other stores.
 //! * [`conformance`]: the suite that every implementation of the trait must pass.

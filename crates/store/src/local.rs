@@ -57,7 +57,7 @@ pub struct LocalOptions {
     pub native: bool,
     /// Of which job what is written is.
     pub origin: Origin,
-    /// What an archive does where its key has a field, where a call does not say; as the store says where absent.
+    /// The behaviour of an archive whose key has a field, if the call does not set it; by default the store's.
     pub exist: Option<Exist>,
     /// The version of the format of a store that is new; the newest where absent.
     pub format: Option<u32>,
@@ -87,7 +87,7 @@ pub struct LocalStore {
     url: String,
     compression: Option<Compression>,
     exist: Option<Exist>,
-    /// What was archived to be new, and is not flushed.
+    /// Content archived as new, and not flushed.
     new_fields: PerProcess<NewFields>,
     /// Whether the store is in memory, and files outside are on another disk.
     in_memory: bool,
@@ -181,8 +181,8 @@ impl LocalStore {
         ))
     }
 
-    /// What a request selects of what became visible after a version, and the version at which this was so. NotFound
-    /// where the version is gone.
+    /// Selects the fields that became visible after a version, and returns the version at which this was so. NotFound
+    /// if the version is gone.
     pub fn list_since(
         &self,
         request: &Request,
@@ -202,8 +202,7 @@ impl LocalStore {
         Ok((Box::new(listing), now))
     }
 
-    /// Waits until something was flushed after a version, by anybody; `false` where nothing was in so many
-    /// nanoseconds.
+    /// Waits until any process flushes something after a version; `false` if none did in this number of nanoseconds.
     pub fn wait(&self, since: &str, timeout: u64, session: &Session) -> Result<bool> {
         self.journal.looks().wait(since, timeout, session)
     }
@@ -230,7 +229,7 @@ impl LocalStore {
             .unwrap_or(Compression::None)
     }
 
-    /// What an archive does where its key has a field.
+    /// The behaviour of an archive whose key has a field.
     fn exist(&self, options: &ArchiveOptions) -> Exist {
         let set = || self.journal.settings().get(EXIST).and_then(|text| Exist::parse(&text).ok());
         options.exist.or(self.exist).or_else(set).unwrap_or_default()
@@ -290,7 +289,7 @@ impl LocalStore {
         )
     }
 
-    /// What a session took waits no more.
+    /// The content of a session no longer waits.
     fn settle<T>(&self, outcome: Result<T>, session: &Session) -> Result<T> {
         if outcome.is_ok() || !self.journal.unflushed().holds(session) {
             self.new_fields().forget(session.key());
@@ -298,8 +297,7 @@ impl LocalStore {
         outcome
     }
 
-    /// Encoded keys of what a request selects: of what is visible, and of what was archived here and not
-    /// flushed.
+    /// Encoded keys of the fields that a request selects: visible ones, and those archived here and not flushed.
     fn selected_keys(&self, selection: Selection, session: &Session) -> Result<BTreeSet<Vec<u8>>> {
         let mut keys = BTreeSet::new();
         let mut matcher = read::Matcher::new(selection.clone());
@@ -438,7 +436,7 @@ impl FieldAccess for LocalStore {
         if selection.names_nothing() {
             return Err(Code::RequestTooBroad
                 .error("a removal of everything was asked for")
-                .with_hint("list values of what is to go, such as run=a or step=0/to/24; * lists none"));
+                .with_hint("list values of the fields to remove, such as run=a or step=0/to/24; * lists none"));
         }
         let keys = self.selected_keys(selection, &options.session)?;
         let removed = keys.len() as u64;

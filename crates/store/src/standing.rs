@@ -1,4 +1,4 @@
-//! What stands in the store at the moment of a feed: the answer to what views of the logs ask.
+//! The fields that stand in the store at the moment of a feed: the answer to questions of followers.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::snapshot::Snapshot;
 pub struct Standing {
     snapshot: Arc<Snapshot>,
     schema: Schema,
-    /// What relative dates in requests count from.
+    /// The day from which relative dates in requests count.
     now: i64,
 }
 
 impl Standing {
-    /// What stands at the moment of a feed.
+    /// The fields that stand at the moment of a feed.
     pub fn at(feed: &Feed, schema: Schema, now: i64) -> Standing {
         Standing { snapshot: feed.snapshot().clone(), schema, now }
     }
@@ -41,7 +41,7 @@ impl Holds for Standing {
         let options = ListOptions { session: Session::from(transaction), ..ListOptions::default() };
         for entry in read::list(&self.snapshot, selection, &options, None, None)? {
             let entry = match entry {
-                // What is damaged is passed over here as it is where the logs are followed.
+                // Damaged parts are skipped here, as they are when logs are followed.
                 Err(e) if e.kind() == ErrorKind::Corrupt => break,
                 entry => entry?,
             };

@@ -1,9 +1,9 @@
-//! Transactions: what becomes visible together, and who decides.
+//! Transactions: flushes that become visible together, and the decisions on them.
 //!
 //! A decision is a commit of its own. Invariants:
 //! * the decision looks for further flushes after it is durable, and a flush for a decision: one of the two sees the
 //!   other (J-19), so that no lock between processes is needed;
-//! * the lock of what this process opened is held for a moment, and no other one is taken under it.
+//! * the lock of this process's open transactions is held for a moment, and no other lock is taken under it.
 
 use std::collections::HashSet;
 

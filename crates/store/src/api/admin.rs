@@ -1,4 +1,4 @@
-//! What a store says of itself, its checkpoint and its end.
+//! Reports about a store, its checkpoint and its end.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use fieldstone_journal::Session;
 
 use super::{CheckpointOptions, CheckpointReport, Stats, Status, VerifyReport};
 
-/// What a store says of itself, its checkpoint and its end.
+/// Reports about a store, its checkpoint and its end.
 pub trait Admin {
     /// Counts what a request selects, and the files and writers of the whole store.
     ///
@@ -18,19 +18,18 @@ pub trait Admin {
     /// Writers, undecided transactions, owners, problems.
     fn status(&self) -> Result<Status>;
 
-    /// Logs that reads pass over, each with the reason: this user may not read it, it is a link or a pipe, it
-    /// is of another store. What they hold is missing from every answer; a program warns its user.
+    /// Logs that reads skip, each with the reason: this user may not read it, it is a link or a pipe, or it belongs
+    /// to another store. Their content is missing from every answer; a program warns its user.
     fn passed_over(&self) -> Result<Vec<String>>;
 
     /// Reads and compares everything a request selects, hidden versions too; for the empty request also the
     /// store's own structures.
     ///
-    /// Damage is collected in the report, never thrown; an error says that it could not be looked at, and is
-    /// no verdict.
+    /// The report collects damage. An error says that the store could not be read, and is not a verdict on it.
     fn verify(&self, request: &Request) -> Result<VerifyReport>;
 
-    /// The store's structures as text, line by line, for people: logs, commits, segments, and the versions of
-    /// the fields that a request selects. The text is no format.
+    /// The store's structures as text, line by line, for people: logs, commits, segments, and the versions of the
+    /// fields that a request selects. The text has no stable format.
     fn dump(&self, request: &Request) -> Result<Vec<String>>;
 
     /// Flushes what was archived outside transactions, and writes all that is visible then to a folder,
@@ -48,7 +47,6 @@ pub trait Admin {
 
     /// Flushes what was archived outside transactions, and says that this handle writes no more.
     ///
-    /// What earlier failures took of this thread is raised, after what is left has been flushed: there is no
-    /// later call.
+    /// Raises the losses of this thread by earlier failures, after it has flushed the rest: there is no later call.
     fn close(&self, session: &Session) -> Result<()>;
 }

@@ -29,7 +29,7 @@ use crate::field::{Field, Fields};
 /// A request may be bound to others ([`Request::within`]): every call that takes one answers from what all of
 /// them select.
 pub trait FieldAccess: Send + Sync + fmt::Debug {
-    /// Where the store is, as it was opened: for messages.
+    /// The location of the store, as it was opened: for messages.
     fn url(&self) -> &str;
 
     /// The schema in force.
@@ -42,8 +42,7 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// owner of the store, `Conflict` where another writer has added what does not go with it.
     fn extend_schema(&self, text: &str, session: &Session) -> Result<Schema>;
 
-    /// What a request means under this schema today, and in this store, where it shows only a part; nothing
-    /// is looked up.
+    /// The meaning of a request under this schema today, and in this store if it shows only a part; looks nothing up.
     fn select(&self, request: &Request) -> Result<Selection>;
 
     /// Takes a value under a key, for the session's next [`flush`](Transactions::flush).
@@ -63,7 +62,7 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
 
     /// Starts a new generation of an array field, to which anyone adds pieces.
     ///
-    /// What was there is hidden when this becomes visible; until pieces cover the shape, the field is listed
+    /// The new field hides the earlier one when it becomes visible; until pieces cover the shape, the field is listed
     /// as incomplete.
     fn create_field(&self, key: &Pairs<'_>, spec: &FieldSpec<'_>, options: &ArchiveOptions) -> Result<()>;
 
@@ -79,8 +78,8 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
         options: &ArchiveOptions,
     ) -> Result<()>;
 
-    /// Takes a whole array that stands in a file of the store's own folder, to which more may be added behind
-    /// it; what is there stays as it is.
+    /// Archives a whole array that is in a file of the store's own folder. Bytes may be added to the file after the
+    /// array; the array's own bytes do not change.
     ///
     /// Nothing is read now: the caller has made the bytes durable and says what their checksums are. They are
     /// compared whenever the field is read; `Corrupt` where the file is gone or holds something else. With
@@ -92,13 +91,12 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
         options: &ArchiveOptions,
     ) -> Result<()>;
 
-    /// Removes the fields that a request selects, of what this handle sees and what it archived and did
-    /// not flush; returns how many.
+    /// Removes the fields that a request selects among those that this handle sees and those that it archived and did
+    /// not flush; returns their number.
     ///
-    /// From the flush on their keys have no field, until one is archived again; what they held stays
-    /// readable in older versions. All of them or none: `Denied`, and nothing removed, where one is in
-    /// another user's dataset. `Invalid` for a request that lists no values and so means everything, also
-    /// where it is bound to others.
+    /// From the flush on their keys have no field, until one is archived again; older versions still show the removed
+    /// fields. Removes all of them or none: `Denied` if one is in another user's dataset. `Invalid` for a request
+    /// that lists no values and so selects everything, even if it is bound to others.
     fn remove(&self, request: &Request, options: &RemoveOptions) -> Result<u64>;
 
     /// Removes these very versions of fields.
@@ -108,10 +106,10 @@ pub trait FieldAccess: Send + Sync + fmt::Debug {
     /// for a field of another store.
     fn remove_fields(&self, fields: &[Field], options: &RemoveOptions) -> Result<()>;
 
-    /// What exists, as a stream in key order.
+    /// Lists fields, as a stream in key order.
     ///
-    /// The stream holds a bounded part of the store at a time. What cannot be read is an error after the
-    /// last entry, so that everything readable comes first. `Invalid` for a depth other than 1, 2 or 3.
+    /// The stream holds a bounded part of the store at a time. It reports unreadable parts as an error after the last
+    /// entry, so that everything readable comes first. `Invalid` for a depth other than 1, 2 or 3.
     fn list(&self, request: &Request, options: &ListOptions) -> Result<Listing>;
 
     /// The fields a request names, in request order, lazily: no byte of them is read.

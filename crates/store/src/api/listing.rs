@@ -14,7 +14,7 @@ use fieldstone_format::Id;
 pub enum PlaceFile {
     /// A file of a writer: 0 is its log, n its data log n.
     Own(Id, u32),
-    /// A file of the store that is no writer's, to which arrays are added: its path.
+    /// The path of a file of the store that belongs to no writer, to which arrays are added.
     Grown(Arc<str>),
     /// A file outside the store.
     Outside(Arc<str>),
@@ -32,7 +32,7 @@ impl fmt::Display for PlaceFile {
     }
 }
 
-/// Where the first bytes of a field are.
+/// The position of a field's first bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldLocation {
     /// The file.
@@ -70,7 +70,7 @@ pub struct ListEntry {
     pub packed: Option<bool>,
     /// Whether every element is there.
     pub complete: bool,
-    /// Where its newest piece is; nowhere for a created field without pieces.
+    /// The position of its newest piece; none for a created field without pieces.
     pub place: Option<FieldLocation>,
     /// When it was flushed, nanoseconds since 1970, by the writer's clock.
     pub time: i64,
@@ -84,7 +84,7 @@ pub struct ListEntry {
     pub masked: bool,
 }
 
-/// What the index says of the elements of an array.
+/// The index's summary of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
     /// Smallest element that is not missing; `None` where all are, or where it is not known.

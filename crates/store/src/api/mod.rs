@@ -9,12 +9,12 @@
 //!
 //! (The first is not called `Fields`: these are what a [retrieve](FieldAccess::retrieve) gives.)
 //!
-//! Every option of a call stands in a struct with a default, and no call has a body here (F-1), so that a
-//! wrapper forwards a call whole and decides on each of them. What a call gives back, any implementation
-//! can make: lists and reports are plain data, a [`Field`] and [`Fields`](crate::Fields)
-//! hold what somebody implements. What a caller does most is in [`FieldStoreExt`].
+//! Every option of a call is in a struct with a default, and no call has a body here (F-1), so that a wrapper
+//! forwards a call whole and decides on each of them. Any implementation can make the results of calls: lists
+//! and reports are plain data, and a [`Field`] and [`Fields`](crate::Fields) hold a source that a store
+//! implements. [`FieldStoreExt`] has the most frequent calls.
 //!
-//! What holds for every implementation (checked by [`conformance`](crate::conformance)):
+//! Every implementation keeps these promises (checked by [`conformance`](crate::conformance)):
 //! * [`archive`](FieldAccess::archive) returns when the store has its own copy of the data;
 //!   [`flush`](Transactions::flush) when everything this handle archived (outside transactions) is
 //!   durable, indexed and visible; nothing is visible before;
@@ -74,12 +74,12 @@ pub use values::{ExternalContent, ExternalSpec, FieldSpec, FileState, Pairs, Sto
 use crate::field::Field;
 pub use crate::field::{BlockPlace, StoredArray};
 
-/// A store of fields: all calls together. Whatever has them is one.
+/// A store of fields: all calls together. Every type with these traits is one.
 pub trait FieldStore: FieldAccess + Transactions + Admin {}
 
 impl<S: FieldAccess + Transactions + Admin + ?Sized> FieldStore for S {}
 
-/// What callers do most, in terms of [`FieldAccess`].
+/// The most frequent calls, in terms of [`FieldAccess`].
 pub trait FieldStoreExt: FieldAccess {
     /// The one field a request names; Invalid where it names several.
     fn get_one(&self, request: &Request, options: &ReadOptions) -> Result<Field> {

@@ -27,8 +27,8 @@ pub struct ArchiveOptions {
     /// Whether values of equal bytes that this handle flushed share their place in the store. Each stays a
     /// field of its own.
     pub share: bool,
-    /// What it does where the key has a field; `None` takes the handle's setting, and that the store's. A piece is there
-    /// where every element of its box is.
+    /// The behaviour if the key has a field; `None` takes the handle's setting, and then the store's. A piece exists
+    /// if every element of its box does.
     pub exist: Option<Exist>,
     /// Whether keywords are taken as they are, also where one looks like a slip: keys that another store has.
     pub verbatim: bool,
@@ -47,7 +47,7 @@ pub struct RemoveOptions {
 /// Options of reading calls.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// For whom it is read; what is prepared under its transaction is seen, too.
+    /// The session that reads, which also sees content prepared under its transaction.
     pub session: Session,
 }
 
@@ -58,7 +58,7 @@ pub struct ListOptions {
     pub depth: u8,
     /// List versions that newer ones hide, too.
     pub masked: bool,
-    /// For whom it is read; what is prepared under its transaction is seen, too.
+    /// The session that reads, which also sees content prepared under its transaction.
     pub session: Session,
 }
 
@@ -73,7 +73,7 @@ impl Default for ListOptions {
 pub struct RetrieveOptions {
     /// Whether a listed value or combination without a field is an error.
     pub strict: bool,
-    /// For whom it is read; what is prepared under its transaction is seen, too.
+    /// The session that reads, which also sees content prepared under its transaction.
     pub session: Session,
 }
 

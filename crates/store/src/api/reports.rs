@@ -1,5 +1,5 @@
-//! What a store says of itself: verify, stats, status. All fields are public and most have a default:
-//! whatever store answers makes them itself.
+//! Reports of a store: verify, stats, status. All fields are public and most have a default, because every
+//! implementation of a store makes reports itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Damage {
     pub why: String,
 }
 
-/// What [`Admin::verify`] looked at and found.
+/// The scope and the findings of [`Admin::verify`].
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
     /// Fields (versions and pieces) whose blocks were read.
@@ -31,9 +31,9 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Files looked at.
     pub files: u64,
-    /// What is damaged.
+    /// The damage.
     pub damaged: Vec<Damage>,
-    /// What is worth knowing but no damage: torn tails, orphaned bytes.
+    /// Notes other than damage: torn tails, orphaned bytes.
     pub notes: Vec<String>,
     /// Files beside the logs that fields stand in, relative to the store's folder.
     pub array_files: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl VerifyReport {
     }
 }
 
-/// Counts of a store or of what a request selects.
+/// Counts of a store, or of the fields that a request selects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Datasets.
@@ -106,7 +106,7 @@ pub struct WriterStatus {
 pub struct TransactionStatus {
     /// Its id.
     pub id: Id,
-    /// Who flushed into it: user, host, process.
+    /// The writer of the flush: user, host, process.
     pub owners: Vec<String>,
     /// Fields prepared.
     pub fields: u64,
@@ -171,10 +171,10 @@ pub struct FormatPin {
     pub time: i64,
 }
 
-/// What [`Admin::status`] shows.
+/// The report of [`Admin::status`].
 #[derive(Debug, Clone, Default)]
 pub struct Status {
-    /// Where the store is.
+    /// The location of the store.
     pub url: String,
     /// Its id; `None` before the first commit.
     pub id: Option<Id>,

@@ -1,4 +1,4 @@
-//! What becomes visible, when, and together with what.
+//! Flushes and transactions: they decide when content becomes visible, and which content becomes visible together.
 //!
 //! A *session* is what a handle archived under one transaction, or outside of any (`None`). Each session
 //! is flushed, discarded and lost by itself.
@@ -10,7 +10,7 @@ use fieldstone_journal::Session;
 #[cfg(doc)]
 use super::FieldAccess;
 
-/// What becomes visible, when, and together with what.
+/// Flushes and transactions: they decide when content becomes visible, and which content becomes visible together.
 ///
 /// All but [`unflushed`](Self::unflushed), [`discard`](Self::discard) and [`check_lost`](Self::check_lost)
 /// fail with `Denied` on a handle that only reads.
@@ -22,10 +22,10 @@ pub trait Transactions {
     /// after the other returned is newer, whatever the clocks say. Nothing is written where nothing was
     /// archived.
     ///
-    /// Where it fails, what was archived and not flushed is lost, and the error names it; the store goes on.
-    /// `Unavailable` also where a file that was written to, or the store, has been removed or replaced: each
-    /// time, as long as the store is gone, which is not made anew. `Conflict` where the transaction has
-    /// ended: what was flushed so is never visible.
+    /// If it fails, archived and unflushed content is lost, and the error names it; the store goes on. `Unavailable`
+    /// also if a written file, or the store, has been removed or replaced: on every call, as long as the store is
+    /// gone, because a flush does not create it again. `Conflict` if the transaction has ended: such content never
+    /// becomes visible.
     ///
     /// A failure may take more than the caller's own: what other threads archived, and what waits for other
     /// flushes of this handle and stood in the same files. Each thread that archived some of it gets the same
@@ -44,10 +44,10 @@ pub trait Transactions {
     /// Fields archived by this handle, in all sessions, and not yet flushed.
     fn unflushed(&self) -> u64;
 
-    /// A call that writes is under way: what it reads meanwhile is no error where no store is yet.
+    /// Declares that a writing call is under way: its reads are not errors if there is no store yet.
     fn will_write(&self) {}
 
-    /// Opens a transaction that this handle will decide. Whoever is given the id joins it by naming it.
+    /// Opens a transaction that this handle will decide. A process joins it by naming its id.
     ///
     /// Nothing is written: an id that nobody uses leaves no trace.
     fn begin(&self) -> Result<Id>;
@@ -72,8 +72,8 @@ pub trait Transactions {
     /// Makes kinds of content of a transaction visible (`on`) or invisible again (`off`), given as bits
     /// (see [`fieldstone_format::log::kinds`]).
     ///
-    /// `on` flushes first. What is prepared by now counts; the transaction stays open for more until it is
-    /// decided, and a committed one stays committed. All 32 bits are the same as a commit. `Conflict` for an
-    /// aborted transaction, `Invalid` for a bit in both.
+    /// `on` flushes first. It covers content prepared by now; the transaction stays open for more until it is
+    /// decided, and a committed one stays committed. All 32 bits are the same as a commit. `Conflict` for an aborted
+    /// transaction, `Invalid` for a bit in both.
     fn decide_kinds(&self, transaction: Id, on: u32, off: u32, session: &Session) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! What goes into a store: keys, values, and what is said of arrays and of files outside.
+//! The input of a store: keys, values, and descriptions of arrays and of files outside.
 //!
 //! ```
 //! use fieldstone_core::dtype::DType;
@@ -20,7 +20,7 @@ use super::FieldAccess;
 /// Keyword → value pairs in any order.
 pub type Pairs<'a> = [(&'a str, &'a str)];
 
-/// What is archived under a key.
+/// A value to archive under a key.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     /// Opaque bytes: a GRIB message, a file.
@@ -61,7 +61,7 @@ impl Value<'_> {
     }
 }
 
-/// What [`FieldAccess::create_field`] declares.
+/// A declaration for [`FieldAccess::create_field`].
 #[derive(Debug, Clone)]
 pub struct FieldSpec<'a> {
     /// Element type.
@@ -74,10 +74,10 @@ pub struct FieldSpec<'a> {
     pub chunks: Option<&'a [u64]>,
 }
 
-/// What stands in a file outside.
+/// The content of a file outside.
 #[derive(Debug, Clone, Copy)]
 pub enum ExternalContent<'a> {
-    /// So many opaque bytes.
+    /// Opaque bytes of this length.
     Bytes(u64),
     /// A whole array, in C order.
     Array {
@@ -88,7 +88,7 @@ pub enum ExternalContent<'a> {
     },
 }
 
-/// What a file was when somebody looked at it.
+/// The state of a file when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileState {
     /// Bytes of the file.
@@ -97,31 +97,31 @@ pub struct FileState {
     pub mtime: i64,
 }
 
-/// What [`FieldAccess::archive_external`] takes: `parts` ranges of equal length, `stride` bytes from
-/// beginning to beginning, that together are a field's bytes in order.
+/// The argument of [`FieldAccess::archive_external`]: `parts` ranges of equal length, `stride` bytes from beginning
+/// to beginning, that together are a field's bytes in order.
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalSpec<'a> {
     /// The file.
     pub path: &'a Path,
-    /// Where the first part begins.
+    /// The begin of the first part.
     pub offset: u64,
     /// How many parts there are; 1 for bytes that follow one another.
     pub parts: u64,
     /// Distance of the parts; means nothing for one.
     pub stride: u64,
-    /// What they hold.
+    /// The content of the parts.
     pub content: ExternalContent<'a>,
-    /// What the file must still be; as it is now where absent.
+    /// The state that the file must still have; by default its present one.
     pub seen: Option<FileState>,
 }
 
-/// What [`FieldAccess::archive_stored`] takes: a whole array in C order that stands in a file of the store's
-/// folder, and is durable there.
+/// The argument of [`FieldAccess::archive_stored`]: a whole array in C order that is in a file of the store's folder,
+/// and is durable there.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredArraySpec<'a> {
     /// The file, relative to the store's folder, with `/` between its parts.
     pub path: &'a str,
-    /// Where the array begins.
+    /// The begin of the array.
     pub offset: u64,
     /// Element type, with the byte order that the file has.
     pub dtype: DType,

@@ -20,7 +20,7 @@ fn decide(harness: &dyn Harness, store: &Store, id: Id, on: u32, off: u32) -> Re
     Ok(())
 }
 
-/// Kinds become visible one by one, of what is prepared by then; the transaction stays open for more.
+/// Kinds become visible one by one, for content prepared by then; the transaction stays open for more.
 pub fn kinds_become_visible_one_by_one(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let id = a.begin()?;
@@ -32,7 +32,7 @@ pub fn kinds_become_visible_one_by_one(harness: &dyn Harness) -> Result<()> {
         let open: Vec<(Id, u32)> = store.status()?.transactions.iter().map(|t| (t.id, t.kinds)).collect();
         assert_eq!(open, [(id, TAG)]);
     }
-    // What the opener did not flush is flushed by the decision; what is flushed after it is not covered.
+    // The decision flushes the unflushed content of the opener; it does not cover content flushed later.
     put_in(&a, "run=a,variable=u", b"a", Some(id))?;
     decide(harness, &a, id, FIELDS, 0)?;
     join(harness, &b, "run=a,variable=late", b"b", id)?;
@@ -82,11 +82,11 @@ pub fn kinds_are_switched_off_and_on_again(harness: &dyn Harness) -> Result<()> 
     assert_eq!(get(&then, "run=a,variable=t")?, b"prepared");
     put_in(&b, "run=a,variable=t", b"too late", Some(id))?;
     fails("a late flush", ErrorKind::Conflict, b.flush(&Session::from(id)));
-    fails("an abort of what is committed", ErrorKind::Conflict, a.decide(id, false, &Session::default()));
+    fails("an abort of a committed transaction", ErrorKind::Conflict, a.decide(id, false, &Session::default()));
     Ok(())
 }
 
-/// What a later decision covers counts from it on, what an earlier one covers from that one on.
+/// A later decision takes effect from its own position on, an earlier one from its own.
 pub fn what_is_covered_later_is_newer(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     let id = a.begin()?;

@@ -205,7 +205,7 @@ pub fn compression_per_call(harness: &dyn Harness) -> Result<()> {
         archive(&store, &format!("run={i},variable=array"), array, &options)?;
         archive(&store, &format!("run={i},variable=bytes"), Value::Bytes(&even), &options)?;
     }
-    // What does not shrink is stored as it is.
+    // Content that does not shrink is stored as it is.
     let noise = pattern(100_000, 77);
     let options = ArchiveOptions { compression: Some(Compression::Zstd(3)), ..ArchiveOptions::default() };
     archive(&store, "run=noise,variable=bytes", Value::Bytes(&noise), &options)?;

@@ -56,7 +56,7 @@ pub fn pieces_of_two_attempts_never_add_up(harness: &dyn Harness) -> Result<()> 
     Ok(())
 }
 
-/// What writers without an attempt archive counts by its order, beside the newest attempt.
+/// Values of writers without an attempt count by their order, next to the newest attempt.
 pub fn what_has_no_attempt_counts_as_ever(harness: &dyn Harness) -> Result<()> {
     let (plain, one) = (open(harness, 0)?, attempt(harness, 1, "one")?);
     piece(&plain, 0, &[1.0; 4])?;
@@ -70,7 +70,7 @@ pub fn what_has_no_attempt_counts_as_ever(harness: &dyn Harness) -> Result<()> {
     let two = attempt(harness, 2, "two")?;
     piece(&two, 9, &[4.0])?;
     flush(harness, &two)?;
-    // Of the attempts the newest alone; what has none stays.
+    // Among attempts only the newest counts; values without an attempt stay.
     let expected = [1.0, 1.0, 1.0, 1.0, -1.0, 3.0, 3.0, 3.0, 3.0, 4.0];
     assert_eq!(read_filled(&open(harness, 1)?)?, expected);
     whole(&plain, 5.0)?;
@@ -104,7 +104,7 @@ pub fn attempts_in_transactions_and_versions(harness: &dyn Harness) -> Result<()
     two.decide(id, true, &Session::default())?;
     harness.settle();
     assert!(!entries(&one, false)?[0].complete);
-    // Whoever is of the older attempt, and commits later, is older.
+    // A value of the older attempt is older, even if it is committed later.
     piece(&one, 0, &[3.0; 10])?;
     flush(harness, &one)?;
     assert!(!entries(&open(harness, 2)?, false)?[0].complete);
@@ -130,7 +130,7 @@ pub fn removals_of_attempts(harness: &dyn Harness) -> Result<()> {
     assert_eq!(one.remove(&request(KEY)?, &RemoveOptions::default())?, 1);
     flush(harness, &one)?;
     assert_eq!(read(&open(harness, 2)?)?, [3.0; 10]);
-    // Who has no attempt can.
+    // A writer without an attempt can.
     let plain = open(harness, 2)?;
     assert_eq!(plain.remove(&request(KEY)?, &RemoveOptions::default())?, 1);
     flush(harness, &plain)?;
@@ -138,7 +138,7 @@ pub fn removals_of_attempts(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// Whoever removes the version that is visible finds it, however late an older attempt wrote what is hidden.
+/// A removal finds the visible version, however late an older attempt wrote the hidden one.
 pub fn a_visible_version_is_removed_behind_a_straggler(harness: &dyn Harness) -> Result<()> {
     let (one, two) = (attempt(harness, 0, "one")?, attempt(harness, 1, "two")?);
     whole(&one, 1.0)?;

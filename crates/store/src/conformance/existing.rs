@@ -1,4 +1,4 @@
-//! What an archive does where its key has a field, when that is to be an error.
+//! Archiving under a key that has a field, if that is to be an error.
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;
@@ -43,7 +43,7 @@ pub fn what_is_there_is_refused(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     whole(&a, KEY, 1.0)?;
     refused("twice before a flush", whole(&a, KEY, 2.0));
-    refused("a piece of what waits", piece(&a, 0, 2));
+    refused("a piece of an unflushed field", piece(&a, 0, 2));
     flush(harness, &a)?;
     for store in [&a, &b] {
         refused("a whole field", whole(store, KEY, 2.0));
@@ -68,7 +68,7 @@ pub fn what_is_there_is_refused(harness: &dyn Harness) -> Result<()> {
         a.archive_many(&[(&other[..], value), (&other[..], value)], &options()),
     );
     assert_eq!(a.unflushed(), 0);
-    // Who does not ask for it makes a newer version, and a removed field is not there.
+    // A caller that does not ask for it makes a newer version, and a removed field does not exist.
     put(&a, KEY, b"newer")?;
     flush(harness, &a)?;
     a.remove(&request(KEY)?, &RemoveOptions::default())?;
@@ -79,7 +79,7 @@ pub fn what_is_there_is_refused(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// What others flushed between the call and the flush; the flush writes nothing, and all of it waits on.
+/// Others may flush between the call and the flush; the flush then writes nothing, and all of it waits on.
 pub fn what_others_flushed_meanwhile_is_refused(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     whole(&a, KEY, 1.0)?;
@@ -122,7 +122,7 @@ pub fn a_restart_goes_on_where_the_dead_attempt_left_off(harness: &dyn Harness) 
     refused("its own piece", piece(&again, 0, 2));
     piece(&again, 4, 6)?;
     flush(harness, &again)?;
-    // What is whole is there for every attempt.
+    // A whole field exists for every attempt.
     refused("a third one", piece(&attempt(0, "three")?, 0, 4));
     Ok(())
 }

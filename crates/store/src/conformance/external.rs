@@ -154,8 +154,8 @@ pub fn external_bytes_and_ranges(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// A file that was changed, in size, time or content, or is gone, is Corrupt, named with the key; a
-/// partial read compares what it touches. What else there is stays readable.
+/// A file that was changed, in size, time or content, or is gone, is Corrupt, named with the key; a partial read
+/// compares only the parts that it touches. The rest stays readable.
 pub fn a_changed_source_is_corrupt(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
     let mut content = pattern(3_000_000, 1);
@@ -190,7 +190,7 @@ pub fn a_changed_source_is_corrupt(harness: &dyn Harness) -> Result<()> {
     content[2_500_000] ^= 1;
     harness.source("s.nc", Some(&content))?;
     corrupt("a changed file")?;
-    // The same file again is taken anew, as a new version.
+    // Archiving the same file again makes a new version.
     take(&store, KEY, &path, 0, ">i4", &[3, 250_000])?;
     flush(harness, &store)?;
     assert!(get(&reader, KEY)? == content);

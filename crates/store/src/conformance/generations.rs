@@ -74,7 +74,7 @@ pub fn pieces_accumulate(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// Where pieces overlap the newer flush wins, element by element.
+/// If pieces overlap, the newer flush wins, element by element.
 pub fn newer_piece_wins(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     piece(&a, 0, &[1.0; 10])?;
@@ -213,7 +213,7 @@ pub fn created_field_hides_pieces(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// What nobody wrote reads as the created field's fill.
+/// Unwritten elements read as the created field's fill.
 pub fn created_field_fills(harness: &dyn Harness) -> Result<()> {
     let a = open(harness, 0)?;
     create(&a, Some(42.0))?;

@@ -1,27 +1,27 @@
 //! The behaviours that every store must show, each a function that a test runs by name (T-3).
 //!
-//! A backend or frontend implements [`Harness`] and hands it to [`run_all`], or to one behaviour of
-//! [`BEHAVIOURS`] at a time. A behaviour needs a store of its own, so that a harness is made anew for
-//! each. What differs between systems is the harness's to say: on a weak file system
-//! [`Harness::settle`] waits until every host sees what was flushed; elsewhere it does nothing.
+//! A backend or frontend implements [`Harness`] and hands it to [`run_all`], or to one behaviour of [`BEHAVIOURS`] at
+//! a time. Each behaviour gets a new harness, because it needs a store of its own. The harness covers the differences
+//! between systems: on a weak file system [`Harness::settle`] waits until every host sees the flushes; elsewhere it
+//! does nothing.
 //!
 //! A behaviour that is not shown panics in an `assert`, or returns the error that the store gave.
 //!
 //! | module | an implementation shows |
 //! |---|---|
-//! | `visibility` | what a flush makes visible, to whom and when; what readers hold stays as it was |
+//! | `visibility` | the content that a flush makes visible, to which handles and when; open readers see no change |
 //! | `keys` | keys come back as they went in; types, order, axes, depths, hidden versions |
 //! | `requests` | order, ranges, strict and lenient, fields as one file |
 //! | `arrays` | element types, ranks, blocks, compression, sizes |
-//! | `generations` | pieces, what hides what, what is incomplete, what disagrees |
-//! | `sessions` | what a session flushes is its own; its user, its limits |
+//! | `generations` | pieces, hidden and incomplete generations, contradictions |
+//! | `sessions` | a session flushes only its own content; its user, its limits |
 //! | `transactions` | prepared, decided, aborted, late |
 //! | `activation` | kinds of content one by one |
 //! | `versions` | older versions, read as they were |
 //! | `removals` | removals by request and by version |
 //! | `external` | bytes in files outside |
 //! | `stored` | arrays in files of the store |
-//! | `refusals` | what is refused, and how |
+//! | `refusals` | refused calls and their errors |
 //!
 //! Every implementation shows all of them, also one that wraps another or stands at the far end of a
 //! connection: no behaviour asks for a journal. How texts of versions look is the harness's to say
@@ -84,7 +84,7 @@ use fieldstone_journal::Session;
 use crate::api::*;
 use crate::local::LocalOptions;
 
-/// What a handle is opened for.
+/// The mode in which a handle is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
     /// Reading and archiving.
@@ -99,7 +99,7 @@ pub enum Access {
 /// How a handle is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
-    /// What for.
+    /// The mode.
     pub access: Access,
     /// The schema asked for; the store's own where absent.
     pub schema: Option<Schema>,
@@ -150,7 +150,7 @@ pub trait Harness: Sync {
         Ok(None)
     }
 
-    /// Lets a moment pass, in which a weak system shows others some of what was flushed.
+    /// Lets a moment pass, in which a weak system shows others some of the flushes.
     fn pass(&self) {}
 
     /// A version's text that is none of this store's.
@@ -273,7 +273,7 @@ pub fn run(name: &str, harness: &dyn Harness) -> Result<()> {
     }
 }
 
-// What behaviours say often.
+// Helpers that behaviours share.
 
 type Store = Arc<dyn FieldStore>;
 

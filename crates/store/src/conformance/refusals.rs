@@ -1,4 +1,4 @@
-//! What a store refuses, and how it says so.
+//! The calls that a store refuses, and the errors that it gives.
 
 use fieldstone_core::Result;
 use fieldstone_core::dtype::DType;

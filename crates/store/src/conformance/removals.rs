@@ -36,7 +36,7 @@ fn gone(store: &Store, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// A removal is seen from its flush on, by every process; what was there stays readable as it was.
+/// Every process sees a removal from its flush on; older versions still show the removed field.
 pub fn removal_counts_at_the_flush(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     put(&a, KEY, b"one")?;
@@ -72,7 +72,7 @@ pub fn removal_counts_at_the_flush(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// What is archived after a removal is there, with nothing of what was before; several times over.
+/// A field archived after a removal is there, with nothing of the field before; several times over.
 pub fn a_later_archive_brings_the_key_back(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     for round in 0..6u8 {
@@ -138,7 +138,7 @@ pub fn removal_in_a_transaction(harness: &dyn Harness) -> Result<()> {
     assert_eq!((listed(&a, "")?.len(), get(&a, "run=a,variable=t,step=1")?), (4, b"x".to_vec()));
     let inside = ListOptions { session: Session::from(id), ..ListOptions::default() };
     assert_eq!(list_with(&a, "", &inside)?.len(), 3);
-    // What the transaction put in it may take out again.
+    // The transaction may remove a field that it archived itself.
     assert_eq!(remove_in(&a, "step=1/2", Some(id))?, 2);
     a.decide(id, true, &Session::default())?;
     harness.settle();

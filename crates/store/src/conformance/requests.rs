@@ -38,7 +38,7 @@ pub fn b09_request_order(harness: &dyn Harness) -> Result<()> {
     flush(harness, &a)?;
     let both = b.retrieve(&request("run=a,variable=t/s,step=2/1")?, &strict())?;
     assert_eq!(joined(&both)?, "21Ss");
-    // So many values that the index is walked instead of looking each up.
+    // That many values make the store walk the index instead of looking each of them up.
     let many: Vec<String> = (0..400).rev().map(|step| step.to_string()).collect();
     let lenient = RetrieveOptions { strict: false, ..strict() };
     let many = request(&format!("run=a,variable=t,step={}", many.join("/")))?;

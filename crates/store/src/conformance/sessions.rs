@@ -13,8 +13,8 @@ fn put_by(store: &Store, key: &str, session: &Session) -> Result<()> {
     with_key(key, |pairs| store.archive(pairs, Value::Bytes(b"x"), &options))
 }
 
-/// A flush publishes what its own session archived; what another one archived waits for a flush of that one, and a
-/// discard of one leaves the other's.
+/// A flush publishes the content of its own session; another session's content waits for a flush of that session, and
+/// a discard in one session leaves the other's content.
 pub fn a_flush_is_of_one_session(harness: &dyn Harness) -> Result<()> {
     let store = open(harness, 0)?;
     let (alice, bob) = (client(1), client(2));

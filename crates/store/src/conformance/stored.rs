@@ -13,7 +13,7 @@ use super::*;
 const KEY: &str = "run=a,variable=t,step=0";
 const FILE: &str = "arrays/a/0123/t one.nc";
 
-/// An array of a file's content, in blocks of so many bytes.
+/// An array of a file's content, in blocks of this number of bytes.
 struct Stored<'a> {
     content: &'a [u8],
     offset: usize,
@@ -210,7 +210,7 @@ pub fn stored_arrays_with_holes(harness: &dyn Harness) -> Result<()> {
         assert_eq!(store.retrieve(&request("run=a")?, &options)?.get(0)?.read()?, content);
         assert!(store.verify(&Request::new())?.ok());
     }
-    // What pieces cover is there; together they make it whole.
+    // The elements that pieces cover exist; together the pieces make the field whole.
     for (row, start) in [(2u64, 0u64), (0, 0), (1, 0), (3, 0)] {
         let nine = 9i32.to_be_bytes().repeat(6);
         let piece = Value::Piece { data: &nine, dtype, start: &[row, start], count: &[1, 6], shape: &[4, 6] };
@@ -226,8 +226,8 @@ pub fn stored_arrays_with_holes(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// A file that is cut, gone or holds something else is Corrupt, named with the key; a partial read compares
-/// what it touches. What else there is stays readable.
+/// A file that is cut, gone or changed is Corrupt, named with the key; a partial read compares only the parts that it
+/// touches. The rest stays readable.
 pub fn a_damaged_file_of_the_store_is_corrupt(harness: &dyn Harness) -> Result<()> {
     let mut content = pattern(30_000, 1);
     if !put_inside(harness, &content)? {

@@ -13,7 +13,7 @@ fn join(store: &Store, harness: &dyn Harness, key: &str, value: &[u8], id: Id) -
     Ok(())
 }
 
-/// What is flushed into an undecided transaction is seen only by those who name its id.
+/// Only sessions that name its id see the content of an undecided transaction.
 pub fn prepared_is_invisible(harness: &dyn Harness) -> Result<()> {
     let (a, b) = (open(harness, 0)?, open(harness, 1)?);
     put(&a, "run=a,variable=t", b"old")?;
@@ -87,7 +87,7 @@ pub fn abort_shows_nothing(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// What is flushed into a decided transaction is a Conflict and never visible.
+/// A flush into a decided transaction is a Conflict and never visible.
 pub fn late_flush_conflicts(harness: &dyn Harness) -> Result<()> {
     for commit in [true, false] {
         let (a, b) = (open(harness, 0)?, open(harness, 1)?);

@@ -9,7 +9,7 @@ use super::*;
 
 const KEY: &str = "run=a,variable=t,step=0";
 
-/// What is archived is visible to others at the flush and not before.
+/// Archived fields are visible to others at the flush and not before.
 pub fn b01_flush_visibility(harness: &dyn Harness) -> Result<()> {
     let (writer, reader) = (open(harness, 0)?, open(harness, 1)?);
     put(&writer, KEY, b"hello")?;
@@ -158,7 +158,7 @@ pub fn b08_threads_share_a_handle(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// What is discarded is never flushed; what was flushed stays.
+/// Discarded content is never flushed; flushed content stays.
 pub fn discard_forgets(harness: &dyn Harness) -> Result<()> {
     let writer = open(harness, 0)?;
     put(&writer, KEY, b"kept")?;
@@ -220,7 +220,7 @@ pub fn a_list_stays_as_it_was(harness: &dyn Harness) -> Result<()> {
     Ok(())
 }
 
-/// Whoever looks before the system shows a flush sees it once the system does, whole, and no damage.
+/// A process that looks before the system shows a flush sees it once the system does, whole, and finds no damage.
 pub fn early_looks_do_no_harm(harness: &dyn Harness) -> Result<()> {
     let reader = open(harness, 1)?;
     let writers = [open(harness, 0)?, open(harness, 2)?, open(harness, 1)?];

@@ -127,7 +127,7 @@ fn place(
     Ok(external)
 }
 
-/// The blocks of what lies outside, and the summary of all of them where each has one.
+/// The blocks of bytes outside, and the summary of all of them if each has one.
 fn read(
     outside: &Outside,
     layout: &Layout,

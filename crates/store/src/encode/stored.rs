@@ -13,7 +13,7 @@ use fieldstone_journal::writer::Encoded;
 use super::blocks::new_entry;
 use crate::api::StoredArraySpec;
 
-/// Prepares the entry of what a spec describes.
+/// Prepares the entry that a spec describes.
 pub fn stored(key: &FieldKey, spec: &StoredArraySpec<'_>) -> Result<Encoded<'static>> {
     prepare(key, spec).map_err(|e| e.context(format!("{key}, at {} of {}", spec.offset, spec.path)))
 }

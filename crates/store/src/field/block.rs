@@ -19,7 +19,7 @@ impl StoredBlock {
         StoredBlock { source, place }
     }
 
-    /// Where it is.
+    /// Its position.
     pub fn place(&self) -> &BlockPlace {
         &self.place
     }

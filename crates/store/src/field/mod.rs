@@ -1,4 +1,4 @@
-//! What a store gives out: fields, whatever keeps their bytes.
+//! Fields that a store returns, wherever their bytes are.
 //!
 //! * here: [`Field`], one field, read lazily and checked;
 //! * `source`: what a store implements so that it can give fields out;
@@ -7,8 +7,8 @@
 //! * `bulk` reads many fields into one buffer, `stream` gives them as one file.
 //!
 //! Invariants:
-//! * what a [`FieldSource`] is asked for is right: a buffer has the length of what is read into it, a region
-//!   lies within the shape, a range within the bytes. The checks stand here, once for all stores;
+//! * the arguments of calls to a [`FieldSource`] are valid: a buffer has the length of the bytes read into it, a
+//!   region lies within the shape, a range within the bytes. The checks are here, once for all stores;
 //! * a read is one call of the source, however many blocks or messages it takes.
 //!
 //! ```
@@ -103,12 +103,12 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field that somebody keeps; what nobody wrote is refused.
+    /// The field of a source; reading refuses unwritten elements.
     pub fn new(source: Arc<dyn FieldSource>) -> Field {
         Field { source, lenient: false }
     }
 
-    /// What keeps it.
+    /// The source that keeps its bytes.
     pub fn source(&self) -> &Arc<dyn FieldSource> {
         &self.source
     }
@@ -195,13 +195,13 @@ impl Field {
         self.source.is_compressed()
     }
 
-    /// Where its array stands, if it is whole, but for elements that nobody wrote, and in a file of the store.
+    /// The location of its array, if the array is whole except for unwritten elements, and in a file of the store.
     pub fn stored_array(&self) -> Result<Option<StoredArray>> {
         self.source.stored_array()
     }
 
-    /// The stored block that holds the elements of `region` and no other, if there is one. Where several parts of
-    /// the field lie in the region, and where a block reaches beyond it or does not fill it, there is none.
+    /// The stored block that holds the elements of `region` and no others, if there is one. There is none if several
+    /// parts of the field lie in the region, or if a block reaches beyond it or does not fill it.
     pub fn stored_block(&self, region: &IndexBox) -> Result<Option<StoredBlock>> {
         let (_, shape) = self.array()?;
         region.check_within(shape)?;

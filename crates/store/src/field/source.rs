@@ -1,8 +1,7 @@
-//! What a store implements so that it can give fields out (F-2).
+//! The interface that a store implements to return fields (F-2).
 //!
-//! A store in a folder reads blocks of files, a client asks its server, a mirror asks whichever store
-//! answers. What they have in common is here and no more: who holds a [`Field`] or
-//! [`Fields`](super::Fields) sees no difference.
+//! A store in a folder reads blocks of files, a client asks its server, a mirror asks any store that answers. They
+//! share this interface and nothing more: a user of a [`Field`] or [`Fields`](super::Fields) sees no difference.
 //!
 //! Invariant: a source never changes. It is of one moment, and what it says of itself stays true while it
 //! lives, whatever is flushed, removed or compacted meanwhile.
@@ -38,18 +37,19 @@ pub struct Outline {
     pub dtype: DType,
     /// Extents.
     pub shape: Vec<u64>,
-    /// The value of what nobody wrote, where it is not the element type's own.
+    /// The value of unwritten elements, if it is not the element type's own.
     pub fill: Option<Vec<u8>>,
     /// Extents of the chunks, where anybody chose them.
     pub chunks: Option<Vec<u64>>,
 }
 
-/// Where a field's array stands, if it is whole and in a file of the store ([`Field::stored_array`](super::Field::stored_array)).
+/// The location of a field's array, if it is whole and in a file of the store
+/// ([`Field::stored_array`](super::Field::stored_array)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArray {
     /// The file; absolute.
     pub path: PathBuf,
-    /// Where the array begins.
+    /// The begin of the array.
     pub offset: u64,
     /// Element type, with the byte order that the file has.
     pub dtype: DType,
@@ -63,14 +63,14 @@ pub struct StoredArray {
     pub holes: u64,
 }
 
-/// Where a block of a field is stored, as what keeps the field says it.
+/// The location of a field's block, as its source reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlace {
     /// The part of the field that it is of, the newest being 0.
     pub part: usize,
     /// The file of the part's writer: 0 for the log, else the number of the data log.
     pub file: u32,
-    /// Where it begins.
+    /// Its begin.
     pub offset: u64,
     /// Its bytes there: as many as `raw`, or fewer where they are a zstd frame.
     pub stored: u64,
@@ -122,7 +122,7 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// Whether any part is stored compressed.
     fn is_compressed(&self) -> Result<bool>;
 
-    /// Where its array stands, if it is whole and in a file of the store.
+    /// The location of its array, if it is whole and in a file of the store.
     fn stored_array(&self) -> Result<Option<StoredArray>> {
         Ok(None)
     }
@@ -141,9 +141,9 @@ pub trait FieldSource: Any + Send + Sync + fmt::Debug {
     /// Extremes and missing elements over all parts, where each has them.
     fn summary(&self) -> Option<Summary>;
 
-    /// The raw bytes of a region of an array in C order, or of the whole field, into a buffer of their
-    /// length. What nobody wrote is filled where `lenient`, else NotFound that names it. Every byte has been
-    /// compared with its checksum; Corrupt names key and file.
+    /// Reads the raw bytes of a region of an array in C order, or of the whole field, into a buffer of their length.
+    /// If `lenient`, it fills unwritten elements; otherwise they are NotFound, with their box. It compares every byte
+    /// with its checksum; Corrupt names key and file.
     fn read(&self, region: Option<&IndexBox>, lenient: bool, out: &mut [u8]) -> Result<()>;
 
     /// Raw bytes from `start` on of an opaque field.

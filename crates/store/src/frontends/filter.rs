@@ -1,7 +1,7 @@
 //! A store that shows and takes only what a request selects.
 //!
-//! What lies outside the filter is not listed, retrieved, got, counted, removed, verified or dumped, and
-//! not taken. Owners, transactions, status and versions are those of the store beneath.
+//! Fields outside the filter are not listed, retrieved, got, counted, removed, verified or dumped, and cannot be
+//! archived. Owners, transactions, status and versions are those of the store beneath.
 //!
 //! A call's request is bound to the filter (F-3, [`Request::within`]), so that keys are compared with both where
 //! they are compared anyway: order, strictness and what is missing stay what the caller's own request says,
@@ -65,7 +65,7 @@ pub struct FilterStore<S: ?Sized = dyn FieldStore> {
 }
 
 impl<S: FieldStore + ?Sized> FilterStore<S> {
-    /// What `filter` selects of a store.
+    /// The fields of a store that `filter` selects.
     ///
     /// Invalid for a filter that the schema does not take, and for one with days relative to today: what it
     /// shows would change overnight.
@@ -80,7 +80,7 @@ impl<S: FieldStore + ?Sized> FilterStore<S> {
         &self.beneath
     }
 
-    /// A caller's request, of what is shown alone.
+    /// A caller's request, restricted to the fields of the filter.
     pub fn shown(&self, request: &Request) -> Request {
         request.clone().within(self.filter.clone())
     }
@@ -228,7 +228,7 @@ impl<S: FieldStore + ?Sized> FieldAccess for FilterStore<S> {
             return self.get_shown(key, options);
         }
         match self.beneath.get(key, options) {
-            // Where it is the only one beneath it is the only one here, too.
+            // If it is the only one beneath, it is the only one here, too.
             Ok(field) if self.shows(field.id().key)? => Ok(field),
             Ok(_) => self.get_shown(key, options),
             // Several beneath may be one here.

@@ -1,8 +1,8 @@
 //! Frontends: stores over other stores.
 //!
-//! A frontend holds one or more `Arc<dyn FieldStore>` and is one itself, so that frontends nest freely. It
-//! knows nothing of what is beneath: not its files, its snapshots or its journal. What it must show is the
-//! [conformance suite](crate::conformance), like any store.
+//! A frontend holds one or more `Arc<dyn FieldStore>` and is one itself, so that frontends nest freely. It knows
+//! nothing of the stores beneath: not their files, snapshots or journals. Like every store, it has to pass the
+//! [conformance suite](crate::conformance).
 //!
 //! * [`filter`]: shows and takes only what a request selects.
 //!

@@ -32,7 +32,7 @@ pub struct Source<'a> {
     key: &'a [u8],
 }
 
-/// What holds the blocks of an entry.
+/// The source of an entry's blocks.
 pub(super) enum Holder {
     /// A file of the writer.
     Own(u32),
@@ -42,7 +42,7 @@ pub(super) enum Holder {
     Outside(Outside),
 }
 
-/// Where the blocks of an entry are.
+/// The location of an entry's blocks.
 pub(super) struct Places<'a> {
     pub(super) holder: Holder,
     pub(super) layout: Layout,
@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         Error::corrupt(format!("{}: it has fewer blocks than its length needs", key_text(self.key)))
     }
 
-    /// Fills `out` from `offset` of what holds the blocks.
+    /// Fills `out` from `offset` of the source.
     pub(super) fn fetch(&self, holder: &Holder, out: &mut [u8], offset: u64) -> Result<()> {
         match holder {
             Holder::Own(file) => self.files.read(self.part.writer, *file, out, offset),
@@ -246,7 +246,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Where the array is, if it is in a file of the store.
+    /// The location of the array, if it is in a file of the store.
     pub fn stored_array(&self) -> Result<Option<StoredArray>> {
         let (Location::Grown(grown), Some(array)) = (&self.entry().location, &self.entry().array) else {
             return Ok(None);

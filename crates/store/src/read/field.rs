@@ -244,10 +244,10 @@ impl FieldSource for LocalField {
         let live = self.versions.live();
         let arrays = || live.iter().filter_map(|part| part.entry.array.as_ref());
         let chunks = match live {
-            // Where files outside are cut is no wish of anybody.
+            // The offsets at which files outside are cut reflect no wish of a caller.
             [part] if matches!(part.entry.location, Location::External(_) | Location::Grown(_)) => None,
             [part] if part.entry.generation && part.entry.location != Location::None => self.chunks(),
-            // Of several pieces each has its own; what was declared counts before them.
+            // Each of several pieces has its own; the declared ones come first.
             _ => arrays().rev().find_map(|array| array.chunk.clone()),
         };
         let fill = arrays().find_map(|array| array.fill.clone()).filter(|fill| *fill != dtype.default_fill());

@@ -19,7 +19,7 @@ use super::versions::{Part, Versions};
 use crate::api::{Extremes, FieldLocation, ListEntry, ListOptions, PlaceFile};
 use crate::snapshot::{LogView, Snapshot};
 
-/// Lists what a request selects; of what an `older` snapshot shows already nothing.
+/// Lists the fields that a request selects, except those that an `older` snapshot shows.
 pub fn list(
     snapshot: &Arc<Snapshot>,
     selection: Selection,
@@ -82,7 +82,7 @@ impl UserNames {
 /// The stream behind a listing.
 pub struct ListStream {
     scan: Scan,
-    /// What it shows is not listed.
+    /// A snapshot whose fields are not listed.
     older: Option<Arc<Snapshot>>,
     options: ListOptions,
     decoder: KeyDecoder,
@@ -141,7 +141,7 @@ impl ListStream {
                 if !versions.parts.iter().any(is_new) {
                     continue;
                 }
-                // What was walked is not all that stands under the key.
+                // The walk did not see everything under the key.
                 match lookup(self.scan.snapshot(), &versions.key, self.options.session.transaction())? {
                     Some(all) if all.live().iter().any(is_new) => versions = all,
                     _ => continue,
@@ -237,7 +237,7 @@ fn is_packed(part: &Part) -> Option<bool> {
     }
 }
 
-/// Where the first bytes of a part are.
+/// The position of a part's first bytes.
 pub fn place_of(part: &Part) -> Option<FieldLocation> {
     match &part.entry.location {
         Location::None | Location::Removed { .. } => None,

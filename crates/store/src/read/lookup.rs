@@ -20,7 +20,7 @@ pub fn all_under(snapshot: &Snapshot, key: &[u8], own: Option<Id>) -> Result<Opt
     let dataset = &key[..level_ends(key)?[0]];
     let mut parts = Vec::new();
     for (index, segment) in snapshot.segments.iter().enumerate() {
-        // Whose log does not count is not read: damage in it concerns nobody here.
+        // Logs that do not count are not read: damage in them is not reported here.
         if !snapshot.owners.counts(dataset, snapshot.log_of(index).uid) || !segment.may_contain(key, hash)? {
             continue;
         }

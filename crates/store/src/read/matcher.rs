@@ -28,7 +28,7 @@ pub struct Matcher {
     last: usize,
 }
 
-/// What a request asks of keys with certain keywords.
+/// The constraints of a request on keys with certain keywords.
 #[derive(Debug)]
 struct Shape {
     /// Encoded names of each level.
@@ -39,7 +39,8 @@ struct Shape {
     tests: Option<(ShapeMatcher, [Vec<Tests>; LEVELS])>,
 }
 
-/// What one value must pass: nothing, one list, or one for the request and each that it is bound to.
+/// The lists that one value must pass: none, one, or one for the request and one for each request that it is bound
+/// to.
 type Tests = Box<[Test]>;
 
 #[derive(Debug)]
@@ -170,7 +171,7 @@ impl Shape {
 }
 
 impl Test {
-    /// What a constraint asks of one value.
+    /// A constraint on one value.
     fn all(constraint: &Constraint) -> Tests {
         if matches!(constraint, Constraint::Present | Constraint::Absent) {
             let mut absent = Vec::new();

@@ -1,6 +1,5 @@
-//! Files outside the store (F-6): opened anew for every read, and compared with what they were when the
-//! index took note of them. Nothing is mapped, and no handle is kept, so that a file that was replaced
-//! under its name is seen as what it is now.
+//! Files outside the store (F-6): opened for every read, and compared with their state when the index recorded them.
+//! Nothing is mapped, and no handle is kept, so that a read sees a file that was replaced under its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ const GAP_MAX: u64 = 16 << 10;
 /// Most bytes of the file that are fetched by one read for several parts.
 const READ_MAX: u64 = 1 << 20;
 
-/// What to do about a file that is not what it was.
+/// The hint for a file that has changed.
 const AGAIN: &str = "remove the fields of this file, then take it again: the store knows it as it was and has no copy of its bytes";
 
 /// An open file outside the store, and where its ranges are.

@@ -1,8 +1,8 @@
 //! The fields of a retrieve: found once, kept compactly, decoded window by window.
 //!
-//! Locating reads only the index. A field takes 12 bytes here (plus 8 for its place in request order);
-//! what its entry says is decoded again when it is read, for [`WINDOW`] fields at a time, so that a
-//! retrieve of millions of fields runs in bounded memory.
+//! Locating reads only the index. A field takes 12 bytes here (plus 8 for its place in request order). Its entry is
+//! decoded again when it is read, for [`WINDOW`] fields at a time, so that a retrieve of millions of fields runs in
+//! bounded memory.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ struct Plan {
     refs: Vec<Ref>,
     /// The live entries of fields that have several, newest first.
     complex: Vec<Vec<Ref>>,
-    /// Places in request order of what was found, ascending; empty where nothing is missing.
+    /// The places in request order of found fields, ascending; empty if nothing is missing.
     ranks: Vec<u64>,
     /// The window decoded last.
     window: Mutex<Option<(usize, Arc<[Field]>)>>,
 }
 
-/// What a window learns of one field: its key and its parts, each with its rank among them.
+/// A window's information about one field: its key and its parts, each with its rank among them.
 #[derive(Default, Clone)]
 struct Slot {
     key: Vec<u8>,

@@ -9,16 +9,16 @@ use fieldstone_core::geometry::{ChunkGrid, IndexBox};
 /// Bytes that follow one another on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteRange {
-    /// Where they begin in the array.
+    /// Their begins in the array.
     pub from: u64,
-    /// Where they begin in the buffer.
+    /// Their begins in the buffer.
     pub to: u64,
     /// How many they are.
     pub length: u64,
 }
 
 impl ByteRange {
-    /// Where they end in the array.
+    /// Their ends in the array.
     pub fn end(&self) -> u64 {
         self.from + self.length
     }
@@ -30,7 +30,7 @@ pub struct ByteRanges {
     /// Extent, and bytes from one to the next on both sides, of the dimensions that a range does not span; the
     /// fastest first.
     axes: Vec<(u64, u64, u64)>,
-    /// Where the next range is along each.
+    /// The position of the next range along each dimension.
     at: Vec<u64>,
     next: Option<ByteRange>,
 }
@@ -50,7 +50,7 @@ impl ByteRanges {
                 true => first.length *= count,
                 false => axes.push((count, own_step, out_step)),
             }
-            // What is behind the end of a dimension on either side ends the range.
+            // Elements past the end of a dimension on either side end the range.
             spans &= count == own.count()[d] && count == out.count()[d];
             own_step *= own.count()[d];
             out_step *= out.count()[d];
@@ -80,8 +80,8 @@ impl Iterator for ByteRanges {
     }
 }
 
-/// Chunk extents whose chunks are byte ranges of at most so many bytes: ones, then a part of a
-/// dimension, then whole dimensions. `None` for a single chunk.
+/// Chunk extents whose chunks are byte ranges of at most this number of bytes: ones, then a part of a dimension, then
+/// whole dimensions. `None` for a single chunk.
 pub fn slab(shape: &[u64], dtype: DType, most: u64) -> Option<Vec<u64>> {
     let mut inner = dtype.size() as u64;
     let mut chunk = vec![1; shape.len()];

@@ -25,7 +25,7 @@ pub struct Scan {
     heap: Vec<SegmentCursor>,
     key: Vec<u8>,
     prefix: Vec<u8>,
-    /// Index blocks that could not be read. What else there is comes first, then these as an error.
+    /// Index blocks that could not be read. The rest comes first, then these as an error.
     damage: Vec<Error>,
     /// Whether to give also keys whose field was removed.
     removed: bool,
@@ -91,14 +91,14 @@ impl Scan {
         self
     }
 
-    /// The same walk; what logs lost is no error at its end.
+    /// The same walk; losses of logs are not an error at its end.
     pub fn lenient(mut self, lenient: bool) -> Scan {
         self.lenient = lenient;
         self
     }
 
-    /// What logs lost that may have held something this walk would have given. Of other users, only what
-    /// the owners of the datasets lost counts.
+    /// Losses of logs that may have held something for this walk. For logs of other users, only losses of the
+    /// datasets' owners count.
     fn loss(&self) -> Option<Error> {
         let concerns = |loss: &&Loss| match self.snapshot.owners {
             Owners::One(_) => true,

@@ -1,4 +1,4 @@
-//! What stands under one key: the visible generation, and what it hides.
+//! The entries under one key: the visible generation, and those that it hides.
 
 use std::cmp::Reverse;
 
@@ -73,8 +73,8 @@ impl Part {
     }
 }
 
-/// Everything visible under one key, newest first; the first `live` parts are the visible generation.
-/// Where the newest thing is a removal, `live` is 0 and there is no field.
+/// Everything visible under one key, newest first; the first `live` parts are the visible generation. If the newest
+/// is a removal, `live` is 0 and there is no field.
 #[derive(Debug, Clone)]
 pub struct Versions {
     /// The encoded key.
@@ -86,8 +86,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Sorts what was found under a key; `None` where nothing is visible. What was removed is there, with
-    /// `live` 0.
+    /// Sorts the entries found under a key; `None` if nothing is visible. A removed field is present, with `live` 0.
     pub fn new(key: &[u8], mut parts: Vec<Part>) -> Option<Versions> {
         if parts.len() > 1 {
             parts.sort_by(|a, b| {
@@ -224,7 +223,7 @@ impl Versions {
                     "{} is incomplete: nobody has written {holes} of its {all} elements",
                     self.name()
                 ))
-                .with_hint("retrieve with strict=False gives the value of what is missing in their place"));
+                .with_hint("retrieve with strict=False reads missing elements as the fill value"));
         }
         let missing = self.missing(MISSING_NAMED)?;
         let mut names: Vec<String> = missing.boxes.iter().map(|b| format!("[{b}]")).collect();
@@ -242,8 +241,8 @@ impl Versions {
     }
 }
 
-/// The newest attempt hides all that older ones wrote, however late they flushed it. What writers without an
-/// attempt wrote stays in its place beside the newest.
+/// The newest attempt hides everything from older ones, however late they flushed it. Values of writers without an
+/// attempt keep their place next to the newest.
 fn set_older_attempts_behind(parts: &mut [Part]) {
     if let Some(newest) = parts.iter().filter_map(|part| part.attempt).max() {
         parts.sort_by_key(|part| Reverse(part.attempt.unwrap_or(newest)));

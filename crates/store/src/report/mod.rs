@@ -1,4 +1,4 @@
-//! What a store says of itself: verify, status, stats, dump.
+//! Reports of a store: verify, status, stats, dump.
 
 mod dump;
 mod stats;

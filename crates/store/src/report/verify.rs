@@ -88,7 +88,8 @@ impl<'a> Check<'a> {
         self.report.damaged.push(Damage { key, file, why: error.message().to_owned() });
     }
 
-    /// Keeps damage, and what this user may not read; passes other errors on: a disk that fails is no verdict on the store.
+    /// Keeps damage, and logs that this user may not read; passes other errors on: a failing disk is not a verdict on
+    /// the store.
     fn note(
         &mut self,
         key: Option<String>,
@@ -205,7 +206,7 @@ impl<'a> Check<'a> {
     /// Names pieces that no reader can put together: their bytes are sound, and whoever wrote them is to know.
     fn pieces(&mut self, key: &[u8]) -> Result<()> {
         self.compared = key.to_vec();
-        // What of the index cannot be read is named by itself.
+        // Unreadable parts of the index are named separately.
         match lookup(self.snapshot, key, None).and_then(|found| found.map_or(Ok(()), |v| v.array().map(drop)))
         {
             Err(e) if e.kind() == ErrorKind::Conflict => {
@@ -261,7 +262,7 @@ impl<'a> Check<'a> {
                 // Before its sync has returned, a power cut may tear what stands in a frame twice.
                 self.report.notes.push(format!("{name}: {}; nothing in it is lost", e.message()));
             } else if self.snapshot.accepted.concerns_commit(log.writer, ends.sequence) {
-                self.report.notes.push(format!("{name}: {}; what it lost is accepted", e.message()));
+                self.report.notes.push(format!("{name}: {}; this loss is accepted", e.message()));
             } else if !Check::is_older(&in_logs, log, &ends, &e) {
                 failures.push(e);
             }
