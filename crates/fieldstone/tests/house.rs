@@ -21,6 +21,10 @@ mod functions;
 mod kit;
 #[path = "house/map.rs"]
 mod map;
+#[path = "house/passages.rs"]
+mod passages;
+#[path = "house/prose.rs"]
+mod prose;
 #[path = "house/spread.rs"]
 mod spread;
 #[path = "house/threads.rs"]

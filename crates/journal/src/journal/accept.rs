@@ -76,7 +76,7 @@ impl Acceptances<'_> {
         let name = |uid: Option<u32>| uid.map_or_else(|| "nobody".to_owned(), |uid| identity.user_name(uid));
         let (of_log, of_store) = (name(owner), name(snapshot.folder_owner));
         Err(Code::StoreOwned
-            .error(format!("{file} is {of_log}'s: what it lost is accepted by its owner, or the store's"))
+            .error(format!("{file} belongs to {of_log}: its owner, or the store's, has to accept the loss"))
             .with_hint(format!("ask {of_store}, the owner of the folder logs")))
     }
 
